@@ -1,0 +1,34 @@
+# Two commands on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+PIP_FLAGS ?=
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test test-all lint bench clean
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP) lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" -q
+
+test-all: $(STAMP) lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/export_time.py
+
+# torch comes first and pinned: an open range would pull several gigabytes of CUDA packages.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -c constraints.txt -e ".[cpu,dev]"
+	touch $(STAMP)
+
+clean:
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache

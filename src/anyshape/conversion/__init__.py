@@ -1,0 +1,1 @@
+"""From the module to an ONNX model."""

@@ -1,0 +1,1 @@
+"""What may vary, and calls of any size."""

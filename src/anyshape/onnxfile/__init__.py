@@ -1,0 +1,1 @@
+"""The artefact: saving, its contract, reading it back."""

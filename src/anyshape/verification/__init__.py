@@ -1,0 +1,1 @@
+"""Does the file do what the module does?"""
