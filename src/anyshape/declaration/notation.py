@@ -101,6 +101,46 @@ def _evaluate(node: ast.expr, sizes: Mapping[str, int]) -> int:
     raise AssertionError(ast.dump(node))
 
 
+_RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "!=": operator.ne,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A relation between sizes: `seq <= 512`, `height % 32 == 0`, `b2 == b`."""
+
+    left: Expression
+    relation: str
+    right: Expression
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.left.names, *self.right.names)))
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        try:
+            return _RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes))
+        except ZeroDivisionError:
+            return False
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.relation} {self.right}"
+
+
+def parse_condition(text: str) -> Condition:
+    """`seq <= 512` -> Condition."""
+    parts = re.split(r"(==|<=|>=|!=|<|>)", text)
+    if len(parts) != 3:
+        raise DeclarationError(f"`{text}` is not a condition: write two sizes and one of {', '.join(_RELATIONS)}")
+    return Condition(parse_expression(parts[0]), parts[1], parse_expression(parts[2]))
+
+
 # ---- one input's axes
 
 Axis = Expression | int | str | None

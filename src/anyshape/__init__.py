@@ -1,0 +1,40 @@
+"""Convert a PyTorch model with any number of dynamic inputs to an ONNX file that serves every size you declare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anyshape.diagnosis.findings import Finding
+    from anyshape.errors import AnyshapeError, DeclarationError, ExportError
+    from anyshape.existing import check
+    from anyshape.onnxfile.inspection import inspect
+    from anyshape.pipeline import export
+    from anyshape.result import Result
+
+__version__ = "0.1.0"
+__all__ = ["AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "export", "inspect"]
+
+_HOMES = {
+    "AnyshapeError": "anyshape.errors",
+    "DeclarationError": "anyshape.errors",
+    "ExportError": "anyshape.errors",
+    "Finding": "anyshape.diagnosis.findings",
+    "Result": "anyshape.result",
+    "check": "anyshape.existing",
+    "export": "anyshape.pipeline",
+    "inspect": "anyshape.onnxfile.inspection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: `import anyshape` and `anyshape --help` do without torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'anyshape' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

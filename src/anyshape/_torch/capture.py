@@ -1,0 +1,221 @@
+"""`torch.export` with what torch.onnx adds around it, and a record of every size that tracing assumed.
+
+torch keeps these assumptions in its ShapeEnv without the place where they arose. Two of its methods see each one as it is
+made, while the user's code is on the stack; they are wrapped for the time of a trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental import symbolic_shapes
+
+from anyshape.diagnosis.findings import Span
+from anyshape.diagnosis.provenance import span_of_recorded_stack, span_of_stack
+from anyshape.errors import AnyshapeError
+
+_LOCK = threading.RLock()
+"""Tracing patches torch for the whole process: one at a time."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A condition on torch's symbols that the trace took for granted, and where."""
+
+    condition: sympy.Basic
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """A symbol that the trace replaced by a number or by other symbols, and where."""
+
+    symbol: sympy.Symbol
+    value: sympy.Basic
+    span: Span | None
+
+
+class Recorder:
+    """What a trace assumed about sizes, in order."""
+
+    def __init__(self) -> None:
+        self.assumptions: list[Assumption] = []
+        self.specialisations: list[Specialisation] = []
+        self.sources: dict[sympy.Symbol, tuple[int, int | None]] = {}
+        """Symbol -> index of the leaf, and its axis (None for a number)."""
+
+    def add_guard(self, guard: Any) -> None:
+        expression = getattr(guard, "expr", guard)
+        if isinstance(expression, sympy.Basic):
+            self.assumptions.append(Assumption(expression, _here()))
+
+    def add_replacement(self, symbol: Any, value: Any) -> None:
+        if isinstance(symbol, sympy.Symbol) and isinstance(value, sympy.Basic):
+            self.specialisations.append(Specialisation(symbol, value, _here()))
+
+    def add_symbol(self, symbol: Any, source: Any) -> None:
+        place = _place(source)
+        if isinstance(symbol, sympy.Symbol) and place is not None:
+            self.sources.setdefault(symbol, place)
+
+
+def _here() -> Span | None:
+    """The user's line that is running, or the one that the graph node in work came from."""
+    span = span_of_stack(sys._getframe(2))
+    if span is not None and not span.file.startswith("<"):
+        return span
+    meta = getattr(torch.fx.traceback, "get_current_meta", dict)()
+    stack = meta.get("stack_trace") if isinstance(meta, dict) else None
+    return span_of_recorded_stack(stack) if stack else None
+
+
+def _place(source: Any) -> tuple[int, int | None] | None:
+    """`L['leaves'][2].size()[1]` -> (2, 1), from torch's source objects."""
+    axis = getattr(source, "idx", None)
+    base = getattr(source, "base", None) if axis is not None else source
+    index = getattr(base, "index", None)
+    # the inner programs of loops have inputs of other names
+    ours = getattr(getattr(base, "base", None), "local_name", None) == "values"
+    return (index, axis) if ours and isinstance(index, int) else None
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[Recorder]:
+    """Inside, every assumption about sizes is recorded."""
+    recorder = Recorder()
+    shape_env = symbolic_shapes.ShapeEnv
+    hooks: dict[str, Callable[..., None]] = {
+        "_log_guard": lambda _self, _prefix, guard, *_, **__: recorder.add_guard(guard),
+        "_set_replacement": lambda _self, symbol, value, *_, **__: recorder.add_replacement(symbol, value),
+    }
+    with _LOCK, contextlib.ExitStack() as stack:
+        for name, hook in hooks.items():
+            stack.enter_context(_wrapped(shape_env, name, hook))
+        stack.enter_context(_wrapped(shape_env, "create_symbol", _SymbolHook(recorder), after=True))
+        yield recorder
+
+
+class _SymbolHook:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __call__(self, result: Any, _self: Any, _value: Any, source: Any = None, *_: Any, **__: Any) -> None:
+        self._recorder.add_symbol(result, source)
+
+
+@contextlib.contextmanager
+def _wrapped(owner: type, name: str, hook: Callable[..., None], *, after: bool = False) -> Iterator[None]:
+    """Let `hook` see every call of a method; a torch that has no such method gives fewer records, not an error."""
+    original = getattr(owner, name, None)
+    if original is None:
+        yield
+        return
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if not after:
+            hook(*args, **kwargs)
+        result = original(*args, **kwargs)
+        if after:
+            hook(result, *args, **kwargs)
+        return result
+
+    setattr(owner, name, method)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def export_program(
+    module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any], *, strict: bool
+) -> torch.export.ExportedProgram:
+    """torch.export with torch.onnx's patches for recurrent layers, and without its notion that 0 and 1 are special."""
+    with quiet(), _LOCK, contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(_oblivious_to_size_one())
+        stack.enter_context(_recurrent_patches())
+        return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=strict)
+
+
+@contextlib.contextmanager
+def _oblivious_to_size_one() -> Iterator[None]:
+    config = getattr(torch.fx.experimental, "_config", None)
+    if config is None or not hasattr(config, "backed_size_oblivious"):
+        yield
+        return
+    with config.patch(backed_size_oblivious=True):
+        yield
+
+
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+
+
+@contextlib.contextmanager
+def _recurrent_patches() -> Iterator[None]:
+    """torch.onnx registers loops for LSTM and GRU while it traces; a cache filled by an earlier export would hide them."""
+    _clear_dispatch_caches()
+    try:
+        from torch.export import _patches as patches
+    except ImportError:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        for name in ("register_lstm_while_loop_decomposition", "register_gru_while_loop_decomposition"):
+            if hasattr(patches, name):
+                stack.enter_context(getattr(patches, name)())
+        try:
+            yield
+        finally:
+            _clear_dispatch_caches()
+
+
+def _clear_dispatch_caches() -> None:
+    for name in _RECURRENT:
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads():
+            cache = getattr(getattr(packet, overload), "_dispatch_cache", None)
+            if isinstance(cache, dict):
+                cache.clear()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """torch's warnings and log lines are not the user's business; what matters becomes a finding."""
+    names = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "torch.fx", "torch._dynamo", "torch._guards", "torch._functorch", "torch._subclasses")
+    levels = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger, _ in levels:
+            logger.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            for logger, level in levels:
+                logger.setLevel(level)
+
+
+def newest_translated_opset() -> int:
+    """The newest opset that torch's own translation writes."""
+    constants = getattr(torch.onnx, "_constants", None)
+    return int(getattr(constants, "ONNX_MAX_OPSET", 20))
+
+
+def newest_torchscript_opset() -> int:
+    constants = getattr(torch.onnx, "_constants", None)
+    return int(getattr(constants, "ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET", 20))
+
+
+def require_torch() -> None:
+    """torch 2.13 or newer, or one sentence."""
+    release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if release < (2, 13):
+        raise AnyshapeError(f"anyshape needs torch 2.13 or newer, installed is {torch.__version__}")

@@ -1,0 +1,103 @@
+"""Running a module in other arithmetic without touching it: in float64, or with every result jittered by one rounding.
+
+Both are dispatch modes, so parameters are never copied as a whole and the module's own code runs unchanged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
+
+
+class _Upcast(TorchDispatchMode):
+    """Every operator computes in `wide`, from the first to the last."""
+
+    def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype) -> None:
+        super().__init__()
+        self._narrow, self._wide = narrow, wide
+        self.largest = 0
+        """The bytes of the largest result: what a prediction of memory starts from."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        wide_args, wide_kwargs = pytree.tree_map(self._widen, (args, kwargs or {}))
+        result = func(*wide_args, **wide_kwargs)
+        if func._schema.is_mutable:
+            self._write_back(args, wide_args)
+        return pytree.tree_map(self._widen, result)
+
+    def _widen(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            self.largest = max(self.largest, value.numel() * value.element_size())
+            return value.to(self._wide) if value.dtype in self._narrow else value
+        return self._wide if isinstance(value, torch.dtype) and value in self._narrow else value
+
+    def _write_back(self, narrow: Any, wide: Any) -> None:
+        """An operator that writes in place wrote to the wide copy: the caller's tensor must see it."""
+        for old, new in zip(pytree.tree_leaves(narrow), pytree.tree_leaves(wide), strict=True):
+            if isinstance(old, torch.Tensor) and old is not new:
+                old.copy_(new)
+
+
+class _Jitter(TorchDispatchMode):
+    """Every floating result is moved by about one rounding, at random."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        result = func(*args, **(kwargs or {}))
+        if func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags or _is_view(func):
+            return result
+        return pytree.tree_map(self._move, result)
+
+    def _move(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.numel() == 0:
+            return value
+        noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).to(value.device) * 2 - 1
+        step = torch.finfo(value.dtype).eps
+        moved = value + (value * noise * step).to(value.dtype)
+        return torch.where(value == 0, (noise * torch.finfo(value.dtype).tiny).to(value.dtype), moved)
+
+
+def _is_view(func: Any) -> bool:
+    return any(r.alias_info is not None for r in func._schema.returns)
+
+
+@contextlib.contextmanager
+def _quiet_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def computing_in(dtype: torch.dtype) -> Iterator[_Upcast]:
+    """Inside, everything below `dtype` is computed in `dtype`."""
+    narrow = tuple(d for d in _BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
+    default = torch.get_default_dtype()
+    mode = _Upcast(narrow, dtype)
+    # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
+    with _quiet_warnings(), torch.backends.mkldnn.flags(enabled=False):
+        torch.set_default_dtype(dtype)
+        try:
+            with mode:
+                yield mode
+        finally:
+            torch.set_default_dtype(default)
+
+
+def run_jittered(run: Callable[[], Any], seed: int) -> Any:
+    """What `run` returns when every operator's result moves by a rounding."""
+    with _Jitter(seed):
+        return run()

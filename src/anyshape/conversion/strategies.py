@@ -1,0 +1,153 @@
+"""Ways to an ONNX model, in the order in which they are tried. None of them is trusted: the checker decides."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from anyshape._torch import capture
+from anyshape.conversion import tracing
+from anyshape.conversion.tracing import Guard, PinnedByTrace
+from anyshape.declaration.calls import Adapter
+from anyshape.declaration.dims import Spec
+from anyshape.declaration.notation import Expression
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every strategy starts from: the adapter, its inputs at the traced sizes, and the declaration."""
+
+    adapter: Adapter
+    leaves: tuple[tuple[str, Any], ...]
+    spec: Spec
+    opset: int
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of torch's translation that the user gave, such as `custom_translation_table`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.leaves)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An ONNX model that nobody has checked yet, and what its trace assumed."""
+
+    model: ir.Model
+    opset: int
+    guards: tuple[Guard, ...] = ()
+    outputs: tuple[tuple[Expression | None, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One strategy's try: how it ended, why, and how long it took."""
+
+    strategy: str
+    outcome: str
+    """`checked`, `wrong`, or `failed`."""
+    reason: str = ""
+    seconds: float = 0.0
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+    pins: tuple[PinnedByTrace, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+
+Strategy = Callable[[Job], tuple[Candidate | None, Attempt]]
+
+
+def _by_export(job: Job, *, strict: bool) -> tuple[Candidate | None, Attempt]:
+    """torch.export, then torch's translation, with the record of assumptions kept through both."""
+    name = "torch.export (strict)" if strict else "torch.export"
+    start = time.monotonic()
+    with capture.recording() as recorder:
+        try:
+            program = tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
+            meaning = tracing.meaning_of(recorder, job.names, job.spec)
+            outputs = tracing.output_expressions(program, meaning)
+            model = _translate(program, job)
+        except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+            meaning = tracing.meaning_of(recorder, job.names, job.spec)
+            pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
+            reason = _reason(error, pins)
+            return None, Attempt(name, "failed", reason, time.monotonic() - start, error, pins, guards)
+    guards = tracing.guards_of(recorder, meaning)
+    pins = tracing.pins_of(recorder, meaning)
+    attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
+    return Candidate(model, job.opset, guards, outputs), attempt
+
+
+def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
+    return _by_export(job, strict=False)
+
+
+def strict(job: Job) -> tuple[Candidate | None, Attempt]:
+    return _by_export(job, strict=True)
+
+
+def _translate(program: torch.export.ExportedProgram, job: Job) -> ir.Model:
+    with capture.quiet(), torch.no_grad():
+        converted = torch.onnx.export(
+            program, (), None, dynamo=True, opset_version=job.opset, verbose=False, optimize=True, **job.extra
+        )
+    assert converted is not None
+    return converted.model
+
+
+def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
+    """The older exporter: it traces with real tensors, so it knows no symbols and makes no guards."""
+    start = time.monotonic()
+    opset = min(job.opset, capture.newest_torchscript_opset())
+    if any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
+        reason = "TorchScript cannot take a Python number as an input"
+        return None, Attempt("TorchScript", "failed", reason, time.monotonic() - start)
+    try:
+        model = _torchscript_model(job, opset)
+    except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+        return None, Attempt("TorchScript", "failed", _reason(error), time.monotonic() - start, error)
+    return Candidate(model, opset), Attempt("TorchScript", "converted", "", time.monotonic() - start)
+
+
+def _torchscript_model(job: Job, opset: int) -> ir.Model:
+    names = [f"input_{index}" for index in range(len(job.leaves))]
+    dynamic_axes = {
+        name: {axis: f"{name}_{axis}" for axis, expression in enumerate(job.spec.axes[leaf]) if expression is not None}
+        for name, leaf in zip(names, job.names, strict=True)
+    }
+    arguments = tuple(value for _, value in job.leaves)
+    with tempfile.TemporaryDirectory() as folder, capture.quiet():
+        path = Path(folder) / "model.onnx"
+        # with gradients on, attention layers do not take the fast path that this exporter cannot translate
+        with torch.enable_grad():
+            torch.onnx.export(
+                job.adapter, arguments, str(path), dynamo=False, input_names=names, dynamic_axes=dynamic_axes,
+                opset_version=opset, verbose=False,
+            )  # fmt: skip
+        model = ir.load(path)
+        ir.external_data.load_to_model(model)
+    return model
+
+
+STRATEGIES: tuple[tuple[str, Strategy], ...] = (
+    ("torch.export", non_strict),
+    ("torch.export (strict)", strict),
+    ("TorchScript", torchscript),
+)
+
+
+def _reason(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:
+    """One line about why a strategy failed: the dims that it pinned, or the first line of the root error."""
+    if pins:
+        return "; ".join(f"`{pin.dim}` became {pin.size}" + (f" at {pin.span}" if pin.span else "") for pin in pins)
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    lines = [line.strip() for line in str(root).splitlines() if line.strip()]
+    return f"{type(root).__name__}: {lines[0]}" if lines else type(root).__name__

@@ -1,0 +1,117 @@
+"""torch's symbolic sizes in the user's words: `s27 + 2*s36` becomes `seq + 2 * past`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+
+from anyshape.declaration.notation import Condition, Expression, parse_condition, parse_expression
+from anyshape.errors import DeclarationError
+
+Meaning = Mapping[sympy.Symbol, Expression]
+"""What each of torch's symbols is, in dims."""
+
+_RELATIONS = {
+    "Equality": "==",
+    "Unequality": "!=",
+    "LessThan": "<=",
+    "StrictLessThan": "<",
+    "GreaterThan": ">=",
+    "StrictGreaterThan": ">",
+}
+_LARGEST_POWER = 4
+
+
+def to_expression(value: Any, meaning: Meaning) -> Expression | None:
+    """A size of a traced tensor as an expression; None where it has no such form."""
+    if isinstance(value, int):
+        return Expression(str(value))
+    node = getattr(value, "node", None)
+    expression = getattr(node, "expr", value)
+    if not isinstance(expression, sympy.Basic):
+        return None
+    text = _notation(_simplified(expression, meaning))
+    if text is None:
+        return None
+    try:
+        return parse_expression(text)
+    except DeclarationError:
+        return None
+
+
+def to_condition(condition: sympy.Basic, meaning: Meaning) -> Condition | None:
+    """A guard as a condition on dims; None where it has no such form or speaks of other things."""
+    relation = _RELATIONS.get(type(condition).__name__)
+    if relation is None or not condition.free_symbols or not condition.free_symbols <= set(meaning):
+        return None
+    left, right = (_notation(_simplified(side, meaning)) for side in condition.args)
+    if left is None or right is None:
+        return None
+    try:
+        return parse_condition(f"{left} {relation} {right}")
+    except DeclarationError:
+        return None
+
+
+def _simplified(expression: sympy.Basic, meaning: Meaning) -> sympy.Basic:
+    """The dims in place of the symbols. Only arithmetic that sympy knows is inserted, so that it may simplify."""
+    replacements = {}
+    for symbol in expression.free_symbols:
+        if symbol in meaning:
+            replacements[symbol] = _sympified(meaning[symbol])
+    return expression.xreplace(replacements)
+
+
+def _sympified(expression: Expression) -> sympy.Basic:
+    if expression.is_name:
+        return sympy.Symbol(expression.text, integer=True, positive=True)
+    names = {name: sympy.Symbol(name, integer=True, positive=True) for name in expression.names}
+    if any(sign in expression.text for sign in ("//", "%", "(")):
+        return sympy.Symbol(f"({expression.text})", integer=True, positive=True)
+    return sympy.expand(sympy.sympify(expression.text, locals=names))
+
+
+def _notation(expression: sympy.Basic) -> str | None:
+    """Our notation for a sympy expression, or None."""
+    kind = type(expression).__name__
+    if isinstance(expression, sympy.Symbol):
+        return str(expression.name)
+    if isinstance(expression, sympy.Integer):
+        return str(int(expression))
+    parts = [_notation(argument) for argument in expression.args]
+    if any(part is None for part in parts):
+        return None
+    texts = [part for part in parts if part is not None]
+    if isinstance(expression, sympy.Add):
+        # positive terms first, as people write it
+        return " + ".join(f"({text})" for text in sorted(texts, key=lambda text: text.startswith("-")))
+    if isinstance(expression, sympy.Mul):
+        return " * ".join(f"({text})" for text in texts)
+    if isinstance(expression, sympy.Pow):
+        base, power = expression.args
+        if isinstance(power, sympy.Integer) and 1 <= int(power) <= _LARGEST_POWER:
+            return " * ".join([f"({_notation(base)})"] * int(power))
+        return None
+    if kind in ("FloorDiv", "CleanDiv"):
+        return f"({texts[0]}) // ({texts[1]})"
+    if kind in ("Mod", "PythonMod"):
+        return f"({texts[0]}) % ({texts[1]})"
+    if kind in ("Max", "Min"):
+        return f"{kind.lower()}({', '.join(texts)})"
+    return None
+
+
+def holds(condition: sympy.Basic, meaning: Meaning, sizes: Mapping[str, int]) -> bool:
+    """Whether a guard holds at these sizes; True where that cannot be told."""
+    try:
+        values = {s: sympy.Integer(meaning[s].value(sizes)) for s in condition.free_symbols if s in meaning}
+        return condition.xreplace(values) is not sympy.false
+    except (ArithmeticError, KeyError, TypeError, ValueError, AssertionError):
+        return True
+
+
+def integers(condition: sympy.Basic) -> set[int]:
+    """The whole numbers in a guard."""
+    return {abs(int(number)) for number in condition.atoms(sympy.Integer)}

@@ -1,0 +1,266 @@
+"""A call as named leaves, and back: `batch.ids`, `states.0.1`, `past_key_values.0.key`.
+
+Containers need no registration: what a container is stands in one table below. The adapter turns the user's target into a
+module from flat tensors to flat tensors, which is all that an exporter needs to see.
+"""
+
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from anyshape.declaration.targets import Target
+from anyshape.errors import DeclarationError
+
+Values = Mapping[str, Any]
+_Rebuild = Callable[[Values], Any]
+_Join = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One tensor or number of a call, with its dotted name."""
+
+    name: str
+    value: Any
+
+    @property
+    def is_tensor(self) -> bool:
+        return isinstance(self.value, torch.Tensor)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The structure of one call: its leaves in the order in which the call was written, and the way back."""
+
+    leaves: tuple[Leaf, ...]
+    positional: tuple[_Rebuild, ...]
+    keywords: Mapping[str, _Rebuild]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {leaf.name: leaf.value for leaf in self.leaves}
+
+    def build(self, values: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call with these leaves; what is not named keeps the example's value."""
+        merged = {**self.values, **values}
+        return tuple(make(merged) for make in self.positional), {k: make(merged) for k, make in self.keywords.items()}
+
+
+# ---- containers: how to take one apart, and how to put it together
+
+
+def _is_cache(value: Any) -> bool:
+    """A transformers cache: layers that hold keys and values."""
+    layers = getattr(value, "layers", None)
+    return isinstance(layers, list) and all(hasattr(layer, "keys") and hasattr(layer, "values") for layer in layers)
+
+
+def _split_cache(cache: Any) -> tuple[dict[str, Any], _Join]:
+    parts = {}
+    for index, layer in enumerate(cache.layers):
+        parts |= {f"{index}.key": layer.keys, f"{index}.value": layer.values}
+
+    def join(new: dict[str, Any]) -> Any:
+        twin = copy.copy(cache)
+        twin.layers = [copy.copy(layer) for layer in cache.layers]
+        for index, layer in enumerate(twin.layers):
+            layer.keys, layer.values = new[f"{index}.key"], new[f"{index}.value"]
+        return twin
+
+    return parts, join
+
+
+def _split_mapping(value: Any) -> tuple[dict[str, Any], _Join]:
+    keys = {str(key): key for key in value}
+
+    def join(new: dict[str, Any]) -> Any:
+        twin = copy.copy(value)
+        for name, key in keys.items():
+            twin[key] = new[name]
+        return twin
+
+    return {name: value[key] for name, key in keys.items()}, join
+
+
+def _split_named_tuple(value: Any) -> tuple[dict[str, Any], _Join]:
+    return dict(zip(value._fields, value, strict=True)), lambda new: type(value)(**new)
+
+
+def _split_sequence(value: Any) -> tuple[dict[str, Any], _Join]:
+    return {str(i): part for i, part in enumerate(value)}, lambda new: type(value)(new.values())
+
+
+def _split_dataclass(value: Any) -> tuple[dict[str, Any], _Join]:
+    return _split_attributes(value, [field.name for field in dataclasses.fields(value)])
+
+
+def _split_object(value: Any) -> tuple[dict[str, Any], _Join]:
+    return _split_attributes(value, list(vars(value)))
+
+
+def _split_attributes(value: Any, names: list[str]) -> tuple[dict[str, Any], _Join]:
+    def join(new: dict[str, Any]) -> Any:
+        twin = copy.copy(value)
+        for name, part in new.items():
+            object.__setattr__(twin, name, part)  # a frozen dataclass, too
+        return twin
+
+    return {name: getattr(value, name) for name in names}, join
+
+
+def _holds_tensors(value: Any) -> bool:
+    """A plain object with tensors among its attributes, such as a batch of a data loader."""
+    attributes = getattr(value, "__dict__", None)
+    return (
+        isinstance(attributes, dict)
+        and not isinstance(value, (type, nn.Module))
+        and not callable(value)
+        and any(isinstance(v, torch.Tensor) or _container_of(v) is not None for v in attributes.values())
+    )
+
+
+_CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], tuple[dict[str, Any], _Join]]], ...] = (
+    (_is_cache, _split_cache),
+    (lambda v: isinstance(v, (dict, collections.UserDict)), _split_mapping),
+    (lambda v: isinstance(v, tuple) and hasattr(v, "_fields"), _split_named_tuple),
+    (lambda v: isinstance(v, (list, tuple)) and not isinstance(v, torch.Size), _split_sequence),
+    (lambda v: dataclasses.is_dataclass(v) and not isinstance(v, type), _split_dataclass),
+    (_holds_tensors, _split_object),
+)
+
+
+def _container_of(value: Any) -> Callable[[Any], tuple[dict[str, Any], _Join]] | None:
+    return next((split for fits, split in _CONTAINERS if fits(value)), None)
+
+
+# ---- a call
+
+
+def bind_call(target: Target, args: Any, kwargs: Mapping[str, Any] | None = None) -> Signature:
+    """The call as the target's signature sees it: positional first, a trailing dict of unbound parameters is keywords."""
+    positional, keywords = _arguments(target.signature, args, kwargs)
+    try:
+        bound = target.signature.bind(*positional, **keywords)
+    except TypeError as error:
+        names = ", ".join(target.signature.parameters)
+        raise DeclarationError(f"the example does not fit `{target.name}({names})`: {error}") from None
+    given = {name: value for name, value in _in_order_of_the_call(target.signature, bound, keywords)}
+    leaves: list[Leaf] = []
+    rebuilds = {name: _walk(name, value, leaves) for name, value in given.items()}
+    count = len(positional)
+    ordered = list(rebuilds.items())
+    return Signature(tuple(leaves), tuple(r for _, r in ordered[:count]), dict(ordered[count:]))
+
+
+def _arguments(signature: inspect.Signature, args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    positional = args if isinstance(args, tuple) else (args,)
+    if kwargs:
+        return positional, dict(kwargs)
+    if positional and isinstance(positional[-1], dict):
+        *rest, last = positional
+        unbound = [n for n, p in list(signature.parameters.items())[len(rest) :] if p.kind is not p.VAR_POSITIONAL]
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+        if all(isinstance(k, str) and (k in unbound or takes_any) for k in last) and (last or not unbound):
+            return tuple(rest), dict(last)
+    return positional, {}
+
+
+def _in_order_of_the_call(
+    signature: inspect.Signature, bound: inspect.BoundArguments, keywords: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Positional arguments by parameter name, then keywords as they were written."""
+    for name, value in bound.arguments.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            yield from ((f"{name}.{i}", part) for i, part in enumerate(value))
+        elif parameter.kind is not parameter.VAR_KEYWORD and name not in keywords:
+            yield name, value
+    yield from keywords.items()
+
+
+def _walk(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
+    """Append the leaves below `value`; return what rebuilds it from leaves."""
+    if isinstance(value, torch.Tensor):
+        _refuse_unusual(name, value)
+    if isinstance(value, (torch.Tensor, int, float)):
+        leaves.append(Leaf(name, value.detach() if isinstance(value, torch.Tensor) else value))
+        return lambda values: values[name]
+    split = _container_of(value)
+    if split is None:
+        return lambda _: value
+    parts, join = split(value)
+    rebuilds = {key: _walk(f"{name}.{key}", part, leaves) for key, part in parts.items()}
+    return lambda values: join({key: rebuild(values) for key, rebuild in rebuilds.items()})
+
+
+def _refuse_unusual(name: str, value: torch.Tensor) -> None:
+    if value.layout is not torch.strided:
+        kind = str(value.layout).removeprefix("torch.")
+        raise DeclarationError(f"`{name}` is a {kind} tensor, ONNX inputs are dense: pass indices and values as inputs instead")
+    if value.is_complex():
+        raise DeclarationError(f"`{name}` is complex, ONNX inputs are real: pass torch.view_as_real({name}) instead")
+    if value.is_quantized:
+        raise DeclarationError(f"`{name}` is a quantised tensor: pass it dequantised")
+
+
+# ---- outputs
+
+
+def flatten_outputs(result: Any) -> list[tuple[str, Any]]:
+    """The tensors and numbers of a result, with the names that they get in the file."""
+    if isinstance(result, (torch.Tensor, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return [("output", result)]
+    named = hasattr(result, "_fields") or not isinstance(result, (list, tuple))
+    return list(_output_leaves("" if named else "output", result))
+
+
+def _output_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (torch.Tensor, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        yield name or "output", value
+        return
+    split = _container_of(value)
+    if split is None:
+        return
+    for key, part in split(value)[0].items():
+        yield from _output_leaves(f"{name}.{key}" if name else _output_key(key), part)
+
+
+def _output_key(key: str) -> str:
+    """What comes back of `past_key_values` is `present`, as everywhere in the field."""
+    return "present" if key == "past_key_values" else key
+
+
+class Adapter(nn.Module):
+    """The target as a module from flat inputs to flat tensors, in the order of `inputs`."""
+
+    def __init__(self, target: Target, signature: Signature, inputs: tuple[str, ...]) -> None:
+        super().__init__()
+        self.model = target.module
+        self._target = target
+        self._signature = signature
+        self._inputs = inputs
+        self.train(target.module.training)
+
+    def forward(self, *values: Any) -> tuple[torch.Tensor, ...]:
+        args, kwargs = self._signature.build(dict(zip(self._inputs, values, strict=True)))
+        return tuple(as_tensor(value) for _, value in flatten_outputs(self._target.call(*args, **kwargs)))
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """A number among the outputs becomes a tensor without axes."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, (bool, torch.SymBool)):
+        return torch.scalar_tensor(value, dtype=torch.bool)
+    if isinstance(value, (int, torch.SymInt)):
+        return torch.scalar_tensor(value, dtype=torch.int64)
+    return torch.scalar_tensor(value, dtype=torch.float32)

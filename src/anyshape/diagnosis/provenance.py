@@ -1,0 +1,150 @@
+"""From frames, tracebacks and definitions to places in the user's source."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import linecache
+import re
+import site
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from anyshape.diagnosis.findings import Span
+
+_OURS = str(Path(__file__).resolve().parent.parent)
+_HOOKS = str(Path(_OURS) / "_torch")
+
+
+def _library_roots() -> tuple[str, ...]:
+    roots = [_OURS]
+    for name in ("torch", "sympy", "onnxscript", "onnx_ir", "numpy", "typing_extensions"):
+        module = sys.modules.get(name)
+        if module is not None and module.__file__:
+            path = Path(module.__file__).resolve()
+            roots.append(str(path.parent if path.name == "__init__.py" else path))
+    roots.append(str(Path(inspect.__file__).resolve().parent))  # the standard library
+    return tuple(roots)
+
+
+def is_users(filename: str) -> bool:
+    """Whether a file is the user's or a model library's: not torch, not the standard library, not ours."""
+    if filename.startswith("<"):
+        return False
+    if "site-packages" in filename or "dist-packages" in filename:
+        return not any(filename.startswith(root) for root in _library_roots()[:-1])
+    return not any(filename.startswith(root) for root in _library_roots())
+
+
+def span_of_stack(frame: FrameType | None) -> Span | None:
+    """The innermost frame of the model's, seen from `frame` outwards; None where the model is not on the stack."""
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_users(filename):
+            return _span(frame.f_code, frame.f_lasti, frame.f_lineno)
+        if filename.startswith(_OURS) and not filename.startswith(_HOOKS):
+            return None  # what lies further out is whoever called us
+        frame = frame.f_back
+    return None
+
+
+def span_of_error(error: BaseException) -> Span | None:
+    """The innermost place of the user's that an exception passed through."""
+    found: Span | None = None
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if is_users(code.co_filename):
+            found = _span(code, step.tb_lasti, step.tb_lineno)
+        step = step.tb_next
+    return found
+
+
+def span_of_definition(function: Callable[..., Any]) -> Span:
+    """The `def` line of a function: where a finding stands when nothing better is known."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        owner = type(function)
+        try:
+            return Span(shown_path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1], 1, function=owner.__qualname__)
+        except (OSError, TypeError):
+            return Span("<unknown>", 1, 1, function=owner.__qualname__)
+    line = code.co_firstlineno
+    while line < code.co_firstlineno + 50 and "def " not in linecache.getline(code.co_filename, line) and linecache.getline(code.co_filename, line):
+        line += 1  # past the decorators
+    text = linecache.getline(code.co_filename, line)
+    column = len(text) - len(text.lstrip()) + 1
+    return Span(shown_path(code.co_filename), line, column, function=_qualified(code))
+
+
+def _span(code: CodeType, instruction: int, line: int) -> Span:
+    positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (line, None, None, None))
+    first, last, start, end = positions
+    # a multi-line call chain is named at the method's own line
+    first = first or line
+    text = linecache.getline(code.co_filename, first)
+    if start is None:
+        start, end, last = len(text) - len(text.lstrip()), None, None
+    column = _characters(text, start)
+    last_text = linecache.getline(code.co_filename, last) if last else text
+    end_column = None if end is None else _characters(last_text, end) + 1
+    return Span(shown_path(code.co_filename), first, column + 1, last, end_column, _qualified(code))
+
+
+def _characters(text: str, offset: int) -> int:
+    """Columns are counted in bytes by the compiler, in characters by people."""
+    return len(text.encode()[:offset].decode(errors="replace"))
+
+
+def _qualified(code: CodeType) -> str:
+    return code.co_qualname.replace("<locals>.", "")
+
+
+def shown_path(filename: str) -> str:
+    """A path as the user knows it: relative to the working directory or to the folder that packages lie in."""
+    path = Path(filename)
+    for root in _roots():
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return path.name
+
+
+def _roots() -> Iterator[Path]:
+    for folder in (*site.getsitepackages(), site.getusersitepackages()):
+        yield Path(folder)
+    yield Path.cwd()
+    yield from (Path(entry) for entry in sys.path if entry)
+
+
+def source_line(span: Span) -> str | None:
+    """The text of a span's line, where the file can still be read."""
+    for root in (Path(), *_roots()):
+        path = root / span.file
+        if path.is_file():
+            text = linecache.getline(str(path), span.line)
+            return text.rstrip("\n") if text else None
+    return None
+
+
+_STACK_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+def span_of_recorded_stack(stack: str) -> Span | None:
+    """The innermost place of the user's in a stack that torch recorded on a node."""
+    found = None
+    for filename, line, function in _STACK_LINE.findall(stack):
+        if is_users(filename):
+            text = linecache.getline(filename, int(line))
+            column = len(text) - len(text.lstrip()) + 1
+            found = Span(shown_path(filename), int(line), column, function=function)
+    return found
+
+
+def torch_traceback(error: BaseException) -> str:
+    """The whole traceback, for `--debug`."""
+    return "".join(traceback.format_exception(error))

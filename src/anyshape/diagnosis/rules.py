@@ -1,0 +1,163 @@
+"""From what happened to findings: one function per kind of trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from anyshape.conversion.strategies import Attempt
+from anyshape.conversion.tracing import Guard
+from anyshape.declaration.notation import SizeRange
+from anyshape.diagnosis.findings import Finding, Span
+from anyshape.diagnosis.provenance import span_of_error
+from anyshape.verification.checking import Failure
+from anyshape.verification.limits import Limit, Pin, effective_range
+from anyshape.verification.reference import describe
+
+RULES: Mapping[str, str] = {
+    "pinned-dim": "a declared dim has a single size",
+    "bounded-dim": "a declared dim cannot take every declared size",
+    "divided-dim": "a declared dim must be a multiple",
+    "restricted-sizes": "declared dims depend on each other",
+    "wrong-values": "the file gives other values than PyTorch",
+    "wrong-shape": "the file gives another shape than PyTorch",
+    "wrong-type": "the file gives another element type than PyTorch",
+    "mislabelled-dim": "the file declares a shape that it does not keep",
+    "runtime-error": "ONNX Runtime fails where PyTorch runs",
+    "not-converted": "no exporter could convert the model",
+    "unknown-operator": "ONNX Runtime has no such operator",
+    "random-output": "the model's result is random",
+}
+"""Every rule and what it means in one line."""
+
+
+def pinned_in_pytorch(pins: Sequence[Pin], home: Span) -> list[Finding]:
+    """PyTorch itself runs at one size only; dims that one expression pins share a finding."""
+    at: dict[Span, list[Pin]] = {}
+    for pin in pins:
+        at.setdefault((span_of_error(pin.error) if pin.error else None) or home, []).append(pin)
+    return [_pinned_at(span, together) for span, together in at.items()]
+
+
+def _pinned_at(span: Span, pins: Sequence[Pin]) -> Finding:
+    dims = " and ".join(f"`{pin.dim}`" for pin in pins)
+    label = " and ".join(f"`{pin.dim}` must be {pin.size}" for pin in pins)
+    first = pins[0]
+    return Finding(
+        "pinned-dim",
+        f"{dims} cannot vary",
+        span,
+        label=f"{label} here",
+        notes=(f"{describe(first.breaks_at)} breaks it; PyTorch fails there too: {_first_line(first.error)}",),
+        helps=(f"take the size from an input instead of writing a number, or leave {dims} out of the declaration",),
+    )
+
+
+def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) -> Finding:
+    """The user declared sizes that PyTorch cannot do."""
+    span = (span_of_error(limit.error) if limit.error else None) or home
+    condition = limit.condition
+    if len(condition.names) > 1:
+        rule, message = "restricted-sizes", f"`{condition}` must hold"
+    elif "%" in condition.left.text:
+        rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
+    else:
+        rule, message = "bounded-dim", f"`{dim}` is bounded"
+    notes = []
+    if limit.breaks_at is not None:
+        notes.append(f"{describe(limit.breaks_at)} breaks it; PyTorch fails there too: {_first_line(limit.error)}")
+    return Finding(
+        rule,
+        message,
+        span,
+        label=f"runs only for `{condition}`",
+        notes=tuple(notes),
+        helps=(f'declare it: sizes={{"{dim}": "{_allowed(declared, limit, dim)}"}} instead of "{declared}"',),
+    )
+
+
+def _allowed(declared: SizeRange, limit: Limit, dim: str) -> str:
+    kept = effective_range(declared, [limit], dim)
+    left, right = limit.condition.left.text, limit.condition.right.text
+    if limit.condition.names == (dim,) and left.startswith(f"{dim} % "):
+        step = int(left.removeprefix(f"{dim} % "))
+        first = kept.lo + (int(right) - kept.lo) % step
+        return f"{first}..{'' if kept.hi is None else kept.hi} step {step}"
+    return str(kept)
+
+
+def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:
+    """PyTorch runs at other sizes, but tracing turned a dim into a number."""
+    return [
+        Finding(
+            "pinned-dim",
+            f"`{pin.dim}` cannot vary in the export",
+            pin.span or home,
+            label=f"`{pin.dim}` becomes {pin.size} here",
+            notes=("only the export is limited: PyTorch runs at other sizes",),
+            helps=("export it with this dim left out of the declaration, or rewrite the expression without a Python number",),
+        )
+        for pin in attempt.pins
+    ]
+
+
+def wrong_file(failure: Failure, total: int, guards: Iterable[Guard], home: Span, where: Span | None) -> Finding:
+    """The converted file is wrong at some size; a guard that fails there names the branch."""
+    broken = [g for g in guards if g.condition is not None and not g.holds(failure.sizes)]
+    place = f"{describe(failure.sizes)}" if failure.sizes else "the example's sizes"
+    notes = [f"smallest of {total} failing sizes found: {place}; PyTorch runs there"]
+    if len(broken) >= 1 and broken[0].condition is not None:
+        guard = next((g for g in broken if g.span is not None), broken[0])
+        dims = guard.condition.names if guard.condition else ()
+        listed = " and ".join(f"`{dim}`" for dim in dims)
+        return Finding(
+            "bounded-dim" if len(dims) == 1 else "restricted-sizes",
+            f"{listed} cannot take every declared size in the export",
+            guard.span or home,
+            label=f"exported only for `{guard.condition}`",
+            notes=(*notes, f"there {failure.sentence}"),
+            helps=(f"declare only these sizes, or write the model without this condition on {listed}",),
+        )
+    return Finding(
+        failure.rule,
+        f"{failure.sentence} at {place}",
+        where or home,
+        label="first result that differs" if where else "",
+        notes=tuple(notes),
+    )
+
+
+def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
+    notes = tuple(f"{attempt.strategy}: {attempt.reason}" for attempt in attempts if attempt.reason)
+    spans = [span_of_error(a.error) for a in attempts if a.error is not None]
+    return Finding("not-converted", "no exporter could convert the model", next((s for s in spans if s), home), notes=notes)
+
+
+def random_output(names: Sequence[str], home: Span) -> Finding:
+    listed = ", ".join(f"`{name}`" for name in names)
+    return Finding(
+        "random-output",
+        f"{listed} changes from call to call, so that no file can be checked against it",
+        home,
+        notes=("in eval mode, the same inputs gave other results under another random seed",),
+        helps=("pass the random numbers as an input, or draw them from a fixed table",),
+    )
+
+
+def unknown_operators(operators: Sequence[str], home: Span) -> Finding:
+    listed = ", ".join(f"`{operator}`" for operator in operators)
+    return Finding(
+        "unknown-operator",
+        f"ONNX Runtime has no {listed}",
+        home,
+        helps=(
+            "give the library that implements it: custom_ops=[path]",
+            f"or write the file without a check: unchecked={list(operators)}",
+        ),
+    )
+
+
+def _first_line(error: BaseException | None) -> str:
+    if error is None:
+        return "no reason given"
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

@@ -1,0 +1,1 @@
+def inspect(*a, **k): raise NotImplementedError

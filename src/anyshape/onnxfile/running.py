@@ -1,0 +1,45 @@
+"""Run a model on tensors: what a result does when it is called."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.interface import Port
+from anyshape.onnxfile.saving import write_model
+from anyshape.verification.runtime import Session
+
+
+def run_model(model: ir.Model, inputs: Sequence[Port], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+    """The outputs as tensors; arguments are tensors or numbers in the file's order, nested ones as their leaves."""
+    import torch
+
+    from anyshape.verification.checking import as_numpy
+
+    given = dict(zip((port.name for port in inputs), _leaves(args), strict=False)) | dict(kwargs)
+    missing = [port.name for port in inputs if port.name not in given]
+    if missing:
+        raise DeclarationError(f"the file takes {len(inputs)} inputs, `{missing[0]}` is missing")
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        path = Path(folder) / "model.onnx"
+        write_model(model, path)
+        session = Session(path)
+        results = session.run({port.name: as_numpy(given[port.name], port.dtype) for port in inputs})
+    return [torch.from_numpy(result) for result in results]
+
+
+def _leaves(args: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in args:
+        if isinstance(value, (list, tuple)):
+            found += _leaves(value)
+        elif isinstance(value, Mapping):
+            found += _leaves(list(value.values()))
+        elif value is not None:
+            found.append(value)
+    return found

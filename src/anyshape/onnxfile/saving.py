@@ -1,0 +1,93 @@
+"""Writing a file so that a failure, an exception or Ctrl-C leaves what was there before, and nothing else.
+
+A model is written into a temporary folder beside its target and checked there. On success the data gets its final name first
+and the model is replaced last; until then the old files can be put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from anyshape.errors import DeclarationError
+
+EXTERNAL_FROM_BYTES = 128 * 2**20
+"""Weights beyond this go to `model.onnx.data`: inline, they would be copied three times and end at 2 GB."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A temporary folder that holds the model under its final name."""
+
+    path: Path
+    destination: Path | None
+
+    def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
+        write_model(model, self.path, external_data=external_data)
+
+    def commit(self) -> None:
+        """Put the files in their final place; the old ones come back if anything goes wrong."""
+        if self.destination is not None:
+            _replace(self.path, self.destination)
+
+
+def write_model(model: ir.Model, path: Path, *, external_data: bool | None = None) -> None:
+    """Write a model; weights go beside it when asked for, or by themselves when they are large."""
+    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
+    outside = external_data if external_data is not None else weights > EXTERNAL_FROM_BYTES
+    beside = path.with_name(path.name + ".data")
+    beside.unlink(missing_ok=True)
+    if outside and weights:
+        ir.save(model, path, external_data=beside.name, size_threshold_bytes=1024)
+    else:
+        ir.save(model, path)
+
+
+@contextlib.contextmanager
+def staged(destination: Path | None) -> Iterator[Stage]:
+    """A temporary folder beside the destination, gone afterwards whatever happens."""
+    parent = None if destination is None else destination.parent
+    with tempfile.TemporaryDirectory(prefix=".anyshape-", dir=parent) as folder:
+        name = "model.onnx" if destination is None else destination.name
+        yield Stage(Path(folder) / name, destination)
+
+
+def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
+    """The path to write to, or one sentence about why not."""
+    if f is None:
+        return None
+    if not isinstance(f, (str, os.PathLike)):
+        raise DeclarationError(f"`f` is a {type(f).__name__}: pass a path, or None to write nothing")
+    path = Path(f)
+    if path.is_dir():
+        raise DeclarationError(f"`{path}` is a folder: name a file in it, such as `{path / 'model.onnx'}`")
+    if not path.parent.is_dir():
+        raise DeclarationError(f"the folder `{path.parent}` does not exist")
+    if not os.access(path.parent, os.W_OK):
+        raise DeclarationError(f"the folder `{path.parent}` cannot be written to")
+    return path.resolve()
+
+
+def _replace(staged_model: Path, destination: Path) -> None:
+    new_data = staged_model.with_name(staged_model.name + ".data")
+    data = destination.with_name(destination.name + ".data")
+    aside = staged_model.with_name("previous.data")
+    had_data = data.exists()
+    if had_data:
+        os.replace(data, aside)
+    try:
+        if new_data.exists():
+            os.replace(new_data, data)
+        os.replace(staged_model, destination)
+    except BaseException:
+        data.unlink(missing_ok=True)
+        if had_data:
+            shutil.move(aside, data)
+        raise

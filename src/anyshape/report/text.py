@@ -1,0 +1,133 @@
+"""Results and findings as plain text: what `print(result)` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from anyshape.diagnosis.provenance import source_line
+
+if TYPE_CHECKING:
+    from anyshape.diagnosis.findings import Finding
+    from anyshape.onnxfile.interface import Port
+    from anyshape.result import Result
+    from anyshape.verification.checking import Verification
+
+_MOST_ROWS = 12
+
+
+def render_finding(finding: Finding) -> str:
+    """Headline, place, underlined line, notes and helps."""
+    span = finding.span
+    number = str(span.line)
+    margin = " " * len(number)
+    lines = [finding.headline, f"{margin} --> {span}"]
+    text = source_line(span)
+    if text is not None:
+        lines += [f"{margin} |", f"{number} | {text}", f"{margin} | {_underline(finding, text)}".rstrip()]
+    lines += _hanging(margin, "note", finding.notes)
+    lines += _hanging(margin, "help", finding.helps)
+    return "\n".join(lines)
+
+
+def _underline(finding: Finding, text: str) -> str:
+    span = finding.span
+    one_line = span.end_line in (None, span.line)
+    end = span.end_column - 1 if span.end_column is not None and one_line else len(text.rstrip())
+    start = span.column - 1
+    return " " * start + "^" * max(1, end - start) + (f" {finding.label}" if finding.label else "")
+
+
+def _hanging(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
+    return [f"{margin} = {kind}: {text}" for text in texts]
+
+
+def render_result(result: Result) -> str:
+    lines = [_headline(result)]
+    if result.verdict == "refused":
+        lines += _refusal(result)
+    else:
+        lines += _ports("input", result.inputs)
+        lines += _ports("output", result.outputs)
+        lines += [f"  {label:<8} {text}" for label, text in _facts(result)]
+    lines += [f"  note     {note}" for note in result.notes]
+    for finding in result.findings:
+        lines += ["", str(finding)]
+    return "\n".join(lines)
+
+
+def _headline(result: Result) -> str:
+    verification = result.verification
+    if result.verdict == "refused":
+        return f"refused: {'the file is wrong' if result.what == 'check' else 'no file written'}"
+    if result.verdict == "unchecked" or verification is None:
+        return f"unchecked: {_where(result)}, never run against the model"
+    sizes = len(verification.sizes_run)
+    against = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime} against PyTorch"
+    return f"{result.verdict}: {_where(result)}, right at {against}"
+
+
+def _where(result: Result) -> str:
+    return result.path.name if result.path is not None else "model"
+
+
+def _ports(kind: str, ports: tuple[Port, ...]) -> list[str]:
+    width = max((len(port.name) for port in ports), default=0)
+    rows = [f"  {kind:<8} {port.name:<{width}}  {port.dtype}[{_axes(port)}]" for port in ports[:_MOST_ROWS]]
+    if len(ports) > _MOST_ROWS:
+        rows.append(f"  {kind:<8} ... and {len(ports) - _MOST_ROWS} more")
+    return rows
+
+
+def _axes(port: Port) -> str:
+    return "..." if port.axes is None else ", ".join("?" if axis is None else str(axis) for axis in port.axes)
+
+
+def _facts(result: Result) -> Iterable[tuple[str, str]]:
+    if result.dims:
+        yield "dims", ", ".join(f"{dim} {declared}" for dim, declared in result.dims.items())
+    for limit in result.limits:
+        yield "limit", f"{limit} (PyTorch itself)"
+    if result.constants:
+        yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
+    if result.repairs:
+        yield "repair", ", ".join(result.repairs)
+    if result.verification is not None:
+        yield from _verification_facts(result.verification)
+    if result.what == "export":
+        winner = next((a.strategy for a in result.attempts if a.outcome == "checked"), None)
+        by = f" by {winner}" if winner else ""
+        yield "took", f"{result.seconds:.1f} s to convert{by} (opset {result.opset}), {_seconds(result)} to check"
+
+
+def _seconds(result: Result) -> str:
+    return f"{result.verification.seconds:.1f} s" if result.verification else "0 s"
+
+
+def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]:
+    yield "run", "; ".join(_spans_of_sizes(verification))
+    yield "error", f"at most {verification.largest_ratio:.1f} x the model's own rounding noise (8 is allowed)"
+    if verification.computed_in:
+        yield "type", f"checked in {verification.computed_in}: ONNX Runtime cannot run the file's own type here"
+    if verification.skipped:
+        reasons = dict.fromkeys(reason for _, reason in verification.skipped)
+        yield "not run", f"{len(verification.skipped)} planned sizes: {'; '.join(reasons)}"
+
+
+def _spans_of_sizes(verification: Verification) -> Iterable[str]:
+    sizes = verification.sizes_run
+    if not sizes or not sizes[0]:
+        yield "the example's sizes"
+        return
+    for dim in sizes[0]:
+        values = sorted({s[dim] for s in sizes})
+        span = f"{values[0]} to {values[-1]}" if len(values) > 1 else f"{values[0]}"
+        yield f"{dim} {span} ({len(values)})"
+
+
+def _refusal(result: Result) -> list[str]:
+    lines = []
+    for attempt in result.attempts:
+        reason = f": {attempt.reason}" if attempt.reason else ""
+        lines.append(f"  tried    {attempt.strategy}, {attempt.outcome}{reason}")
+    return lines

@@ -1,0 +1,304 @@
+"""Run the file and the module at the planned sizes, and compare: values, shapes and declared dims."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from anyshape.declaration.dims import Spec
+from anyshape.onnxfile.interface import Interface, broken_promise
+from anyshape.verification.comparison import Difference, Judgement, Oracles, Tolerance, judge
+from anyshape.verification.limits import Boundaries, effective_range
+from anyshape.verification.reference import Outcome, Reference
+from anyshape.verification.runtime import RuntimeFailure, Session
+from anyshape.verification.shapes import Observation
+from anyshape.verification.sizes import Plan, Sizes, choose
+
+_SECOND_CONTENT_EVERY = 3
+_ALWAYS_RUN = 4
+"""The first sizes of a plan run whatever the budget says: without them nothing was checked."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One run that was right; `ratio` is its largest error in units of rounding noise."""
+
+    sizes: Sizes
+    content: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One run that was wrong."""
+
+    sizes: Sizes
+    content: int
+    rule: str
+    output: str | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All runs of one file."""
+
+    checks: tuple[Check, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    invalid: tuple[Sizes, ...] = ()
+    """Sizes at which PyTorch itself fails."""
+    skipped: tuple[tuple[Sizes, str], ...] = ()
+    """Sizes that were planned but not run, and why."""
+    observations: tuple[Observation, ...] = ()
+    seconds: float = 0.0
+    runtime: str = ""
+    computed_in: str | None = None
+    """The wider type in which the graph was run, where the runtime cannot run its own."""
+
+    @property
+    def sizes_run(self) -> tuple[Sizes, ...]:
+        unique = {tuple(c.sizes.items()): c.sizes for c in self.checks}
+        return tuple(unique.values())
+
+    @property
+    def largest_ratio(self) -> float:
+        return max((check.ratio for check in self.checks), default=0.0)
+
+    @property
+    def is_right(self) -> bool:
+        return bool(self.checks) and not self.failures
+
+
+class Budget:
+    """Seconds for checking, and what a size is predicted to cost."""
+
+    def __init__(self, seconds: float, memory: int | None = None) -> None:
+        self.seconds = seconds
+        self._start = time.monotonic()
+        self._memory = memory
+        self._measured: list[tuple[int, float]] = []
+
+    @property
+    def remaining(self) -> float:
+        return self.seconds - (time.monotonic() - self._start)
+
+    def measured(self, volume: int, seconds: float) -> None:
+        self._measured.append((volume, seconds))
+
+    def refuses(self, volume: int, largest_result: int) -> str | None:
+        """Why a size of this volume is not run, or None."""
+        if self.remaining <= 0:
+            return "the budget was used up"
+        if self._measured:
+            base, seconds = max(self._measured)
+            growth = max(volume / max(base, 1), 0.0)
+            if growth > 1 and seconds * growth**1.5 > self.remaining:
+                return "predicted to take longer than the budget"
+            if self._memory and largest_result * max(growth, 1.0) ** 2 > self._memory:
+                return "predicted to need more memory than there is"
+        return None
+
+
+@dataclass
+class _Progress:
+    checks: list[Check] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    invalid: list[Sizes] = field(default_factory=list)
+    skipped: list[tuple[Sizes, str]] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Checker:
+    """A loaded file beside its reference: what is needed to judge one size."""
+
+    session: Session
+    interface: Interface
+    reference: Reference
+    leaves: tuple[str, ...]
+    """The leaf that each input of the file takes, in the file's order."""
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    computed_in: torch.dtype | None = None
+
+    def judge(self, outcome: Outcome) -> Check | Failure:
+        """The file against the module on one call."""
+        fail = lambda rule, output, sentence: Failure(dict(outcome.sizes), outcome.content, rule, output, sentence)  # noqa: E731
+        feeds = self._feeds(outcome.leaves)
+        try:
+            results = self.session.run(feeds)
+        except RuntimeFailure as failure:
+            return fail("runtime-error", None, f"fails in ONNX Runtime: {failure}")
+        if len(results) != len(outcome.outputs):
+            return fail("wrong-shape", None, f"has {len(results)} outputs, PyTorch {len(outcome.outputs)}")
+        judgement = self._worst(outcome, [torch.from_numpy(np.asarray(r)) for r in results])
+        if judgement.difference is not None:
+            difference = judgement.difference
+            return fail(difference.kind, difference.output, f"`{difference.output}` {difference.sentence}")
+        shapes = {name: tuple(feed.shape) for name, feed in feeds.items()}
+        if promise := broken_promise(self.interface, shapes, [r.shape for r in results]):
+            return fail("mislabelled-dim", promise[0], f"`{promise[0]}` {promise[1]}")
+        return Check(dict(outcome.sizes), outcome.content, judgement.ratio)
+
+    def _feeds(self, leaves: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        ports = zip(self.interface.inputs, self.leaves, strict=True)
+        return {port.name: as_numpy(leaves[leaf], port.dtype) for port, leaf in ports}
+
+    def _worst(self, outcome: Outcome, results: Sequence[torch.Tensor]) -> Judgement:
+        expected = outcome.outputs
+        if self.computed_in is not None:
+            expected = self.reference.computed_in(self.computed_in, outcome) or expected
+        runs = _Lazy(self.reference, outcome)
+        worst = Judgement(0.0)
+        for index, (port, result, wanted) in enumerate(zip(self.interface.outputs, results, expected, strict=True)):
+            oracles = Oracles(lambda i=index: runs.exact(i), lambda i=index: runs.jittered(i))  # type: ignore[misc]
+            judgement = judge(port.name, result, wanted, oracles, self.tolerance)
+            if judgement.difference is not None:
+                return judgement
+            worst = max(worst, judgement, key=lambda j: j.ratio)
+        return worst
+
+
+class _Lazy:
+    """Further runs of the reference for one call, each made once and only when asked for."""
+
+    def __init__(self, reference: Reference, outcome: Outcome) -> None:
+        self._reference, self._outcome = reference, outcome
+        self._exact: tuple[torch.Tensor, ...] | None = None
+        self._jittered: list[tuple[torch.Tensor, ...]] | None = None
+        self._asked = False
+
+    def exact(self, index: int) -> torch.Tensor | None:
+        if not self._asked:
+            self._asked = True
+            self._exact = self._reference.exact(self._outcome)
+        return None if self._exact is None else self._exact[index].cpu()
+
+    def jittered(self, index: int) -> list[torch.Tensor]:
+        if self._jittered is None:
+            self._jittered = self._reference.jittered(self._outcome)
+        return [run[index].cpu() for run in self._jittered]
+
+
+def as_numpy(value: Any, dtype: str) -> np.ndarray[Any, Any]:
+    """A leaf as the runtime takes it."""
+    if not isinstance(value, torch.Tensor):
+        return np.asarray(value, dtype=np.dtype(dtype))
+    value = value.detach().cpu()
+    if value.dtype == torch.bfloat16:
+        value = value.float()
+    array = value.contiguous().numpy()
+    return array if str(array.dtype) == dtype or dtype == "bfloat16" else array.astype(np.dtype(dtype))
+
+
+def volume(spec: Spec, leaves: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
+    """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+    total = 1
+    for name in spec.axes:
+        count = 1
+        for n in spec.shape(name, sizes, tuple(leaves[name].shape)):
+            count *= max(n, 1)
+        total += count
+    return total
+
+
+def verify(
+    checker: Checker,
+    plan: Plan,
+    boundaries: Boundaries,
+    budget: Budget,
+    *,
+    stop_after: int = 3,
+    on_size: Callable[[int, int], None] | None = None,
+) -> Verification:
+    """Run the plan until it ends, the budget ends or `stop_after` sizes were wrong."""
+    start = time.monotonic()
+    progress = _Progress()
+    queue = choose(plan)
+    done: set[tuple[int, ...]] = set()
+    while queue:
+        sizes = queue.pop(0)
+        key = tuple(sizes.values())
+        if key in done:
+            continue
+        done.add(key)
+        if on_size is not None:
+            on_size(len(done), len(done) + len(queue))
+        known = len(boundaries.limits)
+        _run_size(checker, boundaries, budget, sizes, len(done), progress)
+        if len(progress.failures) >= stop_after:
+            break
+        if len(boundaries.limits) != known:
+            # the model's limits are narrower than thought: choose again inside them, ends included
+            plan = _inside(plan, boundaries)
+            queue = [s for s in choose(plan) if tuple(s.values()) not in done]
+    from anyshape.verification.runtime import runtime_version
+
+    return Verification(
+        tuple(progress.checks),
+        tuple(progress.failures),
+        tuple(progress.invalid),
+        tuple(progress.skipped),
+        tuple(progress.observations),
+        time.monotonic() - start,
+        runtime_version(),
+        str(checker.computed_in).removeprefix("torch.") if checker.computed_in else None,
+    )
+
+
+def _inside(plan: Plan, boundaries: Boundaries) -> Plan:
+    box = {dim: effective_range(declared, boundaries.limits, dim) for dim, declared in plan.box.items()}
+    return replace(plan, box=box)
+
+
+def _run_size(
+    checker: Checker, boundaries: Boundaries, budget: Budget, sizes: Sizes, count: int, progress: _Progress
+) -> None:
+    reference = checker.reference
+    size_volume = volume(reference.spec, reference.signature.values, sizes)
+    reason = budget.refuses(size_volume, reference.largest_result)
+    if reason is not None and count > _ALWAYS_RUN:
+        progress.skipped.append((sizes, reason))
+        return
+    started = time.monotonic()
+    contents = (0, 1) if count % _SECOND_CONTENT_EVERY == 1 else (0,)
+    for content in contents:
+        outcome = reference.run(sizes, content)
+        if not outcome.runs:
+            progress.invalid.append(sizes)
+            boundaries.explain(sizes)
+            return
+        progress.observations.append(Observation(dict(sizes), tuple(tuple(o.shape) for o in outcome.outputs)))
+        result = checker.judge(outcome)
+        if isinstance(result, Failure):
+            progress.failures.append(result)
+            break
+        progress.checks.append(result)
+    budget.measured(size_volume, time.monotonic() - started)
+
+
+def smallest_failure(checker: Checker, failures: Sequence[Failure], plan: Plan, budget: Budget) -> Failure:
+    """Shrink a failing size as far as the budget lets: the smallest one says the most."""
+    best = min(failures, key=lambda f: (sum(f.sizes.values()), f.content))
+    for dim, box in plan.box.items():
+        for size in _smaller(box.lo, best.sizes[dim]):
+            if size not in box or budget.remaining <= 0:
+                continue
+            admitted = plan.admit({**best.sizes, dim: size})
+            outcome = checker.reference.run(admitted, best.content) if admitted else None
+            if outcome is not None and outcome.runs and isinstance(found := checker.judge(outcome), Failure):
+                best = found
+                break
+    return best
+
+
+def _smaller(low: int, size: int) -> list[int]:
+    steps = {low, low + 1, low + 2, (low + size) // 2, size - 1}
+    return sorted(s for s in steps if low <= s < size)
+
+
+__all__ = ["Budget", "Check", "Checker", "Difference", "Failure", "Verification", "smallest_failure", "verify", "volume"]

@@ -1,0 +1,192 @@
+"""Are two outputs the same? The tolerance is the model's own rounding noise at that size, never a fixed number.
+
+A right file differs from float64 by 0.5 to 2.5 times what PyTorch itself does in float32; a wrong one by far more. The limit
+is a factor of 8. Integers must be equal, except where the model's own rounding decides them (a tie under argmax).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+FACTOR = 8.0
+"""An output is wrong when its error exceeds this many times the rounding noise."""
+_JITTER_FACTOR = 4.0
+_UNSETTLED_FLOOR = 1e-5
+"""Relative tolerance where no float64 run of the model can be had."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The user's own tolerance, elementwise; None: the model's rounding noise decides."""
+
+    atol: float | None = None
+    rtol: float | None = None
+    of_largest: float | None = None
+    """Relative to the output's largest value: the loss of a file in a narrow type, measured at the example's size."""
+
+    @property
+    def is_given(self) -> bool:
+        return self.atol is not None or self.rtol is not None or self.of_largest is not None
+
+    def allowed(self, expected: torch.Tensor) -> torch.Tensor:
+        loss = (self.of_largest or 0.0) * float(expected.abs().max())
+        return loss + (self.atol or 0.0) + (self.rtol or 0.0) * expected.abs()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is wrong with one output, as a sentence without its name: `differs by 0.31 (allowed 1.2e-05)`."""
+
+    output: str
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How far an output is from the reference, in units of rounding noise, and what is wrong with it, if anything."""
+
+    ratio: float
+    difference: Difference | None = None
+
+
+@dataclass(frozen=True)
+class Oracles:
+    """Further runs of the reference, made only when they are needed."""
+
+    exact: Callable[[], torch.Tensor | None]
+    """This output in float64; None where the model cannot run in it."""
+    jittered: Callable[[], list[torch.Tensor]]
+    """This output when every operator's result moves by a rounding."""
+
+
+def judge(name: str, actual: torch.Tensor, expected: torch.Tensor, oracles: Oracles, tolerance: Tolerance) -> Judgement:
+    """Compare one output of the file with the reference's."""
+    expected = expected.detach().cpu()
+    if actual.dtype != expected.dtype and not (actual.is_floating_point() and expected.is_floating_point()):
+        sentence = f"has type {_short(actual.dtype)}, in PyTorch {_short(expected.dtype)}"
+        return Judgement(math.inf, Difference(name, "wrong-type", sentence))
+    if actual.shape != expected.shape:
+        sentence = f"has shape {tuple(actual.shape)}, in PyTorch {tuple(expected.shape)}"
+        return Judgement(math.inf, Difference(name, "wrong-shape", sentence))
+    if expected.numel() == 0:
+        return Judgement(0.0)
+    if expected.is_floating_point():
+        return _judge_floats(name, actual, expected, oracles, tolerance)
+    return _judge_integers(name, actual, expected, oracles)
+
+
+def _judge_floats(
+    name: str, actual: torch.Tensor, expected: torch.Tensor, oracles: Oracles, tolerance: Tolerance
+) -> Judgement:
+    got, want = actual.double(), expected.double()
+    if sentence := _special_values(got, want):
+        if oracles_agree_on_specials(want, oracles):
+            return Judgement(math.inf, Difference(name, "wrong-values", sentence))
+        return Judgement(0.0)
+    finite = torch.isfinite(want)
+    got, want = got[finite], want[finite]
+    if not want.numel():
+        return Judgement(0.0)
+    if tolerance.is_given:
+        return _judge_by_user(name, got, want, tolerance)
+    return _judge_by_noise(name, got, want, finite, torch.finfo(expected.dtype).eps, oracles)
+
+
+def _special_values(got: torch.Tensor, want: torch.Tensor) -> str | None:
+    """NaN and inf must stand at the same places."""
+    for kind, test in (("NaN", torch.isnan), ("inf", torch.isposinf), ("-inf", torch.isneginf)):
+        here, there = test(got), test(want)
+        if not torch.equal(here, there):
+            return f"has {int(here.sum())} {kind}, in PyTorch {int(there.sum())}, or at other places"
+    return None
+
+
+def oracles_agree_on_specials(want: torch.Tensor, oracles: Oracles) -> bool:
+    """Whether rounding cannot explain a NaN or an inf: jittered runs have them at the same places."""
+    runs = [run.double() for run in oracles.jittered()]
+    return all(run.shape == want.shape and _special_values(run, want) is None for run in runs)
+
+
+def _judge_by_user(name: str, got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance) -> Judgement:
+    error, allowed = (got - want).abs(), tolerance.allowed(want)
+    worst = int((error - allowed).argmax())
+    ratio = float(error[worst] / allowed[worst]) if allowed[worst] else (math.inf if error[worst] else 0.0)
+    if bool((error <= allowed).all()):
+        return Judgement(ratio)
+    return Judgement(ratio, Difference(name, "wrong-values", _differs(float(error[worst]), float(allowed[worst]))))
+
+
+def _judge_by_noise(
+    name: str, got: torch.Tensor, want: torch.Tensor, finite: torch.Tensor, epsilon: float, oracles: Oracles
+) -> Judgement:
+    scale = float(want.abs().max())
+    floor = epsilon * scale
+    distance = float((got - want).abs().max())
+    # noise is at least `floor`, so this much is right whatever float64 would say: no need to ask
+    if distance <= (FACTOR - 1) * floor:
+        return Judgement(distance / floor if floor else 0.0)
+    exact = oracles.exact()
+    if exact is None or exact.shape != finite.shape:
+        return _judge_unsettled(name, distance, scale, got, want, finite, oracles)
+    truth = exact.double()[finite]
+    noise = max(float((want - truth).abs().max()), epsilon * float(truth.abs().max()))
+    error = float((got - truth).abs().max())
+    if error <= FACTOR * noise:
+        return Judgement(error / noise if noise else 0.0)
+    wider = max(noise, _jitter_noise(want, finite, oracles))
+    if error <= _JITTER_FACTOR * wider:
+        return Judgement(error / wider)
+    allowed = max(FACTOR * noise, _JITTER_FACTOR * wider)
+    return Judgement(error / noise if noise else math.inf, Difference(name, "wrong-values", _differs(error, allowed)))
+
+
+def _judge_unsettled(
+    name: str,
+    distance: float,
+    scale: float,
+    got: torch.Tensor,
+    want: torch.Tensor,
+    finite: torch.Tensor,
+    oracles: Oracles,
+) -> Judgement:
+    """No float64 run: the noise is what jittered runs show, or a small part of the largest value."""
+    noise = max(_jitter_noise(want, finite, oracles), _UNSETTLED_FLOOR * scale / FACTOR)
+    if distance <= FACTOR * noise:
+        return Judgement(distance / noise)
+    return Judgement(distance / noise, Difference(name, "wrong-values", _differs(distance, FACTOR * noise)))
+
+
+def _jitter_noise(want: torch.Tensor, finite: torch.Tensor, oracles: Oracles) -> float:
+    runs = [run.double() for run in oracles.jittered() if run.shape == finite.shape]
+    return max((float((run[finite] - want).abs().nan_to_num(0.0).max()) for run in runs), default=0.0)
+
+
+def _judge_integers(name: str, actual: torch.Tensor, expected: torch.Tensor, oracles: Oracles) -> Judgement:
+    wrong = actual != expected
+    if not bool(wrong.any()):
+        return Judgement(0.0)
+    for run in oracles.jittered():
+        if run.shape != expected.shape:
+            return Judgement(0.0)  # the model's own rounding decides even the size
+        wrong &= run == expected
+    exact = oracles.exact()
+    if exact is not None and exact.shape == expected.shape:
+        wrong &= exact == expected
+    if not bool(wrong.any()):
+        return Judgement(0.0)
+    place = tuple(int(i) for i in wrong.nonzero()[0])
+    sentence = f"differs in {int(wrong.sum())} of {wrong.numel()} places, first at {list(place)}: {actual[place].item()}, in PyTorch {expected[place].item()}"
+    return Judgement(math.inf, Difference(name, "wrong-values", sentence))
+
+
+def _differs(error: float, allowed: float) -> str:
+    return f"differs by {error:.2g} (allowed {allowed:.2g})"
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

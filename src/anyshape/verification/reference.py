@@ -1,0 +1,224 @@
+"""The oracle: what the user's untouched module does at a size, how much rounding noise it has there, or that it fails.
+
+Every call starts from the module's state at the moment of export. Results are remembered, since limits, several strategies
+and the final check ask for the same sizes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from anyshape._torch import precision
+from anyshape.declaration import resizing
+from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs
+from anyshape.declaration.dims import Spec
+from anyshape.declaration.targets import ModuleState, Target
+from anyshape.errors import DeclarationError
+
+Sizes = Mapping[str, int]
+_REMEMBERED_BYTES = 512 * 2**20
+_JITTERED_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call and what the module made of it: outputs, or the exception that it raised."""
+
+    sizes: Sizes
+    content: int
+    leaves: Mapping[str, Any]
+    names: tuple[str, ...] = ()
+    outputs: tuple[torch.Tensor, ...] = ()
+    error: Exception | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.error is None
+
+
+class CallMaker(Protocol):
+    """Makes the leaves of a call at any size; raises where it cannot."""
+
+    def __call__(self, sizes: Sizes, content: int, level: int) -> dict[str, Any]: ...
+
+
+class Reference:
+    """The user's module in eager, at any size."""
+
+    def __init__(self, target: Target, signature: Signature, spec: Spec, make_call: CallMaker, *, levels: int) -> None:
+        self.target = target
+        self.signature = signature
+        self.spec = spec
+        self._make_call = make_call
+        self._levels = levels
+        self._state = ModuleState(target.module)
+        self._remembered: dict[tuple[Any, ...], Outcome] = {}
+        self._bytes = 0
+        self.largest_result = 0
+
+    def run(self, sizes: Sizes, content: int = 0) -> Outcome:
+        """The module's outputs at these sizes, for one of the contents."""
+        key = (*sorted(sizes.items()), content)
+        if key not in self._remembered:
+            outcome = self._climb(sizes, content)
+            self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
+            if self._bytes > _REMEMBERED_BYTES:
+                return outcome
+            self._remembered[key] = outcome
+        return self._remembered[key]
+
+    def exact(self, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        """The same call in float64; None where the module cannot run in it."""
+        return self.computed_in(torch.float64, outcome)
+
+    def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        try:
+            with precision.computing_in(dtype) as mode:
+                outputs = self._call(outcome.leaves)[1]
+        except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
+            return None
+        self.largest_result = max(self.largest_result, mode.largest)
+        return outputs
+
+    def jittered(self, outcome: Outcome) -> list[tuple[torch.Tensor, ...]]:
+        """The same call with every operator's result moved by a rounding, a few times."""
+        runs = []
+        for seed in range(_JITTERED_RUNS):
+            with contextlib.suppress(Exception):
+                runs.append(precision.run_jittered(lambda: self._call(outcome.leaves)[1], seed))
+        return runs
+
+    def is_random(self, outcome: Outcome) -> bool:
+        """Whether the same call gives other results under another random seed."""
+        again = self._call(outcome.leaves, seed=1)[1]
+        return any(not _same(a, b) for a, b in zip(outcome.outputs, again, strict=True))
+
+    def _climb(self, sizes: Sizes, content: int) -> Outcome:
+        """The first level of content that the module accepts; a refusal on every level makes the size invalid."""
+        first: Outcome | None = None
+        for level in range(self._levels):
+            try:
+                leaves = self._make_call(sizes, content, level)
+                names, outputs = self._call(leaves)
+            except DeclarationError:
+                raise
+            except Exception as error:  # noqa: BLE001  the user's own model
+                first = first or Outcome(dict(sizes), content, {}, error=error)
+            else:
+                return Outcome(dict(sizes), content, leaves, names, outputs)
+        assert first is not None
+        if content:
+            # the module refuses the second content: it is judged by the first alone
+            return self.run(sizes, 0)
+        return first
+
+    def _call(self, leaves: Mapping[str, Any], seed: int = 0) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
+        copies = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in leaves.items()}
+        args, kwargs = self.signature.build(copies)
+        torch.manual_seed(seed)
+        try:
+            with torch.no_grad():
+                result = flatten_outputs(self.target.call(*args, **kwargs))
+        finally:
+            self._state.restore()
+        return tuple(n for n, _ in result), tuple(as_tensor(v).detach().clone() for _, v in result)
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a.nan_to_num(0.0) if a.is_floating_point() else a, b.nan_to_num(0.0) if b.is_floating_point() else b)
+
+
+# ---- two makers of calls
+
+
+def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
+    """A reference that resizes the user's example."""
+    example = resizing.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, resizing.ValueRange] = {}
+
+    def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
+        leaves = resizing.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
+        return leaves | _float_scalars(spec, signature, content)
+
+    reference = Reference(target, signature, spec, make_call, levels=resizing.LEVELS)
+
+    def runs(leaves: Mapping[str, Any]) -> bool:
+        try:
+            reference._call(leaves)  # noqa: SLF001  our own
+        except Exception:  # noqa: BLE001  the user's own model
+            return False
+        return True
+
+    ranges.update(resizing.learn_value_ranges(example, runs))
+    return reference
+
+
+def from_make_inputs(
+    target: Target, signature: Signature, spec: Spec, make_inputs: Callable[..., Any], *, seed: int
+) -> Reference:
+    """A reference whose calls the user's own function makes; an exception in it means that the size is invalid."""
+
+    def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
+        made = call_make_inputs(make_inputs, sizes, seed=seed + content, target=target)
+        _check_shapes(made, signature, spec, sizes)
+        leaves = made.values
+        if content and level == 0:
+            example = resizing.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            leaves = resizing.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
+        return leaves | _float_scalars(spec, signature, content)
+
+    return Reference(target, signature, spec, make_call, levels=2)
+
+
+def call_make_inputs(make_inputs: Callable[..., Any], sizes: Sizes, *, seed: int, target: Target) -> Signature:
+    """The user's own call at these sizes."""
+    parameters = inspect.signature(make_inputs).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    wanted = {name: size for name, size in sizes.items() if takes_any or name in parameters}
+    with _seeded(seed):
+        made = make_inputs(**wanted)
+    return bind_made(target, made)
+
+
+def bind_made(target: Target, made: Any) -> Signature:
+    """What `make_inputs` may return: a tuple of arguments, `{"args": ..., "kwargs": ...}`, keywords, or one argument."""
+    if isinstance(made, dict) and set(made) <= {"args", "kwargs"} and made:
+        return bind_call(target, tuple(made.get("args", ())), made.get("kwargs"))
+    return bind_call(target, made)
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def _check_shapes(made: Signature, signature: Signature, spec: Spec, sizes: Sizes) -> None:
+    values = made.values
+    if set(values) != set(signature.values):
+        missing = sorted(set(values) ^ set(signature.values))
+        raise DeclarationError(f"make_inputs returns other inputs at {describe(sizes)} than in the example: `{missing[0]}`")
+    for name, row in spec.axes.items():
+        for axis, expression in enumerate(row):
+            if expression is not None and values[name].shape[axis] != expression.value(sizes):
+                raise DeclarationError(
+                    f"make_inputs({describe(sizes)}) returns `{name}` with shape {tuple(values[name].shape)}, "
+                    f"but axis {axis} is declared `{expression}` = {expression.value(sizes)}"
+                )
+
+
+def _float_scalars(spec: Spec, signature: Signature, content: int) -> dict[str, float]:
+    """A float that is an input must not stand still."""
+    return {name: signature.values[name] * (1.0 + 0.375 * content) + 0.125 * content for name in spec.floats}
+
+
+def describe(sizes: Sizes) -> str:
+    """`batch = 1, seq = 7`."""
+    return ", ".join(f"{dim} = {size}" for dim, size in sizes.items())

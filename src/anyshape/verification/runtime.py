@@ -1,0 +1,120 @@
+"""ONNX Runtime: which opsets it takes, and running a file on the leaves of a call."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import onnx.helper
+
+from anyshape.errors import AnyshapeError
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_BIG_WEIGHTS = 256 * 2**20
+
+
+class RuntimeFailure(Exception):
+    """ONNX Runtime refused the file or the call; the text is its own."""
+
+
+def load_runtime() -> Any:
+    """The installed onnxruntime, or one sentence with the command."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise AnyshapeError("ONNX Runtime is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')") from None
+    return onnxruntime
+
+
+def runtime_version() -> str:
+    return f"ONNX Runtime {load_runtime().__version__}"
+
+
+class Session:
+    """One file, loaded once, run at many sizes."""
+
+    def __init__(self, model: Path | bytes, *, providers: Sequence[str] | None = None, libraries: Sequence[str] = ()) -> None:
+        ort = load_runtime()
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        for library in libraries:
+            options.register_custom_ops_library(library)
+        if isinstance(model, Path) and _weights_beside(model) > _BIG_WEIGHTS:
+            # mapped weights stay on disk; prepacking would copy them all
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        source = str(model) if isinstance(model, Path) else model
+        try:
+            self._session: onnxruntime.InferenceSession = ort.InferenceSession(
+                source, options, providers=list(providers or ["CPUExecutionProvider"])
+            )
+        except Exception as error:  # noqa: BLE001  onnxruntime raises many types without a common root
+            raise RuntimeFailure(_first_line(error)) from error
+        self.inputs = {i.name: (i.type, tuple(i.shape)) for i in self._session.get_inputs()}
+        self.outputs = tuple(o.name for o in self._session.get_outputs())
+
+    def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        try:
+            return list(self._session.run(None, {name: feeds[name] for name in self.inputs}))
+        except Exception as error:  # noqa: BLE001  as above
+            raise RuntimeFailure(_first_line(error)) from error
+
+
+def _weights_beside(model: Path) -> int:
+    beside = model.with_name(model.name + ".data")
+    return os.path.getsize(beside) if beside.exists() else 0
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return text[0] if text else type(error).__name__
+
+
+@functools.cache
+def newest_opset() -> int:
+    """The newest opset that the installed runtime loads."""
+    for opset in range(onnx.defs.onnx_opset_version(), 16, -1):
+        try:
+            Session(_smallest_model(opset))
+        except RuntimeFailure:
+            continue
+        return opset
+    return 17
+
+
+def _smallest_model(opset: int) -> bytes:
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["x"], ["y"])],
+        "smallest",
+        [value("x", onnx.TensorProto.FLOAT, [1])],
+        [value("y", onnx.TensorProto.FLOAT, [1])],
+    )
+    opsets = [onnx.helper.make_opsetid("", opset)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=ir_version_for(opset))
+    return model.SerializeToString()
+
+
+def ir_version_for(opset: int) -> int:
+    """The oldest IR version that knows this opset: the one that the most runtimes read."""
+    versions = [row[1] for row in onnx.helper.VERSION_TABLE if row[2] >= opset]
+    return max(8, min(versions, default=onnx.IR_VERSION))
+
+
+# From ONNX Runtime's own compatibility table: the newest opset that a release takes.
+_RELEASES = {
+    (1, 12): 17, (1, 13): 17, (1, 14): 18, (1, 15): 19, (1, 16): 19, (1, 17): 20, (1, 18): 21, (1, 19): 21,
+    (1, 20): 21, (1, 21): 22, (1, 22): 22, (1, 23): 23, (1, 24): 24,
+}  # fmt: skip
+
+
+def opset_of_release(release: tuple[int, int]) -> int | None:
+    """The newest opset of an ONNX Runtime release; None where it is older than all we know."""
+    known = [opset for version, opset in _RELEASES.items() if version <= release]
+    return known[-1] if known else None

@@ -1,0 +1,128 @@
+"""The size of every output axis as an expression of the dims: the trace's own where it holds, else one that fits all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from anyshape.declaration.notation import Expression, parse_expression
+
+Shape = tuple[int, ...]
+FittedAxis = int | Expression | None
+_LARGEST_STRIDE = 64
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The shapes of all outputs in one run of the module."""
+
+    sizes: Mapping[str, int]
+    shapes: tuple[Shape, ...]
+
+
+def fit_outputs(
+    observations: Sequence[Observation],
+    proposed: Sequence[Sequence[Expression | None]] | None,
+    declared: Sequence[Expression],
+) -> list[tuple[FittedAxis, ...]]:
+    """For every output and axis a number, an expression, or None where no rule fits (a size that depends on the data)."""
+    fitted = []
+    for index, shape in enumerate(observations[0].shapes):
+        row: list[FittedAxis] = []
+        for axis in range(len(shape)):
+            seen = [(o.sizes, o.shapes[index][axis]) for o in observations if len(o.shapes[index]) == len(shape)]
+            hint = _hint(proposed, index, axis)
+            row.append(_fit(seen, [*([hint] if hint else []), *declared]))
+        fitted.append(tuple(row))
+    return fitted
+
+
+def _hint(proposed: Sequence[Sequence[Expression | None]] | None, index: int, axis: int) -> Expression | None:
+    if proposed is None or index >= len(proposed) or axis >= len(proposed[index]):
+        return None
+    return proposed[index][axis]
+
+
+_Seen = Sequence[tuple[Mapping[str, int], int]]
+
+
+def _fit(seen: _Seen, candidates: Sequence[Expression]) -> FittedAxis:
+    first = seen[0][1]
+    if all(size == first for _, size in seen):
+        return first
+    for candidate in (*candidates, *_forms(seen)):
+        if _holds(candidate, seen):
+            return candidate
+    return None
+
+
+def _holds(candidate: Expression, seen: _Seen) -> bool:
+    try:
+        return all(candidate.value(sizes) == size for sizes, size in seen)
+    except ZeroDivisionError:
+        return False
+
+
+def _forms(seen: _Seen) -> Iterator[Expression]:
+    """Simple expressions, the simplest first; each is fitted on two runs and then has to hold in all."""
+    dims = list(seen[0][0])
+    yield from map(parse_expression, dims)
+    yield from _filtered(_linear(dims, seen))
+    yield from _filtered(_combined(dims, seen))
+    yield from _strided(dims, seen)
+
+
+def _filtered(texts: Iterator[str]) -> Iterator[Expression]:
+    return map(parse_expression, texts)
+
+
+def _linear(dims: Sequence[str], seen: _Seen) -> Iterator[str]:
+    for dim in dims:
+        (a, x), (b, y) = _apart(seen, dim)
+        if a != b and (y - x) % (b - a) == 0 and (y - x) // (b - a) != 0:
+            slope = (y - x) // (b - a)
+            yield _sum(dim if slope == 1 else f"{slope} * {dim}", x - slope * a)
+        bounds = sorted({size for _, size in seen})
+        yield from (f"min({dim}, {bounds[-1]})", f"max({dim}, {bounds[0]})")
+
+
+def _combined(dims: Sequence[str], seen: _Seen) -> Iterator[str]:
+    sizes, size = seen[0]
+    for i, d in enumerate(dims):
+        for e in dims[i:]:
+            if e != d:
+                yield _sum(f"{d} + {e}", size - sizes[d] - sizes[e])
+                yield from (f"min({d}, {e})", f"max({d}, {e})")
+            product = sizes[d] * sizes[e]
+            if product and size % product == 0 and size:
+                yield f"{d} * {e}" if size == product else f"{size // product} * {d} * {e}"
+            yield _sum(f"{d} * {e}", size - product)
+
+
+def _strided(dims: Sequence[str], seen: _Seen) -> Iterator[Expression]:
+    """What convolutions and pools make of a size: (d + a) // b + c."""
+    sizes, size = seen[0]
+    for dim in dims:
+        for stride in range(2, _LARGEST_STRIDE + 1):
+            for offset in range(stride):
+                shift = size - (sizes[dim] + offset) // stride
+                if _strided_holds(seen, dim, stride, offset, shift):
+                    inner = dim if offset == 0 else f"({dim} + {offset})"
+                    yield parse_expression(_sum(f"{inner} // {stride}", shift))
+
+
+def _strided_holds(seen: _Seen, dim: str, stride: int, offset: int, shift: int) -> bool:
+    value: Callable[[int], int] = lambda n: (n + offset) // stride + shift  # noqa: E731
+    return all(value(sizes[dim]) == size for sizes, size in seen)
+
+
+def _apart(seen: _Seen, dim: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The runs with the smallest and the largest size of a dim."""
+    ordered = sorted((sizes[dim], size) for sizes, size in seen)
+    return ordered[0], ordered[-1]
+
+
+def _sum(text: str, constant: int) -> str:
+    if constant == 0:
+        return text
+    return f"{text} + {constant}" if constant > 0 else f"{text} - {-constant}"

@@ -1,0 +1,1 @@
+"""Is a wrong file called wrong, and a right one right?"""
