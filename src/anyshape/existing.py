@@ -130,11 +130,12 @@ def _check_against(
 ) -> Result:
     import onnx_ir as ir
 
+    from anyshape._torch import capture
     from anyshape.conversion.finishing import integers_of
     from anyshape.declaration.targets import untouched
     from anyshape.diagnosis.provenance import span_of_definition
     from anyshape.pipeline import make_boundaries, make_reference, start_sizes
-    from anyshape.verification.checking import Budget, Checker, verify
+    from anyshape.verification.checking import Budget, Checker, tolerance_for, verify
     from anyshape.verification.comparison import Tolerance
     from anyshape.verification.runtime import RuntimeFailure, Session
     from anyshape.verification.sizes import Plan, horizon
@@ -144,7 +145,7 @@ def _check_against(
     home = span_of_definition(request.target.source)
     ports = match_ports(interface.inputs, [request.input_names[leaf] for leaf in spec.inputs(request.signature)])
     leaf_of = {port.name: leaf for leaf, port in ports.items()}
-    with untouched(request.target.module):
+    with untouched(request.target.module), capture.quiet():
         reference = make_reference(request, seed)
         start, example = start_sizes(reference, request)
         try:
@@ -155,7 +156,8 @@ def _check_against(
         boundaries = make_boundaries(reference, request, start)
         boundaries.probe()
         leaves = tuple(leaf_of[port.name] for port in interface.inputs)
-        checker = Checker(session, interface, reference, leaves, Tolerance(*tolerance))
+        allowed = tolerance_for((node.op_type for node in proto.graph.node), Tolerance(*tolerance))
+        checker = Checker(session, interface, reference, leaves, allowed)
         box = {d: horizon(r, start[d]) for d, r in spec.ranges.items()}
         model = ir.from_proto(proto)
         closed = not any(r.is_open for r in spec.ranges.values())

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from anyshape.onnxfile.saving import Stage, check_destination, staged
 from anyshape.result import Result, Verdict
 from anyshape.verification import reference as references
 from anyshape.verification.blindness import blind_spots
-from anyshape.verification.checking import Budget, Checker, Failure, Verification, smallest_failure, verify, volume
+from anyshape.verification.checking import Budget, Checker, Failure, Verification, smallest_failure, tolerance_for, verify, volume
 from anyshape.verification.comparison import Tolerance
 from anyshape.verification.limits import Boundaries, effective_range
 from anyshape.verification.opsets import choose_opset
@@ -96,6 +97,7 @@ def export(
     wishes = Wishes(
         destination=destination,
         opset=choose_opset(opset_version, target),
+        opset_is_fixed=opset_version is not None,
         external_data=external_data,
         metadata=check_metadata(metadata),
         narrow=narrow,
@@ -122,6 +124,7 @@ class Wishes:
 
     destination: Path | None
     opset: int
+    opset_is_fixed: bool
     external_data: bool | None
     metadata: Mapping[str, str]
     narrow: bool
@@ -169,7 +172,7 @@ def check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
 def convert(request: Request, wishes: Wishes) -> Result:
     """The whole way, with the module put back as it was whatever happens."""
     training = training_parts(request.target.module)
-    with untouched(request.target.module):
+    with untouched(request.target.module), capture.quiet():
         ground = _survey(request, wishes, training)
         findings = rules.pinned_in_pytorch(ground.boundaries.pins, ground.home)
         if ground.reference.is_random(ground.first):
@@ -284,12 +287,16 @@ class Checked:
 
 
 def _try_strategies(ground: Ground, stage: Stage) -> Result:
+    """The first strategy whose file is right wins; what the others did stays in the result."""
     attempts: list[Attempt] = []
     wrong: list[Checked] = []
-    job = _job(ground)
-    for name, strategy in STRATEGIES:
+    queue = [(name, partial(strategy, _job(ground))) for name, strategy in STRATEGIES]
+    while queue:
+        name, run = queue.pop(0)
         ground.wishes.tell(f"converting with {name}")
-        candidate, attempt = strategy(job)
+        candidate, attempt = run()
+        if candidate is not None and not candidate.guards and (frozen := _frozen(ground, name)):
+            candidate, attempt = None, replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}")
         if candidate is None:
             attempts.append(attempt)
             continue
@@ -304,12 +311,15 @@ def _try_strategies(ground: Ground, stage: Stage) -> Result:
             return _refused(ground, attempts, [rules.unknown_operators(unknown.operators, ground.home)])
         except RuntimeFailure as failure:
             attempts.append(replace(attempt, outcome="failed", reason=f"ONNX Runtime does not load it: {failure}"))
-            continue
-        if checked.verification.is_right:
+            checked = None
+        if checked is not None and checked.verification.is_right:
             attempts.append(replace(attempt, outcome="checked"))
             return _accept(ground, stage, checked, attempts)
-        attempts.append(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)))
-        wrong.append(checked)
+        if checked is not None:
+            attempts.append(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)))
+            wrong.append(checked)
+        if candidate.simpler is not None:
+            queue.insert(0, (f"{name} in simpler operators", candidate.simpler))
     findings = _explain(ground, attempts, wrong)
     if ground.wishes.narrow and wrong:
         from anyshape.narrowing import narrowed_result
@@ -318,12 +328,20 @@ def _try_strategies(ground: Ground, stage: Stage) -> Result:
     return _refused(ground, attempts, findings, wrong[0].verification if wrong else None)
 
 
+def _frozen(ground: Ground, strategy: str) -> str:
+    """Where TorchScript would keep one path of a decision on values; it has no guards that would tell."""
+    if strategy != "TorchScript":
+        return ""
+    places = ground.reference.value_decisions(ground.first)
+    return ", ".join(str(place or ground.home) for place in places)
+
+
 def _job(ground: Ground) -> Job:
     request = ground.request
     names = request.spec.inputs(request.signature)
     leaves = tuple((name, ground.first.leaves[name]) for name in names)
     adapter = Adapter(request.target, request.signature, names)
-    return Job(adapter, leaves, request.spec, ground.wishes.opset, ground.wishes.extra)
+    return Job(adapter, leaves, request.spec, ground.wishes.opset, ground.wishes.opset_is_fixed, ground.wishes.extra)
 
 
 class _UnknownOperators(Exception):
@@ -340,7 +358,8 @@ def _check(ground: Ground, stage: Stage, candidate: Candidate, attempt: Attempt)
     session, computed_in = _load(stage, candidate.model, wishes)
     proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
-    checker = Checker(session, read_interface(proto), ground.reference, leaves, wishes.tolerance, computed_in)
+    tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
+    checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
     box = closed_box(request.spec.ranges, ground)
     in_guards = sorted({constant for guard in candidate.guards for constant in guard.constants})
     constants = (*in_guards, *finishing.integers_of(candidate.model))
@@ -412,9 +431,7 @@ def _finish(ground: Ground, candidate: Candidate) -> None:
         else:
             axes = []
         inputs.append((port, axes, _ir_dtype(value)))
-    shapes = [tuple(output.shape) for output in ground.first.outputs]
-    outputs = [(name, [None] * len(shape)) for name, shape in zip(output_names(ground), shapes, strict=True)]
-    finishing.finish(candidate.model, candidate.opset, inputs, outputs)
+    finishing.finish(candidate.model, candidate.opset, inputs, output_names(ground))
 
 
 def _input_ports(request: Request) -> list[str]:
@@ -556,13 +573,17 @@ def _declared_expressions(request: Request) -> list[Expression]:
 
 
 def _output_axes(
-    ground: Ground, fitted: Sequence[Sequence[FittedAxis]], notes: list[str]
-) -> tuple[list[list[int | str]], dict[str, tuple[str, ...]]]:
+    ground: Ground, fitted: Sequence[Sequence[FittedAxis] | None], notes: list[str]
+) -> tuple[list[list[int | str] | None], dict[str, tuple[str, ...]]]:
     """What is written for every output axis, and its formula for the contract."""
     request = ground.request
-    rows: list[list[int | str]] = []
+    rows: list[list[int | str] | None] = []
     formulas = {}
     for name, row in zip(output_names(ground), fitted, strict=True):
+        if row is None:
+            rows.append(None)
+            notes.append(f"the number of axes of output `{name}` depends on the sizes, so the file declares none")
+            continue
         labels = {axis % max(len(row), 1): label for axis, label in request.labels.get(name, {}).items()}
         written: list[int | str] = []
         for axis, size in enumerate(row):
@@ -593,6 +614,9 @@ def _explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checke
     pinned = [finding for attempt in attempts[:1] for finding in rules.pinned_by_export(attempt, ground.home)]
     if attempts and attempts[0].outcome == "failed" and pinned:
         return pinned
+    places = ground.reference.value_decisions(ground.first)
+    if places and not wrong:
+        return rules.frozen_decisions(places, ground.home)
     if wrong:
         first = wrong[0]
         assert first.smallest is not None

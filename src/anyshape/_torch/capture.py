@@ -7,7 +7,9 @@ made, while the user's code is on the stack; they are wrapped for the time of a 
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
+import os
 import sys
 import threading
 import warnings
@@ -189,10 +191,10 @@ def _clear_dispatch_caches() -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """torch's warnings and log lines are not the user's business; what matters becomes a finding."""
+    """What torch warns of, logs and prints is not the user's business, nor what a model prints when we run it."""
     names = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "torch.fx", "torch._dynamo", "torch._guards", "torch._functorch", "torch._subclasses")
     levels = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         for logger, _ in levels:
             logger.setLevel(logging.CRITICAL)
@@ -201,6 +203,23 @@ def quiet() -> Iterator[None]:
         finally:
             for logger, level in levels:
                 logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def silent_descriptors() -> Iterator[None]:
+    """The older exporter writes graphs and warnings straight to the process's descriptors, past Python."""
+    with _LOCK, open(os.devnull, "w", encoding="utf-8") as nothing:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        kept = [(number, os.dup(number)) for number in (1, 2)]
+        try:
+            for number, _ in kept:
+                os.dup2(nothing.fileno(), number)
+            yield
+        finally:
+            for number, copy in kept:
+                os.dup2(copy, number)
+                os.close(copy)
 
 
 def newest_translated_opset() -> int:

@@ -37,6 +37,8 @@ class _Upcast(TorchDispatchMode):
     def _widen(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             self.largest = max(self.largest, value.numel() * value.element_size())
+            if value.dtype == torch.complex64 and self._wide == torch.float64:
+                return value.to(torch.complex128)
             return value.to(self._wide) if value.dtype in self._narrow else value
         return self._wide if isinstance(value, torch.dtype) and value in self._narrow else value
 
@@ -62,7 +64,11 @@ class _Jitter(TorchDispatchMode):
         return pytree.tree_map(self._move, result)
 
     def _move(self, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.numel() == 0:
+        if not isinstance(value, torch.Tensor) or value.numel() == 0:
+            return value
+        if value.is_complex():
+            return torch.view_as_complex(self._move(torch.view_as_real(value.resolve_conj()).contiguous()))
+        if not value.is_floating_point():
             return value
         noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).to(value.device) * 2 - 1
         step = torch.finfo(value.dtype).eps

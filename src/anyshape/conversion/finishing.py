@@ -22,11 +22,14 @@ def finish(
     model: ir.Model,
     opset: int,
     inputs: Sequence[tuple[str, Axes, ir.DataType]],
-    outputs: Sequence[tuple[str, Axes]],
+    outputs: Sequence[str],
 ) -> ir.Model:
-    """Name the inputs and outputs in the user's order, write their dims, and clean the rest."""
+    """Name the inputs and outputs in the user's order, write the inputs' dims, and clean the rest.
+
+    Outputs stay without dims until all runs have shown what they are.
+    """
     _restore_lost_inputs(model.graph, inputs)
-    _make_names_free(model.graph, {name for name, *_ in inputs} | {name for name, _ in outputs})
+    _make_names_free(model.graph, {name for name, *_ in inputs} | set(outputs))
     for value, (name, axes, _) in zip(model.graph.inputs, inputs, strict=True):
         value.name = name
         value.shape = to_shape(axes)
@@ -84,11 +87,11 @@ def _values(graph: ir.Graph) -> Sequence[ir.Value]:
     return list(found.values())
 
 
-def _name_outputs(graph: ir.Graph, outputs: Sequence[tuple[str, Axes]]) -> None:
+def _name_outputs(graph: ir.Graph, outputs: Sequence[str]) -> None:
     inputs = {id(value) for value in graph.inputs}
     initializers = {id(value) for value in graph.initializers.values()}
     seen: set[int] = set()
-    for index, (name, axes) in enumerate(outputs):
+    for index, name in enumerate(outputs):
         value = graph.outputs[index]
         assert value is not None
         if id(value) in inputs or id(value) in seen or id(value) in initializers:
@@ -99,7 +102,7 @@ def _name_outputs(graph: ir.Graph, outputs: Sequence[tuple[str, Axes]]) -> None:
             graph.outputs[index] = value
         seen.add(id(value))
         value.name = name
-        value.shape = to_shape(axes)
+        value.shape = None
 
 
 def _clean(model: ir.Model) -> None:
@@ -135,10 +138,10 @@ def _clean_node(node: ir.Node) -> None:
         node.metadata_props[SOURCE_KEY] = f"{span.file}:{span.line} in {span.function}"
 
 
-def set_output_axes(model: ir.Model, outputs: Sequence[Axes]) -> None:
+def set_output_axes(model: ir.Model, outputs: Sequence[Axes | None]) -> None:
     for value, axes in zip(model.graph.outputs, outputs, strict=True):
         assert value is not None
-        value.shape = to_shape(axes)
+        value.shape = None if axes is None else to_shape(axes)
 
 
 def integers_of(model: ir.Model) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ class Job:
     leaves: tuple[tuple[str, Any], ...]
     spec: Spec
     opset: int
+    opset_is_fixed: bool = False
+    """Whether the user asked for this opset."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of torch's translation that the user gave, such as `custom_translation_table`."""
 
@@ -44,6 +46,8 @@ class Candidate:
     opset: int
     guards: tuple[Guard, ...] = ()
     outputs: tuple[tuple[Expression | None, ...], ...] | None = None
+    simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
+    """The same trace without operators that runtimes implement narrowly; worth a try where this model is wrong."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,32 @@ def _by_export(job: Job, *, strict: bool) -> tuple[Candidate | None, Attempt]:
     guards = tracing.guards_of(recorder, meaning)
     pins = tracing.pins_of(recorder, meaning)
     attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
-    return Candidate(model, job.opset, guards, outputs), attempt
+    candidate = Candidate(model, job.opset, guards, outputs)
+    if _holds_newest_operators(model) and not job.opset_is_fixed:
+        candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))
+    return candidate, attempt
+
+
+_NEWEST_OPERATORS = {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter", "Swish"}
+"""Operators of opset 23 and later: fast, but ONNX Runtime does not take all shapes that their definition allows."""
+_SIMPLER_OPSET = 20
+
+
+def _holds_newest_operators(model: ir.Model) -> bool:
+    return any(node.op_type in _NEWEST_OPERATORS for node in ir.traversal.RecursiveGraphIterator(model.graph))
+
+
+def _in_simpler_operators(
+    name: str, program: torch.export.ExportedProgram, job: Job, candidate: Candidate
+) -> tuple[Candidate | None, Attempt]:
+    start = time.monotonic()
+    name = f"{name}, opset {_SIMPLER_OPSET}"
+    try:
+        model = _translate(program, replace(job, opset=_SIMPLER_OPSET))
+    except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+        return None, Attempt(name, "failed", _reason(error), time.monotonic() - start, error)
+    twin = replace(candidate, model=model, opset=_SIMPLER_OPSET, simpler=None)
+    return twin, Attempt(name, "converted", "", time.monotonic() - start, guards=candidate.guards)
 
 
 def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
@@ -122,7 +151,7 @@ def _torchscript_model(job: Job, opset: int) -> ir.Model:
         for name, leaf in zip(names, job.names, strict=True)
     }
     arguments = tuple(value for _, value in job.leaves)
-    with tempfile.TemporaryDirectory() as folder, capture.quiet():
+    with tempfile.TemporaryDirectory() as folder, capture.quiet(), capture.silent_descriptors():
         path = Path(folder) / "model.onnx"
         # with gradients on, attention layers do not take the fast path that this exporter cannot translate
         with torch.enable_grad():

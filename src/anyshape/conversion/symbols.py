@@ -85,8 +85,7 @@ def _notation(expression: sympy.Basic) -> str | None:
         return None
     texts = [part for part in parts if part is not None]
     if isinstance(expression, sympy.Add):
-        # positive terms first, as people write it
-        return " + ".join(f"({text})" for text in sorted(texts, key=lambda text: text.startswith("-")))
+        return _sum(expression)
     if isinstance(expression, sympy.Mul):
         return " * ".join(f"({text})" for text in texts)
     if isinstance(expression, sympy.Pow):
@@ -101,6 +100,21 @@ def _notation(expression: sympy.Basic) -> str | None:
     if kind in ("Max", "Min"):
         return f"{kind.lower()}({', '.join(texts)})"
     return None
+
+
+def _sum(expression: sympy.Add) -> str:
+    """As people write it: names first, numbers last, `- 3` instead of `+ -3`."""
+    terms = sorted(expression.args, key=lambda term: (_is_negative(term), not term.free_symbols))
+    text = ""
+    for term in terms:
+        negative = _is_negative(term)
+        part = f"({_notation(-term if negative else term)})"
+        text += f"-{part}" if negative and not text else f" - {part}" if negative else f" + {part}" if text else part
+    return text
+
+
+def _is_negative(term: sympy.Basic) -> bool:
+    return bool(term.could_extract_minus_sign())
 
 
 def holds(condition: sympy.Basic, meaning: Meaning, sizes: Mapping[str, int]) -> bool:

@@ -25,6 +25,7 @@ RULES: Mapping[str, str] = {
     "runtime-error": "ONNX Runtime fails where PyTorch runs",
     "not-converted": "no exporter could convert the model",
     "unknown-operator": "ONNX Runtime has no such operator",
+    "frozen-branch": "a decision on values would be frozen",
     "random-output": "the model's result is random",
 }
 """Every rule and what it means in one line."""
@@ -102,7 +103,8 @@ def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:
 
 def wrong_file(failure: Failure, total: int, guards: Iterable[Guard], home: Span, where: Span | None) -> Finding:
     """The converted file is wrong at some size; a guard that fails there names the branch."""
-    broken = [g for g in guards if g.condition is not None and not g.holds(failure.sizes)]
+    # torch notes `!=` all the time, to no effect
+    broken = [g for g in guards if g.condition is not None and g.condition.relation != "!=" and not g.holds(failure.sizes)]
     place = f"{describe(failure.sizes)}" if failure.sizes else "the example's sizes"
     notes = [f"smallest of {total} failing sizes found: {place}; PyTorch runs there"]
     if len(broken) >= 1 and broken[0].condition is not None:
@@ -141,6 +143,21 @@ def random_output(names: Sequence[str], home: Span) -> Finding:
         notes=("in eval mode, the same inputs gave other results under another random seed",),
         helps=("pass the random numbers as an input, or draw them from a fixed table",),
     )
+
+
+def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]:
+    """The model decides on values in Python, and a trace would keep the path that the example took."""
+    return [
+        Finding(
+            "frozen-branch",
+            "a decision on values would be frozen in the export",
+            place or home,
+            label="a value is read into Python here",
+            notes=("a trace keeps the path that the example took, whatever other values would do",),
+            helps=("write both paths as tensors and choose with torch.where, or use torch.cond",),
+        )
+        for place in places
+    ]
 
 
 def unknown_operators(operators: Sequence[str], home: Span) -> Finding:

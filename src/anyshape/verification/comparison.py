@@ -14,7 +14,6 @@ import torch
 
 FACTOR = 8.0
 """An output is wrong when its error exceeds this many times the rounding noise."""
-_JITTER_FACTOR = 4.0
 _UNSETTLED_FLOOR = 1e-5
 """Relative tolerance where no float64 run of the model can be had."""
 
@@ -27,6 +26,8 @@ class Tolerance:
     rtol: float | None = None
     of_largest: float | None = None
     """Relative to the output's largest value: the loss of a file in a narrow type, measured at the example's size."""
+    factor: float = FACTOR
+    """How many times the rounding noise is allowed."""
 
     @property
     def is_given(self) -> bool:
@@ -94,7 +95,7 @@ def _judge_floats(
         return Judgement(0.0)
     if tolerance.is_given:
         return _judge_by_user(name, got, want, tolerance)
-    return _judge_by_noise(name, got, want, finite, torch.finfo(expected.dtype).eps, oracles)
+    return _judge_by_noise(name, got, want, finite, torch.finfo(expected.dtype).eps, oracles, tolerance.factor)
 
 
 def _special_values(got: torch.Tensor, want: torch.Tensor) -> str | None:
@@ -122,34 +123,40 @@ def _judge_by_user(name: str, got: torch.Tensor, want: torch.Tensor, tolerance: 
 
 
 def _judge_by_noise(
-    name: str, got: torch.Tensor, want: torch.Tensor, finite: torch.Tensor, epsilon: float, oracles: Oracles
+    name: str,
+    got: torch.Tensor,
+    want: torch.Tensor,
+    finite: torch.Tensor,
+    epsilon: float,
+    oracles: Oracles,
+    factor: float,
 ) -> Judgement:
     scale = float(want.abs().max())
     floor = epsilon * scale
     distance = float((got - want).abs().max())
     # noise is at least `floor`, so this much is right whatever float64 would say: no need to ask
-    if distance <= (FACTOR - 1) * floor:
+    if distance <= (factor - 1) * floor:
         return Judgement(distance / floor if floor else 0.0)
     exact = oracles.exact()
     if exact is None or exact.shape != finite.shape:
-        return _judge_unsettled(name, distance, scale, got, want, finite, oracles)
+        return _judge_unsettled(name, distance, scale, want, finite, oracles)
     truth = exact.double()[finite]
     noise = max(float((want - truth).abs().max()), epsilon * float(truth.abs().max()))
     error = float((got - truth).abs().max())
-    if error <= FACTOR * noise:
+    if error <= factor * noise:
         return Judgement(error / noise if noise else 0.0)
-    wider = max(noise, _jitter_noise(want, finite, oracles))
-    if error <= _JITTER_FACTOR * wider:
-        return Judgement(error / wider)
-    allowed = max(FACTOR * noise, _JITTER_FACTOR * wider)
-    return Judgement(error / noise if noise else math.inf, Difference(name, "wrong-values", _differs(error, allowed)))
+    # one sample of rounding may be lucky: a result that is exactly zero has none. Moving every result shows the rest
+    noise = max(noise, _jitter_noise(want, finite, oracles))
+    if error <= factor * noise:
+        return Judgement(error / noise)
+    ratio = error / noise if noise else math.inf
+    return Judgement(ratio, Difference(name, "wrong-values", _differs(error, factor * noise)))
 
 
 def _judge_unsettled(
     name: str,
     distance: float,
     scale: float,
-    got: torch.Tensor,
     want: torch.Tensor,
     finite: torch.Tensor,
     oracles: Oracles,

@@ -13,6 +13,11 @@ from anyshape.declaration.notation import Condition, SizeRange, parse_condition
 
 Sizes = dict[str, int]
 _LARGEST_MULTIPLE = 128
+_FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
+    ("{} + {}", lambda a, b: a + b),
+    ("{} - {}", lambda a, b: a - b),
+    ("{} * {}", lambda a, b: a * b),
+)
 
 
 @dataclass(frozen=True)
@@ -187,8 +192,22 @@ class Boundaries:
             self._add(f"{dim} % {step} == {size % step}", cause)
             return True
         boundary = self._boundary(dim, size, failing, self.base)
+        beyond = boundary + (1 if failing > size else -1)
+        if other := self._depends_on(dim, beyond):
+            return self._explain_by_frontier(dim, other[0], {**self.base, dim: beyond}, other[1])
         self._add(f"{dim} {'<=' if failing > size else '>='} {boundary}", cause)
         return not self._contradicted()
+
+    def _depends_on(self, dim: str, beyond: int) -> tuple[str, int] | None:
+        """Another dim at whose smaller or larger size this one may go further: the bound is a joint one."""
+        for other, declared in self._ranges.items():
+            size = self.base[other]
+            if other == dim:
+                continue
+            for moved in (declared.nearest(max(declared.lo, size // 2)), declared.nearest(size - 1), declared.nearest(size + 1)):
+                if moved != size and self.runs({**self.base, dim: beyond, other: moved}):
+                    return other, moved
+        return None
 
     def _step_between(self, dim: str, cause: Sizes) -> int | None:
         """A multiple: sizes on both sides of the failing one run."""
@@ -232,29 +251,32 @@ class Boundaries:
                 self.limits.pop()
         return self._explain_by_frontier(d, e, cause)
 
-    def _explain_by_frontier(self, d: str, e: str, cause: Sizes) -> bool:
+    def _explain_by_frontier(self, d: str, e: str, cause: Sizes, other: int | None = None) -> bool:
         """The last running `d` at two sizes of `e` tells a sum from a difference from a product."""
         points = []
-        for other in dict.fromkeys((cause[e], (cause[e] + self.base[e]) // 2)):
-            base = {**self.base, e: other}
-            if self.runs(base) and not self.runs({**base, d: cause[d]}):
-                points.append((self._boundary(d, self.base[d], cause[d], base), other))
+        far = self._far(d, cause[d])
+        for at in dict.fromkeys((cause[e], (cause[e] + self.base[e]) // 2 if other is None else other)):
+            base = {**self.base, e: at}
+            if self.runs(base) and not self.runs({**base, d: far}):
+                points.append((self._boundary(d, self.base[d], far, base), at))
         if len(points) < 2:
             return False
         relation = "<=" if cause[d] > self.base[d] else ">="
-        for form, value in (
-            (f"{d} + {e}", lambda a, b: a + b),
-            (f"{d} - {e}", lambda a, b: a - b),
-            (f"{d} * {e}", lambda a, b: a * b),
-        ):
-            if len({value(a, b) for a, b in points}) == 1:
-                bound = value(*points[0])
-                text = f"{d} {relation} {e}" if form == f"{d} - {e}" and bound == 0 else f"{form} {relation} {bound}"
-                self._add(text, cause)
-                if not self._contradicted():
-                    return True
-                self.limits.pop()
+        for form, value in _FORMS:
+            bounds = {value(a, b) for a, b in points}
+            if len(bounds) != 1:
+                continue
+            bound = bounds.pop()
+            text = f"{d} {relation} {e}" if form == "{} - {}" and bound == 0 else f"{form.format(d, e)} {relation} {bound}"
+            self._add(text, {**cause, d: far})
+            if not self._contradicted():
+                return True
+            self.limits.pop()
         return False
+
+    def _far(self, dim: str, failing: int) -> int:
+        """A size well beyond a failing one, in the same direction."""
+        return max(0, failing + 2 * (failing - self.base[dim]))
 
     def _add(self, condition: str, broken: Sizes) -> None:
         self.limits.append(Limit(parse_condition(condition), self._error_at(broken), dict(broken)))

@@ -15,10 +15,12 @@ from typing import Any, Protocol
 import torch
 
 from anyshape._torch import precision
+from anyshape._torch.decisions import value_decisions
 from anyshape.declaration import resizing
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.targets import ModuleState, Target
+from anyshape.diagnosis.findings import Span
 from anyshape.errors import DeclarationError
 
 Sizes = Mapping[str, int]
@@ -94,6 +96,11 @@ class Reference:
                 runs.append(precision.run_jittered(lambda: self._call(outcome.leaves)[1], seed))
         return runs
 
+    def value_decisions(self, outcome: Outcome) -> list[Span | None]:
+        """Where the module reads values of this call into Python."""
+        args = [value for value in outcome.leaves.values() if isinstance(value, torch.Tensor)]
+        return value_decisions(lambda: self._call(outcome.leaves, copies=False), args)
+
     def is_random(self, outcome: Outcome) -> bool:
         """Whether the same call gives other results under another random seed."""
         again = self._call(outcome.leaves, seed=1)[1]
@@ -118,9 +125,12 @@ class Reference:
             return self.run(sizes, 0)
         return first
 
-    def _call(self, leaves: Mapping[str, Any], seed: int = 0) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
-        copies = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in leaves.items()}
-        args, kwargs = self.signature.build(copies)
+    def _call(
+        self, leaves: Mapping[str, Any], *, seed: int = 0, copies: bool = True
+    ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
+        if copies:
+            leaves = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in leaves.items()}
+        args, kwargs = self.signature.build(leaves)
         torch.manual_seed(seed)
         try:
             with torch.no_grad():
@@ -150,10 +160,10 @@ def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int)
 
     def runs(leaves: Mapping[str, Any]) -> bool:
         try:
-            reference._call(leaves)  # noqa: SLF001  our own
+            outputs = reference._call(leaves)[1]  # noqa: SLF001  our own
         except Exception:  # noqa: BLE001  the user's own model
             return False
-        return True
+        return not any(output.isnan().any() for output in outputs if output.is_floating_point())
 
     ranges.update(resizing.learn_value_ranges(example, runs))
     return reference

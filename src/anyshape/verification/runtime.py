@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ class Session:
                 source, options, providers=list(providers or ["CPUExecutionProvider"])
             )
         except Exception as error:  # noqa: BLE001  onnxruntime raises many types without a common root
-            raise RuntimeFailure(_first_line(error)) from error
+            raise RuntimeFailure(_shortened(error)) from error
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in self._session.get_inputs()}
         self.outputs = tuple(o.name for o in self._session.get_outputs())
 
@@ -63,7 +64,7 @@ class Session:
         try:
             return list(self._session.run(None, {name: feeds[name] for name in self.inputs}))
         except Exception as error:  # noqa: BLE001  as above
-            raise RuntimeFailure(_first_line(error)) from error
+            raise RuntimeFailure(_shortened(error)) from error
 
 
 def _weights_beside(model: Path) -> int:
@@ -71,9 +72,20 @@ def _weights_beside(model: Path) -> int:
     return os.path.getsize(beside) if beside.exists() else 0
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return text[0] if text else type(error).__name__
+_NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)
+_LONGEST_REASON = 240
+
+
+def _shortened(error: Exception) -> str:
+    """The runtime's own words without its file names and C++ signatures."""
+    text = str(error).strip() or type(error).__name__
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    if match := _NODE_FAILED.search(text):
+        operator, name, message = match.groups()
+        message = message.split(" was false. ")[-1]
+        text = f"{operator} node `{name}`: {message}"
+    line = text.splitlines()[0].strip()
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
 
 
 @functools.cache

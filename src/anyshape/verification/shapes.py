@@ -24,13 +24,19 @@ def fit_outputs(
     observations: Sequence[Observation],
     proposed: Sequence[Sequence[Expression | None]] | None,
     declared: Sequence[Expression],
-) -> list[tuple[FittedAxis, ...]]:
-    """For every output and axis a number, an expression, or None where no rule fits (a size that depends on the data)."""
-    fitted = []
+) -> list[tuple[FittedAxis, ...] | None]:
+    """For every output and axis a number, an expression, or None where no rule fits (a size that depends on the data).
+
+    An output whose very number of axes varies has no row at all.
+    """
+    fitted: list[tuple[FittedAxis, ...] | None] = []
     for index, shape in enumerate(observations[0].shapes):
+        if any(len(o.shapes[index]) != len(shape) for o in observations):
+            fitted.append(None)
+            continue
         row: list[FittedAxis] = []
         for axis in range(len(shape)):
-            seen = [(o.sizes, o.shapes[index][axis]) for o in observations if len(o.shapes[index]) == len(shape)]
+            seen = [(o.sizes, o.shapes[index][axis]) for o in observations]
             hint = _hint(proposed, index, axis)
             row.append(_fit(seen, [*([hint] if hint else []), *declared]))
         fitted.append(tuple(row))
@@ -47,16 +53,18 @@ _Seen = Sequence[tuple[Mapping[str, int], int]]
 
 
 def _fit(seen: _Seen, candidates: Sequence[Expression]) -> FittedAxis:
+    """The shortest expression that holds in all runs."""
     first = seen[0][1]
     if all(size == first for _, size in seen):
         return first
-    for candidate in (*candidates, *_forms(seen)):
-        if _holds(candidate, seen):
-            return candidate
-    return None
+    simple = next((form for form in _forms(seen) if _holds(form, seen)), None)
+    found = [candidate for candidate in candidates if _holds(candidate, seen)] + ([simple] if simple else [])
+    return min(found, key=lambda expression: len(expression.text), default=None)
 
 
 def _holds(candidate: Expression, seen: _Seen) -> bool:
+    if not set(candidate.names) <= set(seen[0][0]):
+        return False  # a size that torch itself could not express in dims
     try:
         return all(candidate.value(sizes) == size for sizes, size in seen)
     except ZeroDivisionError:

@@ -1,0 +1,81 @@
+"""Where a model reads a value into Python: `if mask.any()`, `.item()`, `.tolist()`.
+
+A trace with real tensors keeps the path that the example took, whatever other values would do, and no size shows it. So these
+places are found by following which results depend on the values of the inputs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from anyshape.diagnosis.findings import Span
+from anyshape.diagnosis.provenance import span_of_stack
+
+_READS = {
+    "__bool__", "__int__", "__float__", "__index__", "__contains__", "item", "tolist", "numpy", "equal", "allclose",
+    "is_nonzero",
+}  # fmt: skip
+"""What Python code calls to see a value. What an operator looks at by itself stays inside that operator."""
+_SHAPE_ALONE = {
+    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_empty",
+    "new_full", "new_empty_strided",
+}  # fmt: skip
+
+
+class _Following(TorchDispatchMode):
+    """Marks every tensor that depends on the values of the inputs."""
+
+    def __init__(self, inputs: Iterable[Any]) -> None:
+        super().__init__()
+        self.marked = WeakIdKeyDictionary()
+        for value in inputs:
+            self._mark(value)
+
+    def _mark(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            self.marked[value] = True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        result = func(*args, **(kwargs or {}))
+        leaves = pytree.tree_leaves((args, kwargs or {}))
+        name = func._schema.name.split("::")[-1]
+        if name not in _SHAPE_ALONE and any(isinstance(v, torch.Tensor) and v in self.marked for v in leaves):
+            pytree.tree_map(self._mark, result)
+            if func._schema.is_mutable:
+                self._mark(leaves[0])
+        return result
+
+
+class _Reading(TorchFunctionMode):
+    """Notes where Python code looks into a marked tensor."""
+
+    def __init__(self, following: _Following) -> None:
+        super().__init__()
+        self._following = following
+        self.places: list[Span | None] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        if getattr(func, "__name__", "") in _READS:
+            tensors = [value for value in args if isinstance(value, torch.Tensor)]
+            if any(value in self._following.marked for value in tensors):
+                self.places.append(span_of_stack(sys._getframe(1)))
+        return func(*args, **(kwargs or {}))
+
+
+def value_decisions(run: Callable[[], Any], inputs: Iterable[Any]) -> list[Span | None]:
+    """The places at which `run` reads a value that depends on the inputs' values."""
+    following = _Following(inputs)
+    reading = _Reading(following)
+    with following, reading:
+        run()
+    return list(dict.fromkeys(reading.places))
