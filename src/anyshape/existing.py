@@ -132,7 +132,7 @@ def _check_against(
 
     from anyshape._torch import capture
     from anyshape.conversion.finishing import integers_of
-    from anyshape.declaration.targets import untouched
+    from anyshape._torch.state import untouched
     from anyshape.diagnosis.provenance import span_of_definition
     from anyshape.pipeline import make_boundaries, make_reference, start_sizes
     from anyshape.verification.checking import Budget, Checker, tolerance_for, verify

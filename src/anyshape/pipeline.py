@@ -19,13 +19,14 @@ import onnx_ir as ir
 import torch
 
 from anyshape._torch import capture
+from anyshape._torch.state import untouched
 from anyshape.conversion import finishing
 from anyshape.conversion.strategies import STRATEGIES, Attempt, Candidate, Job
 from anyshape.conversion.widening import holds_bfloat16, widened
 from anyshape.declaration.calls import Adapter
 from anyshape.declaration.notation import Expression, SizeRange
 from anyshape.declaration.requests import Request, understand
-from anyshape.declaration.targets import training_parts, untouched
+from anyshape.declaration.targets import training_parts
 from anyshape.declaration.torch_arguments import notes_on
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding, Span

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from anyshape._torch.state import untouched
 from anyshape.declaration import torch_forms
 from anyshape.declaration.calls import Signature, bind_call
 from anyshape.declaration.dims import Spec, declare
@@ -129,16 +130,27 @@ _FIRST_SIZES = ((3, 5, 7, 4, 6, 9, 8, 10), (2, 4, 6, 3, 5, 8, 7, 9), (32, 64, 96
 def _example_from(
     make_inputs: Callable[..., Any], sizes: Mapping[str, Any], target: Target
 ) -> tuple[Signature, dict[str, int]]:
-    """The first sizes at which make_inputs returns a call."""
+    """The first sizes at which make_inputs returns a call that the model accepts."""
     error: Exception | None = None
     for candidate in _size_candidates(make_inputs, sizes):
         try:
-            return call_make_inputs(make_inputs, candidate, seed=0, target=target), candidate
+            signature = call_make_inputs(make_inputs, candidate, seed=0, target=target)
+            _run(target, signature)
+            return signature, candidate
         except DeclarationError:
             raise
         except Exception as failure:  # noqa: BLE001  the user's own function
             error = failure
-    raise DeclarationError(f"make_inputs raises at every size tried, last {type(error).__name__}: {error}; give an example or sizes=")
+    first_line = (str(error).splitlines() or [""])[0]
+    raise DeclarationError(
+        f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {first_line}; give an example or sizes="
+    )
+
+
+def _run(target: Target, signature: Signature) -> None:
+    args, kwargs = signature.build({})
+    with untouched(target.module), torch.no_grad():
+        target.call(*args, **kwargs)
 
 
 def _size_candidates(make_inputs: Callable[..., Any], sizes: Mapping[str, Any]) -> Iterator[dict[str, int]]:

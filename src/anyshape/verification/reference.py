@@ -9,17 +9,18 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 
 from anyshape._torch import precision
 from anyshape._torch.decisions import value_decisions
+from anyshape._torch.state import ModuleState
 from anyshape.declaration import resizing
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs
 from anyshape.declaration.dims import Spec
-from anyshape.declaration.targets import ModuleState, Target
+from anyshape.declaration.targets import Target
 from anyshape.diagnosis.findings import Span
 from anyshape.errors import DeclarationError
 
@@ -38,6 +39,8 @@ class Outcome:
     names: tuple[str, ...] = ()
     outputs: tuple[torch.Tensor, ...] = ()
     error: Exception | None = None
+    gradients: bool = False
+    """Whether gradients were on: PyTorch's fast paths for attention give other results at masked places."""
 
     @property
     def runs(self) -> bool:
@@ -82,7 +85,7 @@ class Reference:
     def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
         try:
             with precision.computing_in(dtype) as mode:
-                outputs = self._call(outcome.leaves)[1]
+                outputs = self._call(outcome.leaves, gradients=outcome.gradients)[1]
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
             return None
         self.largest_result = max(self.largest_result, mode.largest)
@@ -93,8 +96,19 @@ class Reference:
         runs = []
         for seed in range(_JITTERED_RUNS):
             with contextlib.suppress(Exception):
-                runs.append(precision.run_jittered(lambda: self._call(outcome.leaves)[1], seed))
+                run = lambda: self._call(outcome.leaves, gradients=outcome.gradients)[1]  # noqa: E731
+                runs.append(precision.run_jittered(run, seed))
         return runs
+
+    def with_gradients(self, outcome: Outcome) -> Outcome | None:
+        """The same call with gradients on, where that gives another result; it is PyTorch's answer just as well."""
+        try:
+            names, outputs = self._call(outcome.leaves, gradients=True)
+        except Exception:  # noqa: BLE001  the user's own model
+            return None
+        if all(_same(a, b) for a, b in zip(outcome.outputs, outputs, strict=True)):
+            return None
+        return replace(outcome, names=names, outputs=outputs, gradients=True)
 
     def value_decisions(self, outcome: Outcome) -> list[Span | None]:
         """Where the module reads values of this call into Python."""
@@ -126,14 +140,14 @@ class Reference:
         return first
 
     def _call(
-        self, leaves: Mapping[str, Any], *, seed: int = 0, copies: bool = True
+        self, leaves: Mapping[str, Any], *, seed: int = 0, copies: bool = True, gradients: bool = False
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         if copies:
             leaves = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in leaves.items()}
         args, kwargs = self.signature.build(leaves)
         torch.manual_seed(seed)
         try:
-            with torch.no_grad():
+            with torch.set_grad_enabled(gradients):
                 result = flatten_outputs(self.target.call(*args, **kwargs))
         finally:
             self._state.restore()
