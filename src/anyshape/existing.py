@@ -174,7 +174,7 @@ def _check_against(
                 f"the file computes in a narrower type: at the example's size it loses {loss:.1e} of the largest value, "
                 f"and {_LOSS_FACTOR:g} times that is allowed elsewhere"
             )
-        findings = _findings(path, proto, checker, verification, plan, home)
+        findings = _findings(proto, checker, verification, plan, home)
     return Result(
         "refused" if findings else "checked",
         interface.inputs,
@@ -232,7 +232,7 @@ def _is_narrow(proto: onnx.ModelProto) -> bool:
 
 
 def _findings(
-    path: Path, proto: onnx.ModelProto, checker: Checker, verification: Verification, plan: Plan, home: Span
+    proto: onnx.ModelProto, checker: Checker, verification: Verification, plan: Plan, home: Span
 ) -> list[Finding]:
     from anyshape.diagnosis import rules
     from anyshape.diagnosis.locating import first_difference
@@ -243,5 +243,5 @@ def _findings(
             return []
         return [Finding("runtime-error", "no size could be run", home)]
     smallest = smallest_failure(checker, verification.failures, plan, Budget(2.0))
-    where = first_difference(proto, path, checker, smallest)
-    return [rules.wrong_file(smallest, len(verification.failures), (), home, where)]
+    where = first_difference(proto, checker, smallest)
+    return [rules.wrong_file(smallest, verification, (), home, where)]

@@ -30,9 +30,10 @@ from anyshape.declaration.targets import training_parts
 from anyshape.declaration.torch_arguments import notes_on
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding, Span
-from anyshape.diagnosis.locating import first_difference
+from anyshape.diagnosis.locating import Place, first_difference
 from anyshape.diagnosis.provenance import span_of_definition
 from anyshape.errors import DeclarationError, ExportError
+from anyshape.narrowing import assumed_conditions, cut_ranges, without_dims
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import Interface, read_interface
 from anyshape.onnxfile.saving import Stage, check_destination, staged
@@ -41,7 +42,7 @@ from anyshape.verification import reference as references
 from anyshape.verification.blindness import blind_spots
 from anyshape.verification.checking import Budget, Checker, Failure, Verification, smallest_failure, tolerance_for, verify, volume
 from anyshape.verification.comparison import Tolerance
-from anyshape.verification.limits import Boundaries, effective_range
+from anyshape.verification.limits import Boundaries, Limit, effective_range
 from anyshape.verification.opsets import choose_opset
 from anyshape.verification.reference import Outcome, Reference
 from anyshape.verification.runtime import RuntimeFailure, Session
@@ -175,13 +176,34 @@ def convert(request: Request, wishes: Wishes) -> Result:
     training = training_parts(request.target.module)
     with untouched(request.target.module), capture.quiet():
         ground = _survey(request, wishes, training)
-        findings = rules.pinned_in_pytorch(ground.boundaries.pins, ground.home)
         if ground.reference.is_random(ground.first):
-            findings.append(rules.random_output(ground.first.names, ground.home))
-        if findings:
-            return _refused(ground, (), findings)
+            return _refused(ground, (), [rules.random_output(ground.first.names, ground.home)])
+        if ground.boundaries.pins:
+            findings = rules.pinned_in_pytorch(ground.boundaries.pins, ground.home)
+            pinned = [pin.dim for pin in ground.boundaries.pins]
+            return _without(ground, pinned, findings) if wishes.narrow else _refused(ground, (), findings)
         with staged(wishes.destination) as stage:
-            return _try_strategies(ground, stage)
+            result, pinned = _try_strategies(ground, stage)
+    return _without(ground, pinned, result.findings) if pinned else result
+
+
+def _without(ground: Ground, dims: Sequence[str], findings: Sequence[Finding]) -> Result:
+    """The same export with dims that cannot vary left static: for `narrow=True` only."""
+    request = ground.request
+    narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=_fixed(request, dims))
+    result = convert(narrower, ground.wishes)
+    if result.verdict == "refused":
+        return result
+    fixed = tuple(f"{dim} is fixed at {request.spec.example[dim]}" for dim in dims)
+    return replace(
+        result, verdict="narrowed", findings=(*findings, *result.findings), given_up=(*fixed, *result.given_up)
+    )
+
+
+def _fixed(request: Request, dims: Sequence[str]) -> Callable[..., Any] | None:
+    if request.make_inputs is None:
+        return None
+    return partial(request.make_inputs, **{dim: request.spec.example[dim] for dim in dims})
 
 
 # ---- before the first strategy
@@ -283,12 +305,16 @@ class Checked:
 
     candidate: Candidate
     verification: Verification
+    strategy: str
     smallest: Failure | None = None
-    where: Span | None = None
+    where: Place | None = None
 
 
-def _try_strategies(ground: Ground, stage: Stage) -> Result:
-    """The first strategy whose file is right wins; what the others did stays in the result."""
+def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]]:
+    """The first strategy whose file is right wins; what the others did stays in the result.
+
+    With the result come the dims to try again without, where the user allows a narrower file.
+    """
     attempts: list[Attempt] = []
     wrong: list[Checked] = []
     queue = [(name, partial(strategy, _job(ground))) for name, strategy in STRATEGIES]
@@ -308,25 +334,59 @@ def _try_strategies(ground: Ground, stage: Stage) -> Result:
         except _UnknownOperators as unknown:
             attempts.append(replace(attempt, outcome="failed", reason=str(unknown), error=unknown))
             if set(unknown.operators) <= set(ground.wishes.unchecked):
-                return _written(ground, stage, candidate, attempts, None)
-            return _refused(ground, attempts, [rules.unknown_operators(unknown.operators, ground.home)])
+                return _written(ground, stage, candidate, attempts, None), ()
+            return _refused(ground, attempts, [rules.unknown_operators(unknown.operators, ground.home)]), ()
         except RuntimeFailure as failure:
             attempts.append(replace(attempt, outcome="failed", reason=f"ONNX Runtime does not load it: {failure}"))
             checked = None
         if checked is not None and checked.verification.is_right:
             attempts.append(replace(attempt, outcome="checked"))
-            return _accept(ground, stage, checked, attempts)
+            return _accept(ground, stage, checked, attempts), ()
         if checked is not None:
             attempts.append(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)))
             wrong.append(checked)
         if candidate.simpler is not None:
             queue.insert(0, (f"{name} in simpler operators", candidate.simpler))
     findings = _explain(ground, attempts, wrong)
-    if ground.wishes.narrow and wrong:
-        from anyshape.narrowing import narrowed_result
+    refusal = _refused(ground, attempts, findings, wrong[0].verification if wrong else None)
+    if not ground.wishes.narrow:
+        return refusal, ()
+    if attempts[0].outcome == "failed" and attempts[0].pins:
+        return refusal, sorted({pin.dim for pin in attempts[0].pins})
+    for checked in wrong:
+        if (result := _narrowed(ground, stage, checked, attempts, findings)) is not None:
+            return result, ()
+    return refusal, ()
 
-        return narrowed_result(ground, stage, attempts, wrong, findings)
-    return _refused(ground, attempts, findings, wrong[0].verification if wrong else None)
+
+_NARROWING_ROUNDS = 6
+
+
+def _narrowed(
+    ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
+) -> Result | None:
+    """The widest part of the declaration for which this candidate is right, or None."""
+    ranges = dict(ground.request.spec.ranges)
+    conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
+    known = len(ground.boundaries.limits)
+    for _ in range(_NARROWING_ROUNDS):
+        assumed = assumed_conditions(checked.verification, conditions)
+        if assumed:
+            ground.boundaries.limits += [Limit(condition, of_export=True) for condition in assumed]
+            conditions = [condition for condition in conditions if condition not in assumed]
+        else:
+            cut = cut_ranges(ranges, checked.verification, ground.traced)
+            if cut == ranges:
+                break
+            ranges = cut
+        attempt = next(a for a in attempts if a.strategy == checked.strategy)
+        checked = _check(ground, stage, checked.candidate, attempt, ranges)
+        if checked.verification.is_right:
+            winner = checked.strategy
+            told = [replace(a, outcome="narrowed") if a.strategy == winner else a for a in attempts]
+            return _written(ground, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges)
+    del ground.boundaries.limits[known:]
+    return None
 
 
 def _frozen(ground: Ground, strategy: str) -> str:
@@ -351,7 +411,13 @@ class _UnknownOperators(Exception):
         self.operators = list(operators)
 
 
-def _check(ground: Ground, stage: Stage, candidate: Candidate, attempt: Attempt) -> Checked:
+def _check(
+    ground: Ground,
+    stage: Stage,
+    candidate: Candidate,
+    attempt: Attempt,
+    ranges: Mapping[str, SizeRange] | None = None,
+) -> Checked:
     """Write the candidate to the temporary folder and run the full policy on it."""
     wishes, request = ground.wishes, ground.request
     _finish(ground, candidate)
@@ -361,21 +427,22 @@ def _check(ground: Ground, stage: Stage, candidate: Candidate, attempt: Attempt)
     leaves = tuple(request.spec.inputs(request.signature))
     tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
     checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
-    box = closed_box(request.spec.ranges, ground)
+    ranges = ranges or request.spec.ranges
+    box = closed_box(ranges, ground)
     in_guards = sorted({constant for guard in candidate.guards for constant in guard.constants})
     constants = (*in_guards, *finishing.integers_of(candidate.model))
     plan = Plan(
         box, ground.traced, constants, tuple(g.holds for g in candidate.guards), ground.boundaries.admit,
-        wishes.tier, wishes.seed, not any(declared.is_open for declared in request.spec.ranges.values()),
+        wishes.tier, wishes.seed, not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
     budget = Budget(wishes.seconds if wishes.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4)
     verification = verify(checker, plan, ground.boundaries, budget)
     if not verification.failures:
-        return Checked(candidate, verification)
+        return Checked(candidate, verification, attempt.strategy)
     extra = Budget(max(2.0, budget.remaining))
     smallest = smallest_failure(checker, verification.failures, plan, extra)
-    where = first_difference(proto, stage.path, checker, smallest)
-    return Checked(candidate, verification, smallest, where)
+    where = first_difference(proto, checker, smallest)
+    return Checked(candidate, verification, attempt.strategy, smallest, where)
 
 
 def closed_box(ranges: Mapping[str, SizeRange], ground: Ground) -> dict[str, SizeRange]:
@@ -527,7 +594,7 @@ def _written(
         interface.inputs,
         interface.outputs,
         final_ranges,
-        tuple(str(limit) for limit in limits),
+        tuple(str(limit) for limit in limits if not limit.of_export),
         spec.constants,
         tuple(attempts),
         (),
@@ -537,12 +604,18 @@ def _written(
         wishes.destination,
         candidate.opset,
         sum(attempt.seconds for attempt in attempts),
-        _model=_in_memory(candidate.model),
+        given_up=_given_up(ground, final_ranges),
+        _model=candidate.model,
     )
 
 
-def _in_memory(model: ir.Model) -> ir.Model:
-    return model
+def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
+    """What a narrowed file does not serve although it was declared."""
+    limits = ground.boundaries.limits
+    wanted = {dim: effective_range(declared, [lim for lim in limits if not lim.of_export], dim) for dim, declared in ground.request.spec.ranges.items()}
+    cut = [f"{dim} {ranges[dim]} instead of {declared}" for dim, declared in wanted.items() if ranges[dim] != declared]
+    explicit = [f"{d} {r} instead of {ground.request.spec.ranges[d]}" for d, r in wanted.items() if d in ground.request.spec.explicit and r != ground.request.spec.ranges[d] and ranges[d] == r]
+    return (*(f"only where {limit}" for limit in limits if limit.of_export), *cut, *explicit)
 
 
 def _version() -> str:
@@ -621,8 +694,7 @@ def _explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checke
     if wrong:
         first = wrong[0]
         assert first.smallest is not None
-        total = len(first.verification.failures)
-        return [rules.wrong_file(first.smallest, total, first.candidate.guards, ground.home, first.where)]
+        return [rules.wrong_file(first.smallest, first.verification, first.candidate.guards, ground.home, first.where)]
     return pinned or [rules.not_converted(attempts, ground.home)]
 
 

@@ -41,6 +41,8 @@ class Result:
     opset: int | None = None
     seconds: float = 0.0
     """For the conversion; `verification.seconds` are apart."""
+    given_up: tuple[str, ...] = ()
+    """What a narrowed file does not serve although it was declared."""
     shapes: str = "tested"
     what: str = "export"
     _model: ir.Model | None = field(default=None, repr=False, compare=False)

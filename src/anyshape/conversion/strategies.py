@@ -13,6 +13,7 @@ import onnx_ir as ir
 import torch
 
 from anyshape._torch import capture
+from anyshape._torch.reasons import reason_of
 from anyshape.conversion import tracing
 from anyshape.conversion.tracing import Guard, PinnedByTrace
 from anyshape.declaration.calls import Adapter
@@ -172,11 +173,7 @@ STRATEGIES: tuple[tuple[str, Strategy], ...] = (
 
 
 def _reason(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:
-    """One line about why a strategy failed: the dims that it pinned, or the first line of the root error."""
+    """One line about why a strategy failed: the dims that it pinned, or what torch said."""
     if pins:
         return "; ".join(f"`{pin.dim}` became {pin.size}" + (f" at {pin.span}" if pin.span else "") for pin in pins)
-    root = error
-    while root.__cause__ is not None:
-        root = root.__cause__
-    lines = [line.strip() for line in str(root).splitlines() if line.strip()]
-    return f"{type(root).__name__}: {lines[0]}" if lines else type(root).__name__
+    return reason_of(error)

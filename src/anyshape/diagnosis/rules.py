@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from anyshape.conversion.strategies import Attempt
-from anyshape.conversion.tracing import Guard
+from anyshape.conversion.tracing import Guard, PinnedByTrace
 from anyshape.declaration.notation import SizeRange
 from anyshape.diagnosis.findings import Finding, Span
+from anyshape.diagnosis.locating import Place
 from anyshape.diagnosis.provenance import span_of_error
-from anyshape.verification.checking import Failure
+from anyshape.verification.checking import Failure, Verification
 from anyshape.verification.limits import Limit, Pin, effective_range
 from anyshape.verification.reference import describe
 
@@ -87,44 +88,71 @@ def _allowed(declared: SizeRange, limit: Limit, dim: str) -> str:
 
 
 def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:
-    """PyTorch runs at other sizes, but tracing turned a dim into a number."""
+    """PyTorch runs at other sizes, but tracing turned a dim into a number; dims at one place share a finding."""
+    at: dict[Span, list[PinnedByTrace]] = {}
+    for pin in attempt.pins:
+        at.setdefault(pin.span or home, []).append(pin)
+    return [_pinned_by_export_at(span, pins) for span, pins in at.items()]
+
+
+def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
+    dims = " and ".join(f"`{pin.dim}`" for pin in pins)
+    label = " and ".join(f"`{pin.dim}` becomes {pin.size}" for pin in pins)
+    return Finding(
+        "pinned-dim",
+        f"{dims} cannot vary in the export",
+        span,
+        label=f"{label} here",
+        notes=("only the export is limited: PyTorch runs at other sizes",),
+        helps=(f"leave {dims} out of the declaration, or write the expression without Python numbers made from sizes",),
+    )
+
+
+def implicated(guards: Iterable[Guard], failure: Failure, verification: Verification) -> list[Guard]:
+    """Guards that hold at every right size and not at the wrong one: no longer suspects."""
+    right = [check.sizes for check in verification.checks]
     return [
-        Finding(
-            "pinned-dim",
-            f"`{pin.dim}` cannot vary in the export",
-            pin.span or home,
-            label=f"`{pin.dim}` becomes {pin.size} here",
-            notes=("only the export is limited: PyTorch runs at other sizes",),
-            helps=("export it with this dim left out of the declaration, or rewrite the expression without a Python number",),
-        )
-        for pin in attempt.pins
+        guard
+        for guard in guards
+        # torch notes `!=` all the time, to no effect
+        if guard.condition is not None
+        and guard.condition.relation != "!="
+        and not guard.holds(failure.sizes)
+        and all(guard.holds(sizes) for sizes in right)
     ]
 
 
-def wrong_file(failure: Failure, total: int, guards: Iterable[Guard], home: Span, where: Span | None) -> Finding:
-    """The converted file is wrong at some size; a guard that fails there names the branch."""
-    # torch notes `!=` all the time, to no effect
-    broken = [g for g in guards if g.condition is not None and g.condition.relation != "!=" and not g.holds(failure.sizes)]
-    place = f"{describe(failure.sizes)}" if failure.sizes else "the example's sizes"
-    notes = [f"smallest of {total} failing sizes found: {place}; PyTorch runs there"]
-    if len(broken) >= 1 and broken[0].condition is not None:
+def wrong_file(
+    failure: Failure, verification: Verification, guards: Iterable[Guard], home: Span, where: Place | None
+) -> Finding:
+    """The converted file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""
+    place = describe(failure.sizes) if failure.sizes else "the example's sizes"
+    total = len(verification.failures)
+    notes = [f"smallest of {total} failing sizes found: {place}; PyTorch runs there"] if failure.sizes else []
+    if broken := implicated(guards, failure, verification):
         guard = next((g for g in broken if g.span is not None), broken[0])
-        dims = guard.condition.names if guard.condition else ()
-        listed = " and ".join(f"`{dim}`" for dim in dims)
-        return Finding(
-            "bounded-dim" if len(dims) == 1 else "restricted-sizes",
-            f"{listed} cannot take every declared size in the export",
-            guard.span or home,
-            label=f"exported only for `{guard.condition}`",
-            notes=(*notes, f"there {failure.sentence}"),
-            helps=(f"declare only these sizes, or write the model without this condition on {listed}",),
-        )
+        return _frozen_branch(guard, (*notes, f"there {failure.sentence}"), home)
+    span = where.span if where is not None else None
     return Finding(
         failure.rule,
         f"{failure.sentence} at {place}",
-        where or home,
-        label="first result that differs" if where else "",
-        notes=tuple(notes),
+        span or home,
+        label="first result that differs" if span else "",
+        notes=(*notes, str(where)) if where else tuple(notes),
+    )
+
+
+def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span) -> Finding:
+    assert guard.condition is not None
+    dims = guard.condition.names
+    listed = " and ".join(f"`{dim}`" for dim in dims)
+    return Finding(
+        "bounded-dim" if len(dims) == 1 else "restricted-sizes",
+        f"{listed} cannot take every declared size in the export",
+        guard.span or home,
+        label=f"exported only for `{guard.condition}`",
+        notes=notes,
+        helps=(f"declare only these sizes, or write the model without this condition on {listed}",),
     )
 
 

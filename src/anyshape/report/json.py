@@ -22,6 +22,7 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         "outputs": [port_to_dict(port) for port in result.outputs],
         "dims": {dim: str(declared) for dim, declared in result.dims.items()},
         "limits": list(result.limits),
+        "given_up": list(result.given_up),
         "constants": {name: value for name, value in result.constants.items()},
         "attempts": [
             {"strategy": a.strategy, "outcome": a.outcome, "reason": a.reason, "seconds": round(a.seconds, 3)}

@@ -63,8 +63,10 @@ def _headline(result: Result) -> str:
     if result.verdict == "unchecked" or verification is None:
         return f"unchecked: {_where(result)}, never run against the model"
     sizes = len(verification.sizes_run)
-    against = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime} against PyTorch"
-    return f"{result.verdict}: {_where(result)}, right at {against}"
+    where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
+    if not verification.compares_values:
+        return f"{result.verdict}: {_where(result)}, keeps the shapes it declares at {where}"
+    return f"{result.verdict}: {_where(result)}, right at {where} against PyTorch"
 
 
 def _where(result: Result) -> str:
@@ -86,6 +88,8 @@ def _axes(port: Port) -> str:
 def _facts(result: Result) -> Iterable[tuple[str, str]]:
     if result.dims:
         yield "dims", ", ".join(f"{dim} {declared}" for dim, declared in result.dims.items())
+    for text in result.given_up:
+        yield "given up", text
     for limit in result.limits:
         yield "limit", f"{limit} (PyTorch itself)"
     if result.constants:
@@ -95,7 +99,7 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     if result.verification is not None:
         yield from _verification_facts(result.verification)
     if result.what == "export":
-        winner = next((a.strategy for a in result.attempts if a.outcome == "checked"), None)
+        winner = next((a.strategy for a in result.attempts if a.outcome in ("checked", "narrowed")), None)
         by = f" by {winner}" if winner else ""
         yield "took", f"{result.seconds:.1f} s to convert{by} (opset {result.opset}), {_seconds(result)} to check"
 
@@ -106,7 +110,8 @@ def _seconds(result: Result) -> str:
 
 def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]:
     yield "run", "; ".join(_spans_of_sizes(verification))
-    yield "error", f"at most {verification.largest_ratio:.1f} x the model's own rounding noise ({verification.factor:g} is allowed)"
+    if verification.compares_values:
+        yield "error", f"at most {verification.largest_ratio:.1f} x the model's own rounding noise ({verification.factor:g} is allowed)"
     if verification.computed_in:
         yield "type", f"checked in {verification.computed_in}: ONNX Runtime cannot run the file's own type here"
     if any(check.gradients for check in verification.checks):

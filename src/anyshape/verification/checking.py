@@ -12,8 +12,10 @@ import torch
 
 from anyshape.declaration.dims import Spec
 from anyshape.onnxfile.interface import Interface, broken_promise
+from anyshape.verification.budget import Budget
 from anyshape.verification.comparison import FACTOR, Difference, Judgement, Oracles, Tolerance, judge
 from anyshape.verification.limits import Boundaries, effective_range
+from anyshape.verification.records import Check, Failure, Verification
 from anyshape.verification.reference import Outcome, Reference
 from anyshape.verification.runtime import RuntimeFailure, Session
 from anyshape.verification.shapes import Observation
@@ -22,90 +24,6 @@ from anyshape.verification.sizes import Plan, Sizes, choose
 _SECOND_CONTENT_EVERY = 3
 _ALWAYS_RUN = 4
 """The first sizes of a plan run whatever the budget says: without them nothing was checked."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One run that was right; `ratio` is its largest error in units of rounding noise."""
-
-    sizes: Sizes
-    content: int
-    ratio: float
-    gradients: bool = False
-    """Whether it agrees with PyTorch with gradients on only: fast paths give another result."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """One run that was wrong."""
-
-    sizes: Sizes
-    content: int
-    rule: str
-    output: str | None
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Verification:
-    """All runs of one file."""
-
-    checks: tuple[Check, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    invalid: tuple[Sizes, ...] = ()
-    """Sizes at which PyTorch itself fails."""
-    skipped: tuple[tuple[Sizes, str], ...] = ()
-    """Sizes that were planned but not run, and why."""
-    observations: tuple[Observation, ...] = ()
-    seconds: float = 0.0
-    runtime: str = ""
-    factor: float = FACTOR
-    """How many times the rounding noise was allowed."""
-    computed_in: str | None = None
-    """The wider type in which the graph was run, where the runtime cannot run its own."""
-
-    @property
-    def sizes_run(self) -> tuple[Sizes, ...]:
-        unique = {tuple(c.sizes.items()): c.sizes for c in self.checks}
-        return tuple(unique.values())
-
-    @property
-    def largest_ratio(self) -> float:
-        return max((check.ratio for check in self.checks), default=0.0)
-
-    @property
-    def is_right(self) -> bool:
-        return bool(self.checks) and not self.failures
-
-
-class Budget:
-    """Seconds for checking, and what a size is predicted to cost."""
-
-    def __init__(self, seconds: float, memory: int | None = None) -> None:
-        self.seconds = seconds
-        self._start = time.monotonic()
-        self._memory = memory
-        self._measured: list[tuple[int, float]] = []
-
-    @property
-    def remaining(self) -> float:
-        return self.seconds - (time.monotonic() - self._start)
-
-    def measured(self, volume: int, seconds: float) -> None:
-        self._measured.append((volume, seconds))
-
-    def refuses(self, volume: int, largest_result: int) -> str | None:
-        """Why a size of this volume is not run, or None."""
-        if self.remaining <= 0:
-            return "the budget was used up"
-        if self._measured:
-            base, seconds = max(self._measured)
-            growth = max(volume / max(base, 1), 0.0)
-            if growth > 1 and seconds * growth**1.5 > self.remaining:
-                return "predicted to take longer than the budget"
-            if self._memory and largest_result * max(growth, 1.0) ** 2 > self._memory:
-                return "predicted to need more memory than there is"
-        return None
 
 
 @dataclass
@@ -139,7 +57,7 @@ class Checker:
 
     def _judge(self, outcome: Outcome) -> Check | Failure:
         fail = lambda rule, output, sentence: Failure(dict(outcome.sizes), outcome.content, rule, output, sentence)  # noqa: E731
-        feeds = self._feeds(outcome.leaves)
+        feeds = self.feeds(outcome.leaves)
         try:
             results = self.session.run(feeds)
         except RuntimeFailure as failure:
@@ -155,7 +73,7 @@ class Checker:
             return fail("mislabelled-dim", promise[0], f"`{promise[0]}` {promise[1]}")
         return Check(dict(outcome.sizes), outcome.content, judgement.ratio, outcome.gradients)
 
-    def _feeds(self, leaves: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    def feeds(self, leaves: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         ports = zip(self.interface.inputs, self.leaves, strict=True)
         return {port.name: as_numpy(leaves[leaf], port.dtype) for port, leaf in ports}
 

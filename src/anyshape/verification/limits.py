@@ -28,6 +28,8 @@ class Limit:
     error: Exception | None = None
     breaks_at: Mapping[str, int] | None = None
     """A size at which PyTorch fails."""
+    of_export: bool = False
+    """Whether only the export is limited, and PyTorch is not."""
 
     def __str__(self) -> str:
         return str(self.condition)

@@ -17,6 +17,7 @@ import torch
 from anyshape._torch import precision
 from anyshape._torch.decisions import value_decisions
 from anyshape._torch.state import ModuleState
+from anyshape._torch.watching import floating_results
 from anyshape.declaration import resizing
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs
 from anyshape.declaration.dims import Spec
@@ -114,6 +115,10 @@ class Reference:
         """Where the module reads values of this call into Python."""
         args = [value for value in outcome.leaves.values() if isinstance(value, torch.Tensor)]
         return value_decisions(lambda: self._call(outcome.leaves, copies=False), args)
+
+    def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
+        """Every floating result on the way to the outputs, with the user's line that it came from."""
+        return floating_results(lambda: self._call(outcome.leaves, gradients=True))
 
     def is_random(self, outcome: Outcome) -> bool:
         """Whether the same call gives other results under another random seed."""

@@ -1,0 +1,37 @@
+"""Why torch failed, in one line without its symbols. Decided by the type of the exception, never by its text."""
+
+from __future__ import annotations
+
+import re
+
+_KNOWN = {
+    "GuardOnDataDependentSymNode": "a decision depends on values, which a trace cannot follow",
+    "UserErrorType.CONSTRAINT_VIOLATION": "the trace turned a declared dim into a number",
+    "UserErrorType.DYNAMIC_CONTROL_FLOW": "a decision depends on values, which a trace cannot follow",
+    "ConstraintViolationError": "the trace turned a declared dim into a number",
+}
+_SYMBOL = re.compile(r"\b[su]\d+\b|L\[")
+_LONGEST = 200
+
+
+def reason_of(error: BaseException) -> str:
+    """The known meaning of an exception, or the first line of its root."""
+    chain = list(_chain(error))
+    for link in chain:
+        for name in (str(getattr(link, "error_type", "")), type(link).__name__):
+            if name in _KNOWN:
+                return _KNOWN[name]
+    root = chain[-1]
+    lines = [line.strip() for line in str(root).splitlines() if line.strip()]
+    name = type(root).__name__
+    if not lines or _SYMBOL.search(lines[0]):
+        return name
+    text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 3] + "..."
+    return f"{name}: {text}"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None and cause not in chain:
+        chain.append(cause)
+    return chain
