@@ -131,10 +131,10 @@ def _check_against(
     import onnx_ir as ir
 
     from anyshape._torch import capture
-    from anyshape.conversion.finishing import integers_of
     from anyshape._torch.state import untouched
+    from anyshape.conversion.finishing import integers_of
     from anyshape.diagnosis.provenance import span_of_definition
-    from anyshape.pipeline import make_boundaries, make_reference, start_sizes
+    from anyshape.survey import make_boundaries, make_reference, start_sizes
     from anyshape.verification.checking import Budget, Checker, tolerance_for, verify
     from anyshape.verification.comparison import Tolerance
     from anyshape.verification.runtime import RuntimeFailure, Session
@@ -152,7 +152,15 @@ def _check_against(
             session = Session(path, providers=providers, libraries=libraries)
         except RuntimeFailure as failure:
             finding = Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home)
-            return Result("refused", interface.inputs, interface.outputs, spec.ranges, findings=(finding,), path=path, what="check")
+            return Result(
+                "refused",
+                interface.inputs,
+                interface.outputs,
+                spec.ranges,
+                findings=(finding,),
+                path=path,
+                what="check",
+            )
         boundaries = make_boundaries(reference, request, start)
         boundaries.probe()
         leaves = tuple(leaf_of[port.name] for port in interface.inputs)

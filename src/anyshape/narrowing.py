@@ -18,9 +18,7 @@ from anyshape.verification.checking import Verification
 def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
     """The declaration with these dims fixed at their size in the example."""
     fixed = {dim: spec.example[dim] for dim in dims}
-    axes = {
-        name: tuple(None if e is None else _substituted(e, fixed) for e in row) for name, row in spec.axes.items()
-    }
+    axes = {name: tuple(None if e is None else _substituted(e, fixed) for e in row) for name, row in spec.axes.items()}
     scalars = {name: _substituted(expression, fixed) for name, expression in spec.scalars.items()}
     constants = {**spec.constants, **{n: spec.scalars[n].value(spec.example) for n, e in scalars.items() if e is None}}
     return replace(

@@ -192,9 +192,24 @@ def _clear_dispatch_caches() -> None:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """What torch warns of, logs and prints is not the user's business, nor what a model prints when we run it."""
-    names = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "torch.fx", "torch._dynamo", "torch._guards", "torch._functorch", "torch._subclasses")
+    names = (
+        "torch.onnx",
+        "torch.export",
+        "torch._export",
+        "onnxscript",
+        "onnx_ir",
+        "torch.fx",
+        "torch._dynamo",
+        "torch._guards",
+        "torch._functorch",
+        "torch._subclasses",
+    )
     levels = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         warnings.simplefilter("ignore")
         for logger, _ in levels:
             logger.setLevel(logging.CRITICAL)
@@ -234,7 +249,7 @@ def newest_torchscript_opset() -> int:
 
 
 def require_torch() -> None:
-    """torch 2.13 or newer, or one sentence."""
+    """Torch 2.13 or newer, or one sentence."""
     release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if release < (2, 13):
         raise AnyshapeError(f"anyshape needs torch 2.13 or newer, installed is {torch.__version__}")

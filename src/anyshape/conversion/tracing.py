@@ -51,7 +51,9 @@ class Trace:
     outputs: tuple[tuple[Expression | None, ...], ...]
 
 
-def trace(adapter: Adapter, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool) -> torch.export.ExportedProgram:
+def trace(
+    adapter: Adapter, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool
+) -> torch.export.ExportedProgram:
     """Trace at the sizes of these leaves with every declared axis dynamic."""
     dynamic = [_dynamic(name, value, spec) for name, value in leaves]
     return capture.export_program(adapter, tuple(value for _, value in leaves), dynamic, strict=strict)

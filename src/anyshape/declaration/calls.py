@@ -161,7 +161,9 @@ def bind_call(target: Target, args: Any, kwargs: Mapping[str, Any] | None = None
     return Signature(tuple(leaves), tuple(r for _, r in ordered[:count]), dict(ordered[count:]))
 
 
-def _arguments(signature: inspect.Signature, args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(
+    signature: inspect.Signature, args: Any, kwargs: Mapping[str, Any] | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     positional = args if isinstance(args, tuple) else (args,)
     if kwargs:
         return positional, dict(kwargs)
@@ -205,7 +207,9 @@ def _walk(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
 def _refuse_unusual(name: str, value: torch.Tensor) -> None:
     if value.layout is not torch.strided:
         kind = str(value.layout).removeprefix("torch.")
-        raise DeclarationError(f"`{name}` is a {kind} tensor, ONNX inputs are dense: pass indices and values as inputs instead")
+        raise DeclarationError(
+            f"`{name}` is a {kind} tensor, ONNX inputs are dense: pass indices and values as inputs instead"
+        )
     if value.is_complex():
         raise DeclarationError(f"`{name}` is complex, ONNX inputs are real: pass torch.view_as_real({name}) instead")
     if value.is_quantized:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
-import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +25,8 @@ _OPERATORS: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
 }
 _FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
 _LONGEST_EXPRESSION = 1000
+_DEEPEST_EXPRESSION = 64
+"""Far more than anybody writes, and far less than Python's stack."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Expression:
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The dims in it, in order of appearance."""
-        found = [n.id for n in ast.walk(self._tree) if isinstance(n, ast.Name) and n.id not in _FUNCTIONS]
-        return tuple(dict.fromkeys(found))
+        found = [n for n in ast.walk(self._tree) if isinstance(n, ast.Name) and n.id not in _FUNCTIONS]
+        return tuple(dict.fromkeys(n.id for n in sorted(found, key=lambda n: n.col_offset)))
 
     @property
     def is_name(self) -> bool:
@@ -66,9 +67,16 @@ def parse_expression(text: str) -> Expression:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise DeclarationError(reason) from None
-    if not _is_allowed(tree):
+    if _is_deep(tree) or not _is_allowed(tree):
         raise DeclarationError(reason)
     return Expression(ast.unparse(tree))
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    level = [tree]
+    for _ in range(_DEEPEST_EXPRESSION):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
 
 
 def _is_allowed(node: ast.expr) -> bool:
@@ -144,7 +152,7 @@ def parse_condition(text: str) -> Condition:
 # ---- one input's axes
 
 Axis = Expression | int | str | None
-"""One axis as written: an expression (dynamic), a number (static, checked), `_` (static, unnamed), None (dynamic, unnamed)."""
+"""One axis as written: an expression (dynamic), a number (static, checked), `_` (static), None (dynamic, unnamed)."""
 STATIC = "_"
 
 
@@ -153,9 +161,9 @@ def parse_axes(declared: object, *, where: str) -> tuple[Axis | EllipsisType, ..
     if isinstance(declared, str):
         return tuple(_parse_entry(part, where=where) for part in _split(declared))
     if isinstance(declared, Mapping):
-        return {_axis_number(k, where=where): _parse_entry(v, where=where) for k, v in declared.items()}
+        return {_axis_number(k, where=where): _one_axis(v, where=where) for k, v in declared.items()}
     if isinstance(declared, Sequence):
-        return tuple(_parse_entry(part, where=where, listed=True) for part in declared)  # type: ignore[misc]
+        return tuple(_parse_entry(part, where=where) for part in declared)
     raise DeclarationError(
         f"`{where}` is declared {declared!r}, a {type(declared).__name__}: "
         'write its axes as text ("batch seq 10"), as a list, or as {axis: name}'
@@ -163,34 +171,42 @@ def parse_axes(declared: object, *, where: str) -> tuple[Axis | EllipsisType, ..
 
 
 def _split(text: str) -> list[str]:
-    """On commas where there are any (so that expressions may hold spaces), else on spaces."""
-    if "," not in text:
-        return text.split()
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
+    """On commas where there are any outside brackets, else on spaces that do not surround an operator."""
+    parts = _split_outside_brackets(text, ",")
+    if len(parts) == 1:
+        parts = _split_outside_brackets(re.sub(r"\s*(//|[-+*%])\s*", r"\1", text), " \t\n")
     return [part.strip() for part in parts if part.strip()]
 
 
-def _parse_entry(entry: object, *, where: str, listed: bool = False) -> Axis | EllipsisType:
-    if entry is Ellipsis or entry == "...":
+def _split_outside_brackets(text: str, separators: str) -> list[str]:
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character in separators and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _parse_entry(entry: object, *, where: str) -> Axis | EllipsisType:
+    text = entry.strip() if isinstance(entry, str) else None
+    if entry is Ellipsis or text == "...":
         return Ellipsis
-    if entry is None:
+    if entry is None or text == "?":
         return None
     if isinstance(entry, bool) or not isinstance(entry, (str, int, Expression)):
         raise DeclarationError(f"`{where}` holds {entry!r}, which is neither a name, a number nor an expression")
-    if isinstance(entry, (int, Expression)):
-        return entry
-    if entry in (STATIC, "?"):
-        return STATIC if entry == STATIC else None
-    if entry.strip().isdecimal():
-        return int(entry)
-    del listed
-    return parse_expression(entry)
+    if text is None or text == STATIC:
+        return text or entry
+    return int(text) if text.isdecimal() else parse_expression(text)
+
+
+def _one_axis(entry: object, *, where: str) -> Axis:
+    parsed = _parse_entry(entry, where=where)
+    if parsed is Ellipsis:
+        raise DeclarationError(f"`{where}` has `...` on a numbered axis: an axis that is not listed is static anyway")
+    return parsed
 
 
 def _axis_number(key: object, *, where: str) -> int:
@@ -231,13 +247,13 @@ class SizeRange:
         """The member closest to a size; of two, the smaller."""
         if self.values is not None:
             return min(self.values, key=lambda v: (abs(v - size), v))
-        steps = max(0, math.floor((size - self.lo) / self.step + 0.5 - 1e-9))
+        steps = max(0, -(-(2 * (size - self.lo) - self.step) // (2 * self.step)))  # rounded, halves down
         if self.hi is not None:
             steps = min(steps, (self.hi - self.lo) // self.step)
         return self.lo + steps * self.step
 
     def up_to(self, highest: int) -> SizeRange:
-        """The same range, closed at `highest` or below."""
+        """The same range, closed at `highest` or below; its smallest size stays in any case."""
         if self.values is not None:
             kept = tuple(v for v in self.values if v <= highest)
             return SizeRange(values=kept or self.values[:1], lo=self.lo, hi=(kept or self.values[:1])[-1])
@@ -274,7 +290,7 @@ def parse_sizes(declared: object, *, dim: str) -> SizeRange:
         case str():
             return _parse_size_text(declared, dim=dim)
     raise DeclarationError(
-        f"the sizes of `{dim}` are {declared!r}: write \"1..512\", \"8..\", \"32..1024 step 32\", "
+        f'the sizes of `{dim}` are {declared!r}: write "1..512", "8..", "32..1024 step 32", '
         "a range, a list, a tuple (lo, hi) or a number"
     )
 
@@ -324,7 +340,9 @@ def parse_input(text: str) -> InputText:
     """One `--input` of the command line."""
     match = _INPUT.fullmatch(text)
     if match is None:
-        raise DeclarationError(f"`{text}` is not an input: write `name: dtype[axes]`, such as `tokens: int64[batch, seq] < 1000`")
+        raise DeclarationError(
+            f"`{text}` is not an input: write `name: dtype[axes]`, such as `tokens: int64[batch, seq] < 1000`"
+        )
     name, dtype, axes, below = match.groups()
     return InputText(name, dtype or "float32", axes, int(below) if below else None)
 

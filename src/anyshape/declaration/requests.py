@@ -124,7 +124,13 @@ def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mappin
 
 # ---- an example from make_inputs
 
-_FIRST_SIZES = ((3, 5, 7, 4, 6, 9, 8, 10), (2, 4, 6, 3, 5, 8, 7, 9), (32, 64, 96, 48, 80), (8, 16, 24, 12, 20), (64, 128, 96))
+_FIRST_SIZES = (
+    (3, 5, 7, 4, 6, 9, 8, 10),
+    (2, 4, 6, 3, 5, 8, 7, 9),
+    (32, 64, 96, 48, 80),
+    (8, 16, 24, 12, 20),
+    (64, 128, 96),
+)
 
 
 def _example_from(
@@ -189,5 +195,3 @@ def _cast(signature: Signature, dtype: torch.dtype) -> Signature:
         for leaf in signature.leaves
     )
     return Signature(leaves, signature.positional, signature.keywords)
-
-

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import torch
@@ -55,11 +57,7 @@ def _unwrap(target: Any) -> Any:
     for _ in range(8):
         if isinstance(target, nn.parallel.DataParallel | nn.parallel.DistributedDataParallel):
             target = target.module
-        elif isinstance(inner := getattr(target, "_orig_mod", None), nn.Module):
-            target = inner
-        elif isinstance(inner := getattr(target, "_forward_module", None), nn.Module):
-            target = inner
-        elif callable(inner := getattr(target, "_torchdynamo_orig_callable", None)):
+        elif isinstance(inner := getattr(target, "_orig_mod", None), nn.Module) or isinstance(inner := getattr(target, "_forward_module", None), nn.Module) or callable(inner := getattr(target, "_torchdynamo_orig_callable", None)):
             target = inner
         else:
             break
@@ -80,13 +78,19 @@ def _modules_of(function: Any) -> list[nn.Module]:
     if isinstance(function, functools.partial):
         values = [*function.args, *function.keywords.values(), *_modules_of(function.func)]
     elif inspect.isfunction(function):
-        closed = inspect.getclosurevars(function)
-        values = [*closed.nonlocals.values(), *closed.globals.values()]
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell.cell_contents is not None]
+        values = [*cells, *(function.__globals__.get(name) for name in _globals_read(function.__code__))]
     else:
         owner = getattr(function, "__self__", function)
         values = list(getattr(owner, "__dict__", {}).values())
     found = {id(value): value for value in values if isinstance(value, nn.Module)}
     return list(found.values())
+
+
+def _globals_read(code: CodeType) -> list[str]:
+    """The global names that a function loads, those of its inner functions included."""
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _globals_read(part)]
+    return [str(step.argval) for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"] + inner
 
 
 _DEPEND_ON_TRAINING = (

@@ -25,7 +25,9 @@ _NOT_ZERO = lambda value: getattr(value, "value", value) not in (None, 0, False)
 
 TORCH_ARGUMENTS: Mapping[str, TorchArgument] = {
     "verbose": TorchArgument("ignored", "the result says what there is to say", lambda _: False),
-    "dynamo": TorchArgument("ignored", "both of torch's exporters are tried and the one that is right is kept", _IS_FALSE),
+    "dynamo": TorchArgument(
+        "ignored", "both of torch's exporters are tried and the one that is right is kept", _IS_FALSE
+    ),
     "fallback": TorchArgument("ignored", "further exporters are always tried", lambda _: False),
     "verify": TorchArgument("ignored", "the file is always checked", lambda _: False),
     "report": TorchArgument("ignored", "the result is the report"),

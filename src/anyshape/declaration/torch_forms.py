@@ -32,12 +32,14 @@ def from_dynamic_axes(
     """`{"x": {0: "batch"}}` or `{"x": [0, 1]}`; `names` leads from the file's input names to leaves."""
     declared = Declared()
     for key, axes in dynamic_axes.items():
-        rows = dict(axes) if isinstance(axes, Mapping) else {axis: None for axis in axes}
+        rows = dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes)
         if key in names:
             leaf = names[key]
             declared.dims[leaf] = {axis: _as_identifier(name, declared) for axis, name in rows.items()}
         elif output_names is None or key in output_names:
-            declared.labels[key] = {axis: _as_identifier(name, declared) or f"{key}_dim{axis}" for axis, name in rows.items()}
+            declared.labels[key] = {
+                axis: _as_identifier(name, declared) or f"{key}_dim{axis}" for axis, name in rows.items()
+            }
         else:
             known = [*names, *output_names]
             raise DeclarationError(
@@ -71,7 +73,13 @@ def from_dynamic_shapes(dynamic_shapes: Any, target: Target, signature: Signatur
     else:
         parameters = list(dict.fromkeys(leaf.name.split(".")[0] for leaf in signature.leaves))
         in_order = [p for p in target.signature.parameters if p in parameters] or parameters
-        top = dict(zip(list(target.signature.parameters) if len(dynamic_shapes) > len(in_order) else in_order, dynamic_shapes, strict=False))
+        top = dict(
+            zip(
+                list(target.signature.parameters) if len(dynamic_shapes) > len(in_order) else in_order,
+                dynamic_shapes,
+                strict=False,
+            )
+        )
     leaves = {leaf.name: leaf for leaf in signature.leaves}
     for name, shapes in top.items():
         _collect(str(name), shapes, leaves, declared)

@@ -120,7 +120,9 @@ def _values_of(
     return {name: torch.from_numpy(value) for name, value in found.items()}
 
 
-def _run_with_outputs(model: onnx.ModelProto, names: Sequence[str], checker: Checker, outcome: Outcome) -> dict[str, np.ndarray[Any, Any]]:
+def _run_with_outputs(
+    model: onnx.ModelProto, names: Sequence[str], checker: Checker, outcome: Outcome
+) -> dict[str, np.ndarray[Any, Any]]:
     """Run a copy of the model that returns these inner values."""
     twin = onnx.ModelProto()
     twin.CopyFrom(model)

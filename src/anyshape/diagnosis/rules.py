@@ -159,7 +159,9 @@ def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span) -> Finding:
 def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
     notes = tuple(f"{attempt.strategy}: {attempt.reason}" for attempt in attempts if attempt.reason)
     spans = [span_of_error(a.error) for a in attempts if a.error is not None]
-    return Finding("not-converted", "no exporter could convert the model", next((s for s in spans if s), home), notes=notes)
+    return Finding(
+        "not-converted", "no exporter could convert the model", next((s for s in spans if s), home), notes=notes
+    )
 
 
 def random_output(names: Sequence[str], home: Span) -> Finding:

@@ -74,7 +74,9 @@ def _names(axis: str) -> tuple[str, ...]:
 Shape = tuple[int, ...]
 
 
-def broken_promise(interface: Interface, inputs: Mapping[str, Shape], outputs: Sequence[Shape]) -> tuple[str, str] | None:
+def broken_promise(
+    interface: Interface, inputs: Mapping[str, Shape], outputs: Sequence[Shape]
+) -> tuple[str, str] | None:
     """The output whose declared axes a run contradicts, and the sentence; None where all is as declared.
 
     One name is one size, on inputs and outputs alike.

@@ -35,7 +35,9 @@ def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
                 continue
             target = (folder / entry.value).resolve()
             if os.path.isabs(entry.value) or not target.is_relative_to(folder):
-                raise DeclarationError(f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`, outside its own folder: refused")
+                raise DeclarationError(
+                    f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`, outside its own folder: refused"
+                )
             if not target.is_file():
                 raise DeclarationError(f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`, which does not exist")
 

@@ -19,6 +19,7 @@ import onnx
 from anyshape.declaration.notation import Expression, SizeRange, did_you_mean, parse_expression, parse_sizes
 from anyshape.diagnosis.findings import Finding, Span
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.baked import Baked, find_baked
 from anyshape.onnxfile.constants import telling_sizes
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.inspection import interface_of
@@ -36,6 +37,8 @@ _MOST_ELEMENTS = 2**26
 """Of all inputs together: the sizes stand in a file that nobody vouches for."""
 _LARGEST_SIZE = 2**31
 _CONTENTS = 3
+_MOST_EXPLAINED = 8
+_MOST_BAKED = 3
 _START_SIZES = (3, 16, 64, 224)
 _SHAPES_ALONE = "only shapes were checked: without the model there are no values to compare with"
 
@@ -70,7 +73,7 @@ def check_alone(
     boundaries.limits.extend(Limit(limit) for limit in limits if set(limit.names) <= set(ranges))
     plan = _plan(ranges, base, telling_sizes(proto), boundaries, tier, seed) if at is None else _only(at, base, tier)
     verification = _run(subject, plan, Budget(_SECONDS if budget is None else budget))
-    findings = _findings(verification, subject, boundaries, home, contract)
+    findings = _findings(verification, subject, boundaries, home, find_baked(proto, interface))
     return replace(
         outcome,
         verdict="refused" if findings else "checked",
@@ -295,55 +298,55 @@ def _too_large(volume: int) -> str | None:
 
 
 def _findings(
-    verification: Verification, subject: _Subject, boundaries: Boundaries, home: Span, contract: Contract | None
+    verification: Verification, subject: _Subject, boundaries: Boundaries, home: Span, baked: Sequence[Baked]
 ) -> tuple[Finding, ...]:
-    if not verification.failures:
+    """One finding: a shape that is not kept says more than a run that fails, which is then a note."""
+    failures = verification.failures
+    if not failures:
         return () if verification.checks else (Finding("runtime-error", "no size could be run", home),)
-    by_rule: dict[str, list[Failure]] = {}
-    for failure in verification.failures:
-        by_rule.setdefault(failure.rule, []).append(failure)
-    return tuple(
-        _finding(rule, failures, verification, subject, boundaries, home, contract)
-        for rule, failures in by_rule.items()
+    failing = [failure for failure in failures if failure.rule == "runtime-error"]
+    broken = [failure for failure in failures if failure.rule != "runtime-error"]
+    shown = min(broken or failing, key=lambda failure: sum(failure.sizes.values()))
+    message = shown.sentence if shown.output else f"the file {shown.sentence}"
+    total = len(verification.checks) + len(failures)
+    place = ", ".join(f"{dim} = {size}" for dim, size in shown.sizes.items())
+    notes = [f"smallest of {len(broken or failing)} such sizes: {place}; {total} were run"] if place else []
+    if broken and failing:
+        notes.append(f"at {len(failing)} of these sizes it {failing[0].sentence}")
+    notes += _where_it_runs(failing, subject, boundaries)
+    notes += [f"its {one}" for one in baked if one.operator][:_MOST_BAKED]
+    return (
+        Finding(
+            shown.rule, message, home, notes=(*notes, *_doubts(verification, subject)), helps=_helps(failing, subject)
+        ),
     )
 
 
-def _finding(
-    rule: str,
-    failures: Sequence[Failure],
-    verification: Verification,
-    subject: _Subject,
-    boundaries: Boundaries,
-    home: Span,
-    contract: Contract | None,
-) -> Finding:
-    smallest = min(failures, key=lambda failure: sum(failure.sizes.values()))
-    total = len(verification.checks) + len(verification.failures)
-    place = ", ".join(f"{dim} = {size}" for dim, size in smallest.sizes.items()) or "the only size"
-    message = smallest.sentence if smallest.output else f"the file {smallest.sentence}"
-    notes = [f"smallest of {len(failures)} failing sizes found: {place}; {total} were run"]
-    helps = []
-    if rule == "runtime-error" and verification.checks:
-        notes += _where_it_runs(smallest, subject, boundaries)
-    if rule == "runtime-error" and contract is None:
-        notes.append("the file has no contract: whether its model can do these sizes is not known")
-        helps.append("give the model to compare with, or the sizes that it is made for")
-    if not verification.checks:
-        notes.append(
-            "it fails at every size that was run; made-up inputs may be to blame, where it needs particular values"
-        )
-    return Finding(rule, message, home, notes=tuple(notes), helps=tuple(helps))
-
-
-def _where_it_runs(smallest: Failure, subject: _Subject, boundaries: Boundaries) -> list[str]:
-    """The limit behind a failing size, where one is found: `seq <= 12`."""
-    if not isinstance(subject.judge(boundaries.base), Check):
+def _where_it_runs(failing: Sequence[Failure], subject: _Subject, boundaries: Boundaries) -> list[str]:
+    """The limits behind failing sizes, where rules are found: `height >= 7`."""
+    if not failing or not isinstance(subject.judge(boundaries.base), Check):
         return []
     known = len(boundaries.limits)
-    if not boundaries.explain(dict(smallest.sizes)):
-        return []
+    for failure in sorted(failing, key=lambda failure: sum(failure.sizes.values()))[:_MOST_EXPLAINED]:
+        if boundaries.holds(failure.sizes):
+            boundaries.explain(dict(failure.sizes))
     found = " and ".join(f"`{limit}`" for limit in boundaries.limits[known:])
     return [f"it runs where {found}"] if found else []
+
+
+def _doubts(verification: Verification, subject: _Subject) -> list[str]:
+    """What a failing run does not prove."""
+    if all(failure.rule == "runtime-error" for failure in verification.failures) and not verification.checks:
+        return ["it fails at every size that was run; the inputs were made up, and it may need particular values"]
+    if any(failure.rule == "runtime-error" for failure in verification.failures) and subject.contract is None:
+        return ["the file has no contract: whether its model can do these sizes is not known"]
+    return []
+
+
+def _helps(failing: Sequence[Failure], subject: _Subject) -> tuple[str, ...]:
+    if not failing or subject.contract is not None:
+        return ()
+    return ("give the model to compare with, or the sizes that the file is made for",)
 
 
 def _notes(contract: Contract | None) -> tuple[str, ...]:

@@ -67,5 +67,3 @@ def _verification(verification: Verification) -> dict[str, Any]:
             for f in verification.failures
         ],
     }
-
-

@@ -239,4 +239,14 @@ def _smaller(low: int, size: int) -> list[int]:
     return sorted(s for s in steps if low <= s < size)
 
 
-__all__ = ["Budget", "Check", "Checker", "Difference", "Failure", "Verification", "smallest_failure", "verify", "volume"]
+__all__ = [
+    "Budget",
+    "Check",
+    "Checker",
+    "Difference",
+    "Failure",
+    "Verification",
+    "smallest_failure",
+    "verify",
+    "volume",
+]

@@ -206,7 +206,11 @@ class Boundaries:
             size = self.base[other]
             if other == dim:
                 continue
-            for moved in (declared.nearest(max(declared.lo, size // 2)), declared.nearest(size - 1), declared.nearest(size + 1)):
+            for moved in (
+                declared.nearest(max(declared.lo, size // 2)),
+                declared.nearest(size - 1),
+                declared.nearest(size + 1),
+            ):
                 if moved != size and self.runs({**self.base, dim: beyond, other: moved}):
                     return other, moved
         return None
@@ -269,7 +273,9 @@ class Boundaries:
             if len(bounds) != 1:
                 continue
             bound = bounds.pop()
-            text = f"{d} {relation} {e}" if form == "{} - {}" and bound == 0 else f"{form.format(d, e)} {relation} {bound}"
+            text = (
+                f"{d} {relation} {e}" if form == "{} - {}" and bound == 0 else f"{form.format(d, e)} {relation} {bound}"
+            )
             self._add(text, {**cause, d: far})
             if not self._contradicted():
                 return True
@@ -312,5 +318,3 @@ def effective_range(declared: SizeRange, limits: Iterable[Limit], dim: str) -> S
 
 def _allows(limit: Limit, dim: str, size: int) -> bool:
     return limit.condition.names != (dim,) or limit.condition.holds({dim: size})
-
-

@@ -18,7 +18,9 @@ def choose_opset(opset_version: int | None, target: str | None) -> int:
     if opset_version is None:
         return cap
     if not isinstance(opset_version, int) or not 7 <= opset_version <= newest_opset():
-        raise DeclarationError(f"opset_version is {opset_version!r}, the installed ONNX Runtime takes 7 to {newest_opset()}")
+        raise DeclarationError(
+            f"opset_version is {opset_version!r}, the installed ONNX Runtime takes 7 to {newest_opset()}"
+        )
     if opset_version > cap and target is not None:
         raise DeclarationError(f"opset_version is {opset_version}, but target `{target}` takes {cap} at most")
     return opset_version

@@ -160,7 +160,9 @@ class Reference:
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and torch.equal(a.nan_to_num(0.0) if a.is_floating_point() else a, b.nan_to_num(0.0) if b.is_floating_point() else b)
+    return a.shape == b.shape and torch.equal(
+        a.nan_to_num(0.0) if a.is_floating_point() else a, b.nan_to_num(0.0) if b.is_floating_point() else b
+    )
 
 
 # ---- two makers of calls
@@ -233,7 +235,9 @@ def _check_shapes(made: Signature, signature: Signature, spec: Spec, sizes: Size
     values = made.values
     if set(values) != set(signature.values):
         missing = sorted(set(values) ^ set(signature.values))
-        raise DeclarationError(f"make_inputs returns other inputs at {describe(sizes)} than in the example: `{missing[0]}`")
+        raise DeclarationError(
+            f"make_inputs returns other inputs at {describe(sizes)} than in the example: `{missing[0]}`"
+        )
     for name, row in spec.axes.items():
         for axis, expression in enumerate(row):
             if expression is not None and values[name].shape[axis] != expression.value(sizes):

@@ -41,7 +41,9 @@ def runtime_version() -> str:
 class Session:
     """One file, loaded once, run at many sizes."""
 
-    def __init__(self, model: Path | bytes, *, providers: Sequence[str] | None = None, libraries: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: Path | bytes, *, providers: Sequence[str] | None = None, libraries: Sequence[str] = ()
+    ) -> None:
         ort = load_runtime()
         options = ort.SessionOptions()
         options.log_severity_level = 4
@@ -55,7 +57,7 @@ class Session:
             self._session: onnxruntime.InferenceSession = ort.InferenceSession(
                 source, options, providers=list(providers or ["CPUExecutionProvider"])
             )
-        except Exception as error:  # noqa: BLE001  onnxruntime raises many types without a common root
+        except Exception as error:
             raise RuntimeFailure(_shortened(error)) from error
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in self._session.get_inputs()}
         self.outputs = tuple(o.name for o in self._session.get_outputs())
@@ -63,7 +65,7 @@ class Session:
     def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         try:
             return list(self._session.run(None, {name: feeds[name] for name in self.inputs}))
-        except Exception as error:  # noqa: BLE001  as above
+        except Exception as error:
             raise RuntimeFailure(_shortened(error)) from error
 
 

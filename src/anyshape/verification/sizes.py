@@ -43,7 +43,11 @@ class Plan:
 
 def horizon(declared: SizeRange, traced: int) -> SizeRange:
     """The range to run: as declared, or for an open one up to a moderate multiple of the traced size."""
-    return declared if not declared.is_open else declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), declared.lo + 8))
+    return (
+        declared
+        if not declared.is_open
+        else declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), declared.lo + 8))
+    )
 
 
 def choose(plan: Plan) -> list[Sizes]:
@@ -102,15 +106,13 @@ def _pairwise(options: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
     if len(dims) == 1:
         yield from ({dims[0]: size} for size in options[dims[0]])
         return
-    missing = {
-        ((d, a), (e, b)) for d, e in itertools.combinations(dims, 2) for a in options[d] for b in options[e]
-    }
+    missing = {((d, a), (e, b)) for d, e in itertools.combinations(dims, 2) for a in options[d] for b in options[e]}
     while missing:
         (first, a), (second, b) = min(missing)
         sizes = {first: a, second: b}
         for dim in dims:
             if dim not in sizes:
-                sizes[dim] = max(options[dim], key=lambda v: _covered(missing, {**sizes, dim: v}))  # noqa: B023
+                sizes[dim] = max(options[dim], key=lambda v: _covered(missing, {**sizes, dim: v}))
         missing -= set(_pairs(sizes, dims))
         yield {dim: sizes[dim] for dim in dims}
 
@@ -142,7 +144,7 @@ def _one_at_a_time(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
 
 
 def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
-    """c - 1, c and c + 1 for each integer of the file, on every dim that can take it."""
+    """C - 1, c and c + 1 for each integer of the file, on every dim that can take it."""
     reachable = (c for c in dict.fromkeys(plan.constants) if any(c in box for box in plan.box.values()))
     constants = list(itertools.islice(reachable, _MOST_CONSTANTS[plan.tier]))
     for constant in constants:
@@ -211,7 +213,10 @@ def members(box: SizeRange) -> Iterable[int]:
 
 
 def trace_sizes(
-    example: Mapping[str, int], ranges: Mapping[str, SizeRange], constants: Iterable[int], works: Callable[[Sizes], bool]
+    example: Mapping[str, int],
+    ranges: Mapping[str, SizeRange],
+    constants: Iterable[int],
+    works: Callable[[Sizes], bool],
 ) -> Sizes:
     """The sizes to trace at: close to the example, at least 2, pairwise different, unlike the model's own constants."""
     start = {dim: ranges[dim].nearest(size) for dim, size in example.items()}

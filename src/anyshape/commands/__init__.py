@@ -1,0 +1,1 @@
+"""What the command line needs beside the library: targets, inputs, streams and endings."""

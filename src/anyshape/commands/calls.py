@@ -1,0 +1,120 @@
+"""The call and its declaration: from the options, from the target's file, or from the inputs of an ONNX file."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anyshape.commands.inputs import RandomInput, example_call, understand_inputs
+from anyshape.commands.targets import Subject
+from anyshape.declaration.notation import InputText, parse_sizes
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.interface import Port
+
+
+@dataclass(frozen=True)
+class Call:
+    """What `export` and `check` are given beside the model."""
+
+    args: Any = ()
+    kwargs: Mapping[str, Any] | None = None
+    make_inputs: Callable[..., Any] | None = None
+    dims: Mapping[str, Any] | None = None
+    sizes: Mapping[str, Any] | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return vars(self)
+
+
+def call_of(
+    subject: Subject,
+    inputs: Sequence[InputText],
+    dims: Mapping[str, str],
+    sizes: Mapping[str, str],
+    seed: int,
+    ports: Sequence[Port] = (),
+) -> Call:
+    """--input replaces what the file says about inputs and dims; --dim and --size override it name by name."""
+    if inputs:
+        return _from_options(subject, inputs, dims, sizes, seed)
+    all_dims = {**(subject.mapping("dims") or {}), **dims}
+    all_sizes = {**(subject.mapping("sizes") or {}), **sizes}
+    args, kwargs, make_inputs = _inputs_of_file(subject, seed)
+    if make_inputs is None and args is None:
+        if not ports:
+            raise DeclarationError(_no_inputs(subject))
+        args, kwargs = example_call(subject.model, understand_inputs(_texts(ports)), {}, seed)
+    return Call(() if args is None else args, kwargs, make_inputs, all_dims or None, all_sizes or None)
+
+
+def _from_options(
+    subject: Subject, texts: Sequence[InputText], dims: Mapping[str, str], sizes: Mapping[str, str], seed: int
+) -> Call:
+    inputs = understand_inputs(texts)
+    named = {dim for one in inputs for dim in one.dims}
+    kept = {dim: value for dim, value in (subject.mapping("sizes") or {}).items() if dim in named}
+    all_sizes = {**kept, **sizes}
+    ranges = {dim: parse_sizes(value, dim=dim) for dim, value in all_sizes.items()}
+    args, kwargs = example_call(subject.model, inputs, ranges, seed)
+    return Call(args, kwargs, None, {**{one.name: _as_dims(one) for one in inputs}, **dims}, all_sizes or None)
+
+
+def _as_dims(one: RandomInput) -> list[Any]:
+    return list(one.axes)
+
+
+def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any] | None, Callable[..., Any] | None]:
+    """Arguments, keywords and `make_inputs`, as the file's `inputs` gives them."""
+    inputs = subject.namespace.get("inputs")
+    if inputs is None or not callable(inputs):
+        return (*_as_call(inputs), None)
+    parameters = inspect.signature(inputs).parameters.values()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = [p for p in parameters if p.kind not in variadic]
+    if any(p.default is p.empty for p in named):
+        return None, None, inputs
+    return (*_as_call(_called(subject, inputs, seed)), inputs if parameters else None)
+
+
+def _called(subject: Subject, inputs: Callable[..., Any], seed: int) -> Any:
+    import torch
+
+    from anyshape.commands.targets import users_code
+
+    torch.manual_seed(seed)
+    with users_code(f"`inputs` of `{subject.text}` fails"):
+        return inputs()
+
+
+def _as_call(given: Any) -> tuple[Any, Mapping[str, Any] | None]:
+    if isinstance(given, dict) and given and set(given) <= {"args", "kwargs"}:
+        return tuple(given.get("args", ())), given.get("kwargs")
+    return given, None
+
+
+def _texts(ports: Sequence[Port]) -> list[InputText]:
+    """The inputs of an ONNX file, as somebody would write them."""
+    for port in ports:
+        if port.axes is None:
+            raise DeclarationError(f"input `{port.name}` of the file declares no axes: give --input")
+    return [InputText(p.name, p.dtype, ", ".join(_axis_text(axis) for axis in p.axes or ()), None) for p in ports]
+
+
+def _axis_text(axis: int | str | None) -> str:
+    return "?" if axis is None else re.sub(r"[^\w+\-*/%() ]", "_", str(axis))
+
+
+def _no_inputs(subject: Subject) -> str:
+    from anyshape.declaration.targets import resolve_target
+
+    names = list(resolve_target(subject.model).signature.parameters)
+    first = names[0] if names else "x"
+    takes = f" for each of {', '.join(f'`{name}`' for name in names)}" if len(names) > 1 else ""
+    return (
+        f"`{subject.text}` has no inputs to run on: give --input '{first}: float32[batch, 8]'{takes}, "
+        "or define `inputs` beside it"
+    )

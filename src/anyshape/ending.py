@@ -1,0 +1,174 @@
+"""How an export ends: a file with its contract in its place, or a refusal with its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from anyshape.conversion import finishing
+from anyshape.conversion.strategies import Attempt, Candidate
+from anyshape.declaration.notation import SizeRange
+from anyshape.diagnosis import rules
+from anyshape.diagnosis.findings import Finding
+from anyshape.onnxfile.contract import KEY, Contract
+from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.labelling import declared_expressions, output_axes, output_names
+from anyshape.onnxfile.saving import Stage
+from anyshape.result import Result, Verdict
+from anyshape.survey import Ground
+from anyshape.trial import Checked, give_names
+from anyshape.verification import reference as references
+from anyshape.verification.checking import Verification
+from anyshape.verification.limits import effective_range
+from anyshape.verification.reference import Outcome
+from anyshape.verification.runtime import Session
+from anyshape.verification.shapes import Observation, fit_outputs
+
+
+def accept(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> Result:
+    """The file is right where it was run: is that all that the user declared?"""
+    findings = limits_against_declaration(ground)
+    if findings and not ground.wishes.narrow:
+        return refuse(ground, attempts, findings, checked.verification)
+    verdict: Verdict = "narrowed" if findings else "checked"
+    return write(ground, stage, checked.candidate, attempts, checked.verification, verdict, findings)
+
+
+def limits_against_declaration(ground: Ground) -> list[Finding]:
+    """Limits that exclude sizes which the user wrote, or leave a dim a single size."""
+    spec, boundaries = ground.request.spec, ground.boundaries
+    findings = []
+    for limit in boundaries.limits:
+        names = limit.condition.names
+        if len(names) != 1:
+            continue
+        dim = names[0]
+        left = effective_range(spec.ranges[dim], boundaries.limits, dim)
+        single = not left.is_open and len(left) == 1 and (spec.ranges[dim].is_open or len(spec.ranges[dim]) > 1)
+        if dim in spec.explicit or single:
+            findings.append(rules.limited_in_pytorch(limit, dim, spec.ranges[dim], ground.home))
+    return findings
+
+
+def write(
+    ground: Ground,
+    stage: Stage,
+    candidate: Candidate,
+    attempts: Sequence[Attempt],
+    verification: Verification | None,
+    verdict: Verdict | None = None,
+    findings: Sequence[Finding] = (),
+    ranges: Mapping[str, SizeRange] | None = None,
+) -> Result:
+    """Write the final dims and the contract, and move the file to its place."""
+    request, wishes, spec = ground.request, ground.wishes, ground.request.spec
+    limits = ground.boundaries.limits
+    if verification is None:
+        verdict = "unchecked"
+        give_names(ground, candidate)
+    assert verdict is not None
+    observations = verification.observations if verification else [_observe(ground.first)]
+    notes = [*ground.notes, *_unexplained(ground)]
+    fitted = fit_outputs(observations, candidate.outputs, declared_expressions(request))
+    axes, formulas = output_axes(request, output_names(request, ground.first.names), fitted, notes)
+    finishing.set_output_axes(candidate.model, axes)
+    final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
+    contract = Contract(
+        final_ranges, tuple(limit.condition for limit in limits), formulas, spec.constants, verdict, _version()
+    )
+    finishing.metadata(candidate.model, {**wishes.metadata, KEY: contract.to_text()})
+    stage.write(candidate.model, external_data=wishes.external_data)
+    if verification is not None and verification.computed_in is None:
+        Session(stage.path, providers=wishes.providers, libraries=wishes.libraries)  # the final bytes load
+    interface = read_interface(onnx.load(stage.path, load_external_data=False))
+    stage.commit()
+    return Result(
+        verdict,
+        interface.inputs,
+        interface.outputs,
+        final_ranges,
+        tuple(str(limit) for limit in limits if not limit.of_export),
+        spec.constants,
+        tuple(attempts),
+        (),
+        verification,
+        tuple(findings),
+        tuple(notes),
+        wishes.destination,
+        candidate.opset,
+        sum(attempt.seconds for attempt in attempts),
+        given_up=_given_up(ground, final_ranges),
+        _model=candidate.model,
+    )
+
+
+def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
+    """What a narrowed file does not serve although it was declared."""
+    limits = ground.boundaries.limits
+    wanted = {
+        dim: effective_range(declared, [lim for lim in limits if not lim.of_export], dim)
+        for dim, declared in ground.request.spec.ranges.items()
+    }
+    cut = [f"{dim} {ranges[dim]} instead of {declared}" for dim, declared in wanted.items() if ranges[dim] != declared]
+    explicit = [
+        f"{d} {r} instead of {ground.request.spec.ranges[d]}"
+        for d, r in wanted.items()
+        if d in ground.request.spec.explicit and r != ground.request.spec.ranges[d] and ranges[d] == r
+    ]
+    return (*(f"only where {limit}" for limit in limits if limit.of_export), *cut, *explicit)
+
+
+def _version() -> str:
+    import anyshape
+
+    return anyshape.__version__
+
+
+def _observe(outcome: Outcome) -> Observation:
+    return Observation(dict(outcome.sizes), tuple(tuple(o.shape) for o in outcome.outputs))
+
+
+def _unexplained(ground: Ground) -> list[str]:
+    found = ground.boundaries.unexplained
+    if not found:
+        return []
+    sizes, error = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    reason = (str(error).splitlines() or [""])[0]
+    return [
+        f"PyTorch fails at {references.describe(sizes)}{more} by no rule that was found "
+        f"({type(error).__name__}: {reason}); if the call is to blame, give make_inputs="
+    ]
+
+
+def explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
+    """One finding per cause: the first wrong file, or the dims that tracing pinned, or why nothing was converted."""
+    pinned = [finding for attempt in attempts[:1] for finding in rules.pinned_by_export(attempt, ground.home)]
+    if attempts and attempts[0].outcome == "failed" and pinned:
+        return pinned
+    places = ground.reference.value_decisions(ground.first)
+    if places and not wrong:
+        return rules.frozen_decisions(places, ground.home)
+    if wrong:
+        first = wrong[0]
+        assert first.smallest is not None
+        return [rules.wrong_file(first.smallest, first.verification, first.candidate.guards, ground.home, first.where)]
+    return pinned or [rules.not_converted(attempts, ground.home)]
+
+
+def refuse(
+    ground: Ground, attempts: Sequence[Attempt], findings: Sequence[Finding], verification: Verification | None = None
+) -> Result:
+    spec = ground.request.spec
+    return Result(
+        "refused",
+        dims=spec.ranges,
+        limits=tuple(str(limit) for limit in ground.boundaries.limits),
+        constants=spec.constants,
+        attempts=tuple(attempts),
+        verification=verification,
+        findings=tuple(findings),
+        notes=(*ground.notes, *_unexplained(ground)),
+        seconds=sum(attempt.seconds for attempt in attempts),
+    )

@@ -1,0 +1,159 @@
+"""One candidate on trial: written to the temporary folder, loaded in ONNX Runtime, run at every planned size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+import torch
+
+from anyshape.conversion import finishing
+from anyshape.conversion.strategies import Attempt, Candidate, Job
+from anyshape.conversion.widening import holds_bfloat16, widened
+from anyshape.declaration.calls import Adapter
+from anyshape.declaration.notation import SizeRange
+from anyshape.diagnosis.locating import Place, first_difference
+from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.labelling import input_ports, output_names
+from anyshape.onnxfile.saving import Stage
+from anyshape.survey import Ground, Wishes
+from anyshape.verification.checking import (
+    Budget,
+    Checker,
+    Failure,
+    Verification,
+    smallest_failure,
+    tolerance_for,
+    verify,
+)
+from anyshape.verification.limits import effective_range
+from anyshape.verification.runtime import RuntimeFailure, Session
+from anyshape.verification.sizes import Plan, horizon
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A candidate with all its runs."""
+
+    candidate: Candidate
+    verification: Verification
+    strategy: str
+    smallest: Failure | None = None
+    where: Place | None = None
+
+
+class UnknownOperatorsError(Exception):
+    def __init__(self, operators: Sequence[str]) -> None:
+        super().__init__(f"ONNX Runtime has no {', '.join(operators)}")
+        self.operators = list(operators)
+
+
+def make_job(ground: Ground) -> Job:
+    request = ground.request
+    names = request.spec.inputs(request.signature)
+    leaves = tuple((name, ground.first.leaves[name]) for name in names)
+    adapter = Adapter(request.target, request.signature, names)
+    return Job(adapter, leaves, request.spec, ground.wishes.opset, ground.wishes.opset_is_fixed, ground.wishes.extra)
+
+
+def try_out(
+    ground: Ground,
+    stage: Stage,
+    candidate: Candidate,
+    attempt: Attempt,
+    ranges: Mapping[str, SizeRange] | None = None,
+) -> Checked:
+    """Write the candidate to the temporary folder and run the full policy on it."""
+    wishes, request = ground.wishes, ground.request
+    give_names(ground, candidate)
+    stage.write(candidate.model, external_data=wishes.external_data)
+    session, computed_in = _load(stage, candidate.model, wishes)
+    proto = onnx.load(stage.path, load_external_data=False)
+    leaves = tuple(request.spec.inputs(request.signature))
+    tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
+    checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
+    ranges = ranges or request.spec.ranges
+    box = closed_box(ranges, ground)
+    in_guards = sorted({constant for guard in candidate.guards for constant in guard.constants})
+    constants = (*in_guards, *finishing.integers_of(candidate.model))
+    plan = Plan(
+        box, ground.traced, constants, tuple(g.holds for g in candidate.guards), ground.boundaries.admit,
+        wishes.tier, wishes.seed, not any(declared.is_open for declared in ranges.values()),
+    )  # fmt: skip
+    budget = Budget(
+        wishes.seconds if wishes.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
+    )
+    verification = verify(checker, plan, ground.boundaries, budget)
+    if not verification.failures:
+        return Checked(candidate, verification, attempt.strategy)
+    extra = Budget(max(2.0, budget.remaining))
+    smallest = smallest_failure(checker, verification.failures, plan, extra)
+    where = first_difference(proto, checker, smallest)
+    return Checked(candidate, verification, attempt.strategy, smallest, where)
+
+
+def closed_box(ranges: Mapping[str, SizeRange], ground: Ground) -> dict[str, SizeRange]:
+    limits = ground.boundaries.limits
+    return {
+        dim: horizon(effective_range(declared, limits, dim), ground.traced[dim]) for dim, declared in ranges.items()
+    }
+
+
+def available_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 8 * 2**30
+
+
+def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
+    """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
+    try:
+        return Session(stage.path, providers=wishes.providers, libraries=wishes.libraries), None
+    except RuntimeFailure:
+        if unknown := foreign_operators(model):
+            raise UnknownOperatorsError(unknown) from None
+        if not holds_bfloat16(model):
+            raise
+    path = stage.path.with_name("widened.onnx")
+    ir.save(widened(model), path)
+    return Session(path, providers=wishes.providers, libraries=wishes.libraries), torch.float32
+
+
+_KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+
+
+def foreign_operators(model: ir.Model) -> list[str]:
+    """Operators of domains that ONNX Runtime does not come with."""
+    defined = {(function.domain, function.name) for function in model.functions.values()}
+    nodes = ir.traversal.RecursiveGraphIterator(model.graph)
+    used = {(n.domain, n.op_type) for n in nodes if n.domain not in _KNOWN_DOMAINS}
+    return sorted(f"{domain}::{name}" for domain, name in used - defined)
+
+
+def give_names(ground: Ground, candidate: Candidate) -> None:
+    """Give the candidate the user's names; output axes that vary stay open until all runs have shown what they are."""
+    request, spec = ground.request, ground.request.spec
+    inputs = []
+    for (leaf, value), port in zip(make_job(ground).leaves, input_ports(request), strict=True):
+        if isinstance(value, torch.Tensor):
+            axes: Sequence[int | Expression | None] = [
+                n if e is None else e for e, n in zip(spec.axes[leaf], value.shape, strict=True)
+            ]
+        else:
+            axes = []
+        inputs.append((port, axes, _ir_dtype(value)))
+    finishing.finish(candidate.model, candidate.opset, inputs, output_names(request, ground.first.names))
+
+
+def _ir_dtype(value: Any) -> ir.DataType:
+    if isinstance(value, torch.Tensor):
+        return (
+            ir.DataType.from_numpy(torch.empty(0, dtype=value.dtype).numpy().dtype)
+            if value.dtype != torch.bfloat16
+            else ir.DataType.BFLOAT16
+        )
+    return ir.DataType.FLOAT if isinstance(value, float) else ir.DataType.INT64
