@@ -104,19 +104,15 @@ def write(
 
 
 def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
-    """What a narrowed file does not serve although it was declared."""
-    limits = ground.boundaries.limits
-    wanted = {
-        dim: effective_range(declared, [lim for lim in limits if not lim.of_export], dim)
-        for dim, declared in ground.request.spec.ranges.items()
-    }
-    cut = [f"{dim} {ranges[dim]} instead of {declared}" for dim, declared in wanted.items() if ranges[dim] != declared]
-    explicit = [
-        f"{d} {r} instead of {ground.request.spec.ranges[d]}"
-        for d, r in wanted.items()
-        if d in ground.request.spec.explicit and r != ground.request.spec.ranges[d] and ranges[d] == r
-    ]
-    return (*(f"only where {limit}" for limit in limits if limit.of_export), *cut, *explicit)
+    """What a narrowed file does not serve although it was declared; the model's own limits count where explicit."""
+    spec, limits = ground.request.spec, ground.boundaries.limits
+    own = [limit for limit in limits if not limit.of_export]
+    rows = [f"only where {limit}" for limit in limits if limit.of_export]
+    for dim, declared in spec.ranges.items():
+        wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
+        if ranges[dim] != wanted:
+            rows.append(f"{dim} {ranges[dim]} instead of {wanted}")
+    return tuple(rows)
 
 
 def _version() -> str:
@@ -135,11 +131,9 @@ def _unexplained(ground: Ground) -> list[str]:
         return []
     sizes, error = found[0]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    reason = (str(error).splitlines() or [""])[0]
-    return [
-        f"PyTorch fails at {references.describe(sizes)}{more} by no rule that was found "
-        f"({type(error).__name__}: {reason}); if the call is to blame, give make_inputs="
-    ]
+    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    place = f"PyTorch fails at {references.describe(sizes)}{more}"
+    return [f"{place} by no rule that was found ({reason}); if the call is to blame, give make_inputs="]
 
 
 def explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:

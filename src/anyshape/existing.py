@@ -1,4 +1,4 @@
-"""`check`: an existing file, by whomever, against its model at sizes of our own choosing; or, without a model, against itself."""
+"""`check`: a file, by whomever, against its model at sizes of our own choosing; or, without a model, against itself."""
 
 from __future__ import annotations
 
@@ -47,15 +47,16 @@ def check(
 ) -> Result:
     """Verify a file; ExportError with the finding where it is wrong, so that a test can simply call this.
 
-    Without `dims`, the file's own names say what varies. Without `model`, the file is run at many sizes and held to the shapes
-    that it declares itself. `at` runs one size only.
+    Without `dims`, the file's own names say what varies. Without `model`, the file is run at many sizes and held to the
+    shapes that it declares itself. `at` runs one size only.
     """
     path = Path(f)
     proto = load_checked(path)
     if model is None:
         from anyshape.onnxfile.selfcheck import check_alone
 
-        result = check_alone(path, proto, sizes=sizes, budget=budget, at=at, seed=seed, providers=providers)
+        tier: Any = "quick" if quick else "thorough" if thorough else "normal"
+        result = check_alone(path, proto, sizes=sizes, budget=budget, at=at, seed=seed, providers=providers, tier=tier)
     else:
         from anyshape.declaration.requests import understand
         from anyshape.pipeline import choose_tier
@@ -137,7 +138,7 @@ def _check_against(
     from anyshape.survey import make_boundaries, make_reference, start_sizes
     from anyshape.verification.checking import Budget, Checker, tolerance_for, verify
     from anyshape.verification.comparison import Tolerance
-    from anyshape.verification.runtime import RuntimeFailure, Session
+    from anyshape.verification.runtime import RuntimeFailureError, Session
     from anyshape.verification.sizes import Plan, horizon
 
     spec = request.spec
@@ -150,7 +151,7 @@ def _check_against(
         start, example = start_sizes(reference, request)
         try:
             session = Session(path, providers=providers, libraries=libraries)
-        except RuntimeFailure as failure:
+        except RuntimeFailureError as failure:
             finding = Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home)
             return Result(
                 "refused",
@@ -179,8 +180,8 @@ def _check_against(
             checker = Checker(session, interface, reference, leaves, Tolerance(of_largest=loss * _LOSS_FACTOR))
             verification = verify(checker, plan, boundaries, Budget(seconds.seconds))
             notes.append(
-                f"the file computes in a narrower type: at the example's size it loses {loss:.1e} of the largest value, "
-                f"and {_LOSS_FACTOR:g} times that is allowed elsewhere"
+                f"the file computes in a narrower type: at the example's size it loses {loss:.1e} of the largest "
+                f"value, and {_LOSS_FACTOR:g} times that is allowed elsewhere"
             )
         findings = _findings(proto, checker, verification, plan, home)
     return Result(
@@ -210,7 +211,7 @@ def _only(plan: Plan, at: Mapping[str, int]) -> Plan:
 
 
 def _loss(checker: Checker, example: Any, proto: onnx.ModelProto) -> float | None:
-    """What a narrow file loses at the example's own size, relative to the largest value; None for a file that is not narrow."""
+    """What a narrow file loses at the example's own size, relative to the largest value; None for any other file."""
     if not _is_narrow(proto):
         return None
     import torch

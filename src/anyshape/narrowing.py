@@ -1,7 +1,7 @@
-"""`narrow=True`: the widest declaration for which a file is right. Only at the user's wish, and everything given up is said.
+"""`narrow=True`: the widest declaration for which a file is right. Only at the user's wish; what is given up is said.
 
-First the conditions that the trace itself assumed (exact, and the widest); then ranges cut so that no failing size remains;
-a dim that cannot vary at all becomes static.
+First the conditions that the trace itself assumed (exact, and the widest); then ranges cut so that no failing size
+remains; a dim that cannot vary at all becomes static.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _substituted(expression: Expression, fixed: Mapping[str, int]) -> Expression
 
 
 def assumed_conditions(verification: Verification, conditions: Sequence[Condition]) -> list[Condition]:
-    """The fewest conditions of the trace that hold at every right size and rule out the wrong ones, as far as they do."""
+    """The fewest conditions of the trace that hold at every right size and rule out wrong ones, as far as they do."""
     right = [check.sizes for check in verification.checks]
     wrong = [failure.sizes for failure in verification.failures]
     possible = [condition for condition in conditions if all(condition.holds(sizes) for sizes in right)]

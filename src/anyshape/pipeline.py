@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from anyshape._torch import capture
 from anyshape._torch.state import untouched
-from anyshape.conversion.strategies import STRATEGIES, Attempt
+from anyshape.conversion.strategies import STRATEGIES, Attempt, Candidate, Try
 from anyshape.declaration.requests import Request, understand
 from anyshape.declaration.targets import training_parts
 from anyshape.declaration.torch_arguments import notes_on
@@ -31,7 +31,7 @@ from anyshape.verification import reference as references
 from anyshape.verification.comparison import Tolerance
 from anyshape.verification.limits import Limit
 from anyshape.verification.opsets import choose_opset
-from anyshape.verification.runtime import RuntimeFailure
+from anyshape.verification.runtime import RuntimeFailureError
 from anyshape.verification.sizes import Tier
 
 
@@ -69,8 +69,8 @@ def export(
 ) -> Result:
     """Convert a model to an ONNX file that serves every declared size, or raise ExportError and write nothing.
 
-    `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`). `f=None` writes nothing. The
-    arguments of `torch.onnx.export` are understood under their own names.
+    `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`). `f=None` writes
+    nothing. The arguments of `torch.onnx.export` are understood under their own names.
     """
     capture.require_torch()
     notes = notes_on(torch_arguments)
@@ -127,8 +127,8 @@ def convert(request: Request, wishes: Wishes) -> Result:
             return refuse(ground, (), [rules.random_output(ground.first.names, ground.home)])
         if ground.boundaries.pins:
             findings = rules.pinned_in_pytorch(ground.boundaries.pins, ground.home)
-            pinned = [pin.dim for pin in ground.boundaries.pins]
-            return _without(ground, pinned, findings) if wishes.narrow else refuse(ground, (), findings)
+            dims = [pin.dim for pin in ground.boundaries.pins]
+            return _without(ground, dims, findings) if wishes.narrow else refuse(ground, (), findings)
         with staged(wishes.destination) as stage:
             result, pinned = _try_strategies(ground, stage)
     return _without(ground, pinned, result.findings) if pinned else result
@@ -153,43 +153,77 @@ def _fixed(request: Request, dims: Sequence[str]) -> Callable[..., Any] | None:
     return partial(request.make_inputs, **{dim: request.spec.example[dim] for dim in dims})
 
 
+@dataclass(frozen=True)
+class Tried:
+    """One strategy's try, as far as it came."""
+
+    attempt: Attempt
+    candidate: Candidate | None = None
+    checked: Checked | None = None
+    unknown: tuple[str, ...] = ()
+    """Operators that ONNX Runtime does not have."""
+
+    @property
+    def is_right(self) -> bool:
+        return self.checked is not None and self.checked.verification.is_right
+
+
 def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]]:
     """The first strategy whose file is right wins; what the others did stays in the result.
 
     With the result come the dims to try again without, where the user allows a narrower file.
     """
-    attempts: list[Attempt] = []
-    wrong: list[Checked] = []
-    queue = [(name, partial(strategy, make_job(ground))) for name, strategy in STRATEGIES]
+    tries: list[Tried] = []
+    queue: list[tuple[str, Try]] = [(name, partial(strategy, make_job(ground))) for name, strategy in STRATEGIES]
     while queue:
         name, run = queue.pop(0)
-        ground.wishes.tell(f"converting with {name}")
-        candidate, attempt = run()
-        if candidate is not None and not candidate.guards and (frozen := _frozen(ground, name)):
-            candidate, attempt = None, replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}")
-        if candidate is None:
-            attempts.append(attempt)
-            continue
-        ground.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
-        ground.wishes.tell(f"checking what {name} made")
-        try:
-            checked = try_out(ground, stage, candidate, attempt)
-        except UnknownOperatorsError as unknown:
-            attempts.append(replace(attempt, outcome="failed", reason=str(unknown), error=unknown))
-            if set(unknown.operators) <= set(ground.wishes.unchecked):
-                return write(ground, stage, candidate, attempts, None), ()
-            return refuse(ground, attempts, [rules.unknown_operators(unknown.operators, ground.home)]), ()
-        except RuntimeFailure as failure:
-            attempts.append(replace(attempt, outcome="failed", reason=f"ONNX Runtime does not load it: {failure}"))
-            checked = None
-        if checked is not None and checked.verification.is_right:
-            attempts.append(replace(attempt, outcome="checked"))
-            return accept(ground, stage, checked, attempts), ()
-        if checked is not None:
-            attempts.append(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)))
-            wrong.append(checked)
-        if candidate.simpler is not None:
-            queue.insert(0, (f"{name} in simpler operators", candidate.simpler))
+        tried = _try(ground, stage, name, run)
+        tries.append(tried)
+        attempts = [one.attempt for one in tries]
+        if tried.checked is not None and tried.is_right:
+            return accept(ground, stage, tried.checked, attempts), ()
+        if tried.unknown and tried.candidate is not None:
+            return _with_unknown_operators(ground, stage, tried, attempts), ()
+        if tried.candidate is not None and tried.candidate.simpler is not None:
+            queue.insert(0, (f"{name} in simpler operators", tried.candidate.simpler))
+    return _give_up(ground, stage, tries)
+
+
+def _try(ground: Ground, stage: Stage, name: str, run: Try) -> Tried:
+    """Convert and check by one strategy."""
+    ground.wishes.tell(f"converting with {name}")
+    candidate, attempt = run()
+    if candidate is None:
+        return Tried(attempt)
+    if frozen := _frozen(ground, name):
+        return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}"))
+    ground.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
+    ground.wishes.tell(f"checking what {name} made")
+    try:
+        checked = try_out(ground, stage, candidate, attempt)
+    except UnknownOperatorsError as error:
+        failed = replace(attempt, outcome="failed", reason=str(error), error=error)
+        return Tried(failed, candidate, unknown=tuple(error.operators))
+    except RuntimeFailureError as failure:
+        reason = f"ONNX Runtime does not load it: {failure}"
+        return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
+    if checked.verification.is_right:
+        return Tried(replace(attempt, outcome="checked"), candidate, checked)
+    return Tried(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)), candidate, checked)
+
+
+def _with_unknown_operators(ground: Ground, stage: Stage, tried: Tried, attempts: Sequence[Attempt]) -> Result:
+    """Written without a check where the user asked for just that."""
+    assert tried.candidate is not None
+    if set(tried.unknown) <= set(ground.wishes.unchecked):
+        return write(ground, stage, tried.candidate, attempts, None)
+    return refuse(ground, attempts, [rules.unknown_operators(tried.unknown, ground.home)])
+
+
+def _give_up(ground: Ground, stage: Stage, tries: Sequence[Tried]) -> tuple[Result, Sequence[str]]:
+    """No strategy is right for all that was declared: a refusal, or a narrower file at the user's wish."""
+    attempts = [tried.attempt for tried in tries]
+    wrong = [tried.checked for tried in tries if tried.checked is not None]
     findings = explain(ground, attempts, wrong)
     refusal = refuse(ground, attempts, findings, wrong[0].verification if wrong else None)
     if not ground.wishes.narrow:

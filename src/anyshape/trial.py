@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -14,7 +15,7 @@ from anyshape.conversion import finishing
 from anyshape.conversion.strategies import Attempt, Candidate, Job
 from anyshape.conversion.widening import holds_bfloat16, widened
 from anyshape.declaration.calls import Adapter
-from anyshape.declaration.notation import SizeRange
+from anyshape.declaration.notation import Expression, SizeRange
 from anyshape.diagnosis.locating import Place, first_difference
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.labelling import input_ports, output_names
@@ -30,7 +31,7 @@ from anyshape.verification.checking import (
     verify,
 )
 from anyshape.verification.limits import effective_range
-from anyshape.verification.runtime import RuntimeFailure, Session
+from anyshape.verification.runtime import RuntimeFailureError, Session
 from anyshape.verification.sizes import Plan, horizon
 
 
@@ -113,7 +114,7 @@ def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch
     """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
     try:
         return Session(stage.path, providers=wishes.providers, libraries=wishes.libraries), None
-    except RuntimeFailure:
+    except RuntimeFailureError:
         if unknown := foreign_operators(model):
             raise UnknownOperatorsError(unknown) from None
         if not holds_bfloat16(model):

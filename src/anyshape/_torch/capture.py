@@ -1,7 +1,7 @@
 """`torch.export` with what torch.onnx adds around it, and a record of every size that tracing assumed.
 
-torch keeps these assumptions in its ShapeEnv without the place where they arose. Two of its methods see each one as it is
-made, while the user's code is on the stack; they are wrapped for the time of a trace.
+torch keeps these assumptions in its ShapeEnv without the place where they arose. Two of its methods see each one as it
+is made, while the user's code is on the stack; they are wrapped for the time of a trace.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sympy
@@ -75,8 +76,8 @@ def _here() -> Span | None:
     span = span_of_stack(sys._getframe(2))
     if span is not None and not span.file.startswith("<"):
         return span
-    meta = getattr(torch.fx.traceback, "get_current_meta", dict)()
-    stack = meta.get("stack_trace") if isinstance(meta, dict) else None
+    current: Callable[[], dict[str, Any]] = getattr(torch.fx.traceback, "get_current_meta", dict)
+    stack = current().get("stack_trace")
     return span_of_recorded_stack(stack) if stack else None
 
 
@@ -163,7 +164,7 @@ _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 @contextlib.contextmanager
 def _recurrent_patches() -> Iterator[None]:
-    """torch.onnx registers loops for LSTM and GRU while it traces; a cache filled by an earlier export would hide them."""
+    """torch.onnx registers loops for LSTM and GRU while it traces; a cache of an earlier export would hide them."""
     _clear_dispatch_caches()
     try:
         from torch.export import _patches as patches
@@ -223,7 +224,7 @@ def quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def silent_descriptors() -> Iterator[None]:
     """The older exporter writes graphs and warnings straight to the process's descriptors, past Python."""
-    with _LOCK, open(os.devnull, "w", encoding="utf-8") as nothing:
+    with _LOCK, Path(os.devnull).open("w", encoding="utf-8") as nothing:
         sys.stdout.flush()
         sys.stderr.flush()
         kept = [(number, os.dup(number)) for number in (1, 2)]

@@ -1,7 +1,7 @@
 """Where a model reads a value into Python: `if mask.any()`, `.item()`, `.tolist()`.
 
-A trace with real tensors keeps the path that the example took, whatever other values would do, and no size shows it. So these
-places are found by following which results depend on the values of the inputs.
+A trace with real tensors keeps the path that the example took, whatever other values would do, and no size shows it.
+So these places are found by following which results depend on the values of the inputs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _READS = {
 }  # fmt: skip
 """What Python code calls to see a value. What an operator looks at by itself stays inside that operator."""
 _SHAPE_ALONE = {
-    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_empty",
-    "new_full", "new_empty_strided",
+    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones",
+    "new_empty", "new_full", "new_empty_strided",
 }  # fmt: skip
 
 

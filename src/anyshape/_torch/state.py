@@ -15,7 +15,7 @@ from torch import nn
 class ModuleState:
     """The attributes, buffers and flags of a module at one moment; `restore` puts them back.
 
-    Parameters are not copied: forward does not change them. Buffers and tensors kept as attributes are, since forward may.
+    Parameters are not copied: forward does not change them. Buffers and tensors kept as attributes are: forward may.
     """
 
     def __init__(self, module: nn.Module) -> None:

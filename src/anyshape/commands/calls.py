@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anyshape.commands.inputs import RandomInput, example_call, understand_inputs
-from anyshape.commands.targets import Subject
+from anyshape.commands.inputs import example_call, understand_inputs
+from anyshape.commands.targets import Subject, users_code
 from anyshape.declaration.notation import InputText, parse_sizes
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
@@ -60,11 +60,7 @@ def _from_options(
     all_sizes = {**kept, **sizes}
     ranges = {dim: parse_sizes(value, dim=dim) for dim, value in all_sizes.items()}
     args, kwargs = example_call(subject.model, inputs, ranges, seed)
-    return Call(args, kwargs, None, {**{one.name: _as_dims(one) for one in inputs}, **dims}, all_sizes or None)
-
-
-def _as_dims(one: RandomInput) -> list[Any]:
-    return list(one.axes)
+    return Call(args, kwargs, None, {**{one.name: list(one.axes) for one in inputs}, **dims}, all_sizes or None)
 
 
 def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any] | None, Callable[..., Any] | None]:
@@ -82,8 +78,6 @@ def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any]
 
 def _called(subject: Subject, inputs: Callable[..., Any], seed: int) -> Any:
     import torch
-
-    from anyshape.commands.targets import users_code
 
     torch.manual_seed(seed)
     with users_code(f"`inputs` of `{subject.text}` fails"):

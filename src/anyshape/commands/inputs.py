@@ -1,7 +1,7 @@
 """`--input 'tokens: int64[batch, seq] < 1000'`: a declaration and a seeded random example in one.
 
-Integers are drawn below the number after `<`, or from 0 and 1 where there is none; floats are normal, or uniform below the
-number; every row of flags (bool, or integers from 0 and 1) has one that is set.
+Integers are drawn below the number after `<`, or from 0 and 1 where there is none; floats are normal, or uniform
+below the number; every row of flags (bool, or integers from 0 and 1) has one that is set.
 """
 
 from __future__ import annotations
@@ -15,17 +15,27 @@ from typing import Any
 import torch
 
 from anyshape._torch import capture
+from anyshape._torch.state import untouched
 from anyshape.declaration.dims import unnamed
-from anyshape.declaration.notation import STATIC, Axis, Expression, InputText, SizeRange, did_you_mean, parse_axes, parse_expression
-from anyshape.declaration.targets import resolve_target, untouched
+from anyshape.declaration.notation import (
+    STATIC,
+    Axis,
+    Expression,
+    InputText,
+    SizeRange,
+    did_you_mean,
+    parse_axes,
+    parse_expression,
+)
+from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.verification.sizes import Sizes, trace_sizes
 
 _START_SIZES = (3, 16, 64, 224)
 """Small first; a model with strides may need more."""
 _DTYPES = (
-    "float16", "bfloat16", "float32", "float64", "half", "float", "double", "bool", "uint8", "int8", "int16", "int32", "int64",
-    "short", "int", "long",
+    "float16", "bfloat16", "float32", "float64", "half", "float", "double", "bool", "uint8", "int8", "int16", "int32",
+    "int64", "short", "int", "long",
 )  # fmt: skip
 
 
@@ -45,7 +55,11 @@ class RandomInput:
     def draw(self, sizes: Mapping[str, int], generator: torch.Generator) -> torch.Tensor:
         shape = tuple(axis if isinstance(axis, int) else axis.value(sizes) for axis in self.axes)
         if self.dtype.is_floating_point:
-            drawn = torch.randn(shape, generator=generator) if self.below is None else _uniform(shape, self.below, generator)
+            drawn = (
+                torch.randn(shape, generator=generator)
+                if self.below is None
+                else _uniform(shape, self.below, generator)
+            )
             return drawn.to(self.dtype)
         highest = 2 if self.below is None or self.dtype == torch.bool else self.below
         values = torch.randint(0, highest, shape, generator=generator)
@@ -65,14 +79,18 @@ def understand_inputs(texts: Sequence[InputText]) -> list[RandomInput]:
         if names.count(name) > 1:
             raise DeclarationError(f"the input `{name}` is given twice")
         if "*" in name:
-            raise DeclarationError(f"`{name}` is a wildcard, but every input needs values of its own: wildcards belong to --dim")
+            raise DeclarationError(
+                f"`{name}` is a wildcard, but every input needs values of its own: wildcards belong to --dim"
+            )
     return [RandomInput(t.name, _dtype(t), _axes(t), _below(t)) for t in texts]
 
 
 def _dtype(text: InputText) -> torch.dtype:
     found = getattr(torch, text.dtype) if text.dtype in _DTYPES else None
     if not isinstance(found, torch.dtype):
-        raise DeclarationError(f"`{text.name}` is declared {text.dtype}, which is no element type{did_you_mean(text.dtype, _DTYPES)}")
+        raise DeclarationError(
+            f"`{text.name}` is declared {text.dtype}, which is no element type{did_you_mean(text.dtype, _DTYPES)}"
+        )
     return found
 
 
@@ -94,7 +112,9 @@ def _axis(text: InputText, index: int, entry: Axis | EllipsisType) -> Expression
     if isinstance(entry, int | Expression):
         return entry
     written = STATIC if entry == STATIC else "..."
-    raise DeclarationError(f"`{text.name}` has `{written}` on axis {index}, which tells no size: write a name or a number")
+    raise DeclarationError(
+        f"`{text.name}` has `{written}` on axis {index}, which tells no size: write a name or a number"
+    )
 
 
 # ---- an example
@@ -115,9 +135,7 @@ def _start_sizes(inputs: Sequence[RandomInput], ranges: Mapping[str, SizeRange])
     return list({tuple(row.items()): row for row in rows}.values())
 
 
-def _call(
-    model: Any, inputs: Sequence[RandomInput], sizes: Sizes, seed: int
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _call(model: Any, inputs: Sequence[RandomInput], sizes: Sizes, seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
     generator = torch.Generator().manual_seed(seed)
     nested = _nested({one.name: _drawn(one, sizes, generator) for one in inputs})
     return _positional_first(model, nested)

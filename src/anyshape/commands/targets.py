@@ -19,7 +19,7 @@ from typing import Any
 
 from anyshape.commands.endings import PACKAGES, Terminated
 from anyshape.declaration.notation import did_you_mean
-from anyshape.diagnosis.provenance import shown_path, span_of_error
+from anyshape.diagnosis.provenance import span_of_error
 from anyshape.errors import AnyshapeError, DeclarationError
 
 
@@ -41,9 +41,9 @@ class Subject:
 
 @contextlib.contextmanager
 def loaded(text: str, *, inputs: Sequence[str] = (), weights: str | None = None, seed: int = 0) -> Iterator[Subject]:
-    """What TARGET names; afterwards sys.path and sys.modules are as before.
+    """What TARGET names; afterwards sys.path is as before.
 
-    `inputs` are the names given with --input: a function that has such parameters is the thing to export, not a factory.
+    `inputs` are the names given with --input: a function with such parameters is the thing to export, not a factory.
     Random weights follow the seed, so that `check` meets the same model as `export` did.
     """
     import torch
@@ -78,14 +78,15 @@ def _imported(place: str, text: str) -> Iterator[ModuleType]:
     if is_file and not path.is_file():
         raise DeclarationError(f"there is no file `{place}`")
     name, folder = _name_in_package(path) if is_file else (place, Path.cwd())
-    with _restored(), users_code(f"`{text}` cannot be loaded"):
+    with _restored_path():
         sys.path.insert(0, str(folder))
-        module = _run_file(path) if is_file and "." not in name else _import(name)
-    # a model may import more when it runs, so its folder stays importable until the end
-    with _restored():
-        sys.path.insert(0, str(folder))
-        sys.modules.setdefault(module.__name__, module)
-        yield module
+        with users_code(f"`{text}` cannot be loaded"):
+            module = _run_file(path) if is_file and "." not in name else _import(name)
+        try:
+            yield module  # a model may import more when it runs, so its folder stays importable until the end
+        finally:
+            if is_file and "." not in name:
+                sys.modules.pop(module.__name__, None)
 
 
 def _name_in_package(path: Path) -> tuple[str, Path]:
@@ -118,27 +119,17 @@ def _import(name: str) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _restored() -> Iterator[None]:
-    """Afterwards sys.path and the names of the user's modules are as before."""
-    path, modules = list(sys.path), set(sys.modules)
+def _restored_path() -> Iterator[None]:
+    before = list(sys.path)
     try:
         yield
     finally:
-        fresh = [name for name in sys.modules if name not in modules]
-        for name in fresh:
-            if _is_users(sys.modules[name], path):
-                del sys.modules[name]
-        sys.path[:] = path
-
-
-def _is_users(module: ModuleType | None, path: Sequence[str]) -> bool:
-    """Whether a module was found beside the target, and not where Python itself looks."""
-    file = getattr(module, "__file__", None)
-    return file is not None and not any(file.startswith(entry) for entry in path if entry)
+        sys.path[:] = before
 
 
 @contextlib.contextmanager
 def users_code(what: str) -> Iterator[None]:
+    """What goes wrong inside becomes one sentence with the user's own line."""
     try:
         yield
     except (AnyshapeError, Terminated):
@@ -151,8 +142,8 @@ def users_code(what: str) -> Iterator[None]:
 
 
 def _place_of(error: BaseException) -> str:
-    if isinstance(error, SyntaxError) and error.filename:
-        return "" if "(" in str(error) else f" ({shown_path(error.filename)}, line {error.lineno})"
+    if isinstance(error, SyntaxError):
+        return ""  # its own text names the line
     span = span_of_error(error)
     return "" if span is None else f" ({span.file}:{span.line})"
 

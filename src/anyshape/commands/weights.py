@@ -21,8 +21,10 @@ def load_weights(model: Any, path: Path) -> None:
     state = _read(path)
     try:
         module.load_state_dict(state)
-    except Exception as error:  # noqa: BLE001  torch raises a RuntimeError, a module's own hook anything
-        raise DeclarationError(f"`{path}` does not fit `{type(module).__name__}`: {_misfit(module, state, error)}") from error
+    except Exception as error:  # torch raises a RuntimeError, a module's own hook anything
+        raise DeclarationError(
+            f"`{path}` does not fit `{type(module).__name__}`: {_misfit(module, state, error)}"
+        ) from error
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""From a converter's model to ours: the user's names and dims, every input present, no trace of the machine it was made on."""
+"""From a converter's model to ours: the user's names and dims, every input present, no trace of the machine."""
 
 from __future__ import annotations
 

@@ -65,6 +65,7 @@ class Attempt:
     guards: tuple[Guard, ...] = ()
 
 
+Try = Callable[[], tuple[Candidate | None, Attempt]]
 Strategy = Callable[[Job], tuple[Candidate | None, Attempt]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sympy
@@ -75,31 +75,35 @@ def _sympified(expression: Expression) -> sympy.Basic:
 
 def _notation(expression: sympy.Basic) -> str | None:
     """Our notation for a sympy expression, or None."""
-    kind = type(expression).__name__
     if isinstance(expression, sympy.Symbol):
         return str(expression.name)
     if isinstance(expression, sympy.Integer):
         return str(int(expression))
     parts = [_notation(argument) for argument in expression.args]
-    if any(part is None for part in parts):
-        return None
     texts = [part for part in parts if part is not None]
-    if isinstance(expression, sympy.Add):
-        return _sum(expression)
-    if isinstance(expression, sympy.Mul):
-        return " * ".join(f"({text})" for text in texts)
-    if isinstance(expression, sympy.Pow):
-        base, power = expression.args
-        if isinstance(power, sympy.Integer) and 1 <= int(power) <= _LARGEST_POWER:
-            return " * ".join([f"({_notation(base)})"] * int(power))
-        return None
-    if kind in ("FloorDiv", "CleanDiv"):
-        return f"({texts[0]}) // ({texts[1]})"
-    if kind in ("Mod", "PythonMod"):
-        return f"({texts[0]}) % ({texts[1]})"
-    if kind in ("Max", "Min"):
-        return f"{kind.lower()}({', '.join(texts)})"
+    write = _WRITERS.get(type(expression).__name__)
+    return write(expression, texts) if write is not None and len(texts) == len(parts) else None
+
+
+def _power(expression: sympy.Basic, texts: list[str]) -> str | None:
+    power = expression.args[1]
+    if isinstance(power, sympy.Integer) and 1 <= int(power) <= _LARGEST_POWER:
+        return " * ".join([f"({texts[0]})"] * int(power))
     return None
+
+
+_WRITERS: dict[str, Callable[[Any, list[str]], str | None]] = {
+    "Add": lambda expression, _: _sum(expression),
+    "Mul": lambda _, texts: " * ".join(f"({text})" for text in texts),
+    "Pow": _power,
+    "FloorDiv": lambda _, texts: f"({texts[0]}) // ({texts[1]})",
+    "CleanDiv": lambda _, texts: f"({texts[0]}) // ({texts[1]})",
+    "Mod": lambda _, texts: f"({texts[0]}) % ({texts[1]})",
+    "PythonMod": lambda _, texts: f"({texts[0]}) % ({texts[1]})",
+    "Max": lambda _, texts: f"max({', '.join(texts)})",
+    "Min": lambda _, texts: f"min({', '.join(texts)})",
+}
+"""How to write each kind of expression, given its parts."""
 
 
 def _sum(expression: sympy.Add) -> str:

@@ -36,7 +36,7 @@ def _widen_value(value: ir.Value) -> None:
         value.const_value = _widen_tensor(value.const_value)
 
 
-def _widen_tensor(tensor: ir.TensorProtocol) -> ir.Tensor:
+def _widen_tensor(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
     return ir.Tensor(tensor.numpy().astype(np.float32), name=tensor.name)
 
 

@@ -1,7 +1,7 @@
 """A call as named leaves, and back: `batch.ids`, `states.0.1`, `past_key_values.0.key`.
 
-Containers need no registration: what a container is stands in one table below. The adapter turns the user's target into a
-module from flat tensors to flat tensors, which is all that an exporter needs to see.
+Containers need no registration: what a container is stands in one table below. The adapter turns the user's target into
+a module from flat tensors to flat tensors, which is all that an exporter needs to see.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -59,28 +60,38 @@ class Signature:
 
 
 def _is_cache(value: Any) -> bool:
-    """A transformers cache: layers that hold keys and values."""
+    """A transformers cache: layers that hold keys and values as attributes, not as a dict's methods."""
     layers = getattr(value, "layers", None)
-    return isinstance(layers, list) and all(hasattr(layer, "keys") and hasattr(layer, "values") for layer in layers)
+    return isinstance(layers, list) and all(
+        hasattr(layer, "values") and not callable(getattr(layer, "keys", callable)) for layer in layers
+    )
 
 
 def _split_cache(cache: Any) -> tuple[dict[str, Any], _Join]:
-    parts = {}
+    parts: dict[str, Any] = {}
     for index, layer in enumerate(cache.layers):
         parts |= {f"{index}.key": layer.keys, f"{index}.value": layer.values}
 
     def join(new: dict[str, Any]) -> Any:
         twin = copy.copy(cache)
-        twin.layers = [copy.copy(layer) for layer in cache.layers]
-        for index, layer in enumerate(twin.layers):
-            layer.keys, layer.values = new[f"{index}.key"], new[f"{index}.value"]
+        twin.layers = [_joined_layer(y, new[f"{i}.key"], new[f"{i}.value"]) for i, y in enumerate(cache.layers)]
         return twin
 
     return parts, join
 
 
+def _joined_layer(layer: Any, keys: Any, values: Any) -> Any:
+    twin = copy.copy(layer)
+    twin.keys, twin.values = keys, values
+    if keys is not None and getattr(layer, "cumulative_length", None) == layer.keys.shape[-2]:
+        twin.cumulative_length = keys.shape[-2]  # a sliding window counts what it has seen
+    return twin
+
+
 def _split_mapping(value: Any) -> tuple[dict[str, Any], _Join]:
     keys = {str(key): key for key in value}
+    if len(keys) != len(value):
+        raise DeclarationError(f"the keys {list(value)} of a dict are the same as text: rename one")
 
     def join(new: dict[str, Any]) -> Any:
         twin = copy.copy(value)
@@ -92,7 +103,7 @@ def _split_mapping(value: Any) -> tuple[dict[str, Any], _Join]:
 
 
 def _split_named_tuple(value: Any) -> tuple[dict[str, Any], _Join]:
-    return dict(zip(value._fields, value, strict=True)), lambda new: type(value)(**new)
+    return dict(zip(value._fields, value, strict=True)), lambda new: type(value)._make(new.values())
 
 
 def _split_sequence(value: Any) -> tuple[dict[str, Any], _Join]:
@@ -118,14 +129,28 @@ def _split_attributes(value: Any, names: list[str]) -> tuple[dict[str, Any], _Jo
 
 
 def _holds_tensors(value: Any) -> bool:
-    """A plain object with tensors among its attributes, such as a batch of a data loader."""
-    attributes = getattr(value, "__dict__", None)
-    return (
-        isinstance(attributes, dict)
-        and not isinstance(value, (type, nn.Module))
-        and not callable(value)
-        and any(isinstance(v, torch.Tensor) or _container_of(v) is not None for v in attributes.values())
-    )
+    """A plain object with tensors below its attributes, such as a batch of a data loader."""
+    return _is_plain(value) and _reaches_tensor(value, _DEEPEST)
+
+
+def _is_plain(value: Any) -> bool:
+    return hasattr(value, "__dict__") and not isinstance(value, (type, nn.Module)) and not callable(value)
+
+
+_DEEPEST = 6
+"""Objects may refer to each other in circles."""
+
+
+def _reaches_tensor(value: Any, depth: int) -> bool:
+    if isinstance(value, torch.Tensor) or depth == 0:
+        return depth > 0
+    if isinstance(value, (dict, collections.UserDict)):
+        parts = list(value.values())
+    elif isinstance(value, (list, tuple)):
+        parts = list(value)
+    else:
+        parts = list(vars(value).values()) if _is_plain(value) else []
+    return any(_reaches_tensor(part, depth - 1) for part in parts)
 
 
 _CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], tuple[dict[str, Any], _Join]]], ...] = (
@@ -146,34 +171,51 @@ def _container_of(value: Any) -> Callable[[Any], tuple[dict[str, Any], _Join]] |
 
 
 def bind_call(target: Target, args: Any, kwargs: Mapping[str, Any] | None = None) -> Signature:
-    """The call as the target's signature sees it: positional first, a trailing dict of unbound parameters is keywords."""
+    """The call as the target's signature sees it; a trailing dict of unbound parameters is keywords."""
     positional, keywords = _arguments(target.signature, args, kwargs)
     try:
         bound = target.signature.bind(*positional, **keywords)
     except TypeError as error:
         names = ", ".join(target.signature.parameters)
         raise DeclarationError(f"the example does not fit `{target.name}({names})`: {error}") from None
-    given = {name: value for name, value in _in_order_of_the_call(target.signature, bound, keywords)}
     leaves: list[Leaf] = []
-    rebuilds = {name: _walk(name, value, leaves) for name, value in given.items()}
+    try:
+        ordered = [(n, _walk(n, v, leaves)) for n, v in _in_order_of_the_call(target.signature, bound, keywords)]
+    except RecursionError:
+        raise DeclarationError("the example holds an object that contains itself: pass its tensors instead") from None
+    _refuse_one_name_twice([leaf.name for leaf in leaves])
     count = len(positional)
-    ordered = list(rebuilds.items())
     return Signature(tuple(leaves), tuple(r for _, r in ordered[:count]), dict(ordered[count:]))
+
+
+def _refuse_one_name_twice(names: list[str]) -> None:
+    twice = [name for name, count in collections.Counter(names).items() if count > 1]
+    if twice:
+        raise DeclarationError(f"two inputs are called `{twice[0]}`: rename a key of the example")
 
 
 def _arguments(
     signature: inspect.Signature, args: Any, kwargs: Mapping[str, Any] | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     positional = args if isinstance(args, tuple) else (args,)
-    if kwargs:
-        return positional, dict(kwargs)
-    if positional and isinstance(positional[-1], dict):
-        *rest, last = positional
-        unbound = [n for n, p in list(signature.parameters.items())[len(rest) :] if p.kind is not p.VAR_POSITIONAL]
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-        if all(isinstance(k, str) and (k in unbound or takes_any) for k in last) and (last or not unbound):
-            return tuple(rest), dict(last)
-    return positional, {}
+    if kwargs or not positional or not isinstance(positional[-1], (dict, collections.UserDict)):
+        return positional, dict(kwargs or {})
+    *rest, last = positional
+    return (tuple(rest), dict(last)) if _are_keywords(signature, len(rest), last) else (positional, {})
+
+
+def _are_keywords(signature: inspect.Signature, bound: int, last: Mapping[Any, Any]) -> bool:
+    """Whether the keys of a trailing dict are unbound parameters, or the dict can be nothing else than keywords."""
+    kinds = inspect.Parameter
+    parameters = list(signature.parameters.values())
+    unbound = [p for p in parameters[bound:] if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    if not last:
+        return all(p.default is not p.empty for p in unbound)
+    names = {p.name for p in parameters if p.kind is kinds.KEYWORD_ONLY or p in unbound}
+    if names >= last.keys():
+        return True
+    takes_any = any(p.kind is kinds.VAR_KEYWORD for p in parameters) and all(isinstance(key, str) for key in last)
+    return takes_any and (not unbound or not names.isdisjoint(last))
 
 
 def _in_order_of_the_call(
@@ -193,6 +235,8 @@ def _walk(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
     """Append the leaves below `value`; return what rebuilds it from leaves."""
     if isinstance(value, torch.Tensor):
         _refuse_unusual(name, value)
+    if isinstance(value, np.ndarray):
+        raise DeclarationError(f"`{name}` is a numpy array: pass torch.from_numpy({name})")
     if isinstance(value, (torch.Tensor, int, float)):
         leaves.append(Leaf(name, value.detach() if isinstance(value, torch.Tensor) else value))
         return lambda values: values[name]
@@ -219,16 +263,19 @@ def _refuse_unusual(name: str, value: torch.Tensor) -> None:
 # ---- outputs
 
 
+_NUMBERS = (torch.Tensor, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
 def flatten_outputs(result: Any) -> list[tuple[str, Any]]:
     """The tensors and numbers of a result, with the names that they get in the file."""
-    if isinstance(result, (torch.Tensor, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return [("output", result)]
-    named = hasattr(result, "_fields") or not isinstance(result, (list, tuple))
-    return list(_output_leaves("" if named else "output", result))
+    if hasattr(result, "_fields") or not isinstance(result, (list, tuple)):
+        return list(_output_leaves("present" if _is_cache(result) else "", result))
+    named = (("present" if _is_cache(part) else f"output.{index}", part) for index, part in enumerate(result))
+    return [leaf for name, part in named for leaf in _output_leaves(name, part)]
 
 
 def _output_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, (torch.Tensor, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, _NUMBERS):
         yield name or "output", value
         return
     split = _container_of(value)
@@ -264,7 +311,7 @@ def as_tensor(value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value
     if isinstance(value, (bool, torch.SymBool)):
-        return torch.scalar_tensor(value, dtype=torch.bool)
+        return torch.scalar_tensor(value, dtype=torch.bool)  # type: ignore[arg-type]
     if isinstance(value, (int, torch.SymInt)):
-        return torch.scalar_tensor(value, dtype=torch.int64)
+        return torch.scalar_tensor(value, dtype=torch.int64)  # type: ignore[arg-type]
     return torch.scalar_tensor(value, dtype=torch.float32)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
@@ -60,7 +61,7 @@ def declare(
     *,
     known: Mapping[str, int] | None = None,
 ) -> Spec:
-    """Check `dims` and `sizes` against the example call, and each other; `known` are sizes that need no solving."""
+    """Check `dims` and `sizes` against the example call, and each other; `known` dims need no solving."""
     declared = _per_leaf(signature, dims)
     axes: dict[str, tuple[Expression | None, ...]] = {}
     scalars: dict[str, Expression] = {}
@@ -69,15 +70,17 @@ def declare(
     for leaf in signature.leaves:
         if leaf.is_tensor:
             axes[leaf.name] = _axes_of(leaf, declared.get(leaf.name))
-        elif leaf.name not in declared or isinstance(leaf.value, bool):
+        elif leaf.name not in declared:
             constants[leaf.name] = leaf.value
         elif isinstance(leaf.value, float):
-            floats.append(leaf.name)
+            floats.append(_float_input(leaf, declared[leaf.name]))
         else:
             scalars[leaf.name] = _scalar_expression(leaf, declared[leaf.name])
-    example = solve(_equations(signature, axes, scalars), known)
+    equations = _equations(signature, axes, scalars)
+    used = {name for _, expression, _ in equations for name in expression.names}
+    example = solve(equations, {dim: size for dim, size in (known or {}).items() if dim in used})
     ranges = _ranges(example, sizes or {})
-    example, notes = _inside(example, ranges)
+    notes = tuple(_outside(example, ranges))
     return Spec(axes, scalars, tuple(floats), ranges, frozenset(sizes or {}), example, constants, notes)
 
 
@@ -85,20 +88,44 @@ def declare(
 
 
 def _per_leaf(signature: Signature, dims: Mapping[str, Any]) -> dict[str, Any]:
-    """Wildcards and names of whole containers spread over their leaves; the most exact key wins."""
-    names = [leaf.name for leaf in signature.leaves]
-    found: dict[str, tuple[int, Any]] = {}
-    for key, declared in dims.items():
-        matches = [n for n in names if n == key] or fnmatch.filter(names, key)
-        if not matches:
-            raise DeclarationError(
-                f"`dims` names `{key}`, but the inputs are {_listing(names)}{did_you_mean(str(key), names)}"
-            )
-        for name in matches:
-            exactness = 1 if name == key else 0
+    """Wildcards and names of whole containers spread over the tensors below; the most exact key wins."""
+    found: dict[str, tuple[tuple[bool, int], Any]] = {}
+    for key, declared in _flat(dims):
+        for name in _matches(key, signature):
+            exactness = (name == key, len(key))
             if name not in found or found[name][0] <= exactness:
                 found[name] = (exactness, declared)
     return {name: declared for name, (_, declared) in found.items()}
+
+
+def mentioned(dims: Mapping[str, Any]) -> tuple[str, ...]:
+    """The dims that a declaration names, before any example is known."""
+    found: dict[str, None] = {}
+    for key, declared in _flat(dims):
+        entries = parse_axes("" if declared is None else declared, where=key)
+        for entry in entries.values() if isinstance(entries, dict) else entries:
+            found |= dict.fromkeys(entry.names if isinstance(entry, Expression) else ())
+    return tuple(found)
+
+
+def _flat(dims: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """`{"batch": {"ids": "n seq"}}` says the same as `{"batch.ids": "n seq"}`."""
+    for key, declared in dims.items():
+        if isinstance(declared, Mapping) and any(isinstance(k, str) for k in declared):
+            yield from _flat(declared, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", declared
+
+
+def _matches(key: str, signature: Signature) -> list[str]:
+    names = [leaf.name for leaf in signature.leaves]
+    if key in names:
+        return [key]
+    tensors = [leaf.name for leaf in signature.leaves if leaf.is_tensor]
+    matches = [name for name in tensors if fnmatch.fnmatchcase(name, key) or name.startswith(f"{key}.")]
+    if not matches:
+        raise DeclarationError(f"`dims` names `{key}`, but the inputs are {_listing(names)}{did_you_mean(key, names)}")
+    return matches
 
 
 def _axes_of(leaf: Leaf, declared: Any) -> tuple[Expression | None, ...]:
@@ -107,18 +134,19 @@ def _axes_of(leaf: Leaf, declared: Any) -> tuple[Expression | None, ...]:
         return (None,) * len(shape)
     entries = parse_axes(declared, where=leaf.name)
     if isinstance(entries, dict):
-        return _numbered(leaf, entries, shape)
+        return _numbered(leaf, entries, declared)
     filled = _fill_ellipsis(leaf, entries, declared, len(shape))
     return tuple(_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
 
 
-def _numbered(leaf: Leaf, entries: dict[int, Axis], shape: tuple[int, ...]) -> tuple[Expression | None, ...]:
+def _numbered(leaf: Leaf, entries: dict[int, Axis], declared: Any) -> tuple[Expression | None, ...]:
+    shape = tuple(leaf.value.shape)
     filled: list[Axis] = [STATIC] * len(shape)
     for axis, entry in entries.items():
         if not -len(shape) <= axis < len(shape):
             raise DeclarationError(f"`{leaf.name}` is declared with an axis {axis} but the example has shape {shape}")
         filled[axis] = entry
-    return tuple(_axis(leaf, axis, entry, entries) for axis, entry in enumerate(filled))
+    return tuple(_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
 
 
 def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declared: Any, rank: int) -> list[Axis]:
@@ -130,25 +158,22 @@ def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declare
         )
     filled: list[Axis] = []
     for entry in entries:
-        filled.extend([STATIC] * (rank - len(rest)) if entry is Ellipsis else [entry])  # type: ignore[list-item]
+        filled.extend([STATIC] * (rank - len(rest)) if entry is Ellipsis else [entry])
     return filled
 
 
 def _axis(leaf: Leaf, axis: int, entry: Axis, declared: Any) -> Expression | None:
-    size = leaf.value.shape[axis]
-    if isinstance(entry, Expression):
-        return entry if entry.names else _number(leaf, axis, entry.value({}), size, declared)
-    if isinstance(entry, int):
-        return _number(leaf, axis, entry, size, declared)
-    return parse_expression(unnamed(leaf.name, axis)) if entry is None else None
-
-
-def _number(leaf: Leaf, axis: int, number: int, size: int, declared: Any) -> None:
-    if number != size:
+    if entry is None:
+        return parse_expression(unnamed(leaf.name, axis))
+    if isinstance(entry, Expression) and entry.names:
+        return entry
+    number = _value(entry, {}) if isinstance(entry, Expression) else entry
+    if number not in (STATIC, leaf.value.shape[axis]):
         raise DeclarationError(
             f"`{leaf.name}` is declared `{_as_written(declared)}`, {number} on axis {axis}, "
             f"but the example has shape {tuple(leaf.value.shape)}"
         )
+    return None
 
 
 def unnamed(leaf: str, axis: int) -> str:
@@ -157,11 +182,26 @@ def unnamed(leaf: str, axis: int) -> str:
 
 
 def _scalar_expression(leaf: Leaf, declared: Any) -> Expression:
-    if isinstance(declared, str) and declared.strip():
-        return parse_expression(declared)
-    if declared in ("", {}, (), [], None):
+    if isinstance(leaf.value, bool):
+        raise DeclarationError(f"`{leaf.name}` is {leaf.value}, which becomes part of the file: leave it out of `dims`")
+    entries = parse_axes("" if declared is None else declared, where=leaf.name)
+    if not entries or entries == (None,):
         return parse_expression(unnamed(leaf.name, 0).removesuffix("_dim0"))
-    raise DeclarationError(f"`{leaf.name}` is a number and has no axes, but is declared `{_as_written(declared)}`")
+    if isinstance(entries, tuple) and len(entries) == 1 and isinstance(entries[0], Expression) and entries[0].names:
+        return entries[0]
+    raise DeclarationError(
+        f"`{leaf.name}` is a number and has no axes, but is declared `{_as_written(declared)}`: "
+        'write "" or the size that it follows'
+    )
+
+
+def _float_input(leaf: Leaf, declared: Any) -> str:
+    if declared not in (None, "", "?", leaf.name, {}, (), []):
+        raise DeclarationError(
+            f"`{leaf.name}` is a float and follows no dim, but is declared `{_as_written(declared)}`: "
+            'write "" to make it an input'
+        )
+    return leaf.name
 
 
 # ---- the sizes of the example
@@ -190,17 +230,16 @@ def solve(equations: Iterable[Equation], given: Mapping[str, int] | None = None)
             dim = expression.text
             raise DeclarationError(f"`{dim}` is {known[dim]} on {first[dim]} but {size} on {where}")
         first.setdefault(expression.text, where)
-    while rest:
-        rest.sort(key=lambda equation: len(_unknown(equation[1], known)))
-        where, expression, size = rest.pop(0)
-        unknown = _unknown(expression, known)
-        if len(unknown) > 1:
+    while unsolved := [equation for equation in rest if _unknown(equation[1], known)]:
+        where, expression, size = min(unsolved, key=lambda equation: len(_unknown(equation[1], known)))
+        dim, *others = _unknown(expression, known)
+        if others:
             raise DeclarationError(
-                f"{where} is `{expression}` = {size}, which leaves {_listing(unknown)} open: "
+                f"{where} is `{expression}` = {size}, which leaves {_listing([dim, *others])} open: "
                 "name one of them on an axis of its own, or give make_inputs="
             )
-        if unknown:
-            known[unknown[0]] = _solve_one(where, expression, size, unknown[0], known)
+        known[dim] = _solve_one(dim, [e for e in unsolved if _unknown(e[1], known) == [dim]], known)
+    for where, expression, size in rest:
         _confirm(where, expression, size, known)
     return known
 
@@ -209,26 +248,40 @@ def _unknown(expression: Expression, known: Mapping[str, int]) -> list[str]:
     return [name for name in expression.names if name not in known]
 
 
-def _solve_one(where: str, expression: Expression, size: int, dim: str, known: Mapping[str, int]) -> int:
-    """Sizes are small: trying them in order is simple, and right for `//`, `%` and `min` too."""
-    for candidate in range(size * 64 + 64):
-        try:
-            if expression.value({**known, dim: candidate}) == size:
-                return candidate
-        except ZeroDivisionError:
-            continue
-        if candidate > 100_000:
-            break
+_SEARCHED_IN_ORDER = 4096
+_LARGEST_SIZE = 2**40
+
+
+def _solve_one(dim: str, equations: Sequence[Equation], known: Mapping[str, int]) -> int:
+    """The smallest size that fits them all, else one that fits the first: `_confirm` then names the contradiction.
+
+    Small sizes are tried in order, which is right for `//`, `%` and `min` too; large ones are found by bisection.
+    """
+    where, expression, size = equations[0]
+    candidates = [n for n in range(_SEARCHED_IN_ORDER) if _value(expression, {**known, dim: n}) == size]
+    fitting = (n for n in candidates if all(_value(e, {**known, dim: n}) == s for _, e, s in equations))
+    if candidates:
+        return next(fitting, candidates[0])
+    large = range(_SEARCHED_IN_ORDER, _LARGEST_SIZE)
+    index = bisect.bisect_left(large, size, key=lambda n: _value(expression, {**known, dim: n}) or 0)
+    if index < len(large) and _value(expression, {**known, dim: large[index]}) == size:
+        return large[index]
     raise DeclarationError(f"{where} is {size} in the example, but no whole `{dim}` gives `{expression}` = {size}")
 
 
-def _confirm(where: str, expression: Expression, size: int, known: Mapping[str, int]) -> None:
+def _value(expression: Expression, sizes: Mapping[str, int]) -> int | None:
     try:
-        computed = expression.value(known)
+        return expression.value(sizes)
     except ZeroDivisionError:
-        raise DeclarationError(f"{where}: `{expression}` divides by zero in the example") from None
+        return None
+
+
+def _confirm(where: str, expression: Expression, size: int, known: Mapping[str, int]) -> None:
+    computed = _value(expression, known)
+    used = ", ".join(f"{n} = {known[n]}" for n in expression.names)
+    if computed is None:
+        raise DeclarationError(f"{where} is {size} in the example, but `{expression}` divides by zero with {used}")
     if computed != size:
-        used = ", ".join(f"{n} = {known[n]}" for n in expression.names)
         raise DeclarationError(f"{where} is {size} in the example, but `{expression}` is {computed} with {used}")
 
 
@@ -245,14 +298,12 @@ def _ranges(example: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str, S
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else default[dim] for dim in example}
 
 
-def _inside(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """An example outside the declared sizes is resized, with a note."""
-    notes = tuple(
-        f"the example's `{d}` = {n} lies outside {ranges[d]}; {ranges[d].nearest(n)} is used"
-        for d, n in example.items()
-        if n not in ranges[d]
-    )
-    return dict(example), notes
+def _outside(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> Iterator[str]:
+    """A note for each size of the example that lies outside the declared ones."""
+    for dim, size in example.items():
+        if size not in ranges[dim]:
+            nearest = ranges[dim].nearest(size)
+            yield f"the example's `{dim}` = {size} lies outside {ranges[dim]}; {nearest} is used"
 
 
 def _listing(names: Iterable[str]) -> str:
@@ -260,8 +311,6 @@ def _listing(names: Iterable[str]) -> str:
 
 
 def _as_written(declared: Any) -> str:
-    if isinstance(declared, str):
-        return declared
     if isinstance(declared, (list, tuple)):
         return " ".join("?" if part is None else "..." if part is Ellipsis else str(part) for part in declared)
     return str(declared)

@@ -1,10 +1,12 @@
-"""From the arguments of `export` or `check` to one request: the target, its call, the declaration, the names in the file."""
+"""From the arguments of `export` or `check` to one request: the target, its call, the declaration, the file's names."""
 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +15,12 @@ import torch
 from anyshape._torch.state import untouched
 from anyshape.declaration import torch_forms
 from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.dims import Spec, declare
-from anyshape.declaration.notation import SizeRange, parse_sizes
+from anyshape.declaration.dims import Spec, declare, mentioned
+from anyshape.declaration.notation import SizeRange, did_you_mean, parse_sizes
 from anyshape.declaration.targets import Target, resolve_target
+from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError
-from anyshape.verification.reference import call_make_inputs
+from anyshape.verification.reference import bind_made, call_make_inputs
 
 
 @dataclass(frozen=True)
@@ -51,54 +54,58 @@ def understand(
     dtype: Any = None,
 ) -> Request:
     """Bind the call, read the declaration in whichever form it came, and check one against the other."""
+    _refuse_other_types(dims=dims, sizes=sizes, dynamic_axes=dynamic_axes, kwargs=kwargs)
+    _one_way(dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
     target = resolve_target(model)
     if dtype is not None:
         target = _converted(target, as_dtype(dtype))
-    known: dict[str, int] | None = None
+        make_inputs = make_inputs and _casting(make_inputs, target, as_dtype(dtype))
+    known: dict[str, int] = {}
     if make_inputs is not None and not _is_given(args, kwargs):
-        signature, known = _example_from(make_inputs, sizes or {}, target)
+        signature, known = _example_from(make_inputs, dims or {}, sizes or {}, target)
     else:
         signature = bind_call(target, args, kwargs)
     if dtype is not None:
         signature = _cast(signature, as_dtype(dtype))
-    _one_way(dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
-    notes: list[str] = []
-    labels: Mapping[str, Mapping[int, str]] = {}
-    all_sizes: dict[str, Any] = dict(sizes or {})
-    declared: Mapping[str, Any] = dims or {}
-    names = _input_names(signature, input_names, declared)
+    names = _input_names(signature, input_names, dims or {})
     if dynamic_axes is not None:
-        found = torch_forms.from_dynamic_axes(dynamic_axes, {**names, **{n: n for n in names.values()}}, output_names)
-        declared, labels, notes = found.dims, found.labels, found.notes
+        found = torch_forms.from_dynamic_axes(dynamic_axes, {n: n for n in names.values()} | names, output_names)
     elif dynamic_shapes is not None:
         found = torch_forms.from_dynamic_shapes(dynamic_shapes, target, signature, args, kwargs)
-        declared, notes = found.dims, found.notes
-        all_sizes = {**found.sizes, **all_sizes}
-    elif dims is None:
-        notes.append("nothing was declared, so every size is fixed; declare what varies with dims=")
     else:
-        declared = {names.get(key, key): value for key, value in dims.items()}
-    known = {k: v for k, v in (known or {}).items() if _is_mentioned(k, declared)} or None
-    spec = declare(signature, declared, all_sizes, known=known)
-    outward = {leaf: name for name, leaf in names.items() if leaf not in spec.constants}
+        found = Declared({names.get(key, key): value for key, value in (dims or {}).items()})
+        if dims is None:
+            found.notes.append("nothing was declared, so every size is fixed; declare what varies with dims=")
+    spec = declare(signature, found.dims, {**found.sizes, **(sizes or {})}, known=known)
+    renamed = {leaf: name for name, leaf in names.items()}
     return Request(
         target,
         signature,
         spec,
-        outward,
-        tuple(output_names) if output_names is not None else None,
-        labels,
-        make_inputs,
-        (*notes, *spec.notes),
+        {leaf: renamed.get(leaf, leaf) for leaf in spec.inputs(signature)},
+        None if output_names is None else tuple(_name_list(output_names, "output_names")),
+        found.labels,
+        make_inputs and _with_fixed_rest(make_inputs, spec.dims, known),
+        (*found.notes, *spec.notes),
     )
 
 
-def _is_mentioned(dim: str, declared: Mapping[str, Any]) -> bool:
-    return dim in declared or any(dim in str(value) for value in declared.values())
+def _refuse_other_types(**arguments: Any) -> None:
+    examples = {"dims": '{"x": "batch seq"}', "sizes": '{"seq": "1..512"}', "dynamic_axes": '{"x": {0: "batch"}}'}
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, Mapping):
+            such = f", such as {examples[name]}" if name in examples else ""
+            raise DeclarationError(f"{name} is {value!r}, a {type(value).__name__}: give a dict by name{such}")
+
+
+def _name_list(names: Sequence[str], argument: str) -> list[str]:
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise DeclarationError(f"{argument} is {names!r}: give a list of names")
+    return list(names)
 
 
 def _is_given(args: Any, kwargs: Mapping[str, Any] | None) -> bool:
-    return bool(kwargs) or not (isinstance(args, tuple) and not args)
+    return bool(kwargs) or not (args is None or (isinstance(args, tuple) and not args))
 
 
 def _one_way(**ways: Any) -> None:
@@ -110,16 +117,13 @@ def _one_way(**ways: Any) -> None:
 def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mapping[str, Any]) -> dict[str, str]:
     """Name in the file -> leaf. Names that are the leaves' own, in whatever order, are taken by name."""
     leaves = [leaf.name for leaf in signature.leaves if leaf.is_tensor or leaf.name in dims]
-    if given is None:
-        return {name: name for name in leaves}
-    if len(set(given)) != len(given):
-        raise DeclarationError(f"input_names {list(given)} names one input twice")
-    if set(given) <= set(leaves):
-        return {name: name for name in leaves}
-    if len(given) > len(leaves):
-        raise DeclarationError(f"input_names has {len(given)} names but the call has {len(leaves)} inputs: {leaves}")
-    rest = leaves[len(given) :]
-    return dict(zip([*given, *rest], leaves, strict=True))
+    names = _name_list(given or [], "input_names")
+    if len(names) > len(leaves):
+        raise DeclarationError(f"input_names has {len(names)} names but the call has {len(leaves)} inputs: {leaves}")
+    in_order = leaves if set(names) <= set(leaves) else [*names, *leaves[len(names) :]]
+    if len(set(names)) != len(names) or len(set(in_order)) != len(in_order):
+        raise DeclarationError(f"input_names {names} gives two of the inputs {leaves} one name")
+    return dict(zip(in_order, leaves, strict=True))
 
 
 # ---- an example from make_inputs
@@ -134,41 +138,68 @@ _FIRST_SIZES = (
 
 
 def _example_from(
-    make_inputs: Callable[..., Any], sizes: Mapping[str, Any], target: Target
+    make_inputs: Callable[..., Any], dims: Mapping[str, Any], sizes: Mapping[str, Any], target: Target
 ) -> tuple[Signature, dict[str, int]]:
     """The first sizes at which make_inputs returns a call that the model accepts."""
     error: Exception | None = None
-    for candidate in _size_candidates(make_inputs, sizes):
+    for candidate in _size_candidates(make_inputs, dims, sizes):
         try:
             signature = call_make_inputs(make_inputs, candidate, seed=0, target=target)
             _run(target, signature)
-            return signature, candidate
         except DeclarationError:
             raise
         except Exception as failure:  # noqa: BLE001  the user's own function
             error = failure
+        else:
+            return signature, candidate
     first_line = (str(error).splitlines() or [""])[0]
     raise DeclarationError(
-        f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {first_line}; give an example or sizes="
+        f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {first_line}; "
+        "give an example or sizes="
     )
 
 
 def _run(target: Target, signature: Signature) -> None:
-    args, kwargs = signature.build({})
+    args, kwargs = signature.build({leaf.name: leaf.value.clone() for leaf in signature.leaves if leaf.is_tensor})
     with untouched(target.module), torch.no_grad():
         target.call(*args, **kwargs)
 
 
-def _size_candidates(make_inputs: Callable[..., Any], sizes: Mapping[str, Any]) -> Iterator[dict[str, int]]:
-    parameters = inspect.signature(make_inputs).parameters.values()
-    dims = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    ranges = {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else SizeRange() for dim in dims}
-    defaults = {p.name: p.default for p in parameters if isinstance(p.default, int)}
+def _size_candidates(
+    make_inputs: Callable[..., Any], dims: Mapping[str, Any], sizes: Mapping[str, Any]
+) -> Iterator[dict[str, int]]:
+    defaults = _parameters(make_inputs, (*mentioned(dims), *sizes))
+    ranges = {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else SizeRange(lo=0) for dim in defaults}
     for row in _FIRST_SIZES:
-        found = {}
-        for index, dim in enumerate(dims):
-            found[dim] = defaults.get(dim, ranges[dim].nearest(row[index % len(row)]))
-        yield found
+        wanted = zip(defaults.items(), itertools.cycle(row), strict=False)
+        yield {dim: ranges[dim].nearest(size if default is None else default) for (dim, default), size in wanted}
+
+
+def _parameters(make_inputs: Callable[..., Any], others: Iterable[str]) -> dict[str, int | None]:
+    """The sizes that make_inputs takes and their defaults; a parameter with another default, a dtype say, is none."""
+    parameters = inspect.signature(make_inputs).parameters.values()
+    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    found = {p.name: None if p.default is p.empty else p.default for p in named if _is_size(p)}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return {**dict.fromkeys(others if takes_any else ()), **found}
+
+
+def _is_size(parameter: inspect.Parameter) -> bool:
+    return parameter.default is parameter.empty or type(parameter.default) is int
+
+
+def _with_fixed_rest(
+    make_inputs: Callable[..., Any], dims: Iterable[str], known: Mapping[str, int]
+) -> Callable[..., Any]:
+    """What it takes beside the declared dims keeps its first size; without a first size, that is an error."""
+    dims = tuple(dims)
+    rest = [name for name in _parameters(make_inputs, known) if name not in dims]
+    required = [n for n in rest if n not in known and _parameters(make_inputs, ())[n] is None]
+    if required:
+        raise DeclarationError(
+            f"make_inputs takes `{required[0]}`, but no axis is called so{did_you_mean(required[0], dims)}"
+        )
+    return functools.partial(make_inputs, **{name: known[name] for name in rest if name in known})
 
 
 # ---- dtype=
@@ -185,8 +216,21 @@ def _converted(target: Target, dtype: torch.dtype) -> Target:
     """A copy of the module in another type; the user's own is not touched."""
     if target.call is not target.module and not inspect.ismethod(target.call):
         raise DeclarationError("dtype= converts a module or its method, not a function")
-    twin = copy.deepcopy(target.module).to(dtype)
-    return resolve_target(twin if target.call is target.module else getattr(twin, target.call.__name__))
+    try:
+        twin = copy.deepcopy(target.module).to(dtype)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        raise DeclarationError(f"dtype= needs a copy of the model, which cannot be copied ({reason})") from error
+    return resolve_target(twin if target.call is target.module else getattr(twin, str(target.call.__name__)))
+
+
+def _casting(make_inputs: Callable[..., Any], target: Target, dtype: torch.dtype) -> Callable[..., Any]:
+    @functools.wraps(make_inputs)
+    def cast_inputs(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        made, keywords = _cast(bind_made(target, make_inputs(*args, **kwargs)), dtype).build({})
+        return {"args": made, "kwargs": keywords}
+
+    return cast_inputs
 
 
 def _cast(signature: Signature, dtype: torch.dtype) -> Signature:

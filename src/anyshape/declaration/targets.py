@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -36,7 +37,8 @@ def resolve_target(target: Any) -> Target:
     target = _unwrap(target)
     if isinstance(target, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         raise DeclarationError(
-            f"the model is a {type(target).__name__}: pass the Python module that was scripted, PyTorch cannot trace a compiled one"
+            f"the model is a {type(target).__name__}: pass the Python module that was scripted, "
+            "PyTorch cannot trace a compiled one"
         )
     if isinstance(target, torch.export.ExportedProgram):
         module = target.module()
@@ -48,8 +50,21 @@ def resolve_target(target: Any) -> Target:
     if isinstance(target, type):
         raise DeclarationError(f"`{target.__name__}` is a class: pass an instance of it")
     if callable(target):
-        return Target(target, _Holder(_modules_of(target)), getattr(target, "__name__", type(target).__name__), target)
+        return Target(target, _Holder(_modules_of(target)), _name_of(target), target)
     raise DeclarationError(f"{target!r} is a {type(target).__name__}: pass a module, a bound method or a function")
+
+
+def _without_partial(function: Any) -> Any:
+    return _without_partial(function.func) if isinstance(function, functools.partial) else function
+
+
+def _name_of(function: Any) -> str:
+    inner = _without_partial(function)
+    return str(getattr(inner, "__name__", type(inner).__name__))
+
+
+_WRAPPED_IN = ("_orig_mod", "_forward_module", "_torchdynamo_orig_callable")
+"""Where torch.compile, Lightning's Fabric and torch.compile of a function keep what they wrap."""
 
 
 def _unwrap(target: Any) -> Any:
@@ -57,10 +72,11 @@ def _unwrap(target: Any) -> Any:
     for _ in range(8):
         if isinstance(target, nn.parallel.DataParallel | nn.parallel.DistributedDataParallel):
             target = target.module
-        elif isinstance(inner := getattr(target, "_orig_mod", None), nn.Module) or isinstance(inner := getattr(target, "_forward_module", None), nn.Module) or callable(inner := getattr(target, "_torchdynamo_orig_callable", None)):
-            target = inner
-        else:
+            continue
+        inner = next((i for key in _WRAPPED_IN if callable(i := getattr(target, key, None))), None)
+        if inner is None:
             break
+        target = inner
     return target
 
 
@@ -73,18 +89,43 @@ class _Holder(nn.Module):
         self.train(any(module.training for module in modules))
 
 
+_FURTHEST = 4
+_LONGEST_CONTAINER = 64
+
+
 def _modules_of(function: Any) -> list[nn.Module]:
-    """The modules that a function reaches: bound, in its closure, among its globals or on its object."""
-    if isinstance(function, functools.partial):
-        values = [*function.args, *function.keywords.values(), *_modules_of(function.func)]
-    elif inspect.isfunction(function):
-        cells = [cell.cell_contents for cell in function.__closure__ or () if cell.cell_contents is not None]
-        values = [*cells, *(function.__globals__.get(name) for name in _globals_read(function.__code__))]
-    else:
-        owner = getattr(function, "__self__", function)
-        values = list(getattr(owner, "__dict__", {}).values())
-    found = {id(value): value for value in values if isinstance(value, nn.Module)}
+    """The modules that a function reaches: bound, in its closure, on its object, or among the globals that it reads."""
+    home = getattr(inspect.unwrap(_without_partial(function)), "__globals__", None)
+    found: dict[int, nn.Module] = {}
+    level, seen = [function], set()
+    for _ in range(_FURTHEST):
+        new = {id(value): value for value in level if id(value) not in seen}
+        seen |= set(new)
+        found |= {key: value for key, value in new.items() if isinstance(value, nn.Module)}
+        level = [part for key, value in new.items() if key not in found for part in _reached_from(value, home)]
     return list(found.values())
+
+
+def _reached_from(value: Any, home: dict[str, Any] | None) -> list[Any]:
+    """One step further; globals are read for functions of one file alone, or all that is imported would be searched."""
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if inspect.ismethod(value):
+        return [value.__self__, value.__func__]
+    if inspect.isfunction(value):
+        names = _globals_read(value.__code__) if value.__globals__ is home else []
+        return [*_closed_over(value), *(value.__globals__.get(name) for name in names)]
+    if isinstance(value, (list, tuple, dict)):
+        parts = list(value.values() if isinstance(value, dict) else value)
+        return parts if len(parts) <= _LONGEST_CONTAINER else []
+    is_plain = hasattr(value, "__dict__") and not isinstance(value, (type, ModuleType))
+    return list(vars(value).values()) if is_plain else []
+
+
+def _closed_over(function: FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # a name that is not bound yet
+            yield cell.cell_contents
 
 
 def _globals_read(code: CodeType) -> list[str]:

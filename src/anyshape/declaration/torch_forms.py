@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.notation import SizeRange, did_you_mean, parse_expression
+from anyshape.declaration.dims import unnamed
+from anyshape.declaration.notation import STATIC, SizeRange, did_you_mean, parse_expression
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 
@@ -19,118 +21,200 @@ from anyshape.errors import DeclarationError
 class Declared:
     """What torch's arguments say, in our words."""
 
-    dims: dict[str, dict[int, str | None]] = field(default_factory=dict)
+    dims: dict[str, Any] = field(default_factory=dict)
     sizes: dict[str, SizeRange] = field(default_factory=dict)
     labels: dict[str, dict[int, str]] = field(default_factory=dict)
     """Names for axes of outputs."""
     notes: list[str] = field(default_factory=list)
+    written: AbstractSet[str] = frozenset()
+    """All names as they were written."""
+
+
+# ---- dynamic_axes
 
 
 def from_dynamic_axes(
     dynamic_axes: Mapping[str, Any], names: Mapping[str, str], output_names: Sequence[str] | None
 ) -> Declared:
     """`{"x": {0: "batch"}}` or `{"x": [0, 1]}`; `names` leads from the file's input names to leaves."""
-    declared = Declared()
-    for key, axes in dynamic_axes.items():
-        rows = dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes)
+    rows = {key: _rows(key, axes) for key, axes in dynamic_axes.items()}
+    declared = Declared(written={str(n).strip() for axes in rows.values() for n in axes.values() if n is not None})
+    for key, axes in rows.items():
+        named = {axis: None if name is None else _as_size(str(name), declared) for axis, name in axes.items()}
         if key in names:
-            leaf = names[key]
-            declared.dims[leaf] = {axis: _as_identifier(name, declared) for axis, name in rows.items()}
+            declared.dims[names[key]] = named
         elif output_names is None or key in output_names:
-            declared.labels[key] = {
-                axis: _as_identifier(name, declared) or f"{key}_dim{axis}" for axis, name in rows.items()
-            }
+            declared.labels[key] = {axis: name or f"{key}_dim{axis}" for axis, name in named.items()}
         else:
             known = [*names, *output_names]
             raise DeclarationError(
                 f"`dynamic_axes` names `{key}`, but the inputs and outputs are "
-                f"{', '.join(f'`{n}`' for n in known)}{did_you_mean(key, known)}"
+                f"{', '.join(f'`{n}`' for n in dict.fromkeys(known))}{did_you_mean(key, known)}"
             )
     return declared
 
 
-def _as_identifier(name: str | None, declared: Declared) -> str | None:
-    """Any text is a name in `dynamic_axes`; what is neither a name nor an expression here gets underscores."""
-    if name is None:
-        return None
+def _rows(key: str, axes: Any) -> dict[int, Any]:
+    if isinstance(axes, str) or not isinstance(axes, (Mapping, Sequence, AbstractSet)):
+        raise DeclarationError(f'`dynamic_axes` has {axes!r} for `{key}`: write {{0: "batch"}} or a list of axes')
+    return dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes)
+
+
+def _as_size(name: str, declared: Declared) -> str:
+    """Any text is a name here. It is an expression if its names stand alone elsewhere; else it gets underscores."""
     try:
-        return parse_expression(name).text
+        names = set(parse_expression(name).names)
     except DeclarationError:
-        plain = re.sub(r"\W", "_", str(name).strip())
-        plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"dim_{plain}"
-        declared.notes.append(f"the dim `{name}` is called `{plain}` in the file")
-        return plain
+        names = set()
+    if names and names <= declared.written and name.strip() != STATIC:
+        return parse_expression(name).text
+    plain = _as_identifier(name)
+    note = f"the dim `{name}` is called `{plain}` in the file"
+    if note not in declared.notes:
+        declared.notes.append(note)
+    return plain
+
+
+def _as_identifier(name: str) -> str:
+    plain = re.sub(r"\W", "_", name.strip())
+    try:
+        is_name = plain != STATIC and parse_expression(plain).is_name
+    except DeclarationError:
+        is_name = False
+    return plain if is_name else f"dim_{plain}"
+
+
+# ---- dynamic_shapes
 
 
 def from_dynamic_shapes(dynamic_shapes: Any, target: Target, signature: Signature, args: Any, kwargs: Any) -> Declared:
-    """A dict by parameter or a tuple by position, nested like the inputs; Dim objects, strings, Dim.DYNAMIC, None, numbers."""
-    declared = Declared()
-    if isinstance(dynamic_shapes, torch.export.dynamic_shapes.ShapesCollection):
+    """A dict by parameter or a tuple by position, nested like the inputs; Dims, names, Dim.DYNAMIC, None, numbers."""
+    if isinstance(dynamic_shapes, torch.export.ShapesCollection):
         positional = args if isinstance(args, tuple) else (args,)
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(target.module, positional, kwargs or None)
-    if isinstance(dynamic_shapes, Mapping):
-        top = dict(dynamic_shapes)
-    else:
-        parameters = list(dict.fromkeys(leaf.name.split(".")[0] for leaf in signature.leaves))
-        in_order = [p for p in target.signature.parameters if p in parameters] or parameters
-        top = dict(
-            zip(
-                list(target.signature.parameters) if len(dynamic_shapes) > len(in_order) else in_order,
-                dynamic_shapes,
-                strict=False,
-            )
-        )
-    leaves = {leaf.name: leaf for leaf in signature.leaves}
-    for name, shapes in top.items():
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(target.module, positional, kwargs or None)  # type: ignore[no-untyped-call]
+    declared = Declared(written=frozenset(_strings(dynamic_shapes)))
+    leaves = {leaf.name: leaf.is_tensor for leaf in signature.leaves}
+    for name, shapes in _by_parameter(dynamic_shapes, target, signature).items():
         _collect(str(name), shapes, leaves, declared)
     return declared
 
 
-def _collect(path: str, shapes: Any, leaves: Mapping[str, Any], declared: Declared) -> None:
+def _strings(dynamic_shapes: Any) -> Iterator[str]:
+    if isinstance(dynamic_shapes, str):
+        yield dynamic_shapes.strip()
+    elif isinstance(dynamic_shapes, (Mapping, list, tuple)):
+        for part in dynamic_shapes.values() if isinstance(dynamic_shapes, Mapping) else dynamic_shapes:
+            yield from _strings(part)
+
+
+def _by_parameter(dynamic_shapes: Any, target: Target, signature: Signature) -> dict[str, Any]:
+    if isinstance(dynamic_shapes, Mapping):
+        return dict(dynamic_shapes)
+    if not isinstance(dynamic_shapes, (tuple, list)):
+        raise DeclarationError(
+            f"`dynamic_shapes` is {dynamic_shapes!r}: give a dict by input or a tuple in their order"
+        )
+    called = _called_parameters(target, signature)
+    if len(dynamic_shapes) != len(called):
+        listing = ", ".join(f"`{name}`" for name in called)
+        raise DeclarationError(f"`dynamic_shapes` has {len(dynamic_shapes)} entries, but the call passes {listing}")
+    return dict(zip(called, dynamic_shapes, strict=True))
+
+
+def _called_parameters(target: Target, signature: Signature) -> list[str]:
+    """The parameters that the call passes, in the order of the signature; what `**kwargs` takes comes last."""
+    parameters = target.signature.parameters
+    found = []
+    for index, (name, parameter) in enumerate(parameters.items()):
+        by_position = parameter.kind is not parameter.KEYWORD_ONLY and index < len(signature.positional)
+        if (by_position and parameter.kind is not parameter.VAR_KEYWORD) or name in signature.keywords:
+            found.append(name)
+    return [*found, *(name for name in signature.keywords if name not in parameters)]
+
+
+def _collect(path: str, shapes: Any, leaves: Mapping[str, bool], declared: Declared) -> None:
+    """Declare what stands at or below a path; `leaves` says which are tensors."""
     if path in leaves:
-        if leaves[path].is_tensor:
-            declared.dims[path] = _axes(shapes, declared)
-        elif shapes is not None:
-            declared.dims[path] = {}
+        if leaves[path]:
+            declared.dims[path] = _axes(path, shapes, declared)
+        elif shapes is not None and not _is_hint(shapes, "STATIC"):
+            declared.dims[path] = ""
         return
     below = [name for name in leaves if name.startswith(f"{path}.")]
+    if shapes is None or (not below and not shapes):
+        return
     if not below:
-        if shapes is None or shapes in ({}, (), []):
-            return
         known = list(dict.fromkeys(name.split(".")[0] for name in leaves))
         raise DeclarationError(
-            f"`dynamic_shapes` names `{path}`, but the inputs are {', '.join(f'`{n}`' for n in known)}{did_you_mean(path, known)}"
+            f"`dynamic_shapes` names `{path}`, but the inputs are "
+            f"{', '.join(f'`{n}`' for n in known)}{did_you_mean(path, known)}"
         )
+    for key, part in _children(path, shapes, below):
+        _collect(key, part, leaves, declared)
+
+
+def _children(path: str, shapes: Any, below: Sequence[str]) -> list[tuple[str, Any]]:
+    """The parts of a container and what is declared for each."""
+    if isinstance(shapes, Mapping) and set(shapes) == {"key_cache", "value_cache"}:
+        shapes = [shapes["key_cache"], shapes["value_cache"]]
     if isinstance(shapes, Mapping):
-        for key, part in shapes.items():
-            _collect(f"{path}.{key}", part, leaves, declared)
-    elif shapes is not None:
-        children = list(dict.fromkeys(name.removeprefix(f"{path}.").split(".")[0] for name in below))
-        flat = len(shapes) == len(below) and len(shapes) != len(children)
-        for key, part in zip(below if flat else [f"{path}.{c}" for c in children], shapes, strict=False):
-            _collect(key, part, leaves, declared)
+        return [(f"{path}.{key}", part) for key, part in shapes.items()]
+    if not isinstance(shapes, (tuple, list)):
+        raise DeclarationError(f"`dynamic_shapes` has {shapes!r} for `{path}`, which holds {len(below)} inputs")
+    layers = [name.removesuffix(".key") for name in below if name.endswith(".key")]
+    if 2 * len(layers) == len(below):
+        return _cache_children(path, shapes, layers)
+    keys = list(dict.fromkeys(name.removeprefix(f"{path}.").split(".")[0] for name in below))
+    if all(key.isdecimal() for key in keys):
+        return [(f"{path}.{index}", part) for index, part in enumerate(shapes)]  # a list may hold None
+    if len(shapes) != len(keys):
+        raise DeclarationError(f"`dynamic_shapes` has {len(shapes)} entries for `{path}`, which holds {len(keys)}")
+    return [(f"{path}.{key}", part) for key, part in zip(keys, shapes, strict=True)]
 
 
-def _axes(shapes: Any, declared: Declared) -> dict[int, str | None]:
-    if shapes is None:
+def _cache_children(path: str, shapes: Sequence[Any], layers: Sequence[str]) -> list[tuple[str, Any]]:
+    """Hugging Face flattens a cache to its keys and then its values; others to key and value of each layer."""
+    if len(shapes) == 2 and all(isinstance(part, (list, tuple)) and len(part) == len(layers) for part in shapes):
+        pairs = list(zip(*shapes, strict=True))
+    elif len(shapes) == 2 * len(layers):
+        pairs = list(zip(shapes[::2], shapes[1::2], strict=True))
+    elif len(shapes) == len(layers):
+        pairs = [(pair["key"], pair["value"]) if isinstance(pair, Mapping) else tuple(pair) for pair in shapes]
+    else:
+        raise DeclarationError(
+            f"`dynamic_shapes` has {len(shapes)} entries for `{path}`, which holds {len(layers)} keys and values"
+        )
+    named = zip(layers, pairs, strict=True)
+    return [
+        (f"{layer}.{kind}", part) for layer, pair in named for kind, part in zip(("key", "value"), pair, strict=True)
+    ]
+
+
+def _axes(path: str, shapes: Any, declared: Declared) -> dict[int, Any]:
+    if shapes is None or _is_hint(shapes, "STATIC"):
         return {}
+    if not isinstance(shapes, (Mapping, tuple, list)):
+        raise DeclarationError(
+            f"`dynamic_shapes` has {shapes!r} for the tensor `{path}`: write {{axis: Dim}} or a tuple"
+        )
     rows = shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes)
-    found: dict[int, str | None] = {}
-    for axis, entry in rows:
-        if isinstance(entry, bool) or entry is None or isinstance(entry, int) or _is_hint(entry, "STATIC"):
-            continue
-        if isinstance(entry, str):
-            found[axis] = _as_identifier(entry, declared)
-        elif _is_hint(entry, "AUTO") or _is_hint(entry, "DYNAMIC"):
-            found[axis] = None
-        else:
-            found[axis] = _dim_object(entry, declared)
-    return found
+    return {axis: _axis(path, axis, entry, declared) for axis, entry in rows if entry is not None}
+
+
+def _axis(path: str, axis: int, entry: Any, declared: Declared) -> str | int | None:
+    if isinstance(entry, int) or _is_hint(entry, "STATIC"):
+        return STATIC if not isinstance(entry, int) else entry
+    if isinstance(entry, str):
+        return _as_size(entry, declared)
+    if _is_hint(entry, "AUTO") or _is_hint(entry, "DYNAMIC"):
+        _bound(unnamed(path, axis), entry, declared)
+        return None
+    return _dim_object(entry, declared)
 
 
 def _is_hint(entry: Any, kind: str) -> bool:
     hint = getattr(torch.export.Dim, kind, None)
-    return entry is hint or (hasattr(entry, "type") and getattr(entry, "type", None) == getattr(hint, "type", object()))
+    return entry is hint or (hasattr(entry, "type") and entry.type == getattr(hint, "type", object()))
 
 
 def _dim_object(entry: Any, declared: Declared) -> str:
@@ -139,10 +223,13 @@ def _dim_object(entry: Any, declared: Declared) -> str:
     if not isinstance(name, str):
         raise DeclarationError(f"`dynamic_shapes` holds {entry!r}, which is neither a Dim, a name nor None")
     root = getattr(entry, "root", entry)
-    low, high = getattr(root, "min", None), getattr(root, "max", None)
+    _bound(str(getattr(root, "__name__", name)), root, declared)
+    return parse_expression(name).text
+
+
+def _bound(dim: str, entry: Any, declared: Declared) -> None:
+    low, high = getattr(entry, "min", None), getattr(entry, "max", None)
     lo = low if isinstance(low, int) and low > 0 else 1
     hi = high if isinstance(high, int) and high < 2**31 else None
-    root_name = getattr(root, "__name__", None)
-    if isinstance(root_name, str) and (lo != 1 or hi is not None):
-        declared.sizes[root_name] = SizeRange(lo, hi)
-    return parse_expression(name).text
+    if lo != 1 or hi is not None:
+        declared.sizes[dim] = SizeRange(lo, hi)

@@ -1,8 +1,8 @@
 """The user's line from which the first wrong result of a file comes.
 
-A node of the file knows its line, and so does every result of a run in eager. The last floating result of a line in the file
-must be among the results of that line in eager; the first line for which it is not is where the file goes wrong. Where the
-runtime fails altogether, the first node that cannot be run is found by bisection.
+A node of the file knows its line, and so does every result of a run in eager. The last floating result of a line in the
+file must be among the results of that line in eager; the first line for which it is not is where the file goes wrong.
+Where the runtime fails altogether, the first node that cannot be run is found by bisection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import source_line, span_of_recorded_stack
 from anyshape.verification.checking import Checker, Failure
 from anyshape.verification.reference import Outcome
-from anyshape.verification.runtime import RuntimeFailure, Session
+from anyshape.verification.runtime import RuntimeFailureError, Session
 
 _MOST_NODES = 4000
 _MOST_BYTES = 256 * 2**20
@@ -51,7 +51,7 @@ def first_difference(model: onnx.ModelProto, checker: Checker, failure: Failure)
             return _first_that_fails(model, checker, outcome)
         if failure.rule in ("wrong-values", "wrong-shape"):
             return _first_that_differs(model, checker, outcome)
-    except RuntimeFailure:
+    except RuntimeFailureError:
         return None
     return None
 
@@ -79,7 +79,7 @@ def _runs_up_to(model: onnx.ModelProto, index: int, checker: Checker, outcome: O
     names = [name for node in model.graph.node[: index + 1] for name in node.output if name]
     try:
         _run_with_outputs(model, names, checker, outcome)
-    except RuntimeFailure:
+    except RuntimeFailureError:
         return False
     return True
 
@@ -95,9 +95,9 @@ def _first_that_differs(model: onnx.ModelProto, checker: Checker, outcome: Outco
         eager.setdefault((span.file, span.line), []).append(tensor)
     last: dict[tuple[str, int], tuple[onnx.NodeProto, torch.Tensor]] = {}
     for node in candidates:
-        span, value = _span(node), values.get(node.output[0])
-        if span is not None and value is not None and value.is_floating_point():
-            last[span.file, span.line] = (node, value)
+        place, value = _span(node), values.get(node.output[0])
+        if place is not None and value is not None and value.is_floating_point():
+            last[place.file, place.line] = (node, value)
     for line, results in eager.items():
         if line in last and not any(_alike(last[line][1], result) for result in results):
             return _place(last[line][0])

@@ -125,7 +125,7 @@ def implicated(guards: Iterable[Guard], failure: Failure, verification: Verifica
 def wrong_file(
     failure: Failure, verification: Verification, guards: Iterable[Guard], home: Span, where: Place | None
 ) -> Finding:
-    """The converted file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""
+    """The file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""
     place = describe(failure.sizes) if failure.sizes else "the example's sizes"
     total = len(verification.failures)
     notes = [f"smallest of {total} failing sizes found: {place}; PyTorch runs there"] if failure.sizes else []

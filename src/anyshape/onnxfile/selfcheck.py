@@ -28,7 +28,7 @@ from anyshape.result import Result
 from anyshape.verification.budget import Budget
 from anyshape.verification.limits import Boundaries, Limit
 from anyshape.verification.records import Check, Failure, Verification
-from anyshape.verification.runtime import RuntimeFailure, Session, runtime_version
+from anyshape.verification.runtime import RuntimeFailureError, Session, runtime_version
 from anyshape.verification.sizes import Plan, Sizes, Tier, choose, horizon, trace_sizes
 
 _SECONDS = 10.0
@@ -63,7 +63,7 @@ def check_alone(
     outcome = Result("refused", interface.inputs, interface.outputs, ranges, path=path, what="check")
     try:
         subject = _Subject(Session(path, providers=providers), interface, calls, contract)
-    except RuntimeFailure as failure:
+    except RuntimeFailureError as failure:
         return replace(
             outcome, findings=(Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home),)
         )
@@ -209,7 +209,7 @@ class _Subject:
     def _judge_content(self, sizes: Sizes, shapes: Mapping[str, tuple[int, ...]], content: int) -> Check | Failure:
         try:
             results = self.session.run(self.calls.make(shapes, content))
-        except RuntimeFailure as failure:
+        except RuntimeFailureError as failure:
             return Failure(sizes, content, "runtime-error", None, f"fails in ONNX Runtime: {failure}")
         given = [tuple(getattr(result, "shape", ())) for result in results]  # a sequence or a map has no shape
         broken = broken_promise(self.interface, shapes, given) or self._broken_formula(sizes, given)
@@ -235,7 +235,7 @@ def _value(formula: str, sizes: Sizes) -> int | None:
 
 
 def _as_error(judged: Check | Failure) -> Exception | None:
-    return RuntimeFailure(judged.sentence) if isinstance(judged, Failure) and judged.rule == "runtime-error" else None
+    return RuntimeFailureError(judged.sentence) if isinstance(judged, Failure) and judged.rule == "runtime-error" else None
 
 
 # ---- which sizes

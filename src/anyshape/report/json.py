@@ -23,7 +23,7 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         "dims": {dim: str(declared) for dim, declared in result.dims.items()},
         "limits": list(result.limits),
         "given_up": list(result.given_up),
-        "constants": {name: value for name, value in result.constants.items()},
+        "constants": dict(result.constants),
         "attempts": [
             {"strategy": a.strategy, "outcome": a.outcome, "reason": a.reason, "seconds": round(a.seconds, 3)}
             for a in result.attempts

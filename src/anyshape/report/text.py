@@ -111,10 +111,8 @@ def _seconds(result: Result) -> str:
 def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]:
     yield "run", "; ".join(_spans_of_sizes(verification))
     if verification.compares_values:
-        yield (
-            "error",
-            f"at most {verification.largest_ratio:.1f} x the model's own rounding noise ({verification.factor:g} is allowed)",
-        )
+        times = f"{verification.largest_ratio:.1f} x the model's own rounding noise"
+        yield "error", f"at most {times} ({verification.factor:g} is allowed)"
     if verification.computed_in:
         yield "type", f"checked in {verification.computed_in}: ONNX Runtime cannot run the file's own type here"
     if any(check.gradients for check in verification.checks):

@@ -14,10 +14,8 @@ def blind_spots(module: nn.Module) -> list[str]:
     layers = [part for part in module.modules() if isinstance(part, nn.Linear) and part.weight.numel() >= 64]
     if len(layers) < _FEWEST or not all(_looks_initial(layer) for layer in layers):
         return []
-    return [
-        "the weights look freshly initialised (standard deviation 0.02, biases zero): small errors may not show; "
-        "check again with trained weights"
-    ]
+    note = "the weights look freshly initialised (standard deviation 0.02, biases zero): small errors may not show"
+    return [f"{note}; check again with trained weights"]
 
 
 def _looks_initial(layer: nn.Linear) -> bool:

@@ -17,7 +17,7 @@ from anyshape.verification.comparison import FACTOR, Difference, Judgement, Orac
 from anyshape.verification.limits import Boundaries, effective_range
 from anyshape.verification.records import Check, Failure, Verification
 from anyshape.verification.reference import Outcome, Reference
-from anyshape.verification.runtime import RuntimeFailure, Session
+from anyshape.verification.runtime import RuntimeFailureError, Session
 from anyshape.verification.shapes import Observation
 from anyshape.verification.sizes import Plan, Sizes, choose
 
@@ -56,11 +56,13 @@ class Checker:
         return result
 
     def _judge(self, outcome: Outcome) -> Check | Failure:
-        fail = lambda rule, output, sentence: Failure(dict(outcome.sizes), outcome.content, rule, output, sentence)  # noqa: E731
+        def fail(rule: str, output: str | None, sentence: str) -> Failure:
+            return Failure(dict(outcome.sizes), outcome.content, rule, output, sentence)
+
         feeds = self.feeds(outcome.leaves)
         try:
             results = self.session.run(feeds)
-        except RuntimeFailure as failure:
+        except RuntimeFailureError as failure:
             return fail("runtime-error", None, f"fails in ONNX Runtime: {failure}")
         if len(results) != len(outcome.outputs):
             return fail("wrong-shape", None, f"has {len(results)} outputs, PyTorch {len(outcome.outputs)}")
@@ -128,7 +130,7 @@ def as_numpy(value: Any, dtype: str) -> np.ndarray[Any, Any]:
     value = value.detach().cpu()
     if value.dtype == torch.bfloat16:
         value = value.float()
-    array = value.contiguous().numpy()
+    array: np.ndarray[Any, Any] = value.contiguous().numpy()
     return array if str(array.dtype) == dtype or dtype == "bfloat16" else array.astype(np.dtype(dtype))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _BIG_WEIGHTS = 256 * 2**20
 
 
-class RuntimeFailure(Exception):
+class RuntimeFailureError(Exception):
     """ONNX Runtime refused the file or the call; the text is its own."""
 
 
@@ -58,7 +57,7 @@ class Session:
                 source, options, providers=list(providers or ["CPUExecutionProvider"])
             )
         except Exception as error:
-            raise RuntimeFailure(_shortened(error)) from error
+            raise RuntimeFailureError(_shortened(error)) from error
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in self._session.get_inputs()}
         self.outputs = tuple(o.name for o in self._session.get_outputs())
 
@@ -66,12 +65,12 @@ class Session:
         try:
             return list(self._session.run(None, {name: feeds[name] for name in self.inputs}))
         except Exception as error:
-            raise RuntimeFailure(_shortened(error)) from error
+            raise RuntimeFailureError(_shortened(error)) from error
 
 
 def _weights_beside(model: Path) -> int:
     beside = model.with_name(model.name + ".data")
-    return os.path.getsize(beside) if beside.exists() else 0
+    return beside.stat().st_size if beside.exists() else 0
 
 
 _NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)
@@ -96,7 +95,7 @@ def newest_opset() -> int:
     for opset in range(onnx.defs.onnx_opset_version(), 16, -1):
         try:
             Session(_smallest_model(opset))
-        except RuntimeFailure:
+        except RuntimeFailureError:
             continue
         return opset
     return 17
@@ -112,7 +111,7 @@ def _smallest_model(opset: int) -> bytes:
     )
     opsets = [onnx.helper.make_opsetid("", opset)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=ir_version_for(opset))
-    return model.SerializeToString()
+    return bytes(model.SerializeToString())
 
 
 def ir_version_for(opset: int) -> int:

@@ -1,0 +1,1 @@
+"""Files: reading them, and holding them to what they say."""
