@@ -9,7 +9,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -186,10 +185,10 @@ def _check_against(model: str, target: str, options: Mapping[str, Any]) -> tuple
     from anyshape.commands.calls import call_of
     from anyshape.commands.targets import loaded
     from anyshape.existing import check as check_file
-    from anyshape.onnxfile.inspection import interface_of
+    from anyshape.onnxfile.interface import read_interface
     from anyshape.onnxfile.loading import load_checked
 
-    ports = interface_of(load_checked(model), Path(model)).inputs
+    ports = read_interface(load_checked(model)).inputs
     inputs, seed = options["inputs"], options["seed"]
     names = [one.name for one in inputs] or [port.name for port in ports]
     with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:

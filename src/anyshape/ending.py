@@ -98,7 +98,7 @@ def write(
         wishes.destination,
         candidate.opset,
         sum(attempt.seconds for attempt in attempts),
-        given_up=_given_up(ground, final_ranges),
+        given_up=_given_up(ground, ranges or spec.ranges),
         _model=candidate.model,
     )
 
@@ -110,8 +110,9 @@ def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...
     rows = [f"only where {limit}" for limit in limits if limit.of_export]
     for dim, declared in spec.ranges.items():
         wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
-        if ranges[dim] != wanted:
-            rows.append(f"{dim} {ranges[dim]} instead of {wanted}")
+        left = effective_range(ranges[dim], own, dim)
+        if left != wanted:
+            rows.append(f"{dim} {left} instead of {wanted}")
     return tuple(rows)
 
 

@@ -106,20 +106,45 @@ def test_an_input_whose_first_axis_is_one_looks_like_a_batch(tmp_path):
     assert baked(tmp_path, text) == ["input `x` has 1 on axis 0, which looks like a batch"]
 
 
+TABLE = "float[1, 4] w = {1, 2, 3, 4}"
 PINS = {
-    "a shape in numbers": ("y = Reshape(x, c)", "int64[2] c = {6, 4}", "Reshape node `y` has the constant shape [6, 4]"),
-    "a batch in front": ("y = Reshape(x, c)", "int64[2] c = {3, -1}", "Reshape node `y` has the constant shape [3, -1]"),
-    "rows of a table": ("y = Expand(w, c)", "int64[2] c = {3, 4}, float[1, 4] w = {1, 2, 3, 4}",
-                        "Expand node `y` has the constant shape [3, 4]"),
+    "a shape in numbers": (
+        "y = Reshape(x, c)",
+        "int64[2] c = {6, 4}",
+        "Reshape node `y` has the constant shape [6, 4]",
+    ),
+    "a batch in front": (
+        "y = Reshape(x, c)",
+        "int64[2] c = {3, -1}",
+        "Reshape node `y` has the constant shape [3, -1]",
+    ),
     "rows of the input": ("y = Expand(x, c)", "int64[2] c = {3, 1}", "Expand node `y` has the constant shape [3, 1]"),
-    "zeros": ("y = ConstantOfShape(c)", "int64[2] c = {3, 4}", "ConstantOfShape node `y` has the constant shape [3, 4]"),
-    "copies": ("y = Tile(w, c)", "int64[2] c = {3, 1}, float[1, 4] w = {1, 2, 3, 4}",
-               "Tile node `y` has the constant repeats [3, 1]"),
-    "first rows": ("y = Slice(x, s, c, a)", "int64[1] s = {0}, int64[1] c = {3}, int64[1] a = {0}",
-                   "Slice node `y` has the constant end [3]"),
-    "a constant node": ("c = Constant<value_ints = [6, 4]>() y = Reshape(x, c)", "",
-                        "Reshape node `y` has the constant shape [6, 4]"),
-}  # fmt: skip
+    "rows of a table": (
+        "y = Expand(w, c)",
+        f"int64[2] c = {{3, 4}}, {TABLE}",
+        "Expand node `y` has the constant shape [3, 4]",
+    ),
+    "zeros": (
+        "y = ConstantOfShape(c)",
+        "int64[2] c = {3, 4}",
+        "ConstantOfShape node `y` has the constant shape [3, 4]",
+    ),
+    "copies": (
+        "y = Tile(w, c)",
+        f"int64[2] c = {{3, 1}}, {TABLE}",
+        "Tile node `y` has the constant repeats [3, 1]",
+    ),
+    "first rows": (
+        "y = Slice(x, s, c, a)",
+        "int64[1] s = {0}, int64[1] c = {3}, int64[1] a = {0}",
+        "Slice node `y` has the constant end [3]",
+    ),
+    "a constant node": (
+        "c = Constant<value_ints = [6, 4]>() y = Reshape(x, c)",
+        "",
+        "Reshape node `y` has the constant shape [6, 4]",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", PINS)
@@ -136,6 +161,10 @@ FREE = {
     "a table": ("y = Reshape(w, c)", "int64[2] c = {2, 2}, float[4] w = {1, 2, 3, 4}"),
     "a sum over all": ("s = ReduceSum<keepdims = 0>(x) y = Reshape(s, c)", "int64[2] c = {1, 1}"),
     "columns": ("y = Expand(x, c)", "int64[2] c = {1, 4}"),
+    "heads of a size that is not known": (
+        "s = Shape(x) z = Reshape(x, s) y = Expand(z, c)",
+        "int64[2] c = {2, 1}",
+    ),
     "copies of the input": ("y = Tile(x, c)", "int64[2] c = {3, 1}"),
     "one row": ("y = Slice(x, s, c, a)", "int64[1] s = {0}, int64[1] c = {1}, int64[1] a = {0}"),
     "other columns": ("y = Slice(x, s, c, a)", "int64[1] s = {0}, int64[1] c = {3}, int64[1] a = {1}"),
@@ -189,17 +218,17 @@ def test_a_file_that_is_no_model_gives_one_sentence(tmp_path):
     path = tmp_path / "m.onnx"
     assert refusal(path) == f"there is no file `{path}`"
     path.write_bytes(b"not a model at all")
-    assert refusal(path) == f"`{path}` is not an ONNX file: Error parsing message with type 'onnx.ModelProto'"
+    assert refusal(path).startswith(f"`{path}` is not an ONNX file: Error parsing message")
     path.write_bytes(b"")
     assert refusal(path) == f"`{path}` is not an ONNX file: it has no graph"
 
 
-def test_an_element_type_that_is_none_gives_one_sentence(tmp_path):
+def test_an_element_type_that_is_none_is_shown_as_its_number(tmp_path):
     path = drawing.write(tmp_path / "m.onnx", drawing.DOUBLED)
     model = onnx.load(path)
     model.graph.input[0].type.tensor_type.elem_type = 99
     onnx.save(model, path)
-    assert refusal(path).startswith(f"`{path}` is not a valid ONNX file: ")
+    assert "  input    x  type 99[batch, seq]" in str(anyshape.inspect(path)).splitlines()
 
 
 def test_a_contract_that_is_none_is_as_good_as_no_contract(tmp_path):
@@ -235,9 +264,9 @@ def test_a_tensor_that_contradicts_itself_has_no_numbers(tmp_path):
 
 def test_inspecting_needs_neither_torch_nor_a_runtime(tmp_path):
     path = drawing.write(tmp_path / "m.onnx", drawing.DOUBLED)
-    script = f"import sys, anyshape; print(anyshape.inspect({str(path)!r})); print(sorted({{'torch', 'onnxruntime'}} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    script = "import sys, anyshape; anyshape.inspect(sys.argv[1]); print({'torch', 'onnxruntime'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_an_inspection_cannot_be_changed(tmp_path):

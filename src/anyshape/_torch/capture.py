@@ -26,7 +26,7 @@ from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_recorded_stack, span_of_stack
 from anyshape.errors import AnyshapeError
 
-_LOCK = threading.RLock()
+LOCK = threading.RLock()
 """Tracing patches torch for the whole process: one at a time."""
 
 
@@ -100,7 +100,7 @@ def recording() -> Iterator[Recorder]:
         "_log_guard": lambda _self, _prefix, guard, *_, **__: recorder.add_guard(guard),
         "_set_replacement": lambda _self, symbol, value, *_, **__: recorder.add_replacement(symbol, value),
     }
-    with _LOCK, contextlib.ExitStack() as stack:
+    with LOCK, contextlib.ExitStack() as stack:
         for name, hook in hooks.items():
             stack.enter_context(_wrapped(shape_env, name, hook))
         stack.enter_context(_wrapped(shape_env, "create_symbol", _SymbolHook(recorder), after=True))
@@ -142,7 +142,7 @@ def export_program(
     module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any], *, strict: bool
 ) -> torch.export.ExportedProgram:
     """torch.export with torch.onnx's patches for recurrent layers, and without its notion that 0 and 1 are special."""
-    with quiet(), _LOCK, contextlib.ExitStack() as stack:
+    with quiet(), LOCK, contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(_oblivious_to_size_one())
         stack.enter_context(_recurrent_patches())
@@ -224,7 +224,7 @@ def quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def silent_descriptors() -> Iterator[None]:
     """The older exporter writes graphs and warnings straight to the process's descriptors, past Python."""
-    with _LOCK, Path(os.devnull).open("w", encoding="utf-8") as nothing:
+    with LOCK, Path(os.devnull).open("w", encoding="utf-8") as nothing:
         sys.stdout.flush()
         sys.stderr.flush()
         kept = [(number, os.dup(number)) for number in (1, 2)]

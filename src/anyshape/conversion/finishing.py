@@ -120,13 +120,19 @@ def _clean(model: ir.Model) -> None:
             value.metadata_props.clear()
         for value in graph.initializers.values():
             value.metadata_props.clear()
+            _forget_type(value)
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
         _clean_node(node)
         for value in node.outputs:
             value.metadata_props.clear()
             value.doc_string = None
-            if id(value) not in kept and value.shape is not None and not value.shape.is_static():
-                value.shape = None
+            if id(value) not in kept:
+                _forget_type(value)
+
+
+def _forget_type(value: ir.Value) -> None:
+    """Inner types are inferred by whoever reads the file; written down, torch's symbols show and quantisers stumble."""
+    value.shape, value.type = None, None
 
 
 def _clean_node(node: ir.Node) -> None:

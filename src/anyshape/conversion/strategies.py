@@ -14,6 +14,7 @@ import torch
 
 from anyshape._torch import capture
 from anyshape._torch.reasons import reason_of
+from anyshape._torch.translation import translate_program
 from anyshape.conversion import tracing
 from anyshape.conversion.tracing import Guard, PinnedByTrace
 from anyshape.declaration.calls import Adapter
@@ -78,7 +79,7 @@ def _by_export(job: Job, *, strict: bool) -> tuple[Candidate | None, Attempt]:
             program = tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             outputs = tracing.output_expressions(program, meaning)
-            model = _translate(program, job)
+            model = translate_program(program, job.opset, job.extra)
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
@@ -108,7 +109,7 @@ def _in_simpler_operators(
     start = time.monotonic()
     name = f"{name}, opset {_SIMPLER_OPSET}"
     try:
-        model = _translate(program, replace(job, opset=_SIMPLER_OPSET))
+        model = translate_program(program, _SIMPLER_OPSET, job.extra)
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt(name, "failed", _reason(error), time.monotonic() - start, error)
     twin = replace(candidate, model=model, opset=_SIMPLER_OPSET, simpler=None)
@@ -121,15 +122,6 @@ def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def strict(job: Job) -> tuple[Candidate | None, Attempt]:
     return _by_export(job, strict=True)
-
-
-def _translate(program: torch.export.ExportedProgram, job: Job) -> ir.Model:
-    with capture.quiet(), torch.no_grad():
-        converted = torch.onnx.export(
-            program, (), None, dynamo=True, opset_version=job.opset, verbose=False, optimize=True, **job.extra
-        )
-    assert converted is not None
-    return converted.model
 
 
 def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -65,12 +66,11 @@ def _simplified(expression: sympy.Basic, meaning: Meaning) -> sympy.Basic:
 
 
 def _sympified(expression: Expression) -> sympy.Basic:
-    if expression.is_name:
-        return sympy.Symbol(expression.text, integer=True, positive=True)
-    names = {name: sympy.Symbol(name, integer=True, positive=True) for name in expression.names}
-    if any(sign in expression.text for sign in ("//", "%", "(")):
+    """As sympy's arithmetic; what it would write in its own words, such as floor(), stays one symbol."""
+    names: dict[str, Any] = {name: sympy.Symbol(name, integer=True, positive=True) for name in expression.names}
+    if re.search(r"//|%|\bmin\(|\bmax\(", expression.text):
         return sympy.Symbol(f"({expression.text})", integer=True, positive=True)
-    return sympy.expand(sympy.sympify(expression.text, locals=names))
+    return sympy.expand(expression.value(names))
 
 
 def _notation(expression: sympy.Basic) -> str | None:

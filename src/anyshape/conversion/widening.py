@@ -9,10 +9,11 @@ _NARROW, _WIDE = ir.DataType.BFLOAT16, ir.DataType.FLOAT
 
 
 def holds_bfloat16(model: ir.Model) -> bool:
-    values = [*model.graph.inputs, *model.graph.initializers.values()]
-    if any(value.dtype == _NARROW for value in values):
+    weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
+    if any(holder.dtype == _NARROW for holder in (*model.graph.inputs, *weights)):
         return True
-    return any(v.dtype == _NARROW for node in ir.traversal.RecursiveGraphIterator(model.graph) for v in node.outputs)
+    nodes = ir.traversal.RecursiveGraphIterator(model.graph)
+    return any(_casts(attribute) for node in nodes for attribute in node.attributes.values())
 
 
 def widened(model: ir.Model) -> ir.Model:
@@ -29,6 +30,11 @@ def widened(model: ir.Model) -> ir.Model:
     return twin
 
 
+def _casts(attribute: ir.Attr) -> bool:
+    is_type = attribute.type == ir.AttributeType.INT and attribute.name in ("to", "dtype")
+    return is_type and attribute.value == int(_NARROW)
+
+
 def _widen_value(value: ir.Value) -> None:
     if value.dtype == _NARROW:
         value.dtype = _WIDE
@@ -43,5 +49,5 @@ def _widen_tensor(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
 def _widen_attribute(node: ir.Node, name: str, attribute: ir.Attr) -> None:
     if attribute.type == ir.AttributeType.TENSOR and attribute.value.dtype == _NARROW:
         node.attributes[name] = ir.AttrTensor(name, _widen_tensor(attribute.value))
-    elif attribute.type == ir.AttributeType.INT and name in ("to", "dtype") and attribute.value == int(_NARROW):
+    elif _casts(attribute):
         node.attributes[name] = ir.AttrInt64(name, int(_WIDE))

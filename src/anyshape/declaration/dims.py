@@ -221,15 +221,15 @@ def _equations(
 def solve(equations: Iterable[Equation], given: Mapping[str, int] | None = None) -> dict[str, int]:
     """The size of every dim: bare names first, then expressions with one unknown; a contradiction is an error."""
     known = dict(given or {})
-    first = dict.fromkeys(known, "the call of make_inputs")
+    first = dict.fromkeys(known, "in the call of make_inputs")
     rest: list[Equation] = []
     for where, expression, size in equations:
         if not expression.is_name:
             rest.append((where, expression, size))
         elif known.setdefault(expression.text, size) != size:
             dim = expression.text
-            raise DeclarationError(f"`{dim}` is {known[dim]} on {first[dim]} but {size} on {where}")
-        first.setdefault(expression.text, where)
+            raise DeclarationError(f"`{dim}` is {known[dim]} {first[dim]} but {size} on {where}")
+        first.setdefault(expression.text, f"on {where}")
     while unsolved := [equation for equation in rest if _unknown(equation[1], known)]:
         where, expression, size = min(unsolved, key=lambda equation: len(_unknown(equation[1], known)))
         dim, *others = _unknown(expression, known)
@@ -291,9 +291,8 @@ def _confirm(where: str, expression: Expression, size: int, known: Mapping[str, 
 def _ranges(example: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
     for name in sizes:
         if name not in example:
-            raise DeclarationError(
-                f"sizes given for `{name}`, but the shapes only name {_listing(example)}{did_you_mean(name, example)}"
-            )
+            known = f"the shapes only name {_listing(example)}" if example else "no axis is dynamic"
+            raise DeclarationError(f"sizes given for `{name}`, but {known}{did_you_mean(str(name), example)}")
     default = {dim: SizeRange(lo=min(size, 1)) for dim, size in example.items()}  # an empty example: 0 is meant, too
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else default[dim] for dim in example}
 
@@ -307,7 +306,7 @@ def _outside(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> Ite
 
 
 def _listing(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names) or "none"
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _as_written(declared: Any) -> str:

@@ -87,6 +87,11 @@ class _View:
         return self.node.input[index] if index < len(self.node.input) else ""
 
 
+def _is_dim(axis: DeclaredAxis) -> bool:
+    """Whether an axis is a size that somebody named; inference calls those that it does not know `unk__0`."""
+    return isinstance(axis, str) and not axis.startswith("unk__")
+
+
 def _reshape(view: _View) -> tuple[int, ...]:
     """All axes as numbers, or a number other than 1 in front where the data varies."""
     shape, axes = view.constant(1), view.axes
@@ -94,7 +99,7 @@ def _reshape(view: _View) -> tuple[int, ...]:
         return ()
     if all(n > 0 for n in shape):
         return shape if axes is None or any(not isinstance(axis, int) for axis in axes) else ()
-    return shape if shape[0] > 1 and axes and isinstance(axes[0], str) else ()
+    return shape if shape[0] > 1 and axes and _is_dim(axes[0]) else ()
 
 
 def _expand(view: _View) -> tuple[int, ...]:
@@ -102,7 +107,7 @@ def _expand(view: _View) -> tuple[int, ...]:
     shape, axes = view.constant(1), view.axes
     if view.varies and axes is not None:
         pairs = zip(reversed(shape), reversed(axes), strict=False)
-        return shape if any(n > 1 and not isinstance(axis, int) for n, axis in pairs) else ()
+        return shape if any(n > 1 and _is_dim(axis) for n, axis in pairs) else ()
     return shape if len(shape) > 1 and shape[0] > 1 else ()
 
 
@@ -119,7 +124,7 @@ def _tile(view: _View) -> tuple[int, ...]:
 def _slice(view: _View) -> tuple[int, ...]:
     """The first rows of an axis that varies: fewer rows than that are not there, more are cut off."""
     starts, ends, axes = view.constant(1), view.constant(2), view.constant(3) or (0,)
-    if not view.axes or isinstance(view.axes[0], int) or 0 not in axes[: len(ends)]:
+    if not view.axes or not _is_dim(view.axes[0]) or 0 not in axes[: len(ends)]:
         return ()
     place = axes.index(0)
     first = starts[place] if place < len(starts) else None

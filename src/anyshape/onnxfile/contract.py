@@ -51,7 +51,12 @@ def read_contract(model: onnx.ModelProto) -> Contract | None:
         return None
 
 
+_VERDICTS = ("checked", "narrowed", "unchecked")
+
+
 def _from_rows(rows: Any) -> Contract:
+    if rows["verdict"] not in _VERDICTS or not all(dim.isidentifier() for dim in rows["dims"]):
+        raise ValueError("written by somebody else")
     return Contract(
         dims={str(dim): parse_sizes(str(text), dim=str(dim)) for dim, text in rows["dims"].items()},
         limits=tuple(parse_condition(str(text)) for text in rows["limits"]),

@@ -11,11 +11,10 @@ from typing import Any
 import onnx
 
 from anyshape.declaration.notation import SizeRange
-from anyshape.errors import DeclarationError
 from anyshape.onnxfile.baked import Baked, find_baked
 from anyshape.onnxfile.constants import graphs_of
 from anyshape.onnxfile.contract import Contract, read_contract
-from anyshape.onnxfile.interface import Interface, Port, read_interface
+from anyshape.onnxfile.interface import Port, read_interface
 from anyshape.onnxfile.loading import load_checked
 
 _LONGEST = 200
@@ -60,7 +59,7 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
     """What stands in an ONNX file, by whomever; needs neither torch nor a runtime."""
     path = Path(f)
     model = load_checked(path)
-    interface = interface_of(model, path)
+    interface = read_interface(model)
     contract = read_contract(model)
     known = contract.dims if contract is not None else {}
     versions = {entry.domain: int(entry.version) for entry in model.opset_import}
@@ -78,14 +77,6 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
         _external_data(model, path),
         find_baked(model, interface),
     )
-
-
-def interface_of(model: onnx.ModelProto, path: Path) -> Interface:
-    """The inputs and outputs; one sentence where their types are none."""
-    try:
-        return read_interface(model)
-    except ValueError as error:
-        raise DeclarationError(f"`{path}` is not a valid ONNX file: {error}") from None
 
 
 def _count_nodes(model: onnx.ModelProto) -> int:

@@ -49,10 +49,15 @@ def read_interface(model: onnx.ModelProto) -> Interface:
     return Interface(inputs, tuple(_port(value) for value in model.graph.output))
 
 
+_TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()} | {
+    onnx.TensorProto.FLOAT: "float32",
+    onnx.TensorProto.DOUBLE: "float64",
+}
+
+
 def _port(value: onnx.ValueInfoProto) -> Port:
     kind = value.type.tensor_type
-    dtype = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
-    dtype = {"float": "float32", "double": "float64"}.get(dtype, dtype)
+    dtype = _TYPE_NAMES.get(kind.elem_type, f"type {kind.elem_type}")
     if not kind.HasField("shape"):
         return Port(value.name, dtype, None)
     return Port(value.name, dtype, tuple(_axis(dim) for dim in kind.shape.dim))
@@ -81,32 +86,30 @@ def broken_promise(
 
     One name is one size, on inputs and outputs alike.
     """
+    sized = [(port, inputs[port.name]) for port in interface.inputs]
+    sized += zip(interface.outputs, outputs, strict=True)
+    for port, shape in sized:
+        if found := _contradicts_numbers(port, shape):
+            return port.name, found
     known: dict[str, int] = {}
-    for port in interface.inputs:
-        if found := _contradiction(port, inputs[port.name], known):
-            return found
-    for port, shape in zip(interface.outputs, outputs, strict=True):
-        if found := _contradiction(port, shape, known):
-            return found
+    # what stands alone tells the dims, expressions are checked by them; inputs come before outputs
+    axes = [(port, shape, i, a) for port, shape in sized for i, a in enumerate(port.axes or ()) if isinstance(a, str)]
+    for port, shape, index, axis in sorted(axes, key=lambda row: not row[3].isidentifier()):
+        expected = _expected(axis, known)
+        if expected not in (None, shape[index]):
+            return port.name, f"declares `{axis}` = {expected} on axis {index} but has shape {shape}"
+        known.setdefault(axis, shape[index])
     return None
 
 
-def _contradiction(port: Port, shape: Shape, known: dict[str, int]) -> tuple[str, str] | None:
+def _contradicts_numbers(port: Port, shape: Shape) -> str | None:
     if port.axes is None:
         return None
     if len(port.axes) != len(shape):
-        return port.name, f"declares {len(port.axes)} axes but has shape {shape}"
-    late: list[tuple[str, int, int]] = []
-    for axis, (declared, size) in enumerate(zip(port.axes, shape, strict=True)):
-        if isinstance(declared, int) and declared != size:
-            return port.name, f"declares {declared} on axis {axis} but has shape {shape}"
-        if isinstance(declared, str):
-            late.append((declared, axis, size))
-    for declared, axis, size in late:
-        expected = _expected(declared, known)
-        if expected is not None and expected != size:
-            return port.name, f"declares `{declared}` = {expected} on axis {axis} but has shape {shape}"
-        known.setdefault(declared, size)
+        return f"declares {len(port.axes)} axes but has shape {shape}"
+    for index, (axis, size) in enumerate(zip(port.axes, shape, strict=True)):
+        if isinstance(axis, int) and axis != size:
+            return f"declares {axis} on axis {index} but has shape {shape}"
     return None
 
 

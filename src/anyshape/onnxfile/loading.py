@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import onnx
@@ -29,29 +29,41 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
 def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
     """External data must lie in the model's own folder, links followed."""
     folder = path.resolve().parent
-    for tensor in _tensors(model.graph):
+    for tensor in _tensors(model.graph, *model.functions):
         for entry in tensor.external_data:
             if entry.key != "location":
                 continue
-            target = (folder / entry.value).resolve()
-            if os.path.isabs(entry.value) or not target.is_relative_to(folder):
-                raise DeclarationError(
-                    f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`, outside its own folder: refused"
-                )
+            kept = f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`"
+            target = _inside(folder, entry.value)
+            if target is None:
+                raise DeclarationError(f"{kept}, outside its own folder: refused")
             if not target.is_file():
-                raise DeclarationError(f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`, which does not exist")
+                raise DeclarationError(f"{kept}, which does not exist")
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from (sparse.values, sparse.indices)
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            if attribute.HasField("g"):
-                yield from _tensors(attribute.g)
-            for inner in attribute.graphs:
-                yield from _tensors(inner)
+def _inside(folder: Path, location: str) -> Path | None:
+    """Where a location leads, links followed; None for what is not in the folder, or leads nowhere."""
+    try:
+        target = (folder / location).resolve()
+    except (OSError, RuntimeError, ValueError):  # a link to itself, a null byte
+        return None
+    return None if Path(location).is_absolute() or not target.is_relative_to(folder) else target
+
+
+def _tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor that a file stores: weights, attributes, and those of inner graphs and functions."""
+    for graph in graphs:
+        if isinstance(graph, onnx.GraphProto):
+            yield from graph.initializer
+            yield from _parts(graph.sparse_initializer)
+        for attribute in (attribute for node in graph.node for attribute in node.attribute):
+            yield from (attribute.t, *attribute.tensors)
+            yield from _parts((attribute.sparse_tensor, *attribute.sparse_tensors))
+            yield from (
+                _tensors(attribute.g, *attribute.graphs) if attribute.HasField("g") else _tensors(*attribute.graphs)
+            )
+
+
+def _parts(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    for tensor in sparse:
+        yield from (tensor.values, tensor.indices)

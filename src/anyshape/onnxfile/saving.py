@@ -1,14 +1,13 @@
 """Writing a file so that a failure, an exception or Ctrl-C leaves what was there before, and nothing else.
 
-A model is written into a temporary folder beside its target and checked there. On success the data gets its final name first
-and the model is replaced last; until then the old files can be put back.
+A model is written into a temporary folder beside its target and checked there. On success the data gets its final name
+first and the model is replaced last; until then the old files can be put back.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ def write_model(model: ir.Model, path: Path, *, external_data: bool | None = Non
     """Write a model; weights go beside it when asked for, or by themselves when they are large."""
     weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
     outside = external_data if external_data is not None else weights > EXTERNAL_FROM_BYTES
-    beside = path.with_name(path.name + ".data")
+    beside = _beside(path)
     beside.unlink(missing_ok=True)
     if outside and weights:
         ir.save(model, path, external_data=beside.name, size_threshold_bytes=1024)
@@ -76,18 +75,24 @@ def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _replace(staged_model: Path, destination: Path) -> None:
-    new_data = staged_model.with_name(staged_model.name + ".data")
-    data = destination.with_name(destination.name + ".data")
-    aside = staged_model.with_name("previous.data")
-    had_data = data.exists()
-    if had_data:
-        os.replace(data, aside)
+    new_data, data = _beside(staged_model), _beside(destination)
+    aside = staged_model.with_name(staged_model.name + ".previous")
+    has_data = new_data.exists()
+    replaces_data = data.exists() and (has_data or destination.exists())
     try:
-        if new_data.exists():
-            os.replace(new_data, data)
-        os.replace(staged_model, destination)
+        if replaces_data:
+            data.replace(aside)
+        if has_data:
+            new_data.replace(data)
+        staged_model.replace(destination)
     except BaseException:
-        data.unlink(missing_ok=True)
-        if had_data:
-            shutil.move(aside, data)
+        if staged_model.exists():  # else all was done when the signal came
+            if has_data and not new_data.exists():
+                data.unlink(missing_ok=True)
+            if aside.exists():
+                aside.replace(data)
         raise
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".data")

@@ -22,8 +22,7 @@ from anyshape.errors import DeclarationError
 from anyshape.onnxfile.baked import Baked, find_baked
 from anyshape.onnxfile.constants import telling_sizes
 from anyshape.onnxfile.contract import Contract, read_contract
-from anyshape.onnxfile.inspection import interface_of
-from anyshape.onnxfile.interface import Interface, Port, broken_promise
+from anyshape.onnxfile.interface import Interface, Port, broken_promise, read_interface
 from anyshape.result import Result
 from anyshape.verification.budget import Budget
 from anyshape.verification.limits import Boundaries, Limit
@@ -36,6 +35,7 @@ _ALWAYS_RUN = 4
 _MOST_ELEMENTS = 2**26
 """Of all inputs together: the sizes stand in a file that nobody vouches for."""
 _LARGEST_SIZE = 2**31
+_MOST_DIMS = 32
 _CONTENTS = 3
 _MOST_EXPLAINED = 8
 _MOST_BAKED = 3
@@ -55,7 +55,7 @@ def check_alone(
     tier: Tier = "normal",
 ) -> Result:
     """Whether a file runs at every size that it declares, and keeps the shapes that it declares there."""
-    interface = interface_of(proto, path)
+    interface = read_interface(proto)
     contract = read_contract(proto)
     calls = _Calls({port.name: _axes_of(port) for port in interface.inputs}, interface, seed)
     ranges = _ranges(calls.dims, contract, sizes or {})
@@ -114,16 +114,21 @@ def _plain(name: str) -> str:
 
 
 def _ranges(dims: Sequence[str], contract: Contract | None, sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
+    if len(dims) > _MOST_DIMS:
+        raise DeclarationError(f"the file names {len(dims)} dims, more than the {_MOST_DIMS} that can be checked alone")
     for name in sizes:
         if name not in dims:
             named = ", ".join(f"`{dim}`" for dim in dims) or "none"
             raise DeclarationError(
                 f"sizes given for `{name}`, but the file only names {named}{did_you_mean(name, dims)}"
             )
-    promised = contract.dims if contract is not None else {}
-    found = {dim: promised.get(dim, SizeRange()) for dim in dims}
-    found |= {dim: parse_sizes(declared, dim=dim) for dim, declared in sizes.items()}
-    return {dim: r if r.hi is None or r.hi <= _LARGEST_SIZE else r.up_to(_LARGEST_SIZE) for dim, r in found.items()}
+    return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else _promised(dim, contract) for dim in dims}
+
+
+def _promised(dim: str, contract: Contract | None) -> SizeRange:
+    """What the contract says; its numbers may be anything, so it ends where no size could be run anyway."""
+    promised = (contract.dims if contract is not None else {}).get(dim, SizeRange())
+    return promised if promised.hi is None or promised.hi <= _LARGEST_SIZE else promised.up_to(_LARGEST_SIZE)
 
 
 # ---- calls
@@ -235,7 +240,9 @@ def _value(formula: str, sizes: Sizes) -> int | None:
 
 
 def _as_error(judged: Check | Failure) -> Exception | None:
-    return RuntimeFailureError(judged.sentence) if isinstance(judged, Failure) and judged.rule == "runtime-error" else None
+    return (
+        RuntimeFailureError(judged.sentence) if isinstance(judged, Failure) and judged.rule == "runtime-error" else None
+    )
 
 
 # ---- which sizes

@@ -1,7 +1,7 @@
 """Are two outputs the same? The tolerance is the model's own rounding noise at that size, never a fixed number.
 
-A right file differs from float64 by 0.5 to 2.5 times what PyTorch itself does in float32; a wrong one by far more. The limit
-is a factor of 8. Integers must be equal, except where the model's own rounding decides them (a tie under argmax).
+A right file differs from float64 by 0.5 to 2.5 times what PyTorch itself does in float32; a wrong one by far more. The
+limit is a factor of 8. Integers must be equal, except where the model's own rounding decides them (a tie under argmax).
 """
 
 from __future__ import annotations
@@ -85,11 +85,9 @@ def _judge_floats(
     name: str, actual: torch.Tensor, expected: torch.Tensor, oracles: Oracles, tolerance: Tolerance
 ) -> Judgement:
     got, want = actual.double(), expected.double()
-    if sentence := _special_values(got, want):
-        if oracles_agree_on_specials(want, oracles):
-            return Judgement(math.inf, Difference(name, "wrong-values", sentence))
-        return Judgement(0.0)
-    finite = torch.isfinite(want)
+    if (sentence := _special_values(got, want)) and oracles_agree_on_specials(want, oracles):
+        return Judgement(math.inf, Difference(name, "wrong-values", sentence))
+    finite = torch.isfinite(want) & torch.isfinite(got)
     got, want = got[finite], want[finite]
     if not want.numel():
         return Judgement(0.0)
@@ -102,8 +100,10 @@ def _special_values(got: torch.Tensor, want: torch.Tensor) -> str | None:
     """NaN and inf must stand at the same places."""
     for kind, test in (("NaN", torch.isnan), ("inf", torch.isposinf), ("-inf", torch.isneginf)):
         here, there = test(got), test(want)
+        if here.sum() != there.sum():
+            return f"has {int(here.sum())} {kind}, in PyTorch {int(there.sum())}"
         if not torch.equal(here, there):
-            return f"has {int(here.sum())} {kind}, in PyTorch {int(there.sum())}, or at other places"
+            return f"has {kind} at other places than in PyTorch"
     return None
 
 
@@ -139,8 +139,10 @@ def _judge_by_noise(
         return Judgement(distance / floor if floor else 0.0)
     exact = oracles.exact()
     if exact is None or exact.shape != finite.shape:
-        return _judge_unsettled(name, distance, scale, want, finite, oracles)
+        return _judge_unsettled(name, distance, floor, want, finite, oracles, factor)
     truth = exact.double()[finite]
+    if not bool(torch.isfinite(truth).all()):
+        return _judge_unsettled(name, distance, floor, want, finite, oracles, factor)
     noise = max(float((want - truth).abs().max()), epsilon * float(truth.abs().max()))
     error = float((got - truth).abs().max())
     if error <= factor * noise:
@@ -156,16 +158,19 @@ def _judge_by_noise(
 def _judge_unsettled(
     name: str,
     distance: float,
-    scale: float,
+    floor: float,
     want: torch.Tensor,
     finite: torch.Tensor,
     oracles: Oracles,
+    factor: float,
 ) -> Judgement:
     """No float64 run: the noise is what jittered runs show, or a small part of the largest value."""
-    noise = max(_jitter_noise(want, finite, oracles), _UNSETTLED_FLOOR * scale / FACTOR)
-    if distance <= FACTOR * noise:
-        return Judgement(distance / noise)
-    return Judgement(distance / noise, Difference(name, "wrong-values", _differs(distance, FACTOR * noise)))
+    least = _UNSETTLED_FLOOR / FACTOR * float(want.abs().max())
+    noise = max(_jitter_noise(want, finite, oracles), floor, least)
+    ratio = distance / noise if noise else math.inf
+    if distance <= factor * noise:
+        return Judgement(ratio)
+    return Judgement(ratio, Difference(name, "wrong-values", _differs(distance, factor * noise)))
 
 
 def _jitter_noise(want: torch.Tensor, finite: torch.Tensor, oracles: Oracles) -> float:
@@ -187,7 +192,10 @@ def _judge_integers(name: str, actual: torch.Tensor, expected: torch.Tensor, ora
     if not bool(wrong.any()):
         return Judgement(0.0)
     place = tuple(int(i) for i in wrong.nonzero()[0])
-    sentence = f"differs in {int(wrong.sum())} of {wrong.numel()} places, first at {list(place)}: {actual[place].item()}, in PyTorch {expected[place].item()}"
+    sentence = (
+        f"differs in {int(wrong.sum())} of {wrong.numel()} places, "
+        f"first at {list(place)}: {actual[place].item()}, in PyTorch {expected[place].item()}"
+    )
     return Judgement(math.inf, Difference(name, "wrong-values", sentence))
 
 

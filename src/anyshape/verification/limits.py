@@ -1,22 +1,31 @@
 """What the model itself cannot do in PyTorch: a bound, a multiple, a tie, a relation. Found by asking it.
 
-A failing size is reduced to the dims that cause it; guard constants and lengths of tables are tried as bounds first, then
-bisection. What no rule explains is kept as it is and said.
+Dims that cannot move by themselves are asked for ties and multiples first. Later, a failing size is reduced to the dims
+that cause it, and bisection finds where it begins to fail. A limit must explain the failure and admit every size that
+ran; what no rule explains is kept as it is and said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.declaration.notation import Condition, SizeRange, parse_condition
+from anyshape.verification.ties import tie_candidates
 
 Sizes = dict[str, int]
 _LARGEST_MULTIPLE = 128
+_TRIED_MULTIPLES = 16
+"""Steps that are tried whether or not they divide the size."""
+_MOST_UNEXPLAINED = 6
+"""After so many failures without a rule, further ones are not looked into."""
+_ENOUGH_EDGES = 3
 _FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
-    ("{} + {}", lambda a, b: a + b),
-    ("{} - {}", lambda a, b: a - b),
-    ("{} * {}", lambda a, b: a * b),
+    ("+", lambda a, b: a + b),
+    ("-", lambda a, b: a - b),
+    ("*", lambda a, b: a * b),
 )
 
 
@@ -45,6 +54,15 @@ class Pin:
     error: Exception | None
 
 
+@dataclass(frozen=True)
+class _Edge:
+    """At one size of another dim, the last size that runs and the next, which does not."""
+
+    last: int
+    beyond: int
+    other: int
+
+
 class Boundaries:
     """The limits found so far. Asks the model, remembers, and moves proposed sizes inside."""
 
@@ -61,6 +79,7 @@ class Boundaries:
         self.base = dict(base)
         self._constants = sorted(set(constants))
         self._suggestions = tuple(suggestions)
+        self._ran: dict[tuple[int, ...], Sizes] = {}
         self.limits: list[Limit] = []
         self.pins: list[Pin] = []
         self.unexplained: list[tuple[Sizes, Exception]] = []
@@ -72,27 +91,60 @@ class Boundaries:
     def holds(self, sizes: Mapping[str, int]) -> bool:
         return all(limit.condition.holds(sizes) for limit in self.limits)
 
-    def admit(self, sizes: Sizes) -> Sizes | None:
-        """The sizes moved inside the limits, where a small move does it."""
-        if self.holds(sizes):
-            return sizes
+    def runs(self, sizes: Mapping[str, int], ties: Sequence[Condition] = ()) -> bool:
+        """Whether PyTorch runs there, tied dims moved along. What was not declared is not asked."""
+        followed = self._follow(sizes, ties)
+        if not self._is_declared(followed) or self._error_at(followed) is not None:
+            return False
+        self._ran[tuple(followed.values())] = followed
+        return True
+
+    def _is_declared(self, sizes: Mapping[str, int]) -> bool:
+        return all(size in self._ranges[dim] for dim, size in sizes.items())
+
+    # ---- ties: dims that follow others
+
+    @property
+    def _ties(self) -> list[Condition]:
+        return [c for c in (limit.condition for limit in self.limits) if c.relation == "==" and c.left.is_name]
+
+    @property
+    def _free(self) -> list[str]:
+        """The dims that follow no other."""
+        followers = {tie.left.text for tie in self._ties}
+        return [dim for dim in self.base if dim not in followers]
+
+    def _follow(self, sizes: Mapping[str, int], ties: Sequence[Condition] = ()) -> Sizes:
         moved = dict(sizes)
+        for tie in (*self._ties, *ties):
+            moved[tie.left.text] = tie.right.value(moved)
+        return moved
+
+    # ---- sizes into the limits
+
+    def admit(self, sizes: Sizes) -> Sizes | None:
+        """The sizes moved inside the limits: by a small move where one does it, else towards the base."""
+        moved = self._follow(sizes)
         for limit in self.limits:
             if not limit.condition.holds(moved):
-                moved = self._move(moved, limit.condition)
-        return moved if self.holds(moved) else None
+                moved = self._follow(self._move(moved, limit.condition))
+        for eighths in range(8, 0, -1):
+            between = {dim: self._between(dim, moved[dim], eighths) for dim in moved}
+            if self.holds(followed := self._follow(between)) and self._is_declared(followed):
+                return followed
+        return None
+
+    def _between(self, dim: str, size: int, eighths: int) -> int:
+        base = self.base[dim]
+        return size if eighths == 8 else self._grid(dim).nearest(base + (size - base) * eighths // 8)
 
     def _move(self, sizes: Sizes, condition: Condition) -> Sizes:
-        names = condition.names
-        last = names[-1]
-        for distance in range(_LARGEST_MULTIPLE + 1):
-            for size in (sizes[last] - distance, sizes[last] + distance):
-                if size in self._ranges[last] and condition.holds({**sizes, last: size}):
-                    return {**sizes, last: size}
-        if condition.relation == "==" and condition.left.is_name and condition.right.is_name:
-            return {**sizes, condition.left.text: sizes[condition.right.text]}
-        if condition.left.is_name and not condition.right.names:
-            return {**sizes, last: condition.right.value({})}
+        """The nearest sizes of one dim at which a condition holds."""
+        for dim in reversed(condition.names):
+            near = (sizes[dim] + sign * d for d in range(_LARGEST_MULTIPLE + 1) for sign in (-1, 1))
+            for size in (*near, self.base[dim]):
+                if size in self._ranges[dim] and condition.holds({**sizes, dim: size}):
+                    return {**sizes, dim: size}
         return sizes
 
     # ---- which dims move at all
@@ -100,56 +152,86 @@ class Boundaries:
     def probe(self) -> None:
         """Find ties, multiples and pins: which dims move alone, in steps, together with others, or not at all."""
         for dim in self.base:
-            if not self._moves(dim) and not self._moves_in_steps(dim) and not self._moves_with_another(dim):
+            if dim not in self._free or not self._candidates(dim) or self._moves(dim):
+                continue
+            stands = not any(self.runs({**self.base, dim: size}) for size in self._candidates(dim))
+            is_tied = stands and self._tie(dim)
+            if dim in self._free and not self._moves(dim) and not self._moves_in_steps(dim) and stands and not is_tied:
                 self._pin(dim)
 
     def _candidates(self, dim: str) -> list[int]:
+        """Sizes that a dim could move to, the nearest first."""
         box, size = self._ranges[dim], self.base[dim]
-        near = (size + box.step, size - box.step, size + 2 * box.step, 2 * size, 2 * size + 1, 3 * size)
+        near = (size + box.step, size - box.step, size + 2 * box.step, 2 * size, size // 2, 3 * size)
         return [s for s in dict.fromkeys(near) if s in box and s != size]
 
     def _moves(self, dim: str) -> bool:
-        candidates = self._candidates(dim)
-        if not candidates:
-            return True
-        near = candidates[:3]
-        return any(self.runs({**self.base, dim: size}) for size in near)
+        """Whether a neighbour runs; further sizes may run for being multiples."""
+        return any(self.runs({**self.base, dim: size}) for size in self._candidates(dim)[:2])
 
-    def _moves_in_steps(self, dim: str) -> bool:
-        size = self.base[dim]
-        for step in range(2, _LARGEST_MULTIPLE + 1):
-            rest = size % step
-            ahead = [size + step, size + 2 * step]
-            if all(s in self._ranges[dim] for s in ahead) and all(self.runs({**self.base, dim: s}) for s in ahead):
-                broken = {**self.base, dim: size + 1}
-                self._add(f"{dim} % {step} == {rest}", broken)
+    def _tie(self, dim: str) -> bool:
+        for texts in tie_candidates(dim, self.base):
+            ties = [parse_condition(text) for text in texts]
+            if self._ties_are_new(ties) and self._move_together(ties):
+                for tie in self._needed(ties):
+                    self._add(tie, self._breaking(tie))
                 return True
         return False
 
-    def _moves_with_another(self, dim: str) -> bool:
-        """Another dim of the same size that must move along: a tie."""
-        partners = [other for other in self.base if other != dim and self.base[other] == self.base[dim]]
-        for other in partners:
-            for size in self._candidates(dim)[:3]:
-                if size in self._ranges[other] and self.runs({**self.base, dim: size, other: size}):
-                    first, second = sorted((dim, other), key=list(self.base).index)
-                    condition = f"{second} == {first}"
-                    if condition not in map(str, self.limits):
-                        self._add(condition, {**self.base, dim: size})
-                    return True
+    def _ties_are_new(self, ties: Sequence[Condition]) -> bool:
+        """Whether only free dims are spoken of, and none that others follow would follow itself."""
+        leading = {name for tie in self._ties for name in tie.right.names}
+        return all(set(tie.names) <= set(self._free) and tie.left.text not in leading for tie in ties)
+
+    def _move_together(self, ties: Sequence[Condition]) -> bool:
+        """Whether each dim that leads runs where the others follow, and does not where they stay."""
+        leading = dict.fromkeys(name for tie in ties for name in tie.right.names)
+        return all(
+            any(
+                self.runs(moved, ties) and not self.runs(moved)
+                for moved in ({**self.base, dim: size} for size in self._candidates(dim)[:4])
+            )
+            for dim in leading
+        )
+
+    def _needed(self, ties: list[Condition]) -> list[Condition]:
+        """Without the ones that are equal by chance."""
+        for tie in ties if len(ties) > 1 else ():
+            fewer = [other for other in ties if other is not tie]
+            if self._move_together(fewer):
+                return self._needed(fewer)
+        return ties
+
+    def _breaking(self, tie: Condition) -> Sizes:
+        dim = tie.right.names[0]
+        sizes = [{**self.base, dim: size} for size in self._candidates(dim)]
+        return next(s for s in sizes if not tie.holds(s) and self._error_at(s) is not None)
+
+    def _moves_in_steps(self, dim: str) -> bool:
+        size, box = self.base[dim], self._ranges[dim]
+        divisors = [k for k in range(2, _LARGEST_MULTIPLE + 1) if size % k == 0]
+        for step in dict.fromkeys((*divisors, *range(2, _TRIED_MULTIPLES + 1))):
+            up = [s for s in (size + step, size + 2 * step) if s in box]
+            ahead = up or [s for s in (size - step, size - 2 * step) if s in box]
+            if ahead and all(self.runs({**self.base, dim: s}) for s in ahead):
+                self._add(parse_condition(f"{dim} % {step} == {size % step}"), self._first_broken(dim))
+                return True
         return False
 
+    def _first_broken(self, dim: str) -> Sizes:
+        moved = [{**self.base, dim: size} for size in self._candidates(dim)]
+        return next((s for s in map(self._follow, moved) if self._error_at(s) is not None), moved[0])
+
     def _pin(self, dim: str) -> None:
-        size = min(self._candidates(dim))
-        broken = {**self.base, dim: size}
+        broken = {**self.base, dim: min(self._candidates(dim))}
         self.pins.append(Pin(dim, self.base[dim], broken, self._error_at(broken)))
 
     def probe_tables(self, affordable: Callable[[Sizes], bool]) -> None:
         """Run one size beyond every table of the model: where a range is open, this is how its end is found."""
-        for dim, declared in self._ranges.items():
+        for dim in self._free:
             for constant in self._constants:
-                sizes = {**self.base, dim: declared.nearest(constant + 1)}
-                if constant < self.base[dim] or not self.holds(sizes):
+                sizes = self._follow({**self.base, dim: self._grid(dim).nearest(constant + 1)})
+                if constant < self.base[dim] or not self.holds(sizes) or not self._is_declared(sizes):
                     continue
                 if not affordable(sizes):
                     break
@@ -165,156 +247,172 @@ class Boundaries:
         error = self._error_at(cause)
         if error is None:
             return True  # it runs: nothing to explain
-        moved = [dim for dim in cause if cause[dim] != self.base[dim]]
-        found = False
-        if len(moved) == 1:
-            found = self._explain_alone(moved[0], cause)
-        elif len(moved) == 2:
-            found = self._explain_pair(moved[0], moved[1], cause)
+        found = len(self.unexplained) < _MOST_UNEXPLAINED and self._find_limit(cause)
         if not found:
             self.unexplained.append((cause, error))
         return found
 
-    def runs(self, sizes: Sizes) -> bool:
-        return self._error_at(sizes) is None
+    def _find_limit(self, cause: Sizes) -> bool:
+        moved = [dim for dim in self._free if cause[dim] != self.base[dim]]
+        if len(moved) == 1:
+            return self._explain_alone(moved[0], cause)
+        if any(set(c.names) <= set(moved) and self._accept(c, cause) for c in self._suggestions):
+            return True
+        return len(moved) == 2 and self._explain_pair(moved[0], moved[1], cause)
 
     def _reduce(self, sizes: Sizes) -> Sizes:
         """Set every dim that does not matter back to the base."""
         cause = dict(sizes)
-        for dim in cause:
-            reduced = {**cause, dim: self.base[dim]}
-            if self._error_at(reduced) is not None:
+        for dim in self._free:
+            reduced = self._follow({**cause, dim: self.base[dim]})
+            if self.holds(reduced) and self._error_at(reduced) is not None:
                 cause = reduced
         return cause
 
     def _explain_alone(self, dim: str, cause: Sizes) -> bool:
-        failing, size = cause[dim], self.base[dim]
-        step = self._step_between(dim, cause)
-        if step is not None:
-            self._add(f"{dim} % {step} == {size % step}", cause)
-            return True
-        boundary = self._boundary(dim, size, failing, self.base)
-        beyond = boundary + (1 if failing > size else -1)
-        if other := self._depends_on(dim, beyond):
-            return self._explain_by_frontier(dim, other[0], {**self.base, dim: beyond}, other[1])
-        self._add(f"{dim} {'<=' if failing > size else '>='} {boundary}", cause)
-        return not self._contradicted()
-
-    def _depends_on(self, dim: str, beyond: int) -> tuple[str, int] | None:
-        """Another dim at whose smaller or larger size this one may go further: the bound is a joint one."""
-        for other, declared in self._ranges.items():
-            size = self.base[other]
-            if other == dim:
-                continue
-            for moved in (
-                declared.nearest(max(declared.lo, size // 2)),
-                declared.nearest(size - 1),
-                declared.nearest(size + 1),
-            ):
-                if moved != size and self.runs({**self.base, dim: beyond, other: moved}):
-                    return other, moved
-        return None
-
-    def _step_between(self, dim: str, cause: Sizes) -> int | None:
-        """A multiple: sizes on both sides of the failing one run."""
         size, failing = self.base[dim], cause[dim]
-        direction = 1 if failing > size else -1
-        beyond = [failing + direction * k for k in range(1, 9)]
-        running = [s for s in beyond if s in self._ranges[dim] and self.runs({**self.base, dim: s})]
-        if not running:
-            return None
-        for step in range(2, _LARGEST_MULTIPLE + 1):
-            if all((s - size) % step == 0 for s in running) and (failing - size) % step:
-                nearby = (size + step, size + 2 * step)
-                if all(self.runs({**self.base, dim: s}) for s in nearby if s in self._ranges[dim]):
+        if step := self._step_between(dim, failing):
+            return self._accept(parse_condition(f"{dim} % {step} == {size % step}"), cause)
+        edge = self._edge(dim, failing, self.base)
+        if other := self._depends_on({**self.base, dim: edge.beyond}, (dim,)):
+            return self._explain_jointly(dim, other, self._around(other), cause)
+        return self._accept(parse_condition(f"{dim} {_relation(failing, size)} {edge.last}"), cause)
+
+    def _explain_pair(self, d: str, e: str, cause: Sizes) -> bool:
+        near, far = self.base[e], cause[e]
+        sizes = (far, self._grid(e).nearest((near + far) // 2), self._grid(e).nearest((near + 3 * far) // 4))
+        return self._explain_jointly(d, e, dict.fromkeys(sizes), cause)
+
+    def _around(self, dim: str) -> list[int]:
+        """The base and sizes on both sides of it, the telling ones first."""
+        grid, size = self._grid(dim), self.base[dim]
+        wanted = (size, size // 2, 2 * size, size - grid.step, size + grid.step)
+        return list(dict.fromkeys(map(grid.nearest, wanted)))
+
+    def _step_between(self, dim: str, failing: int) -> int | None:
+        """A multiple: sizes on both sides of the failing one run."""
+        size, grid = self.base[dim], self._grid(dim)
+        stride = grid.step if failing > size else -grid.step
+        beyond = [s for s in (failing + stride * k for k in range(1, 9)) if s in grid]
+        running = [s for s in beyond if self.runs({**self.base, dim: s})]
+        for step in range(2 * grid.step, _LARGEST_MULTIPLE + 1, grid.step) if running else ():
+            if (failing - size) % step and all((s - size) % step == 0 for s in running):
+                nearby = [s for s in (size + step, size + 2 * step) if s in grid]
+                if all(self.runs({**self.base, dim: s}) for s in nearby):
                     return step
         return None
 
-    def _boundary(self, dim: str, running: int, failing: int, base: Mapping[str, int]) -> int:
-        """The last size that runs on the way from one that runs to one that does not."""
-        direction = 1 if failing > running else -1
-        for constant in self._constants:
-            if min(running, failing) <= constant <= max(running, failing) and constant + direction in range(
-                min(running, failing), max(running, failing) + 1
-            ):
-                here, next_one = {**base, dim: constant}, {**base, dim: constant + direction}
-                if self.runs(here) and not self.runs(next_one):
-                    return constant
-        while abs(failing - running) > 1:
-            middle = (running + failing) // 2
-            if self.runs({**base, dim: middle}):
-                running = middle
+    def _edge(self, dim: str, failing: int, base: Mapping[str, int]) -> _Edge:
+        """Where it begins to fail on the way from the base to a size that fails."""
+        way = self._way(dim, base[dim], failing)
+        low, high = 0, len(way) - 1
+        middle = high - 1  # what lies beyond a table fails at once
+        while high - low > 1:
+            if self.runs({**base, dim: way[middle]}):
+                low = middle
             else:
-                failing = middle
-        return running
+                high = middle
+            middle = (low + high) // 2
+        return _Edge(way[low], way[high], 0)
 
-    def _explain_pair(self, d: str, e: str, cause: Sizes) -> bool:
-        for condition in self._suggestions:
-            if set(condition.names) <= {d, e} and condition.holds(self.base) and not condition.holds(cause):
-                self._add(str(condition), cause)
-                if not self._contradicted():
-                    return True
-                self.limits.pop()
-        return self._explain_by_frontier(d, e, cause)
+    def _way(self, dim: str, start: int, end: int) -> Sequence[int]:
+        """The sizes from one to another that the limits so far leave."""
+        grid, sign = self._grid(dim), 1 if end > start else -1
+        if grid.values is not None:
+            return sorted((v for v in grid.values if min(start, end) <= v <= max(start, end)), reverse=sign < 0)
+        return range(start, end + sign, sign * grid.step)
 
-    def _explain_by_frontier(self, d: str, e: str, cause: Sizes, other: int | None = None) -> bool:
-        """The last running `d` at two sizes of `e` tells a sum from a difference from a product."""
-        points = []
-        far = self._far(d, cause[d])
-        for at in dict.fromkeys((cause[e], (cause[e] + self.base[e]) // 2 if other is None else other)):
-            base = {**self.base, e: at}
-            if self.runs(base) and not self.runs({**base, d: far}):
-                points.append((self._boundary(d, self.base[d], far, base), at))
-        if len(points) < 2:
+    def _grid(self, dim: str) -> SizeRange:
+        return effective_range(self._ranges[dim], self.limits, dim)
+
+    def _depends_on(self, failing: Sizes, dims: Sequence[str]) -> str | None:
+        """Another dim at whose smaller or larger size these run as well: the bound is a joint one."""
+        others = [dim for dim in self._free if dim not in dims]
+        return next((o for o in others if any(self.runs({**failing, o: size}) for size in self._around(o)[1:])), None)
+
+    def _explain_jointly(self, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> bool:
+        """Where `d` begins to fail at some sizes of `e` tells a sum from a difference from a product."""
+        edges = self._edges(d, e, sizes, cause[d])
+        if len(edges) < 2 or self._depends_on({**self.base, d: edges[0].beyond, e: edges[0].other}, (d, e)):
             return False
-        relation = "<=" if cause[d] > self.base[d] else ">="
-        for form, value in _FORMS:
-            bounds = {value(a, b) for a, b in points}
-            if len(bounds) != 1:
-                continue
-            bound = bounds.pop()
-            text = (
-                f"{d} {relation} {e}" if form == "{} - {}" and bound == 0 else f"{form.format(d, e)} {relation} {bound}"
-            )
-            self._add(text, {**cause, d: far})
-            if not self._contradicted():
-                return True
-            self.limits.pop()
+        relation = _relation(cause[d], self.base[d])
+        for sign, value in _FORMS:
+            inside = [value(edge.last, edge.other) for edge in edges]
+            outside = [value(edge.beyond, edge.other) for edge in edges]
+            bound = max(inside) if relation == "<=" else min(inside)
+            if all((o > bound) if relation == "<=" else (o < bound) for o in outside):
+                text = self._joint_text(d, e, sign, relation, bound)
+                if self._accept(parse_condition(text), cause):
+                    return True
         return False
 
-    def _far(self, dim: str, failing: int) -> int:
-        """A size well beyond a failing one, in the same direction."""
-        return max(0, failing + 2 * (failing - self.base[dim]))
+    def _edges(self, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
+        far = self._grid(d).nearest(failing + 2 * (failing - self.base[d]))
+        edges: list[_Edge] = []
+        for size in sizes:
+            if len(edges) == _ENOUGH_EDGES:
+                break
+            base = {**self.base, e: size}
+            if self.runs(base) and not self.runs({**base, d: far}):
+                edge = self._edge(d, far, base)
+                edges.append(_Edge(edge.last, edge.beyond, size))
+        return edges
 
-    def _add(self, condition: str, broken: Sizes) -> None:
-        self.limits.append(Limit(parse_condition(condition), self._error_at(broken), dict(broken)))
+    def _joint_text(self, d: str, e: str, sign: str, relation: str, bound: int) -> str:
+        if sign == "-":
+            return f"{d} {relation} {e}" if bound == 0 else f"{d} - {e} {relation} {bound}"
+        first, second = (dim for dim in self.base if dim in (d, e))
+        return f"{first} {sign} {second} {relation} {bound}"
 
-    def _contradicted(self) -> bool:
-        return not self.limits[-1].condition.holds(self.base)
+    def _accept(self, condition: Condition, cause: Sizes) -> bool:
+        """Add a limit if it explains the failure and admits the base and every size that ran."""
+        if condition.holds(cause) or not all(map(condition.holds, (self.base, *self._ran.values()))):
+            return False
+        self._add(condition, cause)
+        return True
 
-    def describe(self) -> Iterator[str]:
-        yield from map(str, self.limits)
+    def _add(self, condition: Condition, broken: Sizes) -> None:
+        self.limits.append(Limit(condition, self._error_at(broken), dict(broken)))
+
+
+def _relation(failing: int, running: int) -> str:
+    return "<=" if failing > running else ">="
+
+
+# ---- a range as the limits leave it
 
 
 def effective_range(declared: SizeRange, limits: Iterable[Limit], dim: str) -> SizeRange:
     """A declared range as the limits on this dim alone leave it."""
-    lo, hi, step = declared.lo, declared.hi, declared.step
-    for condition in (limit.condition for limit in limits):
-        if condition.names != (dim,) or not condition.right.text.lstrip("-").isdecimal():
-            continue
-        number = condition.right.value({})
-        if condition.left.is_name and condition.relation == "<=":
-            hi = number if hi is None else min(hi, number)
-        elif condition.left.is_name and condition.relation == ">=":
-            lo = max(lo, number)
+    conditions = [limit.condition for limit in limits if limit.condition.names == (dim,)]
     if declared.values is not None:
-        kept = tuple(v for v in declared.values if all(_allows(limit, dim, v) for limit in limits))
+        kept = tuple(v for v in declared.values if all(c.holds({dim: v}) for c in conditions))
         return SizeRange(lo=kept[0], hi=kept[-1], values=kept) if kept else declared
-    if (lo, hi) == (declared.lo, declared.hi):
+    bounds = [bound for condition in conditions if (bound := _bound(condition)) is not None]
+    step = math.lcm(declared.step, *(int(m[1]) for c in conditions if (m := _MULTIPLE.fullmatch(str(c)))))
+    lowest = max([declared.lo, *(lo for lo, _ in bounds if lo is not None)])
+    highest = min([hi for hi in (declared.hi, *(hi for _, hi in bounds)) if hi is not None], default=None)
+    first = declared.lo - (declared.lo - lowest) // declared.step * declared.step
+    starts = (s for s in range(first, first + step, declared.step) if all(c.holds({dim: s}) for c in conditions))
+    lo = next(starts, None)
+    if lo is None or (highest is not None and highest < lo):
         return declared
-    lo = declared.lo + -(-(lo - declared.lo) // step) * step
-    return SizeRange(lo, hi, step) if hi is None else SizeRange(lo, max(lo, hi), step)
+    return SizeRange(lo, None, step) if highest is None else SizeRange(lo, None, step).up_to(highest)
 
 
-def _allows(limit: Limit, dim: str, size: int) -> bool:
-    return limit.condition.names != (dim,) or limit.condition.holds({dim: size})
+_MULTIPLE = re.compile(r"\w+ % (\d+) == \d+")
+
+
+def _bound(condition: Condition) -> tuple[int | None, int | None] | None:
+    """The lowest and the highest size of `dim <= 512` and its like."""
+    if not condition.left.is_name or condition.right.names:
+        return None
+    number = condition.right.value({})
+    ends: dict[str, tuple[int | None, int | None]] = {
+        "<=": (None, number),
+        "<": (None, number - 1),
+        ">=": (number, None),
+        ">": (number + 1, None),
+        "==": (number, number),
+    }
+    return ends.get(condition.relation)

@@ -1,7 +1,8 @@
-"""The size of every output axis as an expression of the dims: the trace's own where it holds, else one that fits all runs."""
+"""The size of every output axis as an expression of the dims: the trace's own where it holds, else one that fits."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -53,13 +54,26 @@ _Seen = Sequence[tuple[Mapping[str, int], int]]
 
 
 def _fit(seen: _Seen, candidates: Sequence[Expression]) -> FittedAxis:
-    """The shortest expression that holds in all runs."""
+    """The first expression that holds in all runs, or a shorter one that means the same."""
     first = seen[0][1]
     if all(size == first for _, size in seen):
         return first
-    simple = next((form for form in _forms(seen) if _holds(form, seen)), None)
-    found = [candidate for candidate in candidates if _holds(candidate, seen)] + ([simple] if simple else [])
-    return min(found, key=lambda expression: len(expression.text), default=None)
+    simple = itertools.islice((form for form in _forms(seen) if _holds(form, seen)), 1)
+    found = [*(candidate for candidate in candidates if _holds(candidate, seen)), *simple]
+    same = [expression for expression in found if _agree(expression, found[0], list(seen[0][0]))]
+    return min(same, key=lambda expression: len(expression.text), default=None)
+
+
+_FAR_SIZES = (1, 2, 3, 5, 8, 13, 31, 64, 127, 513, 1000, 4097)
+
+
+def _agree(one: Expression, other: Expression, dims: Sequence[str]) -> bool:
+    """Whether two expressions are equal far beyond the runs too: `seq` fits the runs where `min(seq, 512)` is meant."""
+    far = ({dim: size + shift * i for i, dim in enumerate(dims)} for size in _FAR_SIZES for shift in (0, 1, 7, 50))
+    try:
+        return all(one.value(sizes) == other.value(sizes) for sizes in far)
+    except ZeroDivisionError:
+        return one == other
 
 
 def _holds(candidate: Expression, seen: _Seen) -> bool:
@@ -74,14 +88,8 @@ def _holds(candidate: Expression, seen: _Seen) -> bool:
 def _forms(seen: _Seen) -> Iterator[Expression]:
     """Simple expressions, the simplest first; each is fitted on two runs and then has to hold in all."""
     dims = list(seen[0][0])
-    yield from map(parse_expression, dims)
-    yield from _filtered(_linear(dims, seen))
-    yield from _filtered(_combined(dims, seen))
+    yield from map(parse_expression, (*dims, *_linear(dims, seen), *_combined(dims, seen)))
     yield from _strided(dims, seen)
-
-
-def _filtered(texts: Iterator[str]) -> Iterator[Expression]:
-    return map(parse_expression, texts)
 
 
 def _linear(dims: Sequence[str], seen: _Seen) -> Iterator[str]:

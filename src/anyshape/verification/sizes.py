@@ -1,7 +1,8 @@
 """Which sizes to run, in order of bugs found per cost.
 
-The traced size alone finds no wrong file. What finds them: the ends of the ranges and their pairs, one more and one less than
-the traced size, equal sizes, sizes 1 to 3, every integer that stands in the file or in a guard, and a few spread sizes.
+The traced size alone finds no wrong file. What finds them: the ends of the ranges and their pairs, one more and one
+less than the traced size, equal sizes, sizes 1 to 3, every integer that stands in the file or in a guard, and a few
+spread sizes.
 """
 
 from __future__ import annotations
@@ -43,11 +44,10 @@ class Plan:
 
 def horizon(declared: SizeRange, traced: int) -> SizeRange:
     """The range to run: as declared, or for an open one up to a moderate multiple of the traced size."""
-    return (
-        declared
-        if not declared.is_open
-        else declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), declared.lo + 8))
-    )
+    if not declared.is_open:
+        return declared
+    few_steps = max(traced + 2 * declared.step, declared.lo + 8)
+    return declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), few_steps))
 
 
 def choose(plan: Plan) -> list[Sizes]:
@@ -144,7 +144,7 @@ def _one_at_a_time(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
 
 
 def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
-    """C - 1, c and c + 1 for each integer of the file, on every dim that can take it."""
+    """One less, itself and one more for each integer of the file, on every dim that can take it."""
     reachable = (c for c in dict.fromkeys(plan.constants) if any(c in box for box in plan.box.values()))
     constants = list(itertools.islice(reachable, _MOST_CONSTANTS[plan.tier]))
     for constant in constants:
@@ -220,20 +220,28 @@ def trace_sizes(
 ) -> Sizes:
     """The sizes to trace at: close to the example, at least 2, pairwise different, unlike the model's own constants."""
     start = {dim: ranges[dim].nearest(size) for dim, size in example.items()}
-    taken: set[int] = set()
     avoided = set(constants)
-    better = dict(start)
-    for dim, size in start.items():
-        better[dim] = _distinct(size, ranges[dim], taken, avoided)
-        taken.add(better[dim])
-    if works(better):
-        return better
-    # some dim cannot move by itself: keep what can be had, one dim at a time
+    different = _all_different(start, ranges, avoided)
+    if works(different):
+        return different
+    # some dims cannot move by themselves: those that are equal together, else what can be had one by one
+    groups = {size: dim for dim, size in reversed(start.items())}
+    leading = _all_different({dim: size for size, dim in groups.items()}, ranges, avoided)
+    together = {dim: leading[groups[size]] for dim, size in start.items()}
+    if all(size in ranges[dim] for dim, size in together.items()) and works(together):
+        return together
     current = dict(start)
-    for dim, size in better.items():
+    for dim, size in different.items():
         if size != current[dim] and works({**current, dim: size}):
             current[dim] = size
     return current
+
+
+def _all_different(start: Sizes, ranges: Mapping[str, SizeRange], avoided: set[int]) -> Sizes:
+    found: Sizes = {}
+    for dim, size in start.items():
+        found[dim] = _distinct(size, ranges[dim], set(found.values()), avoided)
+    return found
 
 
 def _distinct(size: int, box: SizeRange, taken: set[int], avoided: set[int]) -> int:

@@ -1,0 +1,277 @@
+"""The documentation keeps its word: every example runs and prints what the page shows; tables agree with the code.
+
+In README.md and docs/**/*.md
+
+- a ```python block is executed. The blocks of one page share a namespace and count their lines as one `script.py`, in
+  an empty folder. A block whose first line is `# file: model.py` is written to that file instead.
+- a ```text block right after a ```python block is what that block prints, or the exception with which it ends.
+- in a ```console block, each `$ anyshape ...` is run in the same folder, and what follows is what it prints;
+  `$ echo $?` shows its exit code.
+
+What depends on the machine is masked on both sides before they are compared (see MASKS). A line `...` in a shown output
+stands for any lines. `python -m tests.test_docs [PAGE ...]` writes what is really printed into the pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import linecache
+import os
+import re
+import shlex
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import anyshape
+from anyshape.cli import program
+from anyshape.declaration.torch_arguments import TORCH_ARGUMENTS
+from anyshape.diagnosis.rules import RULES
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+MASKS = (
+    (r"\d+\.\d+\.\d+(\+\w+)?", "<version>"),
+    (r"\bopset \d+", "opset <n>"),
+    (r"\b\d+(\.\d+)? s\b", "<seconds> s"),
+    (r"\b\d+\.\d x the model's", "<ratio> x the model's"),
+    (r"\bat \d+ sizes? in\b", "at <n> sizes in"),
+    (r"\b\d+ to \d+ \(\d+\)", "<from> to <to> (<n>)"),
+    (r"\b(\d+) \((\d+)\)(?=;|$)", "<size> (<n>)"),
+    (r"\bsmallest of \d+ (failing|such) sizes\b", r"smallest of <n> \1 sizes"),
+    (r"\b\d+ were run\b", "<n> were run"),
+    (r"\bdiffers by \S+ \(allowed \S+\)", "differs by <error> (allowed <error>)"),
+    (r"\b\d+(\.\d+)?e[+-]\d+\b", "<error>"),
+    (r"\b\d+(\.\d+)? (bytes|kB|MB)\b", "<bytes>"),
+)
+"""Versions, seconds, errors against rounding noise, how many sizes were run and how far, and bytes of a file."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page; `line` is the page's line of its first line of text."""
+
+    language: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page shows for one example, and what really came; `block` is where the page shows it."""
+
+    block: Block
+    expected: str
+    actual: str
+
+
+def blocks_of(page: str) -> list[Block]:
+    found = re.finditer(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return [Block(m[1], m[2], page.count("\n", 0, m.start(2)) + 1) for m in found]
+
+
+# ---- running a page
+
+
+def run_page(page: str) -> Iterator[Shown]:
+    """Run all examples in the working directory."""
+    namespace = {"__name__": "__main__"}
+    script = ""
+    last = Block("", "", 0)
+    printed = ""
+    for block in blocks_of(page):
+        if block.language == "python" and block.text.startswith("# file: "):
+            name, _, source = block.text.removeprefix("# file: ").partition("\n")
+            Path(name).write_text(source, encoding="utf-8")
+        elif block.language == "python":
+            assert not printed.startswith("Traceback"), f"line {last.line} fails:\n{printed}"
+            printed = _run_python(script, block.text, namespace)
+            script += f"{block.text}\n"
+        elif block.language == "text" and last.language == "python":
+            yield Shown(block, block.text, printed.removeprefix("Traceback\n"))
+            printed = ""
+        elif block.language == "console":
+            yield Shown(block, block.text, _run_console(block.text))
+        last = block
+    assert not printed.startswith("Traceback"), f"line {last.line} fails:\n{printed}"
+
+
+def _run_python(before: str, source: str, namespace: dict[str, object]) -> str:
+    path = Path.cwd() / "script.py"
+    path.write_text(before + source, encoding="utf-8")
+    linecache.clearcache()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(_compiled(source, path, before.count("\n")), namespace)
+        except Exception as error:  # noqa: BLE001  an example may end in an error, which the page then shows
+            return f"Traceback\n{printed.getvalue()}{_last_words(error)}"
+    return printed.getvalue()
+
+
+def _compiled(source: str, path: Path, offset: int) -> CodeType:
+    return compile("\n" * offset + source, str(path), "exec")
+
+
+def _last_words(error: Exception) -> str:
+    """The end of the traceback that Python would print."""
+    return "".join(traceback.format_exception_only(error))
+
+
+def _run_console(text: str) -> str:
+    """The same block with what the commands really print."""
+    lines, code = [], 0
+    for command in re.findall(r"^\$ (?:.*\\\n)*.*$", text, re.MULTILINE):
+        lines.append(command)
+        words = shlex.split(command.removeprefix("$ ").replace("\\\n", " "))
+        if words == ["echo", "$?"]:
+            lines.append(str(code))
+            continue
+        assert words[0] == "anyshape", command
+        outcome = CliRunner().invoke(program, words[1:])
+        code = outcome.exit_code
+        lines.append((outcome.stdout or outcome.stderr).rstrip("\n"))
+    return "\n".join(lines) + "\n"
+
+
+@contextlib.contextmanager
+def empty_folder(folder: Path) -> Iterator[None]:
+    """Inside, the working directory is `folder`, from which modules can be imported, as beside a user's script."""
+    before, path, known = Path.cwd(), list(sys.path), set(sys.modules)
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    try:
+        with warnings.catch_warnings(), torch.random.fork_rng():
+            warnings.simplefilter("ignore")  # torch's own, of which the pages do not speak
+            torch.manual_seed(0)
+            yield
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+        for name in set(sys.modules) - known:
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+                del sys.modules[name]
+
+
+# ---- comparing
+
+
+def masked(text: str) -> str:
+    for pattern, instead in MASKS:
+        text = re.sub(pattern, instead, text, flags=re.MULTILINE)
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+
+def agrees(expected: str, actual: str) -> bool:
+    parts = [re.escape(part) for part in re.split(r"^ *\.\.\.$", masked(expected), flags=re.MULTILINE)]
+    return re.fullmatch(r".*".join(parts), masked(actual), re.DOTALL) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    with empty_folder(tmp_path):
+        for shown in run_page(page.read_text(encoding="utf-8")):
+            if not agrees(shown.expected, shown.actual):
+                assert masked(shown.actual) == masked(shown.expected), f"{page.name}, line {shown.block.line}"
+
+
+def test_an_output_that_differs_is_noticed() -> None:
+    assert agrees("took 1.5 s\n", "took 0.2 s\n")
+    assert agrees("first\n...\nlast\n", "first\nsecond\nthird\nlast\n")
+    assert not agrees("batch 1..\n", "batch 2..\n")
+    assert not agrees("first\n...\nlast\n", "first\nsecond\n")
+
+
+# ---- tables and names
+
+
+def _table(page: str, title: str) -> list[list[str]]:
+    """The rows of the first table below a heading."""
+    text = (ROOT / page).read_text(encoding="utf-8").partition(f"# {title}\n")[2]
+    found = re.search(r"^\|.*\n\|[-| ]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found is not None, f"{page} has no table below `{title}`"
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in found[1].splitlines()]
+
+
+@pytest.mark.parametrize(("page", "folder"), [("README.md", "docs/rules"), ("docs/index.md", "rules")])
+def test_the_table_of_rules_is_the_code_s(page: str, folder: str) -> None:
+    assert _table(page, "The rules") == [[f"[`{r}`]({folder}/{r}.md)", meaning] for r, meaning in RULES.items()]
+
+
+def test_every_rule_has_a_page_and_every_page_a_rule() -> None:
+    assert {page.stem for page in (ROOT / "docs/rules").glob("*.md")} == set(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_page_of_a_rule_has_its_four_parts(rule: str) -> None:
+    text = (ROOT / f"docs/rules/{rule}.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {rule}\n")
+    parts = ["What it means", "Why", "Example", "What to do"]
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == parts
+    assert f"[{rule}]" in text, "the example does not show the rule"
+
+
+def test_every_argument_of_torch_has_a_row() -> None:
+    rows = {row[0].strip("`"): row[1:] for row in _table("docs/from_torch.md", "Every argument")}
+    assert set(inspect.signature(torch.onnx.export).parameters) <= set(rows)
+    own = inspect.signature(anyshape.export).parameters
+    for name, (treatment, sentence) in rows.items():
+        if name in TORCH_ARGUMENTS:
+            argument = TORCH_ARGUMENTS[name]
+            assert (treatment, sentence) == (argument.treatment, argument.sentence), name
+        else:
+            assert (treatment, name in own) == ("honoured", True), name
+    assert set(TORCH_ARGUMENTS) <= set(rows)
+
+
+def test_the_changelog_names_the_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## \[{re.escape(anyshape.__version__)}\]", changelog, re.MULTILINE)
+
+
+def test_every_public_name_and_every_option_is_documented() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [name for name in anyshape.__all__ if name not in text] == []
+    arguments = [*inspect.signature(anyshape.export).parameters, *inspect.signature(anyshape.check).parameters]
+    assert [name for name in arguments if name != "torch_arguments" and f"`{name}" not in text] == []
+    options = [o for command in program.commands.values() for p in command.params for o in p.opts if o[:2] == "--"]
+    assert [name for name in options if name not in text] == []
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+# ---- writing what is really printed into the pages
+
+
+def rewrite(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    with tempfile.TemporaryDirectory() as folder, empty_folder(Path(folder)):
+        shown = list(run_page(text))
+    for one in reversed(shown):
+        if not agrees(one.expected, one.actual):
+            first = one.block.line - 1
+            lines[first : first + one.block.text.count("\n")] = [one.actual.rstrip("\n") + "\n"]
+    page.write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or PAGES:
+        rewrite(ROOT / name)
