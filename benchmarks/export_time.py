@@ -87,7 +87,11 @@ def by_anyshape(subject: Subject) -> anyshape.Result:
 
 
 def cpu_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         warnings.simplefilter("ignore")
         start = time.process_time()
         result = run()
@@ -105,7 +109,9 @@ def main() -> None:
     rows = subjects()
     cpu_seconds(lambda: by_torch(rows[0]))
     cpu_seconds(lambda: by_anyshape(rows[0]))
-    print(f"{'model':<12} {'torch':>7} {'convert':>8} {'check':>7} {'whole':>7} {'convert/torch':>14} {'whole/torch':>12} {'sizes':>6}")
+    print(
+        f"{'model':<12} {'torch':>7} {'convert':>8} {'check':>7} {'whole':>7} {'convert/torch':>14} {'whole/torch':>12} {'sizes':>6}"
+    )
     for subject in rows:
         torch_seconds = min(cpu_seconds(lambda: by_torch(subject))[0] for _ in range(runs))
         whole, result = min((cpu_seconds(lambda: by_anyshape(subject)) for _ in range(runs)), key=lambda row: row[0])

@@ -329,7 +329,7 @@ def test_a_quantised_file_is_told_from_a_wrong_one(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
     anyshape.export(model, torch.randn(3, 16), tmp_path / "float.onnx", dims={"input": "batch 16"})
-    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "small.onnx", weight_type=QuantType.QInt8)
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "small.onnx", weight_type=QuantType.QUInt8)
     result = anyshape.check(tmp_path / "small.onnx", model, torch.randn(3, 16))
     assert result.verdict == "checked"
     assert result.notes[-1].startswith("the file computes in a narrower type: at the example's size it loses ")
@@ -366,9 +366,7 @@ def test_custom_operators_are_written_unchecked_at_the_users_wish_alone(tmp_path
         anyshape.export(Custom(), torch.randn(3, 4), path, dims={"x": "batch 4"})
     (finding,) = refused.value.findings
     assert finding.headline == "error[unknown-operator]: ONNX Runtime has no `my.domain::Twice`"
-    result = anyshape.export(
-        Custom(), torch.randn(3, 4), path, dims={"x": "batch 4"}, unchecked=["my.domain::Twice"]
-    )
+    result = anyshape.export(Custom(), torch.randn(3, 4), path, dims={"x": "batch 4"}, unchecked=["my.domain::Twice"])
     assert (result.verdict, result.verification) == ("unchecked", None)
     assert str(result).splitlines()[0] == "unchecked: model.onnx, never run against the model"
 

@@ -32,7 +32,7 @@ from anyshape.verification.comparison import Tolerance
 from anyshape.verification.limits import Limit
 from anyshape.verification.opsets import choose_opset
 from anyshape.verification.runtime import RuntimeFailureError
-from anyshape.verification.sizes import Tier
+from anyshape.verification.sizes import choose_tier
 
 
 def export(
@@ -101,12 +101,6 @@ def export(
     if result.verdict == "refused":
         raise ExportError(result)
     return result
-
-
-def choose_tier(*, quick: bool, thorough: bool) -> Tier:
-    if quick and thorough:
-        raise DeclarationError("quick and thorough exclude each other")
-    return "quick" if quick else "thorough" if thorough else "normal"
 
 
 def check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:

@@ -135,7 +135,11 @@ def test_other_leaves_make_another_call_and_leave_the_example_alone(make, expect
     new = {leaf.name: torch.full((5,), 9.0) for leaf in signature.leaves if leaf.is_tensor}
     (rebuilt,), _ = signature.build(new)
     assert same(original, before)
-    assert all(torch.equal(v, torch.full((5,), 9.0)) for v in bind(takes_one, (rebuilt, {})).values.values() if torch.is_tensor(v))
+    assert all(
+        torch.equal(v, torch.full((5,), 9.0))
+        for v in bind(takes_one, (rebuilt, {})).values.values()
+        if torch.is_tensor(v)
+    )
 
 
 def test_a_rebuilt_cache_grows_without_the_example():
@@ -228,7 +232,12 @@ def dict_and_keywords(batch, **others):
         (any_keywords, ({"x": tensor(), "mask": tensor()},), None, ["x", "mask"]),
         (any_arguments, (tensor(), tensor()), None, ["parts.0", "parts.1"]),
         (any_arguments, (tensor(), {"mask": tensor(), "more": tensor()}), None, ["parts.0", "mask", "more"]),
-        (any_arguments, (tensor(), tensor(), tensor(), {"mask": tensor()}), None, ["parts.0", "parts.1", "parts.2", "mask"]),
+        (
+            any_arguments,
+            (tensor(), tensor(), tensor(), {"mask": tensor()}),
+            None,
+            ["parts.0", "parts.1", "parts.2", "mask"],
+        ),
         (dict_and_keywords, ({"ids": tensor()},), None, ["batch.ids"]),
         (dict_and_keywords, ({"ids": tensor()}, {"more": tensor()}), None, ["batch.ids", "more"]),
     ],
@@ -305,7 +314,10 @@ def test_an_object_that_contains_itself_gets_one_sentence():
         (torch.zeros(2, 2).max(dim=0), ["output.0", "output.1"]),
         (Plain(scores=tensor(), note="text"), ["scores"]),
         (CausalLMOutputWithPast(logits=tensor()), ["logits"]),
-        (CausalLMOutputWithPast(logits=tensor(), past_key_values=cache_of(3)), ["logits", "present.0.key", "present.0.value"]),
+        (
+            CausalLMOutputWithPast(logits=tensor(), past_key_values=cache_of(3)),
+            ["logits", "present.0.key", "present.0.value"],
+        ),
         (cache_of(3), ["present.0.key", "present.0.value"]),
         ((tensor(), cache_of(3)), ["output.0", "present.0.key", "present.0.value"]),
         (None, []),
@@ -318,7 +330,8 @@ def test_outputs_are_named_by_their_keys(result, expected):
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype"), [(True, torch.bool), (3, torch.int64), (0.5, torch.float32), (torch.zeros(2, dtype=torch.int8), torch.int8)]
+    ("value", "dtype"),
+    [(True, torch.bool), (3, torch.int64), (0.5, torch.float32), (torch.zeros(2, dtype=torch.int8), torch.int8)],
 )
 def test_a_number_among_the_outputs_becomes_a_tensor(value, dtype):
     assert as_tensor(value).dtype == dtype

@@ -115,7 +115,9 @@ def test_the_name_of_a_container_stands_for_its_tensors():
 
 
 def test_a_nested_declaration_is_read_like_the_input():
-    spec = declared({"batch": {"ids": "n seq", "deep": {"mask": "n seq"}}}, batch={"ids": (2, 5), "deep": {"mask": (2, 5)}})
+    spec = declared(
+        {"batch": {"ids": "n seq", "deep": {"mask": "n seq"}}}, batch={"ids": (2, 5), "deep": {"mask": (2, 5)}}
+    )
     assert row(spec, "batch.ids") == row(spec, "batch.deep.mask") == ["n", "seq"]
 
 
@@ -195,7 +197,9 @@ def test_an_example_outside_the_sizes_is_a_note_not_an_error():
     ],
 )
 def test_an_expression_with_one_unknown_is_solved(text, shape, expected):
-    equations = [(f"axis {i}", parse_expression(t), n) for i, (t, n) in enumerate(zip(text.split(), shape, strict=True))]
+    equations = [
+        (f"axis {i}", parse_expression(t), n) for i, (t, n) in enumerate(zip(text.split(), shape, strict=True))
+    ]
     assert solve(equations) == expected
 
 

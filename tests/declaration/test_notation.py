@@ -138,7 +138,9 @@ def test_no_text_is_ever_executed(text):
 # ---- conditions
 
 
-@pytest.mark.parametrize("text", ["seq <= 512", "h % 32 == 0", "b2 == b", "a + b < 40", "a != 7", "a >= b", "2 * a > b"])
+@pytest.mark.parametrize(
+    "text", ["seq <= 512", "h % 32 == 0", "b2 == b", "a + b < 40", "a != 7", "a >= b", "2 * a > b"]
+)
 def test_a_condition_is_the_same_after_it_was_written_and_read(text):
     assert str(parse_condition(text)) == text
     assert parse_condition(str(parse_condition(text))) == parse_condition(text)
@@ -172,7 +174,14 @@ batch, seq = parse_expression("batch"), parse_expression("seq")
 
 @pytest.mark.parametrize(
     "declared",
-    ["batch seq 10", "batch, seq, 10", " batch ,seq,10 ", "batch  seq\t10", ["batch", "seq", 10], ("batch", "seq", "10")],
+    [
+        "batch seq 10",
+        "batch, seq, 10",
+        " batch ,seq,10 ",
+        "batch  seq\t10",
+        ["batch", "seq", 10],
+        ("batch", "seq", "10"),
+    ],
 )
 def test_spaces_commas_and_lists_say_the_same(declared):
     assert parse_axes(declared, where="x") == (batch, seq, 10)
@@ -248,7 +257,9 @@ def test_every_form_of_sizes_is_read(declared, members, text):
     assert not sizes.is_open
 
 
-@pytest.mark.parametrize(("declared", "text"), [("8..", "8.."), ((3, None), "3.."), ("..", "1.."), ("4.. step 4", "4.. step 4")])
+@pytest.mark.parametrize(
+    ("declared", "text"), [("8..", "8.."), ((3, None), "3.."), ("..", "1.."), ("4.. step 4", "4.. step 4")]
+)
 def test_a_range_may_be_open(declared, text):
     sizes = parse_sizes(declared, dim="n")
     assert sizes.is_open
@@ -257,7 +268,8 @@ def test_a_range_may_be_open(declared, text):
 
 
 @pytest.mark.parametrize(
-    "declared", [True, 2.5, None, "a..b", "1-5", "", "1...5", [], [1.0], (1, 2, 3), (1.0, 2), range(0), range(5, 1, -1), "1..2..3"]
+    "declared",
+    [True, 2.5, None, "a..b", "1-5", "", "1...5", [], [1.0], (1, 2, 3), (1.0, 2), range(0), range(5, 1, -1), "1..2..3"],
 )
 def test_what_says_no_sizes_is_refused_with_the_forms_that_do(declared):
     with pytest.raises(DeclarationError) as caught:
@@ -283,7 +295,10 @@ def test_sizes_that_cannot_be_are_refused(declared, message):
 
 
 ranges = st.builds(
-    lambda lo, count, step: SizeRange(lo, lo + count * step, step), st.integers(0, 20), st.integers(0, 12), st.integers(1, 9)
+    lambda lo, count, step: SizeRange(lo, lo + count * step, step),
+    st.integers(0, 20),
+    st.integers(0, 12),
+    st.integers(1, 9),
 ) | st.sets(st.integers(0, 60), min_size=1, max_size=6).map(lambda values: parse_sizes(list(values), dim="n"))
 
 

@@ -107,6 +107,8 @@ def test_a_partial_brings_the_module_that_it_calls(wrap):
 def test_a_partial_does_not_ask_for_what_it_binds():
     bound = functools.partial(NET, mask=None)
     assert resolve_target(bound).name == "Net"
+    assert resolve_target(functools.partial(torch.compile(NET), mask=None)).call.func is NET
+    assert resolve_target(functools.partial(NET, torch.zeros(2, 3))).signature.parameters.keys() == {"mask"}
     assert resolve_target(functools.partial(reads_a_global)).name == "reads_a_global"
 
 
@@ -133,7 +135,12 @@ def test_a_name_that_is_not_bound_yet_does_no_harm():
 
 def test_wrappers_are_taken_off():
     net = Net()
-    wrapped = [torch.compile(net), nn.DataParallel(net), torch.compile(nn.DataParallel(net)), nn.DataParallel(torch.compile(net))]
+    wrapped = [
+        torch.compile(net),
+        nn.DataParallel(net),
+        torch.compile(nn.DataParallel(net)),
+        nn.DataParallel(torch.compile(net)),
+    ]
     assert all(resolve_target(wrapper).module is net for wrapper in wrapped)
     assert resolve_target(torch.compile(net).encode).module is net
 
@@ -151,7 +158,10 @@ def test_an_exported_program_is_a_target():
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_torch_compiled_to_script_gets_one_sentence():
-    for script, kind in ((torch.jit.script(nn.Linear(2, 2)), "RecursiveScriptModule"), (torch.jit.script(_double), "ScriptFunction")):
+    for script, kind in (
+        (torch.jit.script(nn.Linear(2, 2)), "RecursiveScriptModule"),
+        (torch.jit.script(_double), "ScriptFunction"),
+    ):
         with pytest.raises(DeclarationError) as caught:
             resolve_target(script)
         assert str(caught.value) == (
@@ -248,9 +258,10 @@ def test_the_state_is_restored_after_an_exception_too():
 
 
 def test_random_generators_are_as_before():
+    net = Net()
     torch.manual_seed(3), random.seed(3), np.random.seed(3)
     wanted = (torch.rand(2).tolist(), random.random(), np.random.rand())
     torch.manual_seed(3), random.seed(3), np.random.seed(3)
-    with untouched(Net()):
+    with untouched(net):
         torch.rand(9), random.random(), np.random.rand(4)
     assert (torch.rand(2).tolist(), random.random(), np.random.rand()) == wanted

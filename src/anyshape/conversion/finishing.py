@@ -166,7 +166,8 @@ def integers_of(model: ir.Model) -> tuple[int, ...]:
     for tensor in tensors:
         if tensor is not None:
             lengths.update(size for size in tensor.shape if isinstance(size, int) and size > 1)
-            if tensor.dtype in (ir.DataType.INT64, ir.DataType.INT32) and tensor.size <= 16:
+            inside = not isinstance(tensor, ir.ExternalTensor)
+            if inside and tensor.dtype in (ir.DataType.INT64, ir.DataType.INT32) and tensor.size <= 16:
                 written.update(_positive(tensor.numpy().ravel()))
     return (*sorted(written), *sorted(lengths - written))
 

@@ -10,7 +10,8 @@ _NARROW, _WIDE = ir.DataType.BFLOAT16, ir.DataType.FLOAT
 
 def holds_bfloat16(model: ir.Model) -> bool:
     weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
-    if any(holder.dtype == _NARROW for holder in (*model.graph.inputs, *weights)):
+    types = [*(value.dtype for value in model.graph.inputs), *(weight.dtype for weight in weights)]
+    if _NARROW in types:
         return True
     nodes = ir.traversal.RecursiveGraphIterator(model.graph)
     return any(_casts(attribute) for node in nodes for attribute in node.attributes.values())

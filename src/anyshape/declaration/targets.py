@@ -29,7 +29,10 @@ class Target:
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
-        return inspect.signature(self.source if self.call is self.module else self.call)
+        call = self.source if self.call is self.module else self.call
+        if isinstance(call, functools.partial) and isinstance(call.func, nn.Module):
+            call = functools.partial(call.func.forward, *call.args, **call.keywords)
+        return inspect.signature(call)
 
 
 def resolve_target(target: Any) -> Target:
@@ -73,6 +76,8 @@ def _unwrap(target: Any) -> Any:
         if isinstance(target, nn.parallel.DataParallel | nn.parallel.DistributedDataParallel):
             target = target.module
             continue
+        if isinstance(target, functools.partial):
+            return functools.partial(_unwrap(target.func), *target.args, **target.keywords)
         inner = next((i for key in _WRAPPED_IN if callable(i := getattr(target, key, None))), None)
         if inner is None:
             break

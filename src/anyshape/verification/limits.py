@@ -256,9 +256,11 @@ class Boundaries:
         moved = [dim for dim in self._free if cause[dim] != self.base[dim]]
         if len(moved) == 1:
             return self._explain_alone(moved[0], cause)
-        if any(set(c.names) <= set(moved) and self._accept(c, cause) for c in self._suggestions):
-            return True
-        return len(moved) == 2 and self._explain_pair(moved[0], moved[1], cause)
+        return self._suggested(moved, cause) or (len(moved) == 2 and self._explain_pair(moved[0], moved[1], cause))
+
+    def _suggested(self, dims: Iterable[str], cause: Sizes) -> bool:
+        """Whether a guard of a trace explains it."""
+        return any(self._accept(c, cause) for c in self._suggestions if set(c.names) <= set(dims))
 
     def _reduce(self, sizes: Sizes) -> Sizes:
         """Set every dim that does not matter back to the base."""
@@ -275,7 +277,7 @@ class Boundaries:
             return self._accept(parse_condition(f"{dim} % {step} == {size % step}"), cause)
         edge = self._edge(dim, failing, self.base)
         if other := self._depends_on({**self.base, dim: edge.beyond}, (dim,)):
-            return self._explain_jointly(dim, other, self._around(other), cause)
+            return self._suggested((dim, other), cause) or self._explain_jointly(dim, other, self._around(other), cause)
         return self._accept(parse_condition(f"{dim} {_relation(failing, size)} {edge.last}"), cause)
 
     def _explain_pair(self, d: str, e: str, cause: Sizes) -> bool:

@@ -1,7 +1,7 @@
 """The oracle: what the user's untouched module does at a size, how much rounding noise it has there, or that it fails.
 
-Every call starts from the module's state at the moment of export. Results are remembered, since limits, several strategies
-and the final check ask for the same sizes.
+Every call starts from the module's state at the moment of export. Results are remembered, since limits, several
+strategies and the final check ask for the same sizes.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def call_make_inputs(make_inputs: Callable[..., Any], sizes: Sizes, *, seed: int
 
 
 def bind_made(target: Target, made: Any) -> Signature:
-    """What `make_inputs` may return: a tuple of arguments, `{"args": ..., "kwargs": ...}`, keywords, or one argument."""
+    """What `make_inputs` may return: a tuple of arguments, `{"args": ..., "kwargs": ...}`, keywords, one argument."""
     if isinstance(made, dict) and set(made) <= {"args", "kwargs"} and made:
         return bind_call(target, tuple(made.get("args", ())), made.get("kwargs"))
     return bind_call(target, made)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from anyshape.declaration.notation import SizeRange
+from anyshape.errors import DeclarationError
 
 Sizes = dict[str, int]
 Tier = Literal["quick", "normal", "thorough"]
@@ -225,7 +226,9 @@ def trace_sizes(
     if works(different):
         return different
     # some dims cannot move by themselves: those that are equal together, else what can be had one by one
-    groups = {size: dim for dim, size in reversed(start.items())}
+    groups: dict[int, str] = {}
+    for dim, size in start.items():
+        groups.setdefault(size, dim)
     leading = _all_different({dim: size for size, dim in groups.items()}, ranges, avoided)
     together = {dim: leading[groups[size]] for dim, size in start.items()}
     if all(size in ranges[dim] for dim, size in together.items()) and works(together):
@@ -251,3 +254,9 @@ def _distinct(size: int, box: SizeRange, taken: set[int], avoided: set[int]) -> 
             if candidate >= 2 and candidate not in unlike:
                 return candidate
     return box.nearest(size)
+
+
+def choose_tier(*, quick: bool, thorough: bool) -> Tier:
+    if quick and thorough:
+        raise DeclarationError("quick and thorough exclude each other")
+    return "quick" if quick else "thorough" if thorough else "normal"

@@ -14,12 +14,12 @@ def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ..
     for large, small in pairs:
         yield from ((text,) for text in _of_three(large, small, sizes))
     for large, small in pairs:
-        factor, rest = divmod(sizes[large], max(sizes[small], 1))
-        yield from ((f"{large} == {factor} * {small}",) for _ in range(rest == 0))
+        if sizes[small] and sizes[large] % sizes[small] == 0:
+            yield (f"{large} == {sizes[large] // sizes[small]} * {small}",)
         yield (f"{large} == {small} + {sizes[large] - sizes[small]}",)
     if len(same) > 1:
-        first, *rest_of_them = [name for name in sizes if name == dim or name in same]
-        yield tuple(f"{name} == {first}" for name in rest_of_them)
+        first, *rest = [name for name in sizes if name == dim or name in same]
+        yield tuple(f"{name} == {first}" for name in rest)
 
 
 def _ordered(d: str, e: str, sizes: Mapping[str, int]) -> tuple[str, str]:

@@ -1,0 +1,236 @@
+"""An existing file against its model: what `check` does when it is given one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import torch
+
+from anyshape._torch import capture
+from anyshape._torch.state import untouched
+from anyshape.conversion.finishing import integers_of
+from anyshape.declaration.dims import unnamed
+from anyshape.declaration.notation import SizeRange, did_you_mean
+from anyshape.declaration.requests import Request, understand
+from anyshape.diagnosis import rules
+from anyshape.diagnosis.findings import Finding
+from anyshape.diagnosis.locating import first_difference
+from anyshape.diagnosis.provenance import span_of_definition
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.contract import read_contract
+from anyshape.onnxfile.interface import Interface, Port, read_interface
+from anyshape.result import Result
+from anyshape.survey import make_boundaries, make_reference, start_sizes
+from anyshape.verification.checking import (
+    Budget,
+    Checker,
+    Failure,
+    Verification,
+    smallest_failure,
+    tolerance_for,
+    verify,
+)
+from anyshape.verification.comparison import Tolerance
+from anyshape.verification.limits import Boundaries, Limit
+from anyshape.verification.reference import Outcome, Reference
+from anyshape.verification.runtime import RuntimeFailureError, Session
+from anyshape.verification.sizes import Plan, Sizes, Tier, horizon
+
+_DEFAULT_SECONDS = 10.0
+_LOSS_FACTOR = 4.0
+"""How much more than at the example's size a narrow file may lose at another size."""
+_LARGEST_LOSS = 0.25
+"""Of the largest value: more than this is no rounding in any type."""
+
+
+@dataclass(frozen=True)
+class CheckWishes:
+    """How to check, as the user asked for it."""
+
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    seconds: float | None = None
+    tier: Tier = "normal"
+    at: Mapping[str, int] | None = None
+    seed: int = 0
+    providers: Sequence[str] | None = None
+    libraries: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The file and its model side by side, ready to be run."""
+
+    checker: Checker
+    boundaries: Boundaries
+    plan: Plan
+    example: Outcome
+
+
+def request_for(
+    proto: onnx.ModelProto,
+    model: Any,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    dims: Mapping[str, Any] | None,
+    sizes: Mapping[str, Any] | None,
+    make_inputs: Callable[..., Any] | None,
+) -> Request:
+    """The user's declaration; what is missing is read from the file: names from its inputs, sizes from its contract."""
+    interface = read_interface(proto)
+    if dims is None:
+        bare = understand(model, args, kwargs, dims={}, make_inputs=make_inputs)
+        names = {port.name for port in interface.inputs}
+        leaves = [leaf for leaf in bare.signature.leaves if leaf.is_tensor or leaf.name in names]
+        ports = match_ports(interface.inputs, [leaf.name for leaf in leaves])
+        dims = {leaf.name: _axes(ports[leaf.name], leaf.name) for leaf in leaves}
+    request = understand(model, args, kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs)
+    contract = read_contract(proto)
+    if sizes is not None or contract is None:
+        return request
+    promised = {dim: declared for dim, declared in contract.dims.items() if dim in request.spec.ranges}
+    return understand(model, args, kwargs, dims=dims, sizes=promised, make_inputs=make_inputs)
+
+
+def _axes(port: Port, leaf: str) -> dict[int, str] | str:
+    """An input's axes as a declaration; an unnamed one gets a name, an odd name underscores."""
+    if port.axes == ():
+        return ""
+    found = {}
+    for axis, declared in enumerate(port.axes or ()):
+        if isinstance(declared, str):
+            found[axis] = "".join(c if c.isalnum() or c in "_+-*/%() " else "_" for c in declared)
+        elif declared is None:
+            found[axis] = unnamed(leaf, axis)
+    return found
+
+
+def match_ports(ports: Sequence[Port], leaves: Sequence[str]) -> dict[str, Port]:
+    """Leaf -> input of the file: by name where all names agree, else in order."""
+    by_name = {port.name: port for port in ports}
+    if set(by_name) == set(leaves):
+        return {leaf: by_name[leaf] for leaf in leaves}
+    if len(ports) != len(leaves):
+        missing = next((leaf for leaf in leaves if leaf not in by_name), None)
+        more = f"; the call's `{missing}` is not in the file{did_you_mean(missing, by_name)}" if missing else ""
+        raise DeclarationError(f"the file has {len(ports)} inputs ({', '.join(by_name)}), the call {len(leaves)}{more}")
+    return dict(zip(leaves, ports, strict=True))
+
+
+def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: CheckWishes) -> Result:
+    """Run the file and the model at the planned sizes; the verdict is `checked` or `refused`."""
+    interface = read_interface(proto)
+    home = span_of_definition(request.target.source)
+    result = Result(
+        "refused", interface.inputs, interface.outputs, request.spec.ranges, constants=request.spec.constants,
+        path=path, opset=next((o.version for o in proto.opset_import if o.domain == ""), None), what="check",
+    )  # fmt: skip
+    with untouched(request.target.module), capture.quiet():
+        reference = make_reference(request, wishes.seed)
+        start, example = start_sizes(reference, request)
+        try:
+            session = Session(path, providers=wishes.providers, libraries=wishes.libraries)
+        except RuntimeFailureError as failure:
+            finding = Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home)
+            return replace(result, findings=(finding,))
+        bench = _prepare(proto, interface, request, wishes, session, reference, start, example)
+        bench, verification, notes = _verify(bench, proto, wishes)
+        findings = _findings(bench, proto, verification, request)
+    return replace(
+        result,
+        verdict="refused" if findings else "checked",
+        limits=tuple(str(limit) for limit in bench.boundaries.limits),
+        verification=verification,
+        findings=tuple(findings),
+        notes=(*request.notes, *notes),
+    )
+
+
+def _prepare(
+    proto: onnx.ModelProto,
+    interface: Interface,
+    request: Request,
+    wishes: CheckWishes,
+    session: Session,
+    reference: Reference,
+    start: Sizes,
+    example: Outcome,
+) -> Bench:
+    spec = request.spec
+    ports = match_ports(interface.inputs, [request.input_names[leaf] for leaf in spec.inputs(request.signature)])
+    leaf_of = {port.name: leaf for leaf, port in ports.items()}
+    leaves = tuple(leaf_of[port.name] for port in interface.inputs)
+    tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
+    boundaries = make_boundaries(reference, request, start)
+    contract = read_contract(proto)
+    promised = [c for c in contract.limits if set(c.names) <= set(spec.ranges)] if contract else []
+    boundaries.limits += [Limit(condition) for condition in promised if condition.holds(start)]
+    boundaries.probe()
+    box = {dim: horizon(declared, start[dim]) for dim, declared in spec.ranges.items()}
+    closed = not any(declared.is_open for declared in spec.ranges.values())
+    constants = integers_of(ir.from_proto(proto))
+    plan = Plan(box, start, constants, (), boundaries.admit, wishes.tier, wishes.seed, closed)
+    plan = plan if wishes.at is None else _only(plan, wishes.at)
+    return Bench(Checker(session, interface, reference, leaves, tolerance), boundaries, plan, example)
+
+
+def _only(plan: Plan, at: Mapping[str, int]) -> Plan:
+    """The plan of one size."""
+    unknown = [dim for dim in at if dim not in plan.box]
+    if unknown:
+        raise DeclarationError(f"no dim is called `{unknown[0]}`{did_you_mean(unknown[0], plan.box)}")
+    sizes = {dim: at.get(dim, plan.traced[dim]) for dim in plan.box}
+    return replace(plan, box={dim: SizeRange(size, size) for dim, size in sizes.items()}, traced=sizes)
+
+
+def _verify(bench: Bench, proto: onnx.ModelProto, wishes: CheckWishes) -> tuple[Bench, Verification, list[str]]:
+    """The full run; a file in a narrower type than its model is held to its own loss at the example's size."""
+    seconds = wishes.seconds if wishes.seconds is not None else _DEFAULT_SECONDS
+    verification = verify(bench.checker, bench.plan, bench.boundaries, Budget(seconds))
+    loss = _loss(bench, proto) if verification.failures and not wishes.tolerance.is_given else None
+    if loss is None:
+        return bench, verification, []
+    allowed = loss * _LOSS_FACTOR
+    bench = replace(bench, checker=replace(bench.checker, tolerance=Tolerance(of_largest=allowed)))
+    note = f"the file computes in a narrower type: at the example's size it loses {loss:.1e} of the largest value"
+    verification = verify(bench.checker, bench.plan, bench.boundaries, Budget(seconds))
+    return bench, verification, [f"{note}, and {_LOSS_FACTOR:g} times that is allowed elsewhere"]
+
+
+def _loss(bench: Bench, proto: onnx.ModelProto) -> float | None:
+    """What a narrow file loses at the example's own size, relative to the largest value; None for any other file."""
+    if not _is_narrow(proto):
+        return None
+    tolerant = replace(bench.checker, tolerance=Tolerance(of_largest=_LARGEST_LOSS))
+    second = bench.checker.reference.run(bench.example.sizes, 1)
+    judged = [tolerant.judge(outcome) for outcome in (bench.example, second)]
+    if any(isinstance(one, Failure) for one in judged):
+        return None
+    return max(
+        torch.finfo(torch.float16).eps, *(one.ratio * _LARGEST_LOSS for one in judged if not isinstance(one, Failure))
+    )
+
+
+_NARROW_TYPES = {
+    onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8,
+    onnx.TensorProto.INT4, onnx.TensorProto.UINT4,
+}  # fmt: skip
+_QUANTISERS = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulNBits", "MatMulInteger"}
+
+
+def _is_narrow(proto: onnx.ModelProto) -> bool:
+    quantised = any(node.op_type in _QUANTISERS for node in proto.graph.node)
+    return quantised or any(tensor.data_type in _NARROW_TYPES for tensor in proto.graph.initializer)
+
+
+def _findings(bench: Bench, proto: onnx.ModelProto, verification: Verification, request: Request) -> list[Finding]:
+    home = span_of_definition(request.target.source)
+    if not verification.failures:
+        return [] if verification.checks else [Finding("runtime-error", "no size could be run", home)]
+    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
+    where = first_difference(proto, bench.checker, smallest)
+    return [rules.wrong_file(smallest, verification, (), home, where)]
