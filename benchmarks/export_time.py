@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnxruntime
@@ -107,14 +108,14 @@ def main() -> None:
     versions = f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}"
     print(f"CPU seconds, warm, one thread, best of {runs}; {versions}")
     rows = subjects()
-    cpu_seconds(lambda: by_torch(rows[0]))
-    cpu_seconds(lambda: by_anyshape(rows[0]))
+    cpu_seconds(partial(by_torch, rows[0]))
+    cpu_seconds(partial(by_anyshape, rows[0]))
     print(
         f"{'model':<12} {'torch':>7} {'convert':>8} {'check':>7} {'whole':>7} {'convert/torch':>14} {'whole/torch':>12} {'sizes':>6}"
     )
     for subject in rows:
-        torch_seconds = min(cpu_seconds(lambda: by_torch(subject))[0] for _ in range(runs))
-        whole, result = min((cpu_seconds(lambda: by_anyshape(subject)) for _ in range(runs)), key=lambda row: row[0])
+        torch_seconds = min(cpu_seconds(partial(by_torch, subject))[0] for _ in range(runs))
+        whole, result = min((cpu_seconds(partial(by_anyshape, subject)) for _ in range(runs)), key=lambda row: row[0])
         check = min(result.verification.seconds, whole)
         convert = whole - check
         print(

@@ -28,7 +28,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 
 import pytest
 import torch
@@ -87,7 +87,9 @@ def blocks_of(page: str) -> list[Block]:
 
 def run_page(page: str) -> Iterator[Shown]:
     """Run all examples in the working directory."""
-    namespace = {"__name__": "__main__"}
+    module = ModuleType("script")
+    module.__file__ = str(Path.cwd() / "script.py")
+    sys.modules["script"] = module  # torch's strict mode looks a model's globals up in its module
     script = ""
     last = Block("", "", 0)
     printed = ""
@@ -97,7 +99,7 @@ def run_page(page: str) -> Iterator[Shown]:
             Path(name).write_text(source, encoding="utf-8")
         elif block.language == "python":
             assert not printed.startswith("Traceback"), f"line {last.line} fails:\n{printed}"
-            printed = _run_python(script, block.text, namespace)
+            printed = _run_python(script, block.text, vars(module))
             script += f"{block.text}\n"
         elif block.language == "text" and last.language == "python":
             yield Shown(block, block.text, printed.removeprefix("Traceback\n"))

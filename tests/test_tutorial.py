@@ -1,4 +1,4 @@
-"""The three examples of the best-known introduction, with `torch.onnx.export` replaced by `anyshape.export` and nothing else."""
+"""Three examples from an introduction, with `torch.onnx.export` replaced by `anyshape.export` and nothing else."""
 
 from __future__ import annotations
 

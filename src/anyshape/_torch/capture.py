@@ -190,35 +190,28 @@ def _clear_dispatch_caches() -> None:
                 cache.clear()
 
 
+_TALKATIVE = (
+    "torch.onnx", "torch.export", "torch._export", "torch.fx", "torch._dynamo", "torch._guards", "torch._functorch",
+    "torch._subclasses", "onnxscript", "onnx_ir",
+)  # fmt: skip
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """What torch warns of, logs and prints is not the user's business, nor what a model prints when we run it."""
-    names = (
-        "torch.onnx",
-        "torch.export",
-        "torch._export",
-        "onnxscript",
-        "onnx_ir",
-        "torch.fx",
-        "torch._dynamo",
-        "torch._guards",
-        "torch._functorch",
-        "torch._subclasses",
-    )
-    levels = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
+    """What torch warns of, logs and prints is not the user's business, nor what a model prints when we run it.
+
+    Output is redirected for the whole process, so only one thread at a time is inside.
+    """
+    with LOCK, contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
         warnings.simplefilter("ignore")
-        for logger, _ in levels:
+        for name in _TALKATIVE:
+            logger = logging.getLogger(name)
+            stack.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.CRITICAL)
-        try:
-            yield
-        finally:
-            for logger, level in levels:
-                logger.setLevel(level)
+        yield
 
 
 @contextlib.contextmanager

@@ -299,7 +299,7 @@ class Adapter(nn.Module):
         self._target = target
         self._signature = signature
         self._inputs = inputs
-        self.train(target.module.training)
+        self.training = target.module.training  # an exported program refuses `train()`
 
     def forward(self, *values: Any) -> tuple[torch.Tensor, ...]:
         args, kwargs = self._signature.build(dict(zip(self._inputs, values, strict=True)))

@@ -1,4 +1,4 @@
-"""Every argument of `torch.onnx.export` that `anyshape.export` does not take by itself: ignored with a note, or refused."""
+"""Every argument of `torch.onnx.export` that `export` does not take itself: ignored with a note, or refused."""
 
 from __future__ import annotations
 
@@ -63,5 +63,6 @@ def notes_on(arguments: Mapping[str, Any]) -> list[str]:
 
 _OWN = (
     "dims", "sizes", "make_inputs", "kwargs", "input_names", "output_names", "dynamic_axes", "dynamic_shapes",
-    "opset_version", "target", "metadata", "narrow", "unchecked", "dtype", "atol", "rtol", "budget", "quick", "thorough",
+    "opset_version", "target", "metadata", "narrow", "unchecked", "dtype", "atol", "rtol", "budget", "quick",
+    "thorough",
 )  # fmt: skip

@@ -86,7 +86,7 @@ class Checker:
         runs = _Lazy(self.reference, outcome)
         worst = Judgement(0.0)
         for index, (port, result, wanted) in enumerate(zip(self.interface.outputs, results, expected, strict=True)):
-            oracles = Oracles(lambda i=index: runs.exact(i), lambda i=index: runs.jittered(i))  # type: ignore[misc]
+            oracles = Oracles(lambda i=index: runs.exact(i), lambda count, i=index: runs.jittered(i, count))  # type: ignore[misc]
             judgement = judge(port.name, result, wanted, oracles, self.tolerance)
             if judgement.difference is not None:
                 return judgement
@@ -100,7 +100,7 @@ class _Lazy:
     def __init__(self, reference: Reference, outcome: Outcome) -> None:
         self._reference, self._outcome = reference, outcome
         self._exact: tuple[torch.Tensor, ...] | None = None
-        self._jittered: list[tuple[torch.Tensor, ...]] | None = None
+        self._jittered: list[tuple[torch.Tensor, ...]] = []
         self._asked = False
 
     def exact(self, index: int) -> torch.Tensor | None:
@@ -109,10 +109,10 @@ class _Lazy:
             self._exact = self._reference.exact(self._outcome)
         return None if self._exact is None else self._exact[index].cpu()
 
-    def jittered(self, index: int) -> list[torch.Tensor]:
-        if self._jittered is None:
-            self._jittered = self._reference.jittered(self._outcome)
-        return [run[index].cpu() for run in self._jittered]
+    def jittered(self, index: int, count: int) -> list[torch.Tensor]:
+        if len(self._jittered) < count:
+            self._jittered += self._reference.jittered(self._outcome, range(len(self._jittered), count))
+        return [run[index].cpu() for run in self._jittered[:count]]
 
 
 _FOURIER = {"DFT", "STFT"}

@@ -14,6 +14,9 @@ import torch
 
 FACTOR = 8.0
 """An output is wrong when its error exceeds this many times the rounding noise."""
+_RUNS_FOR_FLOATS = 4
+_RUNS_FOR_TIES = 24
+"""A tie between two falls the same way in all of these once in 16 million."""
 _UNSETTLED_FLOOR = 1e-5
 """Relative tolerance where no float64 run of the model can be had."""
 
@@ -61,8 +64,8 @@ class Oracles:
 
     exact: Callable[[], torch.Tensor | None]
     """This output in float64; None where the model cannot run in it."""
-    jittered: Callable[[], list[torch.Tensor]]
-    """This output when every operator's result moves by a rounding."""
+    jittered: Callable[[int], list[torch.Tensor]]
+    """This output when every operator's result moves by a rounding, so many times."""
 
 
 def judge(name: str, actual: torch.Tensor, expected: torch.Tensor, oracles: Oracles, tolerance: Tolerance) -> Judgement:
@@ -109,7 +112,7 @@ def _special_values(got: torch.Tensor, want: torch.Tensor) -> str | None:
 
 def oracles_agree_on_specials(want: torch.Tensor, oracles: Oracles) -> bool:
     """Whether rounding cannot explain a NaN or an inf: jittered runs have them at the same places."""
-    runs = [run.double() for run in oracles.jittered()]
+    runs = [run.double() for run in oracles.jittered(_RUNS_FOR_FLOATS)]
     return all(run.shape == want.shape and _special_values(run, want) is None for run in runs)
 
 
@@ -174,7 +177,7 @@ def _judge_unsettled(
 
 
 def _jitter_noise(want: torch.Tensor, finite: torch.Tensor, oracles: Oracles) -> float:
-    runs = [run.double() for run in oracles.jittered() if run.shape == finite.shape]
+    runs = [run.double() for run in oracles.jittered(_RUNS_FOR_FLOATS) if run.shape == finite.shape]
     return max((float((run[finite] - want).abs().nan_to_num(0.0).max()) for run in runs), default=0.0)
 
 
@@ -182,7 +185,7 @@ def _judge_integers(name: str, actual: torch.Tensor, expected: torch.Tensor, ora
     wrong = actual != expected
     if not bool(wrong.any()):
         return Judgement(0.0)
-    for run in oracles.jittered():
+    for run in oracles.jittered(_RUNS_FOR_TIES):
         if run.shape != expected.shape:
             return Judgement(0.0)  # the model's own rounding decides even the size
         wrong &= run == expected
@@ -200,7 +203,8 @@ def _judge_integers(name: str, actual: torch.Tensor, expected: torch.Tensor, ora
 
 
 def _differs(error: float, allowed: float) -> str:
-    return f"differs by {error:.2g} (allowed {allowed:.2g})"
+    digits = next((n for n in range(2, 9) if f"{error:.{n}g}" != f"{allowed:.{n}g}"), 9)
+    return f"differs by {error:.{digits}g} (allowed {allowed:.{digits}g})"
 
 
 def _short(dtype: torch.dtype) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -27,7 +27,6 @@ from anyshape.errors import DeclarationError
 
 Sizes = Mapping[str, int]
 _REMEMBERED_BYTES = 512 * 2**20
-_JITTERED_RUNS = 4
 
 
 @dataclass(frozen=True)
@@ -92,10 +91,10 @@ class Reference:
         self.largest_result = max(self.largest_result, mode.largest)
         return outputs
 
-    def jittered(self, outcome: Outcome) -> list[tuple[torch.Tensor, ...]]:
-        """The same call with every operator's result moved by a rounding, a few times."""
+    def jittered(self, outcome: Outcome, seeds: Iterable[int]) -> list[tuple[torch.Tensor, ...]]:
+        """The same call with every operator's result moved by a rounding, once for each seed."""
         runs = []
-        for seed in range(_JITTERED_RUNS):
+        for seed in seeds:
             with contextlib.suppress(Exception):
                 run = lambda: self._call(outcome.leaves, gradients=outcome.gradients)[1]  # noqa: E731
                 runs.append(precision.run_jittered(run, seed))

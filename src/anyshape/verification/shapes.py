@@ -116,15 +116,17 @@ def _combined(dims: Sequence[str], seen: _Seen) -> Iterator[str]:
 
 
 def _strided(dims: Sequence[str], seen: _Seen) -> Iterator[Expression]:
-    """What convolutions and pools make of a size: (d + a) // b + c."""
+    """What convolutions and pools make of a size: (d + a) // b + c; none where the runs cannot tell two apart."""
     sizes, size = seen[0]
+    found = []
     for dim in dims:
         for stride in range(2, _LARGEST_STRIDE + 1):
             for offset in range(stride):
                 shift = size - (sizes[dim] + offset) // stride
                 if _strided_holds(seen, dim, stride, offset, shift):
                     inner = dim if offset == 0 else f"({dim} + {offset})"
-                    yield parse_expression(_sum(f"{inner} // {stride}", shift))
+                    found.append(parse_expression(_sum(f"{inner} // {stride}", shift)))
+    return iter(found if len(found) == 1 else ())
 
 
 def _strided_holds(seen: _Seen, dim: str, stride: int, offset: int, shift: int) -> bool:

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anyshape.declaration.notation import SizeRange, parse_condition, parse_sizes
+from anyshape.onnxfile.contract import KEY, Contract, read_contract
+
+
+def stored(text):
+    model = onnx.ModelProto()
+    model.metadata_props.add(key="other", value="{}")
+    model.metadata_props.add(key=KEY, value=text)
+    return read_contract(model)
+
+
+FULL = Contract(
+    {"batch": SizeRange(1), "seq": parse_sizes("8..512 step 8", dim="seq"), "n": parse_sizes([1, 4], dim="n")},
+    (parse_condition("seq <= 512"), parse_condition("b2 == b"), parse_condition("h % 32 == 0")),
+    {"logits": ("batch", "seq", "5"), "größe": ("?",), "scalar": ()},
+    {"keep": 4, "flag": True, "scale": 0.5},
+    "narrowed",
+    "0.1.0",
+)
+
+
+def test_a_contract_is_the_same_after_it_was_written_and_read():
+    found = stored(FULL.to_text())
+    assert (found.dims, found.limits, found.outputs) == (FULL.dims, FULL.limits, FULL.outputs)
+    assert (found.verdict, found.version) == ("narrowed", "0.1.0")
+    assert found.constants == {"keep": "4", "flag": "True", "scale": "0.5"}
+    assert stored(Contract({}).to_text()) == Contract({})
+
+
+def test_the_same_contract_gives_the_same_text():
+    assert FULL.to_text() == FULL.to_text()
+    assert "größe" in FULL.to_text()
+
+
+def test_a_file_without_a_contract_has_none():
+    assert read_contract(onnx.ModelProto()) is None
+
+
+def changed(**rows):
+    return json.dumps({**json.loads(FULL.to_text()), **rows})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "null", "[]", "3", '"text"', "{}", "NaN", "[" * 100_000, "1" * 5000, '{"dims": 1' + " " * 1_000_000 + "}",
+        changed(dims=[]), changed(dims={"n": "9..3"}), changed(dims={"n": None}), changed(dims={"n": "__import__('os')"}),
+        changed(dims={"\x1b[31m": "1.."}), changed(dims={"a b": "1.."}), changed(dims={"n": "1.." + "9" * 5000}),
+        changed(limits="n"), changed(limits=["n"]), changed(limits=[["n <= 3"]]), changed(limits=["a.b <= 3"]),
+        changed(limits=["-" * 900 + "a <= 3"]), changed(outputs=[]), changed(outputs={"y": 3}), changed(constants=3),
+        changed(verdict="perfect"), changed(verdict=["checked"]), changed(verdict="\x1b[31mchecked"),
+    ],
+    ids=lambda text: text[:30] + "..." + text[-60:] if len(text) > 90 else text,
+)  # fmt: skip
+def test_text_that_is_no_contract_is_none_and_no_crash(text):
+    assert stored(text) is None
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("1..5"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.just("n"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.dictionaries(st.sampled_from(["dims", "limits", "outputs", "constants", "verdict", "version"]), values))
+def test_no_rows_whatever_crash_the_reader(rows):
+    found = stored(changed(**rows))
+    assert found is None or isinstance(found, Contract)

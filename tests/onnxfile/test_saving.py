@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile import saving
+from anyshape.onnxfile.saving import check_destination, staged, write_model
+
+
+def model_of(value=1.0, count=1000):
+    """y = x + w, with as many weights as wanted."""
+    x = ir.Value(name="x", shape=ir.Shape(["n", count]), type=ir.TensorType(ir.DataType.FLOAT))
+    weight = ir.Value(name="w", const_value=ir.tensor(np.full(count, value, np.float32), name="w"))
+    node = ir.node("Add", [x, weight])
+    node.outputs[0].name = "y"
+    graph = ir.Graph([x], node.outputs, nodes=[node], initializers=[weight], opset_imports={"": 18}, name="main")
+    return ir.Model(graph, ir_version=8)
+
+
+def save(destination, model, *, external_data=None):
+    with staged(destination) as stage:
+        stage.write(model, external_data=external_data)
+        stage.commit()
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def weight_of(path):
+    return onnx.numpy_helper.to_array(onnx.load(path).graph.initializer[0])[0]
+
+
+# ---- writing
+
+
+@pytest.mark.parametrize(
+    ("external_data", "names"), [(None, {"m.onnx"}), (False, {"m.onnx"}), (True, {"m.onnx", "m.onnx.data"})]
+)
+def test_weights_go_where_they_are_asked_to(tmp_path, external_data, names):
+    save(tmp_path / "m.onnx", model_of(3.0), external_data=external_data)
+    assert set(files(tmp_path)) == names
+    assert weight_of(tmp_path / "m.onnx") == 3.0
+
+
+def test_large_weights_go_beside_the_model_by_themselves(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 2000)
+    save(tmp_path / "m.onnx", model_of())
+    assert set(files(tmp_path)) == {"m.onnx", "m.onnx.data"}
+
+
+def test_data_that_was_asked_for_is_left_out_where_there_are_no_weights(tmp_path):
+    x = ir.Value(name="x", shape=ir.Shape([2]), type=ir.TensorType(ir.DataType.FLOAT))
+    node = ir.node("Identity", [x])
+    graph = ir.Graph([x], node.outputs, nodes=[node], opset_imports={"": 18}, name="main")
+    save(tmp_path / "m.onnx", ir.Model(graph, ir_version=8), external_data=True)
+    assert set(files(tmp_path)) == {"m.onnx"}
+
+
+def test_the_model_in_memory_outlives_the_files(tmp_path):
+    model = model_of(5.0)
+    write_model(model, tmp_path / "m.onnx", external_data=True)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert model.graph.initializers["w"].const_value.numpy()[0] == 5.0
+
+
+@pytest.mark.parametrize("external_data", [True, False])
+def test_the_same_model_twice_gives_the_same_bytes(tmp_path, external_data):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        save(tmp_path / folder / "m.onnx", model_of(), external_data=external_data)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_no_absolute_path_is_written(tmp_path):
+    save(tmp_path / "m.onnx", model_of(), external_data=True)
+    assert str(tmp_path).encode() not in b"".join(files(tmp_path).values())
+
+
+def test_old_data_is_removed_when_the_new_model_has_none(tmp_path):
+    save(tmp_path / "m.onnx", model_of(1.0), external_data=True)
+    save(tmp_path / "m.onnx", model_of(2.0), external_data=False)
+    assert set(files(tmp_path)) == {"m.onnx"}
+    assert weight_of(tmp_path / "m.onnx") == 2.0
+
+
+def test_data_that_belongs_to_no_model_is_left_alone(tmp_path):
+    (tmp_path / "m.onnx.data").write_bytes(b"mine")
+    save(tmp_path / "m.onnx", model_of(), external_data=False)
+    assert files(tmp_path)["m.onnx.data"] == b"mine"
+
+
+@pytest.mark.parametrize("name", ["previous", "model", "m.onnx", "m.onnx.data", ".hidden"])
+def test_any_name_can_be_replaced(tmp_path, name):
+    for value in (1.0, 2.0):
+        save(tmp_path / name, model_of(value), external_data=True)
+    assert set(files(tmp_path)) == {name, f"{name}.data"}
+    assert weight_of(tmp_path / name) == 2.0
+
+
+def test_without_a_destination_nothing_stays():
+    with staged(None) as stage:
+        stage.write(model_of())
+        stage.commit()
+        assert weight_of(stage.path) == 1.0
+    assert not stage.path.parent.exists()
+
+
+# ---- failures leave what was there before
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_an_exception_before_the_end_leaves_everything_as_it_was(tmp_path, error, is_written):
+    save(tmp_path / "m.onnx", model_of(1.0), external_data=True)
+    before = files(tmp_path)
+    with pytest.raises(error), staged(tmp_path / "m.onnx") as stage:
+        if is_written:
+            stage.write(model_of(2.0))
+        raise error
+    assert files(tmp_path) == before
+
+
+def moves_of(monkeypatch, *, at, error, is_done):
+    """Raise at one of the moves, before or after it is done."""
+    real, moves = Path.replace, []
+
+    def replace(self, target):
+        moves.append(Path(target).name)
+        if len(moves) != at:
+            return real(self, target)
+        if is_done:
+            real(self, target)
+        raise error
+
+    monkeypatch.setattr(Path, "replace", replace)
+    return moves
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("old", "new"), [(True, True), (True, False), (False, True), (False, False), (None, True), (None, False)]
+)
+def test_an_interruption_of_any_move_leaves_the_old_files_or_the_new(
+    tmp_path, monkeypatch, at, error, is_done, old, new
+):
+    (tmp_path / "wanted").mkdir()
+    save(tmp_path / "wanted" / "m.onnx", model_of(2.0), external_data=new)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    if old is not None:
+        save(folder / "m.onnx", model_of(1.0), external_data=old)
+    before = files(folder)
+    with monkeypatch.context() as patch:
+        moves = moves_of(patch, at=at, error=error, is_done=is_done)
+        try:
+            save(folder / "m.onnx", model_of(2.0), external_data=new)
+        except error:
+            pass
+        else:
+            assert len(moves) < at
+    is_replaced = "m.onnx" in moves and (is_done or moves.index("m.onnx") + 1 != at)
+    assert files(folder) == (files(tmp_path / "wanted") if is_replaced else before)
+
+
+# ---- where to write
+
+
+def test_a_destination_is_a_path_in_a_folder_that_exists(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert check_destination("m.onnx") == tmp_path.resolve() / "m.onnx"
+    assert check_destination(tmp_path / "m.onnx") == tmp_path.resolve() / "m.onnx"
+    assert check_destination(None) is None
+
+
+def test_a_link_is_followed_so_that_it_stays_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "real" / "m.onnx")
+    save(check_destination(tmp_path / "link.onnx"), model_of())
+    assert (tmp_path / "link.onnx").is_symlink()
+    assert set(files(tmp_path / "real")) == {"m.onnx"}
+
+
+def test_what_cannot_be_written_to_gets_one_sentence(tmp_path):
+    cases = [
+        (io.BytesIO(), "`f` is a BytesIO: pass a path, or None to write nothing"),
+        (tmp_path, f"`{tmp_path}` is a folder: name a file in it, such as `{tmp_path / 'model.onnx'}`"),
+        (tmp_path / "no" / "m.onnx", f"the folder `{tmp_path / 'no'}` does not exist"),
+    ]
+    for destination, message in cases:
+        with pytest.raises(DeclarationError) as caught:
+            check_destination(destination)
+        assert str(caught.value) == message
+
+
+def test_a_folder_without_permission_gets_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(DeclarationError) as caught:
+        check_destination(tmp_path / "m.onnx")
+    assert str(caught.value) == f"the folder `{tmp_path}` cannot be written to"

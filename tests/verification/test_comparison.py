@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from anyshape.verification.comparison import FACTOR, Difference, Oracles, Tolerance, judge
+
+inf, nan = math.inf, math.nan
+
+
+def oracles(exact=None, jittered=()):
+    return Oracles(lambda: exact, lambda _count: list(jittered))
+
+
+def unasked():
+    def fail():
+        raise AssertionError("nothing more needs to be run")
+
+    return Oracles(fail, fail)
+
+
+def judged(actual, expected, further=None, tolerance=None):
+    return judge(
+        "out", torch.as_tensor(actual), torch.as_tensor(expected), further or oracles(), tolerance or Tolerance()
+    )
+
+
+def sentence(*args, **kwargs):
+    difference = judged(*args, **kwargs).difference
+    return None if difference is None else difference.sentence
+
+
+def by_lot(*shape, dtype=torch.float32, scale=1.0):
+    return (torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * scale).to(dtype)
+
+
+# ---- types and shapes
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "kind", "text"),
+    [
+        (torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.int64), "wrong-type",
+         "has type int32, in PyTorch int64"),
+        (torch.zeros(2), torch.zeros(2, dtype=torch.bool), "wrong-type", "has type float32, in PyTorch bool"),
+        (torch.zeros(2, 3), torch.zeros(3, 2), "wrong-shape", "has shape (2, 3), in PyTorch (3, 2)"),
+        (torch.zeros(()), torch.zeros(1), "wrong-shape", "has shape (), in PyTorch (1,)"),
+        (torch.zeros(0, 3), torch.zeros(0, 2), "wrong-shape", "has shape (0, 3), in PyTorch (0, 2)"),
+    ],
+)  # fmt: skip
+def test_another_type_or_shape_is_wrong(actual, expected, kind, text):
+    judgement = judge("out", actual, expected, unasked(), Tolerance())
+    assert judgement.difference == Difference("out", kind, text)
+    assert judgement.ratio == inf
+
+
+def test_empty_outputs_of_one_shape_are_the_same():
+    assert judged(torch.zeros(0, 3), torch.zeros(0, 3), unasked()).difference is None
+
+
+# ---- floats
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30, 1e-6])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_a_difference_of_a_rounding_needs_no_further_run(dtype, scale):
+    if dtype == torch.float16 and scale != 1.0:
+        scale = 1e-3
+    expected = by_lot(50, dtype=dtype, scale=scale)
+    actual = expected.double() * (1 + torch.finfo(dtype).eps)
+    judgement = judged(actual.to(dtype), expected, unasked())
+    assert judgement.difference is None
+    assert judgement.ratio <= 2
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_an_error_is_wrong_whatever_the_scale(scale):
+    expected = by_lot(50, scale=scale)
+    actual = expected.clone()
+    actual[7] += 1e-3 * scale
+    assert judged(actual, expected, oracles(expected.double())).difference is not None
+
+
+def test_the_sentence_says_how_far_it_is_and_what_is_allowed():
+    expected = torch.tensor([1.0, 2.0, 4.0])
+    text = sentence(torch.tensor([1.0, 2.31, 4.0]), expected, oracles(expected.double()))
+    assert text == f"differs by 0.31 (allowed {FACTOR * 4 * torch.finfo(torch.float32).eps:.2g})"
+    assert text == "differs by 0.31 (allowed 3.8e-06)"
+
+
+def test_the_noise_is_what_the_model_itself_loses_in_float32():
+    exact = by_lot(50, dtype=torch.float64)
+    expected = (exact + 1e-4).float()
+    assert judged((exact - 5e-4).float(), expected, oracles(exact)).difference is None
+    assert judged((exact - 5e-4).float(), expected, oracles(exact)).ratio == pytest.approx(5, rel=0.02)
+    assert sentence((exact - 2e-3).float(), expected, oracles(exact)) == "differs by 0.002 (allowed 0.0008)"
+
+
+def test_a_lucky_zero_is_judged_by_jittered_runs():
+    expected, noisy = torch.zeros(4), [torch.full((4,), 1e-6)]
+    assert judged(torch.full((4,), 5e-6), expected, oracles(torch.zeros(4).double(), noisy)).difference is None
+    assert sentence(torch.full((4,), 1e-3), expected, oracles(torch.zeros(4).double(), noisy)) == (
+        "differs by 0.001 (allowed 8e-06)"
+    )
+
+
+@pytest.mark.parametrize("exact", [None, torch.zeros(4).double()])
+def test_a_zero_that_never_moves_must_be_zero(exact):
+    assert judged(torch.zeros(4), torch.zeros(4), unasked()).difference is None
+    judgement = judged(torch.tensor([0.0, 1e-30, 0, 0]), torch.zeros(4), oracles(exact, [torch.zeros(4)]))
+    assert judgement.difference.sentence == "differs by 1e-30 (allowed 0)"
+    assert judgement.ratio == inf
+
+
+def test_without_float64_a_small_part_of_the_largest_value_is_allowed():
+    expected = torch.tensor([100.0, 1.0])
+    assert judged(torch.tensor([100.0, 1.0009]), expected).difference is None
+    assert sentence(torch.tensor([100.0, 1.01]), expected) == "differs by 0.01 (allowed 0.001)"
+    assert (
+        judged(torch.tensor([100.0, 1.01]), expected, oracles(None, [torch.tensor([100.0, 1.002])])).difference is None
+    )
+
+
+def test_without_float64_a_half_float_may_lose_its_own_roundings():
+    expected = by_lot(50, dtype=torch.float16)
+    actual = (expected.double() + 3 * torch.finfo(torch.float16).eps).half()
+    assert judged(actual, expected).difference is None
+    assert judged((expected.double() + 0.1).half(), expected).difference is not None
+
+
+def test_a_float64_run_of_another_shape_or_with_nan_settles_nothing():
+    expected = torch.tensor([100.0, 1.0])
+    for exact in (torch.zeros(3).double(), torch.tensor([nan, 1.0]).double()):
+        assert judged(torch.tensor([100.0, 1.0009]), expected, oracles(exact)).difference is None
+        assert sentence(torch.tensor([100.0, 1.01]), expected, oracles(exact)) == "differs by 0.01 (allowed 0.001)"
+
+
+@pytest.mark.parametrize(("exact", "error"), [(None, 1e-4), (torch.tensor([1.0, 2.0]).double(), 1e-5)])
+def test_a_larger_factor_allows_more_with_and_without_float64(exact, error):
+    expected = torch.tensor([1.0, 2.0])
+    assert judged(expected + error, expected, oracles(exact)).difference is not None
+    assert judged(expected + error, expected, oracles(exact), Tolerance(factor=8 * FACTOR)).difference is None
+
+
+def test_a_wider_file_type_is_compared_by_its_values():
+    expected = by_lot(20, dtype=torch.bfloat16)
+    assert judged(expected.float(), expected, unasked()).difference is None
+
+
+# ---- NaN and inf
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "text"),
+    [
+        ([nan, 1.0, 2.0], [0.0, 1.0, 2.0], "has 1 NaN, in PyTorch 0"),
+        ([0.0, 1.0, 2.0], [nan, 1.0, nan], "has 0 NaN, in PyTorch 2"),
+        ([nan, 1.0, 2.0], [0.0, 1.0, nan], "has NaN at other places than in PyTorch"),
+        ([inf, 1.0, 2.0], [0.0, 1.0, 2.0], "has 1 inf, in PyTorch 0"),
+        ([inf, 1.0, 2.0], [-inf, 1.0, 2.0], "has 1 inf, in PyTorch 0"),
+        ([3.4e38, 1.0], [-inf, 1.0], "has 0 -inf, in PyTorch 1"),
+    ],
+)
+def test_special_values_must_stand_at_the_same_places(actual, expected, text):
+    assert sentence(actual, expected, oracles(jittered=[torch.tensor(expected)])) == text
+
+
+@pytest.mark.parametrize("values", [[nan, inf, -inf, 1.0], [nan, nan], [-inf]])
+def test_the_same_special_values_are_the_same(values):
+    assert judged(values, values, unasked()).difference is None
+
+
+def test_the_rest_is_compared_beside_special_values():
+    expected = torch.tensor([nan, -inf, 1.0])
+    assert sentence([nan, -inf, 1.5], expected, oracles(expected.double())) == "differs by 0.5 (allowed 9.5e-07)"
+
+
+def test_a_special_value_that_rounding_decides_is_excused_and_the_rest_is_still_compared():
+    expected, jittered = torch.tensor([3e38, 1.0]), [torch.tensor([inf, 1.0]), torch.tensor([3e38, 1.0])]
+    further = oracles(torch.tensor([3e38, 1.0]).double(), jittered)
+    assert judged([inf, 1.0], expected, further).difference is None
+    assert sentence([inf, 1.5], expected, further) == "differs by 0.5 (allowed 9.5e-07)"
+
+
+# ---- integers
+
+
+def test_integers_must_be_equal():
+    text = sentence(torch.tensor([[1, 2], [9, 7]]), torch.tensor([[1, 2], [3, 4]]))
+    assert text == "differs in 2 of 4 places, first at [1, 0]: 9, in PyTorch 3"
+    assert (
+        sentence(torch.tensor(True), torch.tensor(False))
+        == "differs in 1 of 1 places, first at []: True, in PyTorch False"
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool, torch.int8])
+def test_equal_integers_need_no_further_run(dtype):
+    values = torch.tensor([0, 1, 1]).to(dtype)
+    assert judged(values, values.clone(), unasked()).difference is None
+
+
+def test_a_tie_that_rounding_decides_is_excused_at_its_place_alone():
+    expected, other = torch.tensor([4, 7, 2]), torch.tensor([4, 8, 2])
+    assert judged(other, expected, oracles(jittered=[expected, other])).difference is None
+    assert judged(other, expected, oracles(exact=other)).difference is None
+    text = sentence(torch.tensor([5, 8, 2]), expected, oracles(jittered=[other]))
+    assert text == "differs in 1 of 3 places, first at [0]: 5, in PyTorch 4"
+
+
+def test_an_index_is_wrong_where_no_rounding_moves_it():
+    expected = torch.tensor([4, 7])
+    assert judged(torch.tensor([4, 8]), expected, oracles(expected, [expected] * 4)).difference is not None
+
+
+def test_integers_whose_very_number_rounding_decides_are_excused():
+    assert judged(torch.tensor([1, 2]), torch.tensor([1, 3]), oracles(jittered=[torch.tensor([1])])).difference is None
+
+
+# ---- the user's own tolerance
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "allowed"),
+    [
+        (Tolerance(atol=0.5), 0.5),
+        (Tolerance(rtol=0.1), 0.1),
+        (Tolerance(atol=0.2, rtol=0.1), 0.3),
+        (Tolerance(of_largest=0.01), 1.0),
+        (Tolerance(of_largest=0.01, atol=0.5), 1.5),
+    ],
+)
+def test_the_users_tolerance_is_elementwise(tolerance, allowed):
+    expected = torch.tensor([1.0, 100.0], dtype=torch.float64)
+    just, more = torch.tensor([1 + 0.99 * allowed, 100.0]), torch.tensor([1 + 1.5 * allowed, 100.0])
+    assert judged(just.double(), expected, unasked(), tolerance).difference is None
+    assert judged(just.double(), expected, unasked(), tolerance).ratio == pytest.approx(0.99)
+    assert (
+        sentence(more.double(), expected, unasked(), tolerance)
+        == f"differs by {1.5 * allowed:.2g} (allowed {allowed:.2g})"
+    )
+
+
+def test_a_tolerance_of_zero_allows_nothing():
+    assert judged([1.0], [1.0], unasked(), Tolerance(atol=0.0)).ratio == 0.0
+    judgement = judged([1.0 + 1e-6], [1.0], unasked(), Tolerance(atol=0.0))
+    assert judgement.ratio == inf
+    assert judgement.difference.sentence == "differs by 9.5e-07 (allowed 0)"
+
+
+def test_the_sentence_has_as_many_digits_as_it_needs():
+    assert sentence([1.50001], [1.0], unasked(), Tolerance(atol=0.5)) == "differs by 0.50001 (allowed 0.5)"
+
+
+def test_integers_are_equal_whatever_the_tolerance():
+    assert judged(torch.tensor([4]), torch.tensor([5]), oracles(), Tolerance(atol=3.0)).difference is not None
