@@ -238,6 +238,21 @@ def test_every_argument_of_torch_has_a_row() -> None:
     assert set(TORCH_ARGUMENTS) <= set(rows)
 
 
+def test_the_rooms_are_those_of_the_tree() -> None:
+    text = (ROOT / "docs/how_it_works.md").read_text(encoding="utf-8").partition("## The rooms\n")[2]
+    house = ROOT / "src/anyshape"
+    folders = {f"{path.parent.name}/" for path in house.glob("*/__init__.py")}
+    assert set(re.findall(r"^    (\S+)", text, re.MULTILINE)) == folders | {path.name for path in house.glob("*.py")}
+
+
+def test_the_wrong_files_are_as_many_as_promised() -> None:
+    from tests.verification.wrong_files import RIGHT, SUBJECTS, WRONG
+
+    text = " ".join((ROOT / "docs/promises.md").read_text(encoding="utf-8").split())
+    promised = f"holds {len(WRONG)} wrong files and {len(RIGHT)} right ones, made by hand for {len(SUBJECTS)} models"
+    assert promised in text
+
+
 def test_the_changelog_names_the_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## \[{re.escape(anyshape.__version__)}\]", changelog, re.MULTILINE)

@@ -260,7 +260,8 @@ def test_defaults_of_torch_are_silent():
 @pytest.mark.parametrize(
     ("arguments", "notes"),
     [
-        ({"dynamo": False}, ["dynamo=False is ignored: both of torch's exporters are tried and the one that is right is kept"]),
+        ({"dynamo": False},
+         ["dynamo=False is ignored: both of torch's exporters are tried and the one that is right is kept"]),
         ({"optimize": False, "report": True},
          ["optimize=False is ignored: the graph is always optimised before it is checked",
           "report=True is ignored: the result is the report"]),

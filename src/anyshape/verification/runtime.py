@@ -84,7 +84,7 @@ def _shortened(error: Exception) -> str:
     if match := _NODE_FAILED.search(text):
         operator, name, message = match.groups()
         message = message.split(" was false. ")[-1]
-        text = f"{operator} node `{name}`: {message}"
+        text = f"{operator} node `{name}`: {message}" if name else f"{operator} node: {message}"
     line = text.splitlines()[0].strip()
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
 

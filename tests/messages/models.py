@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class HardView(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.view(2, 8, 4) + 1
+
+
+class Loop(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([x[:, step] * step for step in range(x.shape[1])])
+
+
+class Branch(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[1] > 6:
+            x = x - x.mean(1, keepdim=True)
+        return x
+
+
+class Table(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(16, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table(torch.arange(x.shape[1]))
+
+
+class Heads(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        return x.view(batch, 4, length // 4, width)
+
+
+class Loud(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.abs().max() > 1:
+            x = x / x.abs().max()
+        return x
+
+
+class Noisy(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.rand_like(x)
+
+
+class CeilDivision(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        blocks = -(-x.shape[1] // 4)
+        return nn.functional.pad(x, (0, 0, 0, 4 * blocks - x.shape[1]))
+
+
+class Median(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.median(1).values
+
+
+class Custom(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.onnx.ops.symbolic("my.domain::Twice", (x,), dtype=x.dtype, shape=x.shape, version=1)
+
+
+class Plain(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+class Wide(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[0] > x.shape[1]:
+            return x * 2
+        return x
