@@ -162,6 +162,10 @@ class Tried:
         return self.checked is not None and self.checked.verification.is_right
 
 
+_SECONDS_FOR_STRATEGIES = 120.0
+"""A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
+
+
 def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]]:
     """The first strategy whose file is right wins; what the others did stays in the result.
 
@@ -180,6 +184,11 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
             return _with_unknown_operators(ground, stage, tried, attempts), ()
         if tried.candidate is not None and tried.candidate.simpler is not None:
             queue.insert(0, (f"{name} in simpler operators", tried.candidate.simpler))
+        if sum(one.seconds for one in attempts) > _SECONDS_FOR_STRATEGIES:
+            tries += [
+                Tried(Attempt(left, "skipped", "the time for further strategies was used up")) for left, _ in queue
+            ]
+            break
     return _give_up(ground, stage, tries)
 
 

@@ -58,7 +58,7 @@ class Attempt:
 
     strategy: str
     outcome: str
-    """`checked`, `wrong`, or `failed`."""
+    """`checked`, `narrowed`, `wrong`, `failed` or `skipped`."""
     reason: str = ""
     seconds: float = 0.0
     error: BaseException | None = field(default=None, compare=False, repr=False)

@@ -113,7 +113,7 @@ def _pairwise(options: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
         sizes = {first: a, second: b}
         for dim in dims:
             if dim not in sizes:
-                sizes[dim] = max(options[dim], key=lambda v: _covered(missing, {**sizes, dim: v}))
+                sizes[dim] = max(options[dim], key=lambda size: _covered(missing, sizes, dim, size))
         missing -= set(_pairs(sizes, dims))
         yield {dim: sizes[dim] for dim in dims}
 
@@ -123,8 +123,10 @@ def _pairs(sizes: Sizes, dims: Iterable[str]) -> Iterator[tuple[tuple[str, int],
     return (((d, sizes[d]), (e, sizes[e])) for d, e in itertools.combinations(known, 2))
 
 
-def _covered(missing: set[tuple[tuple[str, int], tuple[str, int]]], sizes: Sizes) -> int:
-    return sum(((d, sizes[d]), (e, sizes[e])) in missing for d in sizes for e in sizes)
+def _covered(missing: set[tuple[tuple[str, int], tuple[str, int]]], sizes: Sizes, dim: str, size: int) -> int:
+    """How many missing pairs one more dim at this size would make."""
+    one = (dim, size)
+    return sum((one, other) in missing or (other, one) in missing for other in sizes.items())
 
 
 def _orders(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> Iterator[Sizes]:
@@ -157,6 +159,8 @@ def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
 
 def _violating(plan: Plan) -> Iterator[Sizes]:
     """For each guard, up to two sizes at which it fails."""
+    if not plan.suspects:
+        return
     generator = random.Random(plan.seed)  # noqa: S311  sizes, not secrets
     pool = [*_one_at_a_time(plan, dict(plan.traced)), *_pairwise({d: _ends(plan, d) for d in plan.box})]
     pool += [_random(plan, generator) for _ in range(60)]
