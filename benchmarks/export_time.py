@@ -110,9 +110,7 @@ def main() -> None:
     rows = subjects()
     cpu_seconds(partial(by_torch, rows[0]))
     cpu_seconds(partial(by_anyshape, rows[0]))
-    print(
-        f"{'model':<12} {'torch':>7} {'convert':>8} {'check':>7} {'whole':>7} {'convert/torch':>14} {'whole/torch':>12} {'sizes':>6}"
-    )
+    print("model          torch  convert   check   whole  convert/torch  whole/torch  sizes")
     for subject in rows:
         torch_seconds = min(cpu_seconds(partial(by_torch, subject))[0] for _ in range(runs))
         whole, result = min((cpu_seconds(partial(by_anyshape, subject)) for _ in range(runs)), key=lambda row: row[0])

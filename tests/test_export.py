@@ -248,6 +248,17 @@ def test_numbers_that_are_not_declared_become_constants_and_are_reported() -> No
     assert [port.name for port in result.inputs] == ["x", "count"]
 
 
+def test_a_float_that_is_declared_is_an_input(tmp_path: Path) -> None:
+    class Scaled(nn.Module):
+        def forward(self, x: Tensor, scale: float) -> Tensor:
+            return x * scale + scale
+
+    path = tmp_path / "model.onnx"
+    result = anyshape.export(Scaled(), (torch.randn(3, 4), 2.5), path, dims={"x": "batch 4", "scale": ""})
+    assert [str(port) for port in result.inputs] == ["x: float32[batch, 4]", "scale: float32[]"]
+    assert is_right(path, Scaled(), (torch.randn(5, 4), 0.25))
+
+
 def test_large_weights_go_beside_the_model(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     anyshape.export(nn.Linear(64, 64), torch.randn(3, 64), path, dims={"input": "batch 64"}, external_data=True)

@@ -75,7 +75,13 @@ def write(
     finishing.set_output_axes(candidate.model, axes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
     contract = Contract(
-        final_ranges, tuple(limit.condition for limit in limits), formulas, spec.constants, verdict, _version()
+        final_ranges,
+        tuple(limit.condition for limit in limits if not limit.of_export),
+        tuple(limit.condition for limit in limits if limit.of_export),
+        formulas,
+        spec.constants,
+        verdict,
+        _version(),
     )
     finishing.metadata(candidate.model, {**wishes.metadata, KEY: contract.to_text()})
     stage.write(candidate.model, external_data=wishes.external_data)

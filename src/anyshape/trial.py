@@ -46,6 +46,11 @@ class Checked:
     where: Place | None = None
 
 
+def _traceable(value: Any) -> Any:
+    """A trace makes a Python float a constant; a tensor without axes stays an input."""
+    return torch.tensor(value, dtype=torch.float32) if isinstance(value, float) else value
+
+
 class UnknownOperatorsError(Exception):
     def __init__(self, operators: Sequence[str]) -> None:
         super().__init__(f"ONNX Runtime has no {', '.join(operators)}")
@@ -55,7 +60,7 @@ class UnknownOperatorsError(Exception):
 def make_job(ground: Ground) -> Job:
     request = ground.request
     names = request.spec.inputs(request.signature)
-    leaves = tuple((name, ground.first.leaves[name]) for name in names)
+    leaves = tuple((name, _traceable(ground.first.leaves[name])) for name in names)
     adapter = Adapter(request.target, request.signature, names)
     return Job(adapter, leaves, request.spec, ground.wishes.opset, ground.wishes.opset_is_fixed, ground.wishes.extra)
 
@@ -140,21 +145,14 @@ def give_names(ground: Ground, candidate: Candidate) -> None:
     request, spec = ground.request, ground.request.spec
     inputs = []
     for (leaf, value), port in zip(make_job(ground).leaves, input_ports(request), strict=True):
-        if isinstance(value, torch.Tensor):
-            axes: Sequence[int | Expression | None] = [
-                n if e is None else e for e, n in zip(spec.axes[leaf], value.shape, strict=True)
-            ]
-        else:
-            axes = []
-        inputs.append((port, axes, _ir_dtype(value)))
+        tensor = torch.as_tensor(value)
+        rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
+        axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
+        inputs.append((port, axes, _ir_dtype(tensor.dtype)))
     finishing.finish(candidate.model, candidate.opset, inputs, output_names(request, ground.first.names))
 
 
-def _ir_dtype(value: Any) -> ir.DataType:
-    if isinstance(value, torch.Tensor):
-        return (
-            ir.DataType.from_numpy(torch.empty(0, dtype=value.dtype).numpy().dtype)
-            if value.dtype != torch.bfloat16
-            else ir.DataType.BFLOAT16
-        )
-    return ir.DataType.FLOAT if isinstance(value, float) else ir.DataType.INT64
+def _ir_dtype(dtype: torch.dtype) -> ir.DataType:
+    if dtype == torch.bfloat16:  # numpy has no such type
+        return ir.DataType.BFLOAT16
+    return ir.DataType.from_numpy(torch.empty(0, dtype=dtype).numpy().dtype)

@@ -41,7 +41,7 @@ error[pinned-dim]: `seq` cannot vary in the export
 14 |         return torch.stack([x[:, step] * step for step in range(x.shape[1])])
    |                                                           ^^^^^^^^^^^^^^^^^ `seq` becomes 5 here
    = note: only the export is limited: PyTorch runs at other sizes
-   = help: leave `seq` out of the declaration, or write the expression without Python numbers made from sizes
+   = help: leave `seq` out of the declaration, or write this expression in another way
 """,
     ),
     "bounded-dim: a branch on a size": (
@@ -154,8 +154,8 @@ error[not-converted]: no exporter could convert the model
    |
 58 |     def forward(self, x: Tensor) -> Tensor:
    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-   = note: torch.export: DispatchError: No ONNX function found for <OpOverload(op='aten.median', overload='dim')>. Failure message: No decompositions registered for the real-valued input
-   = note: torch.export (strict): DispatchError: No ONNX function found for <OpOverload(op='aten.median', overload='dim')>. Failure message: No decompositions registered for the real-valued input
+   = note: torch.export: DispatchError: No ONNX function found for aten.median
+   = note: torch.export (strict): DispatchError: No ONNX function found for aten.median
    = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::median' to ONNX opset version 20 is not supported
 """,
     ),
@@ -216,7 +216,7 @@ error[runtime-error]: fails in ONNX Runtime: Reshape node: The input tensor cann
 68 |     def forward(self, x: Tensor) -> Tensor:
    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
    = note: smallest of 3 failing sizes found: batch = 1, seq = 1; PyTorch runs there
-   = note: first node that differs: `y` (Reshape)
+   = note: first node that fails: `y` (Reshape)
 """,
     ),
     "mislabelled-dim: a number that is none": (

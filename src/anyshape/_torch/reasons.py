@@ -10,6 +10,7 @@ _KNOWN = {
     "UserErrorType.DYNAMIC_CONTROL_FLOW": "a decision depends on values, which a trace cannot follow",
     "ConstraintViolationError": "the trace turned a declared dim into a number",
 }
+_OPERATOR = re.compile(r"<OpOverload\(op='([^']+)', overload='[^']+'\)>(?:\. Failure message.*)?")
 _SYMBOL = re.compile(r"\b[su]\d+\b|L\[")
 _LONGEST = 200
 
@@ -22,7 +23,7 @@ def reason_of(error: BaseException) -> str:
             if name in _KNOWN:
                 return _KNOWN[name]
     root = chain[-1]
-    lines = [line.strip() for line in str(root).splitlines() if line.strip()]
+    lines = [_OPERATOR.sub(r"\1", line.strip()) for line in str(root).splitlines() if line.strip()]
     name = type(root).__name__
     if not lines or _SYMBOL.search(lines[0]):
         return name

@@ -141,7 +141,11 @@ def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
 def _torchscript_model(job: Job, opset: int) -> ir.Model:
     names = [f"input_{index}" for index in range(len(job.leaves))]
     dynamic_axes = {
-        name: {axis: f"{name}_{axis}" for axis, expression in enumerate(job.spec.axes[leaf]) if expression is not None}
+        name: {
+            axis: f"{name}_{axis}"
+            for axis, expression in enumerate(job.spec.axes.get(leaf, ()))
+            if expression is not None
+        }
         for name, leaf in zip(names, job.names, strict=True)
     }
     arguments = tuple(value for _, value in job.leaves)

@@ -62,7 +62,7 @@ def trace(
 def _dynamic(name: str, value: Any, spec: Spec) -> Any:
     anything = torch.export.Dim.DYNAMIC
     if isinstance(value, torch.Tensor):
-        return {axis: anything for axis, expression in enumerate(spec.axes[name]) if expression is not None}
+        return {axis: anything for axis, expression in enumerate(spec.axes.get(name, ())) if expression is not None}
     return anything if name in spec.scalars else None
 
 

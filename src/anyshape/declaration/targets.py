@@ -71,13 +71,15 @@ _WRAPPED_IN = ("_orig_mod", "_forward_module", "_torchdynamo_orig_callable")
 
 
 def _unwrap(target: Any) -> Any:
-    """Take off torch.compile, DataParallel, DistributedDataParallel, Lightning's and Accelerate's wrappers."""
+    """Take off torch.compile, DataParallel, DistributedDataParallel, Lightning's and PEFT's wrappers."""
     for _ in range(8):
         if isinstance(target, nn.parallel.DataParallel | nn.parallel.DistributedDataParallel):
             target = target.module
             continue
         if isinstance(target, functools.partial):
             return functools.partial(_unwrap(target.func), *target.args, **target.keywords)
+        if hasattr(target, "peft_config") and callable(base := getattr(target, "get_base_model", None)):
+            return base()
         inner = next((i for key in _WRAPPED_IN if callable(i := getattr(target, key, None))), None)
         if inner is None:
             break

@@ -34,9 +34,10 @@ class Place:
     node: str
     operator: str
     span: Span | None
+    trouble: str = "differs"
 
     def __str__(self) -> str:
-        return f"first node that differs: `{self.node}` ({self.operator})"
+        return f"first node that {self.trouble}: `{self.node}` ({self.operator})"
 
 
 def first_difference(model: onnx.ModelProto, checker: Checker, failure: Failure) -> Place | None:
@@ -72,7 +73,7 @@ def _first_that_fails(model: onnx.ModelProto, checker: Checker, outcome: Outcome
             runs = middle
         else:
             fails = middle
-    return None if fails == len(nodes) else _place(nodes[fails])
+    return None if fails == len(nodes) else replace(_place(nodes[fails]), trouble="fails")
 
 
 def _runs_up_to(model: onnx.ModelProto, index: int, checker: Checker, outcome: Outcome) -> bool:

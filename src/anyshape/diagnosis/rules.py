@@ -104,7 +104,7 @@ def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
         span,
         label=f"{label} here",
         notes=("only the export is limited: PyTorch runs at other sizes",),
-        helps=(f"leave {dims} out of the declaration, or write the expression without Python numbers made from sizes",),
+        helps=(f"leave {dims} out of the declaration, or write this expression in another way",),
     )
 
 
@@ -137,7 +137,7 @@ def wrong_file(
         failure.rule,
         f"{failure.sentence} at {place}",
         span or home,
-        label="first result that differs" if span else "",
+        label=f"first result that {where.trouble}" if where and span else "",
         notes=(*notes, str(where)) if where else tuple(notes),
     )
 

@@ -22,6 +22,9 @@ class Contract:
 
     dims: Mapping[str, SizeRange]
     limits: tuple[Condition, ...] = ()
+    """What the model itself cannot do."""
+    conditions: tuple[Condition, ...] = ()
+    """What only this file cannot do: it was narrowed."""
     outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The formula of every axis of every output; `?` where it depends on the data."""
     constants: Mapping[str, Any] = field(default_factory=dict)
@@ -34,6 +37,7 @@ class Contract:
             "verdict": self.verdict,
             "dims": {dim: str(declared) for dim, declared in self.dims.items()},
             "limits": [str(limit) for limit in self.limits],
+            "conditions": [str(condition) for condition in self.conditions],
             "outputs": {name: list(axes) for name, axes in self.outputs.items()},
             "constants": {name: repr(value) for name, value in self.constants.items()},
         }
@@ -60,6 +64,7 @@ def _from_rows(rows: Any) -> Contract:
     return Contract(
         dims={str(dim): parse_sizes(str(text), dim=str(dim)) for dim, text in rows["dims"].items()},
         limits=tuple(parse_condition(str(text)) for text in rows["limits"]),
+        conditions=tuple(parse_condition(str(text)) for text in rows.get("conditions", ())),
         outputs={str(name): tuple(map(str, axes)) for name, axes in rows["outputs"].items()},
         constants={str(name): str(value) for name, value in rows["constants"].items()},
         verdict=str(rows["verdict"]),

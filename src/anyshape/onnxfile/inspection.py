@@ -135,6 +135,7 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "dims", ", ".join(f"{dim} {sizes}" if sizes is not None else dim for dim, sizes in found.dims.items())
     if found.contract is not None:
         yield from (("limit", f"{limit} (PyTorch itself)") for limit in found.contract.limits)
+        yield from (("narrowed", f"only where {condition}") for condition in found.contract.conditions)
         if constants := found.contract.constants:
             yield "constant", ", ".join(f"{name} = {value}" for name, value in constants.items())
         yield "contract", f"{found.contract.verdict} by anyshape {found.contract.version}".rstrip()
@@ -192,6 +193,7 @@ def _contract_to_dict(contract: Contract) -> dict[str, Any]:
         "version": contract.version,
         "dims": {dim: str(sizes) for dim, sizes in contract.dims.items()},
         "limits": [str(limit) for limit in contract.limits],
+        "conditions": [str(condition) for condition in contract.conditions],
         "constants": {name: str(value) for name, value in contract.constants.items()},
     }
 

@@ -111,7 +111,7 @@ def _seconds(result: Result) -> str:
 def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]:
     yield "run", "; ".join(_spans_of_sizes(verification))
     if verification.compares_values:
-        times = f"{verification.largest_ratio:.1f} x the model's own rounding noise"
+        times = f"{verification.largest_ratio:.1f} x {verification.measure}"
         yield "error", f"at most {times} ({verification.factor:g} is allowed)"
     if verification.computed_in:
         yield "type", f"checked in {verification.computed_in}: ONNX Runtime cannot run the file's own type here"
@@ -134,8 +134,13 @@ def _spans_of_sizes(verification: Verification) -> Iterable[str]:
 
 
 def _refusal(result: Result) -> list[str]:
-    lines = []
+    """What was tried and was not right; a finding that lists it all itself needs no such lines."""
+    lines: list[str] = []
+    if any(finding.rule == "not-converted" for finding in result.findings):
+        return lines
     for attempt in result.attempts:
+        if attempt.outcome == "checked":
+            continue
         reason = f": {attempt.reason}" if attempt.reason else ""
         lines.append(f"  tried    {attempt.strategy}, {attempt.outcome}{reason}")
     return lines

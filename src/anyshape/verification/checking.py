@@ -185,7 +185,8 @@ def verify(
         tuple(progress.observations),
         time.monotonic() - start,
         runtime_version(),
-        checker.tolerance.factor,
+        1.0 if checker.tolerance.is_given else checker.tolerance.factor,
+        "the tolerance in use" if checker.tolerance.is_given else "the model's own rounding noise",
         str(checker.computed_in).removeprefix("torch.") if checker.computed_in else None,
     )
 

@@ -1,7 +1,8 @@
 """Are two outputs the same? The tolerance is the model's own rounding noise at that size, never a fixed number.
 
-A right file differs from float64 by 0.5 to 2.5 times what PyTorch itself does in float32; a wrong one by far more. The
-limit is a factor of 8. Integers must be equal, except where the model's own rounding decides them (a tie under argmax).
+A right file mostly differs from float64 by 0.5 to 3 times what PyTorch itself does in float32; a wrong one by far more.
+The limit is a factor of 8. Integers must be equal, except where the model's own rounding decides them (a tie under
+argmax).
 """
 
 from __future__ import annotations

@@ -44,7 +44,9 @@ class Verification:
     seconds: float = 0.0
     runtime: str = ""
     factor: float = 0.0
-    """How many times the rounding noise was allowed; 0 where values were not compared at all."""
+    """How many times the measure was allowed; 0 where values were not compared at all."""
+    measure: str = "the model's own rounding noise"
+    """What errors are counted in."""
     computed_in: str | None = None
     """The wider type in which the graph was run, where the runtime cannot run its own."""
 
