@@ -7,26 +7,21 @@ ran; what no rule explains is kept as it is and said.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.declaration.notation import Condition, SizeRange, parse_condition
+from anyshape.verification.explaining import LARGEST_MULTIPLE, find_limit
 from anyshape.verification.ties import tie_candidates
 
 Sizes = dict[str, int]
-_LARGEST_MULTIPLE = 128
 _TRIED_MULTIPLES = 16
 """Steps that are tried whether or not they divide the size."""
 _MOST_UNEXPLAINED = 6
 """After so many failures without a rule, further ones are not looked into."""
-_ENOUGH_EDGES = 3
-_FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
-    ("+", lambda a, b: a + b),
-    ("-", lambda a, b: a - b),
-    ("*", lambda a, b: a * b),
-)
 
 
 @dataclass(frozen=True)
@@ -54,15 +49,6 @@ class Pin:
     error: Exception | None
 
 
-@dataclass(frozen=True)
-class _Edge:
-    """At one size of another dim, the last size that runs and the next, which does not."""
-
-    last: int
-    beyond: int
-    other: int
-
-
 class Boundaries:
     """The limits found so far. Asks the model, remembers, and moves proposed sizes inside."""
 
@@ -78,7 +64,7 @@ class Boundaries:
         self._ranges = ranges
         self.base = dict(base)
         self._constants = sorted(set(constants))
-        self._suggestions = tuple(suggestions)
+        self.suggestions = tuple(suggestions)
         self._ran: dict[tuple[int, ...], Sizes] = {}
         self.limits: list[Limit] = []
         self.pins: list[Pin] = []
@@ -86,7 +72,7 @@ class Boundaries:
 
     def suggest(self, conditions: Iterable[Condition]) -> None:
         """Guards of a trace: candidates for relations between dims."""
-        self._suggestions = (*self._suggestions, *conditions)
+        self.suggestions = (*self.suggestions, *conditions)
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         return all(limit.condition.holds(sizes) for limit in self.limits)
@@ -109,15 +95,16 @@ class Boundaries:
         return [c for c in (limit.condition for limit in self.limits) if c.relation == "==" and c.left.is_name]
 
     @property
-    def _free(self) -> list[str]:
+    def free(self) -> list[str]:
         """The dims that follow no other."""
         followers = {tie.left.text for tie in self._ties}
         return [dim for dim in self.base if dim not in followers]
 
     def _follow(self, sizes: Mapping[str, int], ties: Sequence[Condition] = ()) -> Sizes:
         moved = dict(sizes)
-        for tie in (*self._ties, *ties):
-            moved[tie.left.text] = tie.right.value(moved)
+        for tie in (*self._ties, *ties) * 2:  # twice, since one that follows may lead another
+            with contextlib.suppress(ZeroDivisionError):
+                moved[tie.left.text] = tie.right.value(moved)
         return moved
 
     # ---- sizes into the limits
@@ -136,12 +123,12 @@ class Boundaries:
 
     def _between(self, dim: str, size: int, eighths: int) -> int:
         base = self.base[dim]
-        return size if eighths == 8 else self._grid(dim).nearest(base + (size - base) * eighths // 8)
+        return size if eighths == 8 else self.grid(dim).nearest(base + (size - base) * eighths // 8)
 
     def _move(self, sizes: Sizes, condition: Condition) -> Sizes:
         """The nearest sizes of one dim at which a condition holds."""
         for dim in reversed(condition.names):
-            near = (sizes[dim] + sign * d for d in range(_LARGEST_MULTIPLE + 1) for sign in (-1, 1))
+            near = (sizes[dim] + sign * d for d in range(LARGEST_MULTIPLE + 1) for sign in (-1, 1))
             for size in (*near, self.base[dim]):
                 if size in self._ranges[dim] and condition.holds({**sizes, dim: size}):
                     return {**sizes, dim: size}
@@ -152,11 +139,11 @@ class Boundaries:
     def probe(self) -> None:
         """Find ties, multiples and pins: which dims move alone, in steps, together with others, or not at all."""
         for dim in self.base:
-            if dim not in self._free or not self._candidates(dim) or self._moves(dim):
+            if dim not in self.free or not self._candidates(dim) or self._moves(dim):
                 continue
             stands = not any(self.runs({**self.base, dim: size}) for size in self._candidates(dim))
             is_tied = stands and self._tie(dim)
-            if dim in self._free and not self._moves(dim) and not self._moves_in_steps(dim) and stands and not is_tied:
+            if dim in self.free and not self._moves(dim) and not self._moves_in_steps(dim) and stands and not is_tied:
                 self._pin(dim)
 
     def _candidates(self, dim: str) -> list[int]:
@@ -181,7 +168,7 @@ class Boundaries:
     def _ties_are_new(self, ties: Sequence[Condition]) -> bool:
         """Whether only free dims are spoken of, and none that others follow would follow itself."""
         leading = {name for tie in self._ties for name in tie.right.names}
-        return all(set(tie.names) <= set(self._free) and tie.left.text not in leading for tie in ties)
+        return all(set(tie.names) <= set(self.free) and tie.left.text not in leading for tie in ties)
 
     def _move_together(self, ties: Sequence[Condition]) -> bool:
         """Whether each dim that leads runs where the others follow, and does not where they stay."""
@@ -209,7 +196,7 @@ class Boundaries:
 
     def _moves_in_steps(self, dim: str) -> bool:
         size, box = self.base[dim], self._ranges[dim]
-        divisors = [k for k in range(2, _LARGEST_MULTIPLE + 1) if size % k == 0]
+        divisors = [k for k in range(2, LARGEST_MULTIPLE + 1) if size % k == 0]
         for step in dict.fromkeys((*divisors, *range(2, _TRIED_MULTIPLES + 1))):
             up = [s for s in (size + step, size + 2 * step) if s in box]
             ahead = up or [s for s in (size - step, size - 2 * step) if s in box]
@@ -228,9 +215,9 @@ class Boundaries:
 
     def probe_tables(self, affordable: Callable[[Sizes], bool]) -> None:
         """Run one size beyond every table of the model: where a range is open, this is how its end is found."""
-        for dim in self._free:
+        for dim in self.free:
             for constant in self._constants:
-                sizes = self._follow({**self.base, dim: self._grid(dim).nearest(constant + 1)})
+                sizes = self._follow({**self.base, dim: self.grid(dim).nearest(constant + 1)})
                 if constant < self.base[dim] or not self.holds(sizes) or not self._is_declared(sizes):
                     continue
                 if not affordable(sizes):
@@ -247,138 +234,32 @@ class Boundaries:
         error = self._error_at(cause)
         if error is None:
             return True  # it runs: nothing to explain
-        found = len(self.unexplained) < _MOST_UNEXPLAINED and self._find_limit(cause)
-        if not found:
+        found = find_limit(self, cause) if len(self.unexplained) < _MOST_UNEXPLAINED else None
+        if found is None:
             self.unexplained.append((cause, error))
-        return found
-
-    def _find_limit(self, cause: Sizes) -> bool:
-        moved = [dim for dim in self._free if cause[dim] != self.base[dim]]
-        if len(moved) == 1:
-            return self._explain_alone(moved[0], cause)
-        return self._suggested(moved, cause) or (len(moved) == 2 and self._explain_pair(moved[0], moved[1], cause))
-
-    def _suggested(self, dims: Iterable[str], cause: Sizes) -> bool:
-        """Whether a guard of a trace explains it."""
-        return any(self._accept(c, cause) for c in self._suggestions if set(c.names) <= set(dims))
+        else:
+            self._add(found, cause)
+        return found is not None
 
     def _reduce(self, sizes: Sizes) -> Sizes:
         """Set every dim that does not matter back to the base."""
         cause = dict(sizes)
-        for dim in self._free:
+        for dim in self.free:
             reduced = self._follow({**cause, dim: self.base[dim]})
             if self.holds(reduced) and self._error_at(reduced) is not None:
                 cause = reduced
         return cause
 
-    def _explain_alone(self, dim: str, cause: Sizes) -> bool:
-        size, failing = self.base[dim], cause[dim]
-        if step := self._step_between(dim, failing):
-            return self._accept(parse_condition(f"{dim} % {step} == {size % step}"), cause)
-        edge = self._edge(dim, failing, self.base)
-        if other := self._depends_on({**self.base, dim: edge.beyond}, (dim,)):
-            return self._suggested((dim, other), cause) or self._explain_jointly(dim, other, self._around(other), cause)
-        return self._accept(parse_condition(f"{dim} {_relation(failing, size)} {edge.last}"), cause)
-
-    def _explain_pair(self, d: str, e: str, cause: Sizes) -> bool:
-        near, far = self.base[e], cause[e]
-        sizes = (far, self._grid(e).nearest((near + far) // 2), self._grid(e).nearest((near + 3 * far) // 4))
-        return self._explain_jointly(d, e, dict.fromkeys(sizes), cause)
-
-    def _around(self, dim: str) -> list[int]:
-        """The base and sizes on both sides of it, the telling ones first."""
-        grid, size = self._grid(dim), self.base[dim]
-        wanted = (size, size // 2, 2 * size, size - grid.step, size + grid.step)
-        return list(dict.fromkeys(map(grid.nearest, wanted)))
-
-    def _step_between(self, dim: str, failing: int) -> int | None:
-        """A multiple: sizes on both sides of the failing one run."""
-        size, grid = self.base[dim], self._grid(dim)
-        stride = grid.step if failing > size else -grid.step
-        beyond = [s for s in (failing + stride * k for k in range(1, 9)) if s in grid]
-        running = [s for s in beyond if self.runs({**self.base, dim: s})]
-        for step in range(2 * grid.step, _LARGEST_MULTIPLE + 1, grid.step) if running else ():
-            if (failing - size) % step and all((s - size) % step == 0 for s in running):
-                nearby = [s for s in (size + step, size + 2 * step) if s in grid]
-                if all(self.runs({**self.base, dim: s}) for s in nearby):
-                    return step
-        return None
-
-    def _edge(self, dim: str, failing: int, base: Mapping[str, int]) -> _Edge:
-        """Where it begins to fail on the way from the base to a size that fails."""
-        way = self._way(dim, base[dim], failing)
-        low, high = 0, len(way) - 1
-        middle = high - 1  # what lies beyond a table fails at once
-        while high - low > 1:
-            if self.runs({**base, dim: way[middle]}):
-                low = middle
-            else:
-                high = middle
-            middle = (low + high) // 2
-        return _Edge(way[low], way[high], 0)
-
-    def _way(self, dim: str, start: int, end: int) -> Sequence[int]:
-        """The sizes from one to another that the limits so far leave."""
-        grid, sign = self._grid(dim), 1 if end > start else -1
-        if grid.values is not None:
-            return sorted((v for v in grid.values if min(start, end) <= v <= max(start, end)), reverse=sign < 0)
-        return range(start, end + sign, sign * grid.step)
-
-    def _grid(self, dim: str) -> SizeRange:
+    def grid(self, dim: str) -> SizeRange:
+        """The sizes that the limits on a dim alone leave."""
         return effective_range(self._ranges[dim], self.limits, dim)
 
-    def _depends_on(self, failing: Sizes, dims: Sequence[str]) -> str | None:
-        """Another dim at whose smaller or larger size these run as well: the bound is a joint one."""
-        others = [dim for dim in self._free if dim not in dims]
-        return next((o for o in others if any(self.runs({**failing, o: size}) for size in self._around(o)[1:])), None)
-
-    def _explain_jointly(self, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> bool:
-        """Where `d` begins to fail at some sizes of `e` tells a sum from a difference from a product."""
-        edges = self._edges(d, e, sizes, cause[d])
-        if len(edges) < 2 or self._depends_on({**self.base, d: edges[0].beyond, e: edges[0].other}, (d, e)):
-            return False
-        relation = _relation(cause[d], self.base[d])
-        for sign, value in _FORMS:
-            inside = [value(edge.last, edge.other) for edge in edges]
-            outside = [value(edge.beyond, edge.other) for edge in edges]
-            bound = max(inside) if relation == "<=" else min(inside)
-            if all((o > bound) if relation == "<=" else (o < bound) for o in outside):
-                text = self._joint_text(d, e, sign, relation, bound)
-                if self._accept(parse_condition(text), cause):
-                    return True
-        return False
-
-    def _edges(self, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
-        far = self._grid(d).nearest(failing + 2 * (failing - self.base[d]))
-        edges: list[_Edge] = []
-        for size in sizes:
-            if len(edges) == _ENOUGH_EDGES:
-                break
-            base = {**self.base, e: size}
-            if self.runs(base) and not self.runs({**base, d: far}):
-                edge = self._edge(d, far, base)
-                edges.append(_Edge(edge.last, edge.beyond, size))
-        return edges
-
-    def _joint_text(self, d: str, e: str, sign: str, relation: str, bound: int) -> str:
-        if sign == "-":
-            return f"{d} {relation} {e}" if bound == 0 else f"{d} - {e} {relation} {bound}"
-        first, second = (dim for dim in self.base if dim in (d, e))
-        return f"{first} {sign} {second} {relation} {bound}"
-
-    def _accept(self, condition: Condition, cause: Sizes) -> bool:
-        """Add a limit if it explains the failure and admits the base and every size that ran."""
-        if condition.holds(cause) or not all(map(condition.holds, (self.base, *self._ran.values()))):
-            return False
-        self._add(condition, cause)
-        return True
+    def explains(self, condition: Condition, cause: Sizes) -> bool:
+        """Whether a condition fails there and holds at the base and at every size that ran."""
+        return not condition.holds(cause) and all(map(condition.holds, (self.base, *self._ran.values())))
 
     def _add(self, condition: Condition, broken: Sizes) -> None:
         self.limits.append(Limit(condition, self._error_at(broken), dict(broken)))
-
-
-def _relation(failing: int, running: int) -> str:
-    return "<=" if failing > running else ">="
 
 
 # ---- a range as the limits leave it
