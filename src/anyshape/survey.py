@@ -14,6 +14,7 @@ from anyshape.declaration.requests import Request
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_definition
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.labelling import check_labels, output_names
 from anyshape.verification import reference as references
 from anyshape.verification.blindness import blind_spots
 from anyshape.verification.checking import volume
@@ -66,6 +67,7 @@ def survey(request: Request, wishes: Wishes, training: Sequence[str]) -> Ground:
     wishes.tell("running the model")
     reference = make_reference(request, wishes.seed)
     start, example = start_sizes(reference, request)
+    check_labels(request, output_names(request, example.names))
     boundaries = make_boundaries(reference, request, start)
     boundaries.probe()
     traced = start if boundaries.pins else _trace_sizes(reference, request, boundaries, start)

@@ -124,7 +124,7 @@ def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch
             raise UnknownOperatorsError(unknown) from None
         if not holds_bfloat16(model):
             raise
-    path = stage.path.with_name("widened.onnx")
+    path = stage.path.with_name(f"widened-{stage.path.name}")
     ir.save(widened(model), path)
     return Session(path, providers=wishes.providers, libraries=wishes.libraries), torch.float32
 

@@ -24,7 +24,8 @@ def write(path: Path, text: str, contract: Contract | None = None) -> Path:
 
 def contract(dims: dict[str, str], *limits: str, verdict: str = "checked", **outputs: tuple[str, ...]) -> Contract:
     ranges = {dim: parse_sizes(text, dim=dim) for dim, text in dims.items()}
-    return Contract(ranges, tuple(map(parse_condition, limits)), outputs, {}, verdict, "0.1.0")
+    held = tuple(map(parse_condition, limits))
+    return Contract(ranges, held, outputs=outputs, verdict=verdict, version="0.1.0")
 
 
 PINNED = """

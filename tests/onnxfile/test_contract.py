@@ -21,6 +21,7 @@ def stored(text):
 FULL = Contract(
     {"batch": SizeRange(1), "seq": parse_sizes("8..512 step 8", dim="seq"), "n": parse_sizes([1, 4], dim="n")},
     (parse_condition("seq <= 512"), parse_condition("b2 == b"), parse_condition("h % 32 == 0")),
+    (parse_condition("seq >= 3"),),
     {"logits": ("batch", "seq", "5"), "größe": ("?",), "scalar": ()},
     {"keep": 4, "flag": True, "scale": 0.5},
     "narrowed",
@@ -31,6 +32,7 @@ FULL = Contract(
 def test_a_contract_is_the_same_after_it_was_written_and_read():
     found = stored(FULL.to_text())
     assert (found.dims, found.limits, found.outputs) == (FULL.dims, FULL.limits, FULL.outputs)
+    assert found.conditions == FULL.conditions
     assert (found.verdict, found.version) == ("narrowed", "0.1.0")
     assert found.constants == {"keep": "4", "flag": "True", "scale": "0.5"}
     assert stored(Contract({}).to_text()) == Contract({})
@@ -57,7 +59,8 @@ def changed(**rows):
         changed(dims={"n": "__import__('os')"}),
         changed(dims={"\x1b[31m": "1.."}), changed(dims={"a b": "1.."}), changed(dims={"n": "1.." + "9" * 5000}),
         changed(limits="n"), changed(limits=["n"]), changed(limits=[["n <= 3"]]), changed(limits=["a.b <= 3"]),
-        changed(limits=["-" * 900 + "a <= 3"]), changed(outputs=[]), changed(outputs={"y": 3}), changed(constants=3),
+        changed(limits=["-" * 900 + "a <= 3"]), changed(conditions=["n"]), changed(conditions=3),
+        changed(outputs=[]), changed(outputs={"y": 3}), changed(constants=3),
         changed(verdict="perfect"), changed(verdict=["checked"]), changed(verdict="\x1b[31mchecked"),
     ],
     ids=lambda text: text[:30] + "..." + text[-60:] if len(text) > 90 else text,
@@ -74,7 +77,7 @@ values = st.recursive(
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.dictionaries(st.sampled_from(["dims", "limits", "outputs", "constants", "verdict", "version"]), values))
+@given(st.dictionaries(st.sampled_from(["dims", "limits", "conditions", "outputs", "constants", "verdict"]), values))
 def test_no_rows_whatever_crash_the_reader(rows):
     found = stored(changed(**rows))
     assert found is None or isinstance(found, Contract)

@@ -214,6 +214,13 @@ def test_a_guard_that_a_run_contradicts_is_no_limit():
     assert found.limits == []
 
 
+def test_ties_from_elsewhere_may_follow_each_other_and_divide():
+    found = boundaries_of(Model("a == b == c", a=4, b=4, c=4), sizes="0..64")
+    found.limits = [Limit(parse_condition(text)) for text in ("c == a", "a == b", "c == a // b * b")]
+    assert found.admit({"a": 9, "b": 5, "c": 7}) == {"a": 5, "b": 5, "c": 5}
+    assert found.admit({"a": 9, "b": 0, "c": 7}) == {"a": 1, "b": 1, "c": 1}
+
+
 def test_a_size_that_runs_needs_no_explanation():
     found = boundaries_of(Model("a <= 37", a=5))
     assert found.explain({"a": 9})
@@ -267,6 +274,8 @@ def test_tables_are_found_for_tied_dims_and_multiples():
         ("1, 8, 16, 40", ["n <= 37", "n % 8 == 0"], "{8, 16}"),
         ("1..64", ["m <= 3", "n + m <= 9"], "1..64"),
         ("1..", ["2 * n <= 9"], "1.."),
+        ("1..64", ["n != 1", "n <= 37", "2 * n >= 9"], "1..37"),
+        ("1..64", ["n % 0 == 0", "n <= 37"], "1..37"),
     ],
 )
 def test_a_range_is_what_the_limits_on_its_dim_leave(declared, limits, expected):

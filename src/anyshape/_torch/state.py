@@ -11,39 +11,46 @@ import numpy as np
 import torch
 from torch import nn
 
+_DEEPEST = 4
+
 
 class ModuleState:
     """The attributes, buffers and flags of a module at one moment; `restore` puts them back.
 
     Parameters are not copied: forward does not change them. Buffers and tensors kept as attributes are: forward may.
+    Containers are restored in place, so that whoever else holds one sees the same object.
     """
 
     def __init__(self, module: nn.Module) -> None:
-        self._attributes = [(part, _shallow(vars(part))) for part in module.modules()]
-        kept = {id(t): t for part in module.modules() for t in _tensors_of(part)}
-        self._copies = [(tensor, tensor._version, tensor.detach().clone()) for tensor in kept.values()]
+        found: dict[int, Any] = {}
+        for part in module.modules():
+            _collect(vars(part), found, depth=0)
+        self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
+        tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
+        self._tensors = [(tensor, tensor._version, tensor.detach().clone()) for tensor in tensors]
 
     def restore(self) -> None:
-        for part, attributes in self._attributes:
-            vars(part).clear()
-            vars(part).update(_shallow(attributes))
-        for index, (tensor, version, copy) in enumerate(self._copies):
+        for container, kept in self._containers:
+            container.clear()
+            container.extend(kept) if isinstance(container, list) else container.update(kept)
+        for index, (tensor, version, copy) in enumerate(self._tensors):
             if tensor._version != version:
                 with torch.no_grad():
                     tensor.copy_(copy)
-                self._copies[index] = (tensor, tensor._version, copy)
+                self._tensors[index] = (tensor, tensor._version, copy)
 
 
-def _shallow(attributes: dict[str, Any]) -> dict[str, Any]:
-    """A copy in which the containers are copies too, so that what forward appends is forgotten."""
-    return {k: v.copy() if isinstance(v, (dict, list, set)) else v for k, v in attributes.items()}
-
-
-def _tensors_of(part: nn.Module) -> Iterator[torch.Tensor]:
-    values = [*part._buffers.values(), *(v for v in vars(part).values() if not isinstance(v, nn.Parameter))]
-    for value in values:
-        if isinstance(value, torch.Tensor) and not value.is_inference() and value.layout is torch.strided:
-            yield value
+def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
+    """The containers below `value`, and the tensors in them that a forward may change, by identity."""
+    if id(value) in found or depth > _DEEPEST:
+        return
+    if isinstance(value, torch.Tensor):
+        if not isinstance(value, nn.Parameter) and not value.is_inference() and value.layout is torch.strided:
+            found[id(value)] = value
+    elif isinstance(value, (dict, list, set)):
+        found[id(value)] = value
+        for inner in value.values() if isinstance(value, dict) else value:
+            _collect(inner, found, depth=depth + 1)
 
 
 @contextlib.contextmanager

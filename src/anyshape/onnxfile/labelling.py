@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anyshape.declaration.notation import Expression
+from anyshape.declaration.notation import Expression, did_you_mean
 from anyshape.declaration.requests import Request
 from anyshape.errors import DeclarationError
 from anyshape.verification.shapes import FittedAxis
@@ -31,6 +31,17 @@ def output_names(request: Request, found: Sequence[str]) -> list[str]:
         taken.add(free)
         unique.append(free)
     return unique
+
+
+def check_labels(request: Request, names: Sequence[str]) -> None:
+    """Labels must name outputs that exist: a misspelt input would silently be static."""
+    for label in request.labels:
+        if label not in names:
+            known = [*input_ports(request), *names]
+            listed = ", ".join(f"`{name}`" for name in known)
+            raise DeclarationError(
+                f"`dynamic_axes` names `{label}`, but the inputs and outputs are {listed}{did_you_mean(label, known)}"
+            )
 
 
 def declared_expressions(request: Request) -> list[Expression]:

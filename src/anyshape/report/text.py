@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from anyshape.diagnosis.provenance import source_line
@@ -118,8 +118,16 @@ def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]
     if any(check.gradients for check in verification.checks):
         yield "mode", "as PyTorch with gradients on: its fast path for attention gives other values at masked places"
     if verification.skipped:
-        reasons = dict.fromkeys(reason for _, reason in verification.skipped)
-        yield "not run", f"{len(verification.skipped)} planned sizes: {'; '.join(reasons)}"
+        yield "not run", _not_run(verification.skipped)
+
+
+def _not_run(skipped: Sequence[tuple[Mapping[str, int], str]]) -> str:
+    """How many sizes were cut, the largest of them, and why."""
+    largest = max((sizes for sizes, _ in skipped), key=lambda sizes: sum(sizes.values()))
+    reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped))
+    shown = ", ".join(f"{dim} = {size}" for dim, size in largest.items())
+    count = "1 planned size" if len(skipped) == 1 else f"{len(skipped)} planned sizes, up to"
+    return f"{count} {shown}: {reasons}"
 
 
 def _spans_of_sizes(verification: Verification) -> Iterable[str]:

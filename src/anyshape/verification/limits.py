@@ -1,8 +1,8 @@
 """What the model itself cannot do in PyTorch: a bound, a multiple, a tie, a relation. Found by asking it.
 
 Dims that cannot move by themselves are asked for ties and multiples first. Later, a failing size is reduced to the dims
-that cause it, and bisection finds where it begins to fail. A limit must explain the failure and admit every size that
-ran; what no rule explains is kept as it is and said.
+that cause it and explained. A limit must explain the failure and admit every size that ran; what no rule explains is
+kept as it is and said.
 """
 
 from __future__ import annotations
@@ -272,18 +272,19 @@ def effective_range(declared: SizeRange, limits: Iterable[Limit], dim: str) -> S
         kept = tuple(v for v in declared.values if all(c.holds({dim: v}) for c in conditions))
         return SizeRange(lo=kept[0], hi=kept[-1], values=kept) if kept else declared
     bounds = [bound for condition in conditions if (bound := _bound(condition)) is not None]
-    step = math.lcm(declared.step, *(int(m[1]) for c in conditions if (m := _MULTIPLE.fullmatch(str(c)))))
+    multiples = [condition for condition in conditions if _MULTIPLE.fullmatch(str(condition))]
+    step = math.lcm(declared.step, *(int(str(c).split()[2]) for c in multiples))
     lowest = max([declared.lo, *(lo for lo, _ in bounds if lo is not None)])
     highest = min([hi for hi in (declared.hi, *(hi for _, hi in bounds)) if hi is not None], default=None)
     first = declared.lo - (declared.lo - lowest) // declared.step * declared.step
-    starts = (s for s in range(first, first + step, declared.step) if all(c.holds({dim: s}) for c in conditions))
+    starts = (s for s in range(first, first + step, declared.step) if all(c.holds({dim: s}) for c in multiples))
     lo = next(starts, None)
     if lo is None or (highest is not None and highest < lo):
         return declared
     return SizeRange(lo, None, step) if highest is None else SizeRange(lo, None, step).up_to(highest)
 
 
-_MULTIPLE = re.compile(r"\w+ % (\d+) == \d+")
+_MULTIPLE = re.compile(r"\w+ % [1-9]\d* == \d+")
 
 
 def _bound(condition: Condition) -> tuple[int | None, int | None] | None:
