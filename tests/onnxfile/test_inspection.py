@@ -64,6 +64,7 @@ def test_everything_is_plain_values_for_json(tmp_path):
             "version": "0.1.0",
             "dims": {"batch": "1..", "seq": "1..8"},
             "limits": ["seq <= 8"],
+            "conditions": [],
             "constants": {},
         },
         "opset": 18,

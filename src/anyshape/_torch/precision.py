@@ -1,6 +1,8 @@
-"""Running a module in other arithmetic without touching it: in float64, or with every result jittered by one rounding.
+"""Running a module in other arithmetic: in float64, or with every result jittered by one rounding.
 
-Both are dispatch modes, so parameters are never copied as a whole and the module's own code runs unchanged.
+Both are dispatch modes, so the module's own code runs unchanged. Operators that compare the types of their arguments
+before they are dispatched (convolutions) need wide parameters, too: these are lent for the time of a run, unless they
+are so large that a second copy would hurt.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -87,14 +90,44 @@ def _quiet_warnings() -> Iterator[None]:
         yield
 
 
+_LARGEST_COPY = 512 * 2**20
+
+
 @contextlib.contextmanager
-def computing_in(dtype: torch.dtype) -> Iterator[_Upcast]:
-    """Inside, everything below `dtype` is computed in `dtype`."""
+def _lent_parameters(module: nn.Module, narrow: tuple[torch.dtype, ...], wide: torch.dtype) -> Iterator[None]:
+    """Inside, the module's parameters and buffers hold wide copies; afterwards their own storage again."""
+    parameters = [p for p in module.parameters() if p.dtype in narrow and not p.is_inference()]
+    buffers = [
+        (part, name) for part in module.modules() for name, b in part.named_buffers(recurse=False) if b.dtype in narrow
+    ]
+    kept = [(parameter, parameter.data) for parameter in parameters]
+    aside = [(part, name, part._buffers[name]) for part, name in buffers]
+    if sum(data.numel() * data.element_size() for _, data in kept) > _LARGEST_COPY:
+        yield
+        return
+    try:
+        for parameter, data in kept:
+            parameter.data = data.to(wide)
+        for part, name, buffer in aside:
+            assert buffer is not None
+            part._buffers[name] = buffer.to(wide)
+        yield
+    finally:
+        for parameter, data in kept:
+            parameter.data = data
+        for part, name, buffer in aside:
+            part._buffers[name] = buffer
+
+
+@contextlib.contextmanager
+def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
+    """Inside, everything of this module below `dtype` is computed in `dtype`."""
     narrow = tuple(d for d in _BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
     default = torch.get_default_dtype()
     mode = _Upcast(narrow, dtype)
     # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
-    with _quiet_warnings(), torch.backends.mkldnn.flags(enabled=False):
+    lent = _lent_parameters(module, narrow, dtype)
+    with _quiet_warnings(), torch.backends.mkldnn.flags(enabled=False), lent:
         torch.set_default_dtype(dtype)
         try:
             with mode:

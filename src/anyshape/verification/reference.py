@@ -84,7 +84,7 @@ class Reference:
 
     def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
         try:
-            with precision.computing_in(dtype) as mode:
+            with precision.computing_in(dtype, self.target.module) as mode:
                 outputs = self._call(outcome.leaves, gradients=outcome.gradients)[1]
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
             return None
