@@ -399,3 +399,91 @@ def test_the_runtime_agrees_that_the_files_load_without_complaint(exported: tupl
     session = onnxruntime.InferenceSession(str(exported[1]))
     ids = np.zeros((2, 3), np.int64)
     assert session.run(None, {"ids": ids, "mask": np.ones((2, 3), np.float32)})[1].shape == (2, 4)
+
+
+def test_two_outputs_do_not_share_a_label_that_is_two_sizes() -> None:
+    class Pair(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return x[:, 1:] + 0, x * 2
+
+    result = anyshape.export(
+        Pair(), torch.randn(3, 7), input_names=["x"], output_names=["a", "b"],
+        dynamic_axes={"x": {0: "batch", 1: "seq"}, "a": {1: "len"}, "b": {1: "len"}},
+    )  # fmt: skip
+    assert [port.axes for port in result.outputs] == [("batch", "len"), ("batch", "seq")]
+    assert result.notes == ("axis 1 of output `b` is not the `len` of another output",)
+
+
+def test_a_narrowed_file_says_so_itself(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    anyshape.export(Reshaped(), torch.randn(2, 8, 4), path, dims={"x": "batch seq 4"}, narrow=True)
+    contract = read_contract(onnx.load(path))
+    assert contract is not None
+    assert contract.verdict == "narrowed"
+
+
+def test_a_claim_in_a_file_is_not_taken_for_the_models_limit(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    claims = {"version": "1", "verdict": "checked", "dims": {"batch": "1.."}, "limits": ["batch == 3"]}
+    text = json.dumps({**claims, "outputs": {}, "constants": {}})
+    graph = '<ir_version: 9, opset_import: ["" : 20]> g (float[batch, 4] x) => (float[batch, 4] y) { y = Relu(x) }'
+    model = onnx.parser.parse_model(graph)
+    model.metadata_props.add(key="anyshape.contract", value=text)
+    onnx.save(model, path)
+    result = anyshape.check(path, nn.ReLU(), torch.randn(3, 4))
+    assert (result.limits, result.given_up) == ((), ("only where batch == 3",))
+
+
+def test_a_file_of_nan_is_wrong_although_the_model_has_some(tmp_path: Path) -> None:
+    class LogOfRelu(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.log(torch.relu(x))
+
+    graph = (
+        '<ir_version: 9, opset_import: ["" : 20]> g (float[batch, 4] x) => (float[batch, 4] y) '
+        "{ a = Abs(x) n = Neg(a) y = Log(n) }"
+    )
+    onnx.save(onnx.parser.parse_model(graph), tmp_path / "nan.onnx")
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.check(tmp_path / "nan.onnx", LogOfRelu(), torch.randn(3, 4))
+    assert [finding.rule for finding in refused.value.findings] == ["wrong-values"]
+    result = anyshape.export(LogOfRelu(), torch.randn(3, 4), dims={"x": "batch 4"})
+    assert result.verdict == "checked"
+
+
+def test_inputs_that_forward_changes_are_the_users_own() -> None:
+    class InPlace(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.mul_(2) + 1
+
+    example = torch.ones(3, 4)
+    result = anyshape.export(InPlace(), example, dims={"x": "batch 4"})
+    assert result.verdict == "checked"
+    assert torch.equal(example, torch.ones(3, 4))
+
+
+def test_one_module_exported_from_several_threads_is_exported_right() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).train()
+
+    def run(_: int) -> str:
+        return anyshape.export(model, torch.randn(3, 4), dims={"input": "batch 4"}).verdict
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(run, range(3))) == ["checked"] * 3
+    assert model.training
+
+
+def test_progress_is_told_aloud(capsys: pytest.CaptureFixture[str]) -> None:
+    anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "batch 4"}, progress=print)
+    assert capsys.readouterr().out.splitlines() == [
+        "running the model", "converting with torch.export", "checking what torch.export made",
+    ]  # fmt: skip
+
+
+def test_a_result_refuses_what_it_does_not_take() -> None:
+    result = anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "batch 4"})
+    with pytest.raises(anyshape.DeclarationError) as raised:
+        result(torch.randn(2, 4), torch.randn(2, 4))
+    assert str(raised.value) == "the file takes 1 inputs (input), 2 are given"

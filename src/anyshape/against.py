@@ -15,8 +15,9 @@ from anyshape._torch import capture
 from anyshape._torch.state import untouched
 from anyshape.conversion.finishing import integers_of
 from anyshape.declaration.dims import unnamed
-from anyshape.declaration.notation import SizeRange, did_you_mean
+from anyshape.declaration.notation import Condition, SizeRange, did_you_mean, parse_expression
 from anyshape.declaration.requests import Request, understand
+from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
 from anyshape.diagnosis.locating import first_difference
@@ -87,7 +88,8 @@ def request_for(
         names = {port.name for port in interface.inputs}
         leaves = [leaf for leaf in bare.signature.leaves if leaf.is_tensor or leaf.name in names]
         ports = match_ports(interface.inputs, [leaf.name for leaf in leaves])
-        dims = {leaf.name: _axes(ports[leaf.name], leaf.name) for leaf in leaves}
+        alone = {axis for port in interface.inputs for axis in port.axes or () if isinstance(axis, str)}
+        dims = {leaf.name: _axes(ports[leaf.name], leaf.name, alone) for leaf in leaves}
     request = understand(model, args, kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs)
     contract = read_contract(proto)
     if sizes is not None or contract is None:
@@ -96,14 +98,23 @@ def request_for(
     return understand(model, args, kwargs, dims=dims, sizes=promised, make_inputs=make_inputs)
 
 
-def _axes(port: Port, leaf: str) -> dict[int, str] | str:
+def _readable(name: str, alone: set[str]) -> str:
+    """A file may call a dim anything: an expression if its names stand alone on other axes, else underscores."""
+    try:
+        expression = parse_expression(name)
+    except DeclarationError:
+        return as_identifier(name)
+    return expression.text if set(expression.names) <= alone else as_identifier(name)
+
+
+def _axes(port: Port, leaf: str, alone: set[str]) -> dict[int, str] | str:
     """An input's axes as a declaration; an unnamed one gets a name, an odd name underscores."""
     if port.axes == ():
         return ""
     found = {}
     for axis, declared in enumerate(port.axes or ()):
         if isinstance(declared, str):
-            found[axis] = "".join(c if c.isalnum() or c in "_+-*/%() " else "_" for c in declared)
+            found[axis] = _readable(declared, alone)
         elif declared is None:
             found[axis] = unnamed(leaf, axis)
     return found
@@ -129,7 +140,7 @@ def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: 
         "refused", interface.inputs, interface.outputs, request.spec.ranges, constants=request.spec.constants,
         path=path, opset=next((o.version for o in proto.opset_import if o.domain == ""), None), what="check",
     )  # fmt: skip
-    with untouched(request.target.module), capture.quiet():
+    with capture.quiet(), untouched(request.target.module):
         reference = make_reference(request, wishes.seed)
         start, example = start_sizes(reference, request)
         try:
@@ -137,6 +148,8 @@ def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: 
         except RuntimeFailureError as failure:
             finding = Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home)
             return replace(result, findings=(finding,))
+        if reference.is_random(example):
+            return replace(result, findings=(rules.random_output(example.names, home),))
         bench = _prepare(proto, interface, request, wishes, session, reference, start, example)
         bench, verification, notes = _verify(bench, proto, wishes)
         findings = _findings(bench, proto, verification, request)
@@ -169,9 +182,8 @@ def _prepare(
     boundaries = make_boundaries(reference, request, start)
     contract = read_contract(proto)
     if contract is not None:
-        held = (*(Limit(c) for c in contract.limits), *(Limit(c, of_export=True) for c in contract.conditions))
-        known = [limit for limit in held if set(limit.condition.names) <= set(spec.ranges)]
-        boundaries.limits += [limit for limit in known if limit.condition.holds(start)]
+        claimed = [c for c in (*contract.limits, *contract.conditions) if set(c.names) <= set(spec.ranges)]
+        boundaries.limits += [_confirmed(c, reference, start) for c in claimed if c.holds(start)]
     boundaries.probe()
     box = {dim: horizon(declared, start[dim]) for dim, declared in spec.ranges.items()}
     closed = not any(declared.is_open for declared in spec.ranges.values())
@@ -179,6 +191,24 @@ def _prepare(
     plan = Plan(box, start, constants, (), boundaries.admit, wishes.tier, wishes.seed, closed)
     plan = plan if wishes.at is None else _only(plan, wishes.at)
     return Bench(Checker(session, interface, reference, leaves, tolerance), boundaries, plan, example)
+
+
+def _confirmed(condition: Condition, reference: Reference, start: Sizes) -> Limit:
+    """A file is not believed: what it calls the model's limit is the file's own, unless PyTorch fails beyond it."""
+    for dim in condition.names:
+        size = start[dim]
+        for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *_just_beyond(condition)):
+            sizes = {**start, dim: moved}
+            if moved > 0 and not condition.holds(sizes) and (error := reference.run(sizes).error) is not None:
+                return Limit(condition, error, sizes)
+    return Limit(condition, of_export=True)
+
+
+def _just_beyond(condition: Condition) -> tuple[int, ...]:
+    if condition.right.names:
+        return ()
+    number = condition.right.value({})
+    return (number + 1, number - 1)
 
 
 def _only(plan: Plan, at: Mapping[str, int]) -> Plan:

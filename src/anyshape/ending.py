@@ -31,7 +31,7 @@ def accept(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[At
     findings = limits_against_declaration(ground)
     if findings and not ground.wishes.narrow:
         return refuse(ground, attempts, findings, checked.verification)
-    verdict: Verdict = "narrowed" if findings else "checked"
+    verdict: Verdict = "narrowed" if findings or ground.wishes.given_up else "checked"
     return write(ground, stage, checked.candidate, attempts, checked.verification, verdict, findings)
 
 
@@ -71,7 +71,9 @@ def write(
     observations = verification.observations if verification else [_observe(ground.first)]
     notes = [*ground.notes, *_unexplained(ground)]
     fitted = fit_outputs(observations, candidate.outputs, declared_expressions(request))
-    axes, formulas = output_axes(request, output_names(request, ground.first.names), fitted, notes)
+    axes, formulas = output_axes(
+        request, output_names(request, ground.first.names), fitted, [o.shapes for o in observations], notes
+    )
     finishing.set_output_axes(candidate.model, axes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
     contract = Contract(
@@ -113,7 +115,7 @@ def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...
     """What a narrowed file does not serve although it was declared; the model's own limits count where explicit."""
     spec, limits = ground.request.spec, ground.boundaries.limits
     own = [limit for limit in limits if not limit.of_export]
-    rows = [f"only where {limit}" for limit in limits if limit.of_export]
+    rows = [*ground.wishes.given_up, *(f"only where {limit}" for limit in limits if limit.of_export)]
     for dim, declared in spec.ranges.items():
         wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
         left = effective_range(ranges[dim], own, dim)

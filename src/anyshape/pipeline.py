@@ -6,7 +6,9 @@ module at sizes of our own choosing, and only then put in its place.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -95,7 +97,7 @@ def export(
         libraries=tuple(custom_ops),
         extra={} if custom_translation_table is None else {"custom_translation_table": dict(custom_translation_table)},
         notes=tuple(notes),
-        tell=progress or (lambda _: None),
+        tell=_aloud(progress) if progress is not None else lambda _: None,
     )
     result = convert(request, wishes)
     if result.verdict == "refused":
@@ -112,19 +114,36 @@ def check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
     return dict(metadata or {})
 
 
+def _aloud(progress: Progress) -> Progress:
+    """Progress is told on the streams of whoever called, although the model's and torch's output is kept back."""
+    output, errors = sys.stdout, sys.stderr
+
+    def tell(text: str) -> None:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            progress(text)
+
+    return tell
+
+
 def convert(request: Request, wishes: Wishes) -> Result:
     """The whole way, with the module put back as it was whatever happens."""
-    training = training_parts(request.target.module)
-    with untouched(request.target.module), capture.quiet():
-        ground = survey(request, wishes, training)
-        if ground.reference.is_random(ground.first):
-            return refuse(ground, (), [rules.random_output(ground.first.names, ground.home)])
-        if ground.boundaries.pins:
-            findings = rules.pinned_in_pytorch(ground.boundaries.pins, ground.home)
-            dims = [pin.dim for pin in ground.boundaries.pins]
-            return _without(ground, dims, findings) if wishes.narrow else refuse(ground, (), findings)
-        with staged(wishes.destination) as stage:
-            result, pinned = _try_strategies(ground, stage)
+    with capture.quiet():
+        # what a model was in is lost once it is in eval mode, so a second try is told
+        wishes = replace(wishes, training=wishes.training or tuple(training_parts(request.target.module)))
+        with untouched(request.target.module):
+            return _convert(request, wishes)
+
+
+def _convert(request: Request, wishes: Wishes) -> Result:
+    ground = survey(request, wishes)
+    if ground.reference.is_random(ground.first):
+        return refuse(ground, (), [rules.random_output(ground.first.names, ground.home)])
+    if ground.boundaries.pins:
+        findings = rules.pinned_in_pytorch(ground.boundaries.pins, ground.home)
+        dims = [pin.dim for pin in ground.boundaries.pins]
+        return _without(ground, dims, findings) if wishes.narrow else refuse(ground, (), findings)
+    with staged(wishes.destination) as stage:
+        result, pinned = _try_strategies(ground, stage)
     return _without(ground, pinned, result.findings) if pinned else result
 
 
@@ -132,13 +151,9 @@ def _without(ground: Ground, dims: Sequence[str], findings: Sequence[Finding]) -
     """The same export with dims that cannot vary left static: for `narrow=True` only."""
     request = ground.request
     narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=_fixed(request, dims))
-    result = convert(narrower, ground.wishes)
-    if result.verdict == "refused":
-        return result
     fixed = tuple(f"{dim} is fixed at {request.spec.example[dim]}" for dim in dims)
-    return replace(
-        result, verdict="narrowed", findings=(*findings, *result.findings), given_up=(*fixed, *result.given_up)
-    )
+    result = _convert(narrower, replace(ground.wishes, given_up=(*ground.wishes.given_up, *fixed)))
+    return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result
 
 
 def _fixed(request: Request, dims: Sequence[str]) -> Callable[..., Any] | None:

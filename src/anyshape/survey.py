@@ -46,6 +46,10 @@ class Wishes:
     extra: Mapping[str, Any]
     notes: tuple[str, ...]
     tell: Progress
+    training: tuple[str, ...] = ()
+    """Parts of the model that were in training mode."""
+    given_up: tuple[str, ...] = ()
+    """What was given up before: dims that a narrower try leaves static."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Ground:
     notes: tuple[str, ...]
 
 
-def survey(request: Request, wishes: Wishes, training: Sequence[str]) -> Ground:
+def survey(request: Request, wishes: Wishes) -> Ground:
     """Run the example, find which dims move, and choose the sizes to trace at."""
     wishes.tell("running the model")
     reference = make_reference(request, wishes.seed)
@@ -77,9 +81,9 @@ def survey(request: Request, wishes: Wishes, training: Sequence[str]) -> Ground:
     if not boundaries.pins:
         boundaries.probe_tables(_affordable(reference, traced, time.monotonic() - started))
     notes = [*wishes.notes, *request.notes, *blind_spots(request.target.module)]
-    if training:
-        parts = ", ".join(f"`{name or request.target.name}`" for name in training[:3])
-        more = f" and {len(training) - 3} more" if len(training) > 3 else ""
+    if wishes.training:
+        parts = ", ".join(f"`{name or request.target.name}`" for name in wishes.training[:3])
+        more = f" and {len(wishes.training) - 3} more" if len(wishes.training) > 3 else ""
         notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
     home = span_of_definition(request.target.source)
     return Ground(request, wishes, reference, boundaries, traced, first, home, tuple(notes))

@@ -11,7 +11,6 @@ import io
 import logging
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,12 +21,10 @@ import sympy
 import torch
 from torch.fx.experimental import symbolic_shapes
 
+from anyshape._torch.state import LOCK
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_recorded_stack, span_of_stack
 from anyshape.errors import AnyshapeError
-
-LOCK = threading.RLock()
-"""Tracing patches torch for the whole process: one at a time."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ def _here() -> Span | None:
 
 
 def _place(source: Any) -> tuple[int, int | None] | None:
-    """`L['leaves'][2].size()[1]` -> (2, 1), from torch's source objects."""
+    """`L['values'][2].size()[1]` -> (2, 1), from torch's source objects."""
     axis = getattr(source, "idx", None)
     base = getattr(source, "base", None) if axis is not None else source
     index = getattr(base, "index", None)

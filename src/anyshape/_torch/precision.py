@@ -76,7 +76,8 @@ class _Jitter(TorchDispatchMode):
         noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).to(value.device) * 2 - 1
         step = torch.finfo(value.dtype).eps
         moved = value + (value * noise * step).to(value.dtype)
-        return torch.where(value == 0, (noise * torch.finfo(value.dtype).tiny).to(value.dtype), moved)
+        moved = torch.where(value == 0, (noise * torch.finfo(value.dtype).tiny).to(value.dtype), moved)
+        return torch.where(torch.isfinite(value), moved, value)  # an inf moved by a part of itself would be NaN
 
 
 def _is_view(func: Any) -> bool:

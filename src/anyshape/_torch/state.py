@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
+LOCK = threading.RLock()
+"""A module's state, torch's patches and the process's output are shared: one thread at a time."""
 _DEEPEST = 4
+_SMALL = 2**20
 
 
 class ModuleState:
@@ -32,9 +37,10 @@ class ModuleState:
     def restore(self) -> None:
         for container, kept in self._containers:
             container.clear()
-            container.extend(kept) if isinstance(container, list) else container.update(kept)
+            container.update(kept) if isinstance(container, (dict, set)) else container.extend(kept)
         for index, (tensor, version, copy) in enumerate(self._tensors):
-            if tensor._version != version:
+            # writing through `.data` does not count as a new version
+            if tensor._version != version or (tensor.numel() < _SMALL and not torch.equal(tensor, copy)):
                 with torch.no_grad():
                     tensor.copy_(copy)
                 self._tensors[index] = (tensor, tensor._version, copy)
@@ -47,7 +53,7 @@ def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
     if isinstance(value, torch.Tensor):
         if not isinstance(value, nn.Parameter) and not value.is_inference() and value.layout is torch.strided:
             found[id(value)] = value
-    elif isinstance(value, (dict, list, set)):
+    elif isinstance(value, (dict, list, set, collections.deque)):
         found[id(value)] = value
         for inner in value.values() if isinstance(value, dict) else value:
             _collect(inner, found, depth=depth + 1)
@@ -56,8 +62,8 @@ def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
 @contextlib.contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
     """Inside, the module is in eval mode; afterwards it, its state and every random generator are as before."""
-    state = ModuleState(module)
-    with _random_state():
+    with LOCK, _random_state():
+        state = ModuleState(module)
         try:
             for part in module.modules():
                 part.training = False

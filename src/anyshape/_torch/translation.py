@@ -13,7 +13,8 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from anyshape._torch.capture import LOCK, quiet
+from anyshape._torch.capture import quiet
+from anyshape._torch.state import LOCK
 
 _REGISTRIES: dict[int | None, Any] = {}
 

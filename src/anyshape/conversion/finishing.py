@@ -67,12 +67,7 @@ def _make_names_free(graph: ir.Graph, wanted: set[str]) -> None:
                 name += "_"
             used.add(name)
             if name != value.name:
-                _rename(graph, value, name)
-
-
-def _rename(graph: ir.Graph, value: ir.Value, name: str) -> None:
-    del graph
-    value.name = name  # an initializer's key follows by itself
+                value.name = name  # an initializer's key follows by itself
 
 
 def _without_adapter(name: str) -> str:
@@ -121,7 +116,7 @@ def _clean(model: ir.Model) -> None:
         for value in graph.initializers.values():
             value.metadata_props.clear()
             _forget_type(value)
-    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+    for node in (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph)):
         _clean_node(node)
         for value in node.outputs:
             value.metadata_props.clear()

@@ -43,14 +43,6 @@ class PinnedByTrace:
     span: Span | None
 
 
-@dataclass(frozen=True)
-class Trace:
-    """An exported program and the size of every axis of its outputs as torch derived it."""
-
-    program: torch.export.ExportedProgram
-    outputs: tuple[tuple[Expression | None, ...], ...]
-
-
 def trace(
     adapter: Adapter, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool
 ) -> torch.export.ExportedProgram:

@@ -68,14 +68,15 @@ def _as_size(name: str, declared: Declared) -> str:
         names = set()
     if names and names <= declared.written and name.strip() != STATIC:
         return parse_expression(name).text
-    plain = _as_identifier(name)
+    plain = as_identifier(name)
     note = f"the dim `{name}` is called `{plain}` in the file"
     if note not in declared.notes:
         declared.notes.append(note)
     return plain
 
 
-def _as_identifier(name: str) -> str:
+def as_identifier(name: str) -> str:
+    """Any text as a name of a dim."""
     plain = re.sub(r"\W", "_", name.strip())
     try:
         is_name = plain != STATIC and parse_expression(plain).is_name

@@ -19,12 +19,11 @@ from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import source_line, span_of_recorded_stack
 from anyshape.verification.checking import Checker, Failure
 from anyshape.verification.reference import Outcome
-from anyshape.verification.runtime import RuntimeFailureError, Session
+from anyshape.verification.runtime import RuntimeFailureError
 
 _MOST_NODES = 4000
 _MOST_BYTES = 256 * 2**20
 _SOURCE_KEYS = ("anyshape.source", "pkg.torch.onnx.stack_trace")
-_FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE}
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,10 @@ def _values_of(
     model: onnx.ModelProto, names: Sequence[str], checker: Checker, outcome: Outcome
 ) -> dict[str, torch.Tensor]:
     found = _run_with_outputs(model, names, checker, outcome)
-    return {name: torch.from_numpy(value) for name, value in found.items()}
+    arrays = {
+        name: value for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+    }
+    return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
 def _run_with_outputs(
@@ -132,7 +134,7 @@ def _run_with_outputs(
     del twin.graph.output[:]
     del twin.graph.value_info[:]
     twin.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    session = Session(twin.SerializeToString())
+    session = checker.session.reopened(twin.SerializeToString())
     return dict(zip(names, session.run(checker.feeds(outcome.leaves)), strict=True))
 
 

@@ -115,7 +115,8 @@ def shown_path(filename: str) -> str:
     """A path as the user knows it: relative to the working directory or to the folder that packages lie in."""
     path = Path(filename)
     for root in _roots():
-        if path.is_relative_to(root):
+        # relative to the file system's own root would be the whole path
+        if root != Path(root.anchor) and path.is_relative_to(root):
             return path.relative_to(root).as_posix()
     return path.name
 

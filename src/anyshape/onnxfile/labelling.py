@@ -50,12 +50,17 @@ def declared_expressions(request: Request) -> list[Expression]:
 
 
 def output_axes(
-    request: Request, names: Sequence[str], fitted: Sequence[Sequence[FittedAxis] | None], notes: list[str]
+    request: Request,
+    names: Sequence[str],
+    fitted: Sequence[Sequence[FittedAxis] | None],
+    observed: Sequence[Sequence[tuple[int, ...]]],
+    notes: list[str],
 ) -> tuple[list[list[int | str] | None], dict[str, tuple[str, ...]]]:
     """What is written for every output axis, and its formula for the contract."""
     rows: list[list[int | str] | None] = []
     formulas = {}
-    for name, row in zip(names, fitted, strict=True):
+    sizes_of: dict[str, tuple[int, ...]] = {}
+    for index, (name, row) in enumerate(zip(names, fitted, strict=True)):
         if row is None:
             rows.append(None)
             notes.append(f"the number of axes of output `{name}` depends on the sizes, so the file declares none")
@@ -63,7 +68,12 @@ def output_axes(
         labels = {axis % max(len(row), 1): label for axis, label in request.labels.get(name, {}).items()}
         written: list[int | str] = []
         for axis, size in enumerate(row):
-            written.append(_written_axis(name, axis, size, labels.get(axis), request, notes))
+            seen = tuple(shapes[index][axis] for shapes in observed)
+            label = labels.get(axis)
+            if label is not None and sizes_of.setdefault(label, seen) != seen:
+                notes.append(f"axis {axis} of output `{name}` is not the `{label}` of another output")
+                label = None  # one name is one size
+            written.append(_written_axis(name, axis, size, label, request, notes))
         rows.append(written)
         formulas[name] = tuple("?" if size is None else str(size) for size in row)
     return rows, formulas

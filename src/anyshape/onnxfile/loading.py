@@ -27,27 +27,30 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 
 def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
-    """External data must lie in the model's own folder, links followed."""
-    folder = path.resolve().parent
+    """External data must lie in the model's own folder; links may lead to where the model itself is linked from."""
     for tensor in _tensors(model.graph, *model.functions):
         for entry in tensor.external_data:
             if entry.key != "location":
                 continue
             kept = f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`"
-            target = _inside(folder, entry.value)
+            target = _inside(path, entry.value)
             if target is None:
                 raise DeclarationError(f"{kept}, outside its own folder: refused")
             if not target.is_file():
                 raise DeclarationError(f"{kept}, which does not exist")
 
 
-def _inside(folder: Path, location: str) -> Path | None:
-    """Where a location leads, links followed; None for what is not in the folder, or leads nowhere."""
+def _inside(model: Path, location: str) -> Path | None:
+    """Where a location leads, links followed; None for what lies elsewhere, or leads nowhere."""
+    named = Path(location)
+    if named.is_absolute() or ".." in named.parts:
+        return None
     try:
-        target = (folder / location).resolve()
+        target = (model.parent / named).resolve()
+        homes = (model.parent.resolve(), model.resolve().parent)
     except (OSError, RuntimeError, ValueError):  # a link to itself, a null byte
         return None
-    return None if Path(location).is_absolute() or not target.is_relative_to(folder) else target
+    return target if any(target.is_relative_to(home) for home in homes) else None
 
 
 def _tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.TensorProto]:

@@ -21,7 +21,12 @@ def run_model(model: ir.Model, inputs: Sequence[Port], args: Sequence[Any], kwar
 
     from anyshape.verification.checking import as_numpy
 
-    given = dict(zip((port.name for port in inputs), _leaves(args), strict=False)) | dict(kwargs)
+    leaves, names = _leaves(args), [port.name for port in inputs]
+    surplus = [name for name in kwargs if name not in names]
+    if surplus or len(leaves) > len(names):
+        what = f"`{surplus[0]}` is none of them" if surplus else f"{len(leaves)} are given"
+        raise DeclarationError(f"the file takes {len(names)} inputs ({', '.join(names)}), {what}")
+    given = dict(zip(names, leaves, strict=False)) | dict(kwargs)
     missing = [port.name for port in inputs if port.name not in given]
     if missing:
         raise DeclarationError(f"the file takes {len(inputs)} inputs, `{missing[0]}` is missing")

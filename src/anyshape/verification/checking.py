@@ -66,6 +66,8 @@ class Checker:
             return fail("runtime-error", None, f"fails in ONNX Runtime: {failure}")
         if len(results) != len(outcome.outputs):
             return fail("wrong-shape", None, f"has {len(results)} outputs, PyTorch {len(outcome.outputs)}")
+        if odd := [r for r in results if not isinstance(r, np.ndarray) or r.dtype.kind not in "fiub"]:
+            return fail("wrong-type", None, f"has an output that is no tensor of numbers: {type(odd[0]).__name__}")
         judgement = self._worst(outcome, [torch.from_numpy(np.asarray(r)) for r in results])
         if judgement.difference is not None:
             difference = judgement.difference

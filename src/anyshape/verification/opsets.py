@@ -9,7 +9,6 @@ from anyshape.errors import DeclarationError
 from anyshape.verification.runtime import newest_opset, opset_of_release
 
 _TARGET = re.compile(r"\s*onnxruntime\s*(?:==|<=|>=|~=|@)?\s*(\d+)\.(\d+)(?:\.\S+)?\s*")
-_OLDEST = 18
 
 
 def choose_opset(opset_version: int | None, target: str | None) -> int:

@@ -112,8 +112,9 @@ class Reference:
 
     def value_decisions(self, outcome: Outcome) -> list[Span | None]:
         """Where the module reads values of this call into Python."""
-        args = [value for value in outcome.leaves.values() if isinstance(value, torch.Tensor)]
-        return value_decisions(lambda: self._call(outcome.leaves, copies=False), args)
+        leaves = _copies(outcome.leaves)
+        tensors = [value for value in leaves.values() if isinstance(value, torch.Tensor)]
+        return value_decisions(lambda: self._call(leaves, copies=False), tensors)
 
     def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
         """Every floating result on the way to the outputs, with the user's line that it came from."""
@@ -136,6 +137,8 @@ class Reference:
             except Exception as error:  # noqa: BLE001  the user's own model
                 first = first or Outcome(dict(sizes), content, {}, error=error)
             else:
+                held = [value for value in (*leaves.values(), *outputs) if isinstance(value, torch.Tensor)]
+                self.largest_result = max(self.largest_result, sum(t.numel() * t.element_size() for t in held))
                 return Outcome(dict(sizes), content, leaves, names, outputs)
         assert first is not None
         if content:
@@ -147,7 +150,7 @@ class Reference:
         self, leaves: Mapping[str, Any], *, seed: int = 0, copies: bool = True, gradients: bool = False
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         if copies:
-            leaves = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in leaves.items()}
+            leaves = _copies(leaves)
         args, kwargs = self.signature.build(leaves)
         torch.manual_seed(seed)
         try:
@@ -156,6 +159,10 @@ class Reference:
         finally:
             self._state.restore()
         return tuple(n for n, _ in result), tuple(as_tensor(v).detach().clone() for _, v in result)
+
+
+def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:

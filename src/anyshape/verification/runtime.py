@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BIG_WEIGHTS = 256 * 2**20
 
 
-class RuntimeFailureError(Exception):
+class RuntimeFailureError(AnyshapeError):
     """ONNX Runtime refused the file or the call; the text is its own."""
 
 
@@ -43,6 +43,7 @@ class Session:
     def __init__(
         self, model: Path | bytes, *, providers: Sequence[str] | None = None, libraries: Sequence[str] = ()
     ) -> None:
+        self._providers, self._libraries = providers, libraries
         ort = load_runtime()
         options = ort.SessionOptions()
         options.log_severity_level = 4
@@ -60,6 +61,10 @@ class Session:
             raise RuntimeFailureError(_shortened(error)) from error
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in self._session.get_inputs()}
         self.outputs = tuple(o.name for o in self._session.get_outputs())
+
+    def reopened(self, model: bytes) -> Session:
+        """Another model in the same way: with the same providers and libraries."""
+        return Session(model, providers=self._providers, libraries=self._libraries)
 
     def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         try:

@@ -1,0 +1,54 @@
+"""Every call starts from the module as it was handed over."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import torch
+from torch import Tensor, nn
+
+from anyshape._torch.state import ModuleState, untouched
+
+
+class Remembering(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+        self.register_buffer("through_data", torch.zeros(1))
+        self.memo = {"calls": []}
+        self.kept = [torch.zeros(1)]
+        self.window = deque(maxlen=3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count += 1
+        self.through_data.data += 1
+        self.memo["calls"].append(1)
+        self.kept[0].add_(1)
+        self.window.append(1)
+        self.extra = x
+        return x + self.count
+
+
+def test_everything_that_forward_changes_is_put_back_in_place() -> None:
+    model = Remembering()
+    memo, kept = model.memo, model.kept
+    state = ModuleState(model)
+    for _ in range(2):
+        model(torch.ones(2))
+        state.restore()
+        assert (float(model.count), float(model.through_data), float(model.kept[0])) == (0.0, 0.0, 0.0)
+        assert model.memo == {"calls": []}
+        assert not model.window
+        assert not hasattr(model, "extra")
+    assert model.memo is memo
+    assert model.kept is kept
+
+
+def test_inside_everything_is_in_eval_mode_and_afterwards_as_before() -> None:
+    model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(4))
+    model[0].eval()
+    with untouched(model):
+        assert not any(part.training for part in model.modules())
+        model(torch.randn(3, 4))
+    assert [part.training for part in model.modules()] == [True, False, True]
+    assert int(model[1].num_batches_tracked) == 0
