@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -69,3 +70,11 @@ def test_importing_the_package_imports_neither_torch_nor_onnxruntime() -> None:
     code = "import sys, anyshape, anyshape.cli; print([m for m in ('torch', 'onnxruntime') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_without_torch_the_package_says_which_command_to_run(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('poisoned', name='torch')")
+    code = "import anyshape\ntry:\n    anyshape.export\nexcept anyshape.AnyshapeError as error:\n    print(error)"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert ran.stdout == "anyshape.export needs torch: pip install 'anyshape[cpu]'\n"

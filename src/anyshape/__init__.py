@@ -33,7 +33,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'anyshape' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    try:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "onnxscript", "onnxruntime"):
+            raise
+        from anyshape.errors import AnyshapeError
+
+        raise AnyshapeError(f"anyshape.{name} needs {error.name}: pip install 'anyshape[cpu]'") from None
 
 
 def __dir__() -> list[str]:
