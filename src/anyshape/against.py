@@ -27,17 +27,11 @@ from anyshape.onnxfile.contract import read_contract
 from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.result import Result
 from anyshape.survey import make_boundaries, make_reference, start_sizes
-from anyshape.verification.checking import (
-    Budget,
-    Checker,
-    Failure,
-    Verification,
-    smallest_failure,
-    tolerance_for,
-    verify,
-)
+from anyshape.verification.budget import Budget
+from anyshape.verification.checking import Checker, smallest_failure, tolerance_for, verify
 from anyshape.verification.comparison import Tolerance
 from anyshape.verification.limits import Boundaries, Limit
+from anyshape.verification.records import Failure, Verification
 from anyshape.verification.reference import Outcome, Reference
 from anyshape.verification.runtime import RuntimeFailureError, Session
 from anyshape.verification.sizes import Plan, Sizes, Tier, horizon

@@ -19,8 +19,8 @@ from anyshape.result import Result, Verdict
 from anyshape.survey import Ground
 from anyshape.trial import Checked, give_names
 from anyshape.verification import reference as references
-from anyshape.verification.checking import Verification
 from anyshape.verification.limits import effective_range
+from anyshape.verification.records import Verification
 from anyshape.verification.reference import Outcome
 from anyshape.verification.runtime import Session
 from anyshape.verification.shapes import Observation, fit_outputs

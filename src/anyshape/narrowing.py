@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.notation import Condition, Expression, SizeRange, parse_expression
-from anyshape.verification.checking import Verification
+from anyshape.verification.records import Verification
 
 
 def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:

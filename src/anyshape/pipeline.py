@@ -213,7 +213,7 @@ def _try(ground: Ground, stage: Stage, name: str, run: Try) -> Tried:
     candidate, attempt = run()
     if candidate is None:
         return Tried(attempt)
-    if frozen := _frozen(ground, name):
+    if not candidate.records_guards and (frozen := _frozen(ground)):
         return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}"))
     ground.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
     ground.wishes.tell(f"checking what {name} made")
@@ -263,7 +263,6 @@ def _narrowed(
     """The widest part of the declaration for which this candidate is right, or None."""
     ranges = dict(ground.request.spec.ranges)
     conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
-    known = len(ground.boundaries.limits)
     for _ in range(_NARROWING_ROUNDS):
         assumed = assumed_conditions(checked.verification, conditions)
         if assumed:
@@ -280,14 +279,12 @@ def _narrowed(
             winner = checked.strategy
             told = [replace(a, outcome="narrowed") if a.strategy == winner else a for a in attempts]
             return write(ground, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges)
-    del ground.boundaries.limits[known:]
+    ground.boundaries.limits = [limit for limit in ground.boundaries.limits if not limit.of_export]
     return None
 
 
-def _frozen(ground: Ground, strategy: str) -> str:
-    """Where TorchScript would keep one path of a decision on values; it has no guards that would tell."""
-    if strategy != "TorchScript":
-        return ""
+def _frozen(ground: Ground) -> str:
+    """Where a trace of real tensors would keep one path of a decision on values."""
     places = ground.reference.value_decisions(ground.first)
     return ", ".join(str(place or ground.home) for place in places)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from anyshape.conversion.strategies import Attempt
-    from anyshape.verification.checking import Verification
+    from anyshape.verification.records import Verification
 
 Verdict = Literal["checked", "narrowed", "unchecked", "refused"]
 

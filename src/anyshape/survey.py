@@ -78,7 +78,7 @@ def survey(request: Request, wishes: Wishes) -> Ground:
     boundaries.base = traced
     started = time.monotonic()
     first = reference.run(traced) if traced != start else example
-    if not boundaries.pins:
+    if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
         boundaries.probe_tables(_affordable(reference, traced, time.monotonic() - started))
     notes = [*wishes.notes, *request.notes, *blind_spots(request.target.module)]
     if wishes.training:

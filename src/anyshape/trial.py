@@ -21,16 +21,10 @@ from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.labelling import input_ports, output_names
 from anyshape.onnxfile.saving import Stage
 from anyshape.survey import Ground, Wishes
-from anyshape.verification.checking import (
-    Budget,
-    Checker,
-    Failure,
-    Verification,
-    smallest_failure,
-    tolerance_for,
-    verify,
-)
+from anyshape.verification.budget import Budget
+from anyshape.verification.checking import Checker, smallest_failure, tolerance_for, verify
 from anyshape.verification.limits import effective_range
+from anyshape.verification.records import Failure, Verification
 from anyshape.verification.runtime import RuntimeFailureError, Session
 from anyshape.verification.sizes import Plan, horizon
 

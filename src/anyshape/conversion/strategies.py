@@ -48,6 +48,8 @@ class Candidate:
     opset: int
     guards: tuple[Guard, ...] = ()
     outputs: tuple[tuple[Expression | None, ...], ...] | None = None
+    records_guards: bool = True
+    """Whether the strategy would have noticed a decision on values; a trace of real tensors does not."""
     simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
     """The same trace without operators that runtimes implement narrowly; worth a try where this model is wrong."""
 
@@ -63,7 +65,6 @@ class Attempt:
     seconds: float = 0.0
     error: BaseException | None = field(default=None, compare=False, repr=False)
     pins: tuple[PinnedByTrace, ...] = ()
-    guards: tuple[Guard, ...] = ()
 
 
 Try = Callable[[], tuple[Candidate | None, Attempt]]
@@ -82,12 +83,12 @@ def _by_export(job: Job, *, strict: bool) -> tuple[Candidate | None, Attempt]:
             model = translate_program(program, job.opset, job.extra)
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
-            pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
+            pins = tracing.pins_of(recorder, meaning)
             reason = _reason(error, pins)
-            return None, Attempt(name, "failed", reason, time.monotonic() - start, error, pins, guards)
+            return None, Attempt(name, "failed", reason, time.monotonic() - start, error, pins)
     guards = tracing.guards_of(recorder, meaning)
     pins = tracing.pins_of(recorder, meaning)
-    attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
+    attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins)
     candidate = Candidate(model, job.opset, guards, outputs)
     if _holds_newest_operators(model) and not job.opset_is_fixed:
         candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))
@@ -113,7 +114,7 @@ def _in_simpler_operators(
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt(name, "failed", _reason(error), time.monotonic() - start, error)
     twin = replace(candidate, model=model, opset=_SIMPLER_OPSET, simpler=None)
-    return twin, Attempt(name, "converted", "", time.monotonic() - start, guards=candidate.guards)
+    return twin, Attempt(name, "converted", "", time.monotonic() - start)
 
 
 def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
@@ -135,7 +136,8 @@ def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
         model = _torchscript_model(job, opset)
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt("TorchScript", "failed", _reason(error), time.monotonic() - start, error)
-    return Candidate(model, opset), Attempt("TorchScript", "converted", "", time.monotonic() - start)
+    attempt = Attempt("TorchScript", "converted", "", time.monotonic() - start)
+    return Candidate(model, opset, records_guards=False), attempt
 
 
 def _torchscript_model(job: Job, opset: int) -> ir.Model:

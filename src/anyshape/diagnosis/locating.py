@@ -17,7 +17,8 @@ import torch
 
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import source_line, span_of_recorded_stack
-from anyshape.verification.checking import Checker, Failure
+from anyshape.verification.checking import Checker
+from anyshape.verification.records import Failure
 from anyshape.verification.reference import Outcome
 from anyshape.verification.runtime import RuntimeFailureError
 

@@ -10,8 +10,8 @@ from anyshape.declaration.notation import SizeRange
 from anyshape.diagnosis.findings import Finding, Span
 from anyshape.diagnosis.locating import Place
 from anyshape.diagnosis.provenance import span_of_error
-from anyshape.verification.checking import Failure, Verification
 from anyshape.verification.limits import Limit, Pin, effective_range
+from anyshape.verification.records import Failure, Verification
 from anyshape.verification.reference import describe
 
 RULES: Mapping[str, str] = {

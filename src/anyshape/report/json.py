@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from anyshape.diagnosis.findings import Finding
     from anyshape.onnxfile.interface import Port
     from anyshape.result import Result
-    from anyshape.verification.checking import Verification
+    from anyshape.verification.records import Verification
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:

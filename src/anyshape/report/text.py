@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from anyshape.diagnosis.findings import Finding
     from anyshape.onnxfile.interface import Port
     from anyshape.result import Result
-    from anyshape.verification.checking import Verification
+    from anyshape.verification.records import Verification
 
 _MOST_ROWS = 12
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,15 +13,16 @@ import torch
 from anyshape.declaration.dims import Spec
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.verification.budget import Budget
-from anyshape.verification.comparison import FACTOR, Difference, Judgement, Oracles, Tolerance, judge
+from anyshape.verification.comparison import FACTOR, Judgement, Oracles, Tolerance, judge
 from anyshape.verification.limits import Boundaries, effective_range
 from anyshape.verification.records import Check, Failure, Verification
 from anyshape.verification.reference import Outcome, Reference
-from anyshape.verification.runtime import RuntimeFailureError, Session
+from anyshape.verification.runtime import RuntimeFailureError, Session, runtime_version
 from anyshape.verification.shapes import Observation
 from anyshape.verification.sizes import Plan, Sizes, choose
 
 _SECOND_CONTENT_EVERY = 3
+_ENOUGH_WRONG = 3
 _ALWAYS_RUN = 4
 """The first sizes of a plan run whatever the budget says: without them nothing was checked."""
 
@@ -152,11 +153,8 @@ def verify(
     plan: Plan,
     boundaries: Boundaries,
     budget: Budget,
-    *,
-    stop_after: int = 3,
-    on_size: Callable[[int, int], None] | None = None,
 ) -> Verification:
-    """Run the plan until it ends, the budget ends or `stop_after` sizes were wrong."""
+    """Run the plan until it ends, the budget ends or enough sizes were wrong to say so."""
     start = time.monotonic()
     progress = _Progress()
     queue = choose(plan)
@@ -167,18 +165,14 @@ def verify(
         if key in done:
             continue
         done.add(key)
-        if on_size is not None:
-            on_size(len(done), len(done) + len(queue))
         known = len(boundaries.limits)
         _run_size(checker, boundaries, budget, sizes, len(done), progress)
-        if len(progress.failures) >= stop_after:
+        if len(progress.failures) >= _ENOUGH_WRONG:
             break
         if len(boundaries.limits) != known:
             # the model's limits are narrower than thought: choose again inside them, ends included
             plan = _inside(plan, boundaries)
             queue = [s for s in choose(plan) if tuple(s.values()) not in done]
-    from anyshape.verification.runtime import runtime_version
-
     return Verification(
         tuple(progress.checks),
         tuple(progress.failures),
@@ -242,16 +236,3 @@ def smallest_failure(checker: Checker, failures: Sequence[Failure], plan: Plan, 
 def _smaller(low: int, size: int) -> list[int]:
     steps = {low, low + 1, low + 2, (low + size) // 2, size - 1}
     return sorted(s for s in steps if low <= s < size)
-
-
-__all__ = [
-    "Budget",
-    "Check",
-    "Checker",
-    "Difference",
-    "Failure",
-    "Verification",
-    "smallest_failure",
-    "verify",
-    "volume",
-]

@@ -192,8 +192,15 @@ def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int)
             return False
         return not any(output.isnan().any() for output in outputs if output.is_floating_point())
 
-    ranges.update(resizing.learn_value_ranges(example, runs))
+    if may_be_provoked(target, signature):
+        ranges.update(resizing.learn_value_ranges(example, runs))
     return reference
+
+
+def may_be_provoked(target: Target, signature: Signature) -> bool:
+    """Whether an index that is out of range raises; on a GPU it would end the process's use of the device."""
+    tensors = [*target.module.parameters(), *(v for v in signature.values.values() if isinstance(v, torch.Tensor))]
+    return all(tensor.device.type == "cpu" for tensor in tensors)
 
 
 def from_make_inputs(
