@@ -39,6 +39,10 @@ from anyshape.verification.sizes import Plan, Sizes, Tier, horizon
 _DEFAULT_SECONDS = 10.0
 _LOSS_FACTOR = 4.0
 """How much more than at the example's size a narrow file may lose at another size."""
+_TOO_COARSE = (
+    "the file computes in a narrower type and loses more than a tenth of the largest value at the example's own size: "
+    "too coarse to tell a size bug from the loss of precision"
+)
 _LARGEST_LOSS = 0.1
 """Of the largest value: a file that loses more at the example's own size is too coarse to tell a size bug."""
 
@@ -182,7 +186,7 @@ def _prepare(
     box = {dim: horizon(declared, start[dim]) for dim, declared in spec.ranges.items()}
     closed = not any(declared.is_open for declared in spec.ranges.values())
     constants = integers_of(ir.from_proto(proto))
-    plan = Plan(box, start, constants, (), boundaries.admit, wishes.tier, wishes.seed, closed)
+    plan = Plan(box, start, constants, (), boundaries.admit, wishes.tier, wishes.seed, is_closed=closed)
     plan = plan if wishes.at is None else _only(plan, wishes.at)
     return Bench(Checker(session, interface, reference, leaves, tolerance), boundaries, plan, example)
 
@@ -220,7 +224,8 @@ def _verify(bench: Bench, proto: onnx.ModelProto, wishes: CheckWishes) -> tuple[
     verification = verify(bench.checker, bench.plan, bench.boundaries, Budget(seconds))
     loss = _loss(bench, proto) if verification.failures and not wishes.tolerance.is_given else None
     if loss is None:
-        return bench, verification, []
+        coarse = bool(verification.failures) and not wishes.tolerance.is_given and _is_narrow(proto)
+        return bench, verification, [_TOO_COARSE] if coarse else []
     allowed = min(loss * _LOSS_FACTOR, 2 * _LARGEST_LOSS)
     bench = replace(bench, checker=replace(bench.checker, tolerance=Tolerance(of_largest=allowed)))
     note = f"the file computes in a narrower type: at the example's size it loses {loss:.1e} of the largest value"

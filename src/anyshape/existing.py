@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError, ExportError
 from anyshape.onnxfile.loading import load_checked
 from anyshape.result import Result
@@ -37,6 +38,17 @@ def check(
     Without `dims`, the file's own names say what varies. Without `model`, the file is run at many sizes and held to the
     shapes that it declares itself. `at` runs one size only.
     """
+    check_options(
+        atol=atol,
+        rtol=rtol,
+        budget=budget,
+        seed=seed,
+        make_inputs=make_inputs,
+        custom_ops=custom_ops,
+        providers=providers,
+    )
+    if not isinstance(f, (str, os.PathLike)):
+        raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
     path = Path(f)
     proto = load_checked(path)
     tier = choose_tier(quick=quick, thorough=thorough)

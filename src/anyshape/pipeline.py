@@ -17,6 +17,7 @@ from typing import Any
 from anyshape._torch import capture
 from anyshape._torch.state import untouched
 from anyshape.conversion.strategies import STRATEGIES, Attempt, Candidate, Try
+from anyshape.declaration.options import check_options
 from anyshape.declaration.requests import Request, understand
 from anyshape.declaration.targets import training_parts
 from anyshape.declaration.torch_arguments import notes_on
@@ -28,7 +29,7 @@ from anyshape.narrowing import assumed_conditions, cut_ranges, without_dims
 from anyshape.onnxfile.saving import Stage, check_destination, staged
 from anyshape.result import Result
 from anyshape.survey import Ground, Progress, Wishes, survey
-from anyshape.trial import Checked, UnknownOperatorsError, make_job, try_out
+from anyshape.trial import Checked, Suspicion, UnknownOperatorsError, make_job, try_out
 from anyshape.verification import reference as references
 from anyshape.verification.comparison import Tolerance
 from anyshape.verification.limits import Limit
@@ -76,6 +77,10 @@ def export(
     """
     capture.require_torch()
     notes = notes_on(torch_arguments)
+    check_options(
+        atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, target=target,
+        metadata=metadata, unchecked=unchecked, custom_ops=custom_ops, providers=providers,
+    )  # fmt: skip
     destination = check_destination(f)
     request = understand(
         model, args, kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs, dynamic_axes=dynamic_axes,
@@ -190,7 +195,7 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
     queue: list[tuple[str, Try]] = [(name, partial(strategy, make_job(ground))) for name, strategy in STRATEGIES]
     while queue:
         name, run = queue.pop(0)
-        tried = _try(ground, stage, name, run)
+        tried = _try(ground, stage, name, run, _suspicion(tries))
         tries.append(tried)
         attempts = [one.attempt for one in tries]
         if tried.checked is not None and tried.is_right:
@@ -207,7 +212,14 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
     return _give_up(ground, stage, tries)
 
 
-def _try(ground: Ground, stage: Stage, name: str, run: Try) -> Tried:
+def _suspicion(tries: Sequence[Tried]) -> Suspicion:
+    """What the tries so far taught about where files go wrong."""
+    guards = tuple(guard for tried in tries for guard in tried.attempt.guards)
+    wrong = [failure.sizes for tried in tries if tried.checked for failure in tried.checked.verification.failures]
+    return Suspicion(guards, tuple(wrong))
+
+
+def _try(ground: Ground, stage: Stage, name: str, run: Try, suspicion: Suspicion) -> Tried:
     """Convert and check by one strategy."""
     ground.wishes.tell(f"converting with {name}")
     candidate, attempt = run()
@@ -218,7 +230,7 @@ def _try(ground: Ground, stage: Stage, name: str, run: Try) -> Tried:
     ground.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
     ground.wishes.tell(f"checking what {name} made")
     try:
-        checked = try_out(ground, stage, candidate, attempt)
+        checked = try_out(ground, stage, candidate, attempt, suspicion=suspicion)
     except UnknownOperatorsError as error:
         failed = replace(attempt, outcome="failed", reason=str(error), error=error)
         return Tried(failed, candidate, unknown=tuple(error.operators))

@@ -13,6 +13,7 @@ import torch
 
 from anyshape.conversion import finishing
 from anyshape.conversion.strategies import Attempt, Candidate, Job
+from anyshape.conversion.tracing import Guard
 from anyshape.conversion.widening import holds_bfloat16, widened
 from anyshape.declaration.calls import Adapter
 from anyshape.declaration.notation import Expression, SizeRange
@@ -26,7 +27,8 @@ from anyshape.verification.checking import Checker, smallest_failure, tolerance_
 from anyshape.verification.limits import effective_range
 from anyshape.verification.records import Failure, Verification
 from anyshape.verification.runtime import RuntimeFailureError, Session
-from anyshape.verification.sizes import Plan, horizon
+from anyshape.verification.sizes import Plan, Sizes, horizon
+from anyshape.verification.suspects import breaking_sizes, far_sizes
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ class Checked:
     strategy: str
     smallest: Failure | None = None
     where: Place | None = None
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What earlier strategies taught: their assumptions, and the sizes at which their files were wrong."""
+
+    guards: tuple[Guard, ...] = ()
+    sizes: tuple[Sizes, ...] = ()
 
 
 def _traceable(value: Any) -> Any:
@@ -65,6 +75,7 @@ def try_out(
     candidate: Candidate,
     attempt: Attempt,
     ranges: Mapping[str, SizeRange] | None = None,
+    suspicion: Suspicion | None = None,
 ) -> Checked:
     """Write the candidate to the temporary folder and run the full policy on it."""
     wishes, request = ground.wishes, ground.request
@@ -77,11 +88,15 @@ def try_out(
     checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
     ranges = ranges or request.spec.ranges
     box = closed_box(ranges, ground)
-    in_guards = sorted({constant for guard in candidate.guards for constant in guard.constants})
+    suspicion = suspicion or Suspicion()
+    guards = (*candidate.guards, *suspicion.guards)
+    in_guards = sorted({constant for guard in guards for constant in guard.constants})
     constants = (*in_guards, *finishing.integers_of(candidate.model))
+    last = () if candidate.records_guards else tuple(far_sizes(ranges, ground.traced))
+    first = (*suspicion.sizes, *breaking_sizes(guards, ranges, ground.traced))
     plan = Plan(
-        box, ground.traced, constants, tuple(g.holds for g in candidate.guards), ground.boundaries.admit,
-        wishes.tier, wishes.seed, not any(declared.is_open for declared in ranges.values()),
+        box, ground.traced, constants, tuple(g.holds for g in guards), ground.boundaries.admit, wishes.tier,
+        wishes.seed, first, last, not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
     budget = Budget(
         wishes.seconds if wishes.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
@@ -139,7 +154,7 @@ def give_names(ground: Ground, candidate: Candidate) -> None:
     request, spec = ground.request, ground.request.spec
     inputs = []
     for (leaf, value), port in zip(make_job(ground).leaves, input_ports(request), strict=True):
-        tensor = torch.as_tensor(value)
+        tensor = torch.as_tensor(value, device=None if isinstance(value, torch.Tensor) else "cpu")
         rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
         axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
         inputs.append((port, axes, _ir_dtype(tensor.dtype)))
@@ -149,4 +164,4 @@ def give_names(ground: Ground, candidate: Candidate) -> None:
 def _ir_dtype(dtype: torch.dtype) -> ir.DataType:
     if dtype == torch.bfloat16:  # numpy has no such type
         return ir.DataType.BFLOAT16
-    return ir.DataType.from_numpy(torch.empty(0, dtype=dtype).numpy().dtype)
+    return ir.DataType.from_numpy(torch.empty(0, dtype=dtype, device="cpu").numpy().dtype)

@@ -11,6 +11,7 @@ _KNOWN = {
     "ConstraintViolationError": "the trace turned a declared dim into a number",
 }
 _OPERATOR = re.compile(r"<OpOverload\(op='([^']+)', overload='[^']+'\)>(?:\. Failure message.*)?")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SYMBOL = re.compile(r"\b[su]\d+\b|L\[")
 _LONGEST = 200
 
@@ -23,7 +24,7 @@ def reason_of(error: BaseException) -> str:
             if name in _KNOWN:
                 return _KNOWN[name]
     root = chain[-1]
-    lines = [_OPERATOR.sub(r"\1", line.strip()) for line in str(root).splitlines() if line.strip()]
+    lines = [_ADDRESS.sub("", _OPERATOR.sub(r"\1", line.strip())) for line in str(root).splitlines() if line.strip()]
     name = type(root).__name__
     if not lines or _SYMBOL.search(lines[0]):
         return name

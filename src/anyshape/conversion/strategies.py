@@ -65,6 +65,8 @@ class Attempt:
     seconds: float = 0.0
     error: BaseException | None = field(default=None, compare=False, repr=False)
     pins: tuple[PinnedByTrace, ...] = ()
+    guards: tuple[Guard, ...] = field(default=(), compare=False, repr=False)
+    """What the trace assumed: a further strategy may have no record of its own."""
 
 
 Try = Callable[[], tuple[Candidate | None, Attempt]]
@@ -83,12 +85,12 @@ def _by_export(job: Job, *, strict: bool) -> tuple[Candidate | None, Attempt]:
             model = translate_program(program, job.opset, job.extra)
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
-            pins = tracing.pins_of(recorder, meaning)
+            pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
             reason = _reason(error, pins)
-            return None, Attempt(name, "failed", reason, time.monotonic() - start, error, pins)
+            return None, Attempt(name, "failed", reason, time.monotonic() - start, error, pins, guards)
     guards = tracing.guards_of(recorder, meaning)
     pins = tracing.pins_of(recorder, meaning)
-    attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins)
+    attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
     candidate = Candidate(model, job.opset, guards, outputs)
     if _holds_newest_operators(model) and not job.opset_is_fixed:
         candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))

@@ -33,6 +33,12 @@ class Guard:
     def constants(self) -> set[int]:
         return symbols.integers(self.expression)
 
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dims that it speaks of."""
+        spoken = [self.meaning[symbol] for symbol in self.expression.free_symbols if symbol in self.meaning]
+        return tuple(sorted({name for expression in spoken for name in expression.names}))
+
 
 @dataclass(frozen=True)
 class PinnedByTrace:

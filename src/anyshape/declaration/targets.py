@@ -32,7 +32,10 @@ class Target:
         call = self.source if self.call is self.module else self.call
         if isinstance(call, functools.partial) and isinstance(call.func, nn.Module):
             call = functools.partial(call.func.forward, *call.args, **call.keywords)
-        return inspect.signature(call)
+        try:
+            return inspect.signature(call)
+        except ValueError:
+            raise DeclarationError(f"`{self.name}` has no Python signature: wrap it in a function") from None
 
 
 def resolve_target(target: Any) -> Target:

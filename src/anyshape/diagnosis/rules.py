@@ -128,7 +128,8 @@ def wrong_file(
     """The file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""
     place = describe(failure.sizes) if failure.sizes else "the example's sizes"
     total = len(verification.failures)
-    notes = [f"smallest of {total} failing sizes found: {place}; PyTorch runs there"] if failure.sizes else []
+    found = f"smallest of {total} failing sizes found" if total > 1 else "the failing size found"
+    notes = [f"{found}: {place}; PyTorch runs there"] if failure.sizes else []
     if broken := implicated(guards, failure, verification):
         guard = next((g for g in broken if g.span is not None), broken[0])
         return _frozen_branch(guard, (*notes, f"there {failure.sentence}"), home)

@@ -265,7 +265,7 @@ def _plan(
 ) -> Plan:
     box = {dim: horizon(declared, base[dim]) for dim, declared in ranges.items()}
     closed = not any(declared.is_open for declared in ranges.values())
-    return Plan(box, base, constants, (), boundaries.admit, tier, seed, closed)
+    return Plan(box, base, constants, (), boundaries.admit, tier, seed, is_closed=closed)
 
 
 def _only(at: Mapping[str, int], base: Sizes, tier: Tier) -> Plan:

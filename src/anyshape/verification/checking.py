@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from anyshape.verification.sizes import Plan, Sizes, choose
 
 _SECOND_CONTENT_EVERY = 3
 _ENOUGH_WRONG = 3
-_ALWAYS_RUN = 4
+_ALWAYS_RUN = 3
 """The first sizes of a plan run whatever the budget says: without them nothing was checked."""
 
 
@@ -196,8 +197,10 @@ def _run_size(
     checker: Checker, boundaries: Boundaries, budget: Budget, sizes: Sizes, count: int, progress: _Progress
 ) -> None:
     reference = checker.reference
-    size_volume = volume(reference.spec, reference.signature.values, sizes)
+    size_volume = _weight(reference, sizes, boundaries.base)
     reason = budget.refuses(size_volume, reference.largest_result)
+    if reason is not None and _calibrate(reference, budget, boundaries, sizes):
+        reason = budget.refuses(size_volume, reference.largest_result)
     if reason is not None and count > _ALWAYS_RUN:
         progress.skipped.append((sizes, reason))
         return
@@ -216,6 +219,28 @@ def _run_size(
             break
         progress.checks.append(result)
     budget.measured(size_volume, time.monotonic() - started)
+
+
+def _weight(reference: Reference, sizes: Sizes, base: Mapping[str, int]) -> int:
+    """The volume of a call, or what it would be if all dims had grown as much as the one that grew the most."""
+    leaves = reference.signature.values
+    growth = max((size / max(base[dim], 1) for dim, size in sizes.items()), default=1.0)
+    return max(volume(reference.spec, leaves, sizes), int(volume(reference.spec, leaves, base) * growth))
+
+
+def _calibrate(reference: Reference, budget: Budget, boundaries: Boundaries, sizes: Sizes) -> bool:
+    """Time the module halfway to a size that seems too dear: small runs are mostly overhead, and tell little."""
+    halfway = {d: math.isqrt(max(size, 1) * max(boundaries.base[d], 1)) for d, size in sizes.items()}
+    middle = boundaries.admit(halfway)
+    if middle is None:
+        return False
+    middle_volume = _weight(reference, middle, boundaries.base)
+    if not budget.is_cheap(middle_volume):
+        return False
+    started = time.monotonic()
+    reference.run(middle)
+    budget.measured(middle_volume, time.monotonic() - started)
+    return True
 
 
 def smallest_failure(checker: Checker, failures: Sequence[Failure], plan: Plan, budget: Budget) -> Failure:

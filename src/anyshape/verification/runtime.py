@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx.helper
 
-from anyshape.errors import AnyshapeError
+from anyshape.errors import AnyshapeError, DeclarationError
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -47,8 +47,9 @@ class Session:
         ort = load_runtime()
         options = ort.SessionOptions()
         options.log_severity_level = 4
+        _refuse_missing_providers(ort, providers or ())
         for library in libraries:
-            options.register_custom_ops_library(library)
+            _register(options, library)
         if isinstance(model, Path) and _weights_beside(model) > _BIG_WEIGHTS:
             # mapped weights stay on disk; prepacking would copy them all
             options.add_session_config_entry("session.disable_prepacking", "1")
@@ -71,6 +72,22 @@ class Session:
             return list(self._session.run(None, {name: feeds[name] for name in self.inputs}))
         except Exception as error:
             raise RuntimeFailureError(_shortened(error)) from error
+
+
+def _refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
+    """ONNX Runtime would take another provider without a word."""
+    available = ort.get_available_providers()
+    for provider in providers:
+        name = provider[0] if isinstance(provider, tuple) else provider
+        if name not in available:
+            raise DeclarationError(f"this ONNX Runtime has no `{name}`, only {', '.join(available)}")
+
+
+def _register(options: Any, library: str) -> None:
+    try:
+        options.register_custom_ops_library(library)
+    except Exception as error:  # noqa: BLE001  as below
+        raise DeclarationError(f"`{library}` is no library of custom operators: {_shortened(error)}") from None
 
 
 def _weights_beside(model: Path) -> int:

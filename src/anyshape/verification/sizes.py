@@ -39,6 +39,10 @@ class Plan:
     """Moves sizes into what the model can do; None where it cannot."""
     tier: Tier = "normal"
     seed: int = 0
+    first: tuple[Sizes, ...] = ()
+    """Sizes that must be run, inside the box or not: where an assumption breaks, where another file was wrong."""
+    last: tuple[Sizes, ...] = ()
+    """Sizes for what time is left, inside the box or not."""
     is_closed: bool = False
     """Whether the box is all that was declared, with no range left open."""
 
@@ -54,11 +58,20 @@ def horizon(declared: SizeRange, traced: int) -> SizeRange:
 def choose(plan: Plan) -> list[Sizes]:
     """The sizes to run, each once, the most telling first."""
     chosen: dict[tuple[int, ...], Sizes] = {}
+    _add(chosen, plan, _smallest(plan))
+    _add_anywhere(chosen, plan, plan.first)
     _add(chosen, plan, _propose(plan))
     if plan.tier != "quick":
         _add(chosen, plan, _spread(plan, max(_FILL_UP_TO[plan.tier] - len(chosen), _FEWEST_SPREAD)))
         _add(chosen, plan, _everything(plan))
+    _add_anywhere(chosen, plan, plan.last)
     return list(chosen.values())
+
+
+def _add_anywhere(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
+    for proposed in proposals:
+        if (admitted := plan.admit(dict(proposed))) is not None:
+            chosen.setdefault(tuple(admitted.values()), admitted)
 
 
 def _add(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
@@ -69,10 +82,16 @@ def _add(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[S
             chosen.setdefault(tuple(admitted.values()), admitted)
 
 
+def _smallest(plan: Plan) -> Iterator[Sizes]:
+    """The traced size, the lowest, and the lowest where one hides nothing."""
+    low, high = _corner(plan, "lo"), _corner(plan, "hi")
+    yield from (dict(plan.traced), low, {d: min(2, high[d]) if low[d] < 2 else low[d] for d in low})
+
+
 def _propose(plan: Plan) -> Iterator[Sizes]:
     low, high = _corner(plan, "lo"), _corner(plan, "hi")
     traced = dict(plan.traced)
-    yield from (traced, low, {d: min(2, high[d]) if low[d] < 2 else low[d] for d in low}, high)
+    yield high
     yield from _violating(plan)
     yield from _pairwise({d: _ends(plan, d) for d in plan.box})
     if plan.tier == "quick":
