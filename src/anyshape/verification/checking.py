@@ -246,16 +246,24 @@ def _calibrate(reference: Reference, budget: Budget, boundaries: Boundaries, siz
 def smallest_failure(checker: Checker, failures: Sequence[Failure], plan: Plan, budget: Budget) -> Failure:
     """Shrink a failing size as far as the budget lets: the smallest one says the most."""
     best = min(failures, key=lambda f: (sum(f.sizes.values()), f.content))
+    while (smaller := _shrunk(checker, best, plan, budget)) is not None:
+        best = smaller
+    return best
+
+
+def _shrunk(checker: Checker, failure: Failure, plan: Plan, budget: Budget) -> Failure | None:
+    """The same failure with one dim smaller, or None."""
     for dim, box in plan.box.items():
-        for size in _smaller(box.lo, best.sizes[dim]):
+        for size in _smaller(box.lo, failure.sizes[dim]):
             if size not in box or budget.remaining <= 0:
                 continue
-            admitted = plan.admit({**best.sizes, dim: size})
-            outcome = checker.reference.run(admitted, best.content) if admitted else None
-            if outcome is not None and outcome.runs and isinstance(found := checker.judge(outcome), Failure):
-                best = found
-                break
-    return best
+            admitted = plan.admit({**failure.sizes, dim: size})
+            if admitted is None or sum(admitted.values()) >= sum(failure.sizes.values()):
+                continue
+            outcome = checker.reference.run(admitted, failure.content)
+            if outcome.runs and isinstance(found := checker.judge(outcome), Failure):
+                return found
+    return None
 
 
 def _smaller(low: int, size: int) -> list[int]:

@@ -1,0 +1,75 @@
+"""Where an assumption of a trace first breaks, inside the horizon or far beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+import anyshape
+from anyshape.declaration.notation import SizeRange
+from anyshape.verification.suspects import breaking_sizes, far_sizes
+
+
+@dataclass(frozen=True)
+class Assumed:
+    test: Callable[[int], bool]
+    constants: set[int]
+    dims: tuple[str, ...] = ("n",)
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        return self.test(sizes["n"])
+
+
+@pytest.mark.parametrize(
+    ("assumed", "size"),
+    [
+        (Assumed(lambda n: n <= 1000, {1000}), 1001),
+        (Assumed(lambda n: n != 371, {371}), 371),
+        (Assumed(lambda n: n % 64 != 0, {64, 0}), 64),
+        (Assumed(lambda n: (n + 63) // 64 == 1, {63, 64, 1}), 65),
+        (Assumed(lambda n: 4 * n <= 10_000, {4, 10_000}), 2501),
+        (Assumed(lambda n: n * n <= 5000, {5000}), 129),
+    ],
+)
+def test_a_breaking_size_is_found_from_the_condition_alone(assumed: Assumed, size: int) -> None:
+    assert breaking_sizes([assumed], {"n": SizeRange()}, {"n": 5}) == [{"n": size}]
+
+
+def test_sizes_that_were_not_declared_are_left_alone() -> None:
+    assert breaking_sizes([Assumed(lambda n: n <= 1000, {1000})], {"n": SizeRange(1, 512)}, {"n": 5}) == []
+    assert far_sizes({"n": SizeRange(1, 512)}, {"n": 5}) == []
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.cat([part.cumsum(0) for part in x.split(64)]),
+        lambda x: x * 2 if x.shape[0] > 1000 else x,
+        lambda x: x * 2 if x.shape[0] % 64 == 0 else x,
+        lambda x: x * {64: 2, 128: 3}.get(x.shape[0], 1),
+    ],
+    ids=["chunks", "a branch far out", "a multiple", "a table of sizes"],
+)
+def test_what_breaks_far_beyond_the_example_is_refused(function: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(anyshape.ExportError):
+        anyshape.export(function, torch.randn(5), dims={"x": "n"})
+
+
+def test_a_size_that_proved_one_file_wrong_is_run_on_the_next() -> None:
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(
+            lambda x: x * 2 if x.shape[0] == 371 else x, torch.randn(5), dims={"x": "n"}, sizes={"n": "1..999"}
+        )
+    assert [attempt.outcome for attempt in refused.value.result.attempts] == ["wrong"] * 3
+
+
+def test_a_size_that_would_fill_the_memory_is_not_run_and_said() -> None:
+    result = anyshape.export(
+        torch.nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "b 4"}, sizes={"b": "1..100000000000"}
+    )
+    skipped = {sizes["b"]: reason for sizes, reason in result.verification.skipped}
+    assert skipped[100000000000] == "predicted to need more memory than there is"
