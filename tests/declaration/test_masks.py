@@ -122,7 +122,8 @@ def test_scattered_lines_hold_some_of_both_where_the_example_s_lines_do():
         assert (~made).any(1).all()
 
 
-def test_a_ragged_mask_of_length_one_leaves_no_row_empty():
-    padding = torch.zeros(3, 5, dtype=torch.bool)
+@pytest.mark.parametrize("length", [1, 5])
+def test_a_ragged_mask_of_length_one_leaves_no_row_empty(length):
+    padding = torch.zeros(3, length, dtype=torch.bool)
     made = resize_mask(padding, (4, 1), square=False, anew=True, generator=torch.Generator().manual_seed(0))
     assert not made.any()

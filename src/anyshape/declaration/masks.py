@@ -84,9 +84,9 @@ def _constant(request: _Request) -> Tensor | None:
 
 def _ragged(request: _Request) -> Tensor:
     """Lines that hold from their start to an end of their own, one of them to its very end."""
-    # the axis that lines lie on is the example's: at size 1 it must not become the batch, whose rows would be empty
+    # lines lie on the last axis of the example that has a size; never on the batch, whose rows would be empty
     sizes = request.mask.shape
-    axis = next((a for a in reversed(range(len(sizes))) if sizes[a] > 1), len(sizes) - 1)
+    axis = next((a for a in reversed(range(1, len(sizes))) if sizes[a] > 1), len(sizes) - 1)
     # what a query may see of padded keys is the same for every query
     shared = [len(request.shape) - 2] if request.square and axis == len(request.shape) - 1 else []
     ends = _draw_ends(request.shape, axis, shared, lowest=1, generator=request.generator)
