@@ -11,6 +11,7 @@ from anyshape.conversion.strategies import Attempt, Candidate
 from anyshape.declaration.notation import SizeRange
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
+from anyshape.errors import first_line
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.labelling import declared_expressions, output_axes, output_names
@@ -140,7 +141,7 @@ def _unexplained(ground: Ground) -> list[str]:
         return []
     sizes, error = found[0]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    reason = f"{type(error).__name__}: {first_line(error)}"
     place = f"PyTorch fails at {references.describe(sizes)}{more}"
     return [f"{place} by no rule that was found ({reason}); if the call is to blame, give make_inputs="]
 

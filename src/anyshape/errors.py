@@ -32,3 +32,8 @@ class ExportError(AnyshapeError):
     @property
     def findings(self) -> tuple[Finding, ...]:
         return self.result.findings
+
+
+def first_line(error: BaseException | None) -> str:
+    """The first line of what an exception says, or nothing."""
+    return (str(error).splitlines() or [""])[0]

@@ -13,7 +13,7 @@ import torch
 from anyshape.declaration.requests import Request
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_definition
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, first_line
 from anyshape.onnxfile.labelling import check_labels, output_names
 from anyshape.verification import reference as references
 from anyshape.verification.blindness import blind_spots
@@ -122,7 +122,7 @@ def _run_example(reference: Reference, request: Request, start: Sizes) -> Outcom
     outcome = reference.run(start)
     if outcome.error is not None:
         error = outcome.error
-        text = (str(error).splitlines() or [""])[0]
+        text = first_line(error)
         where = f" at {references.describe(start)}" if start else ""
         raise DeclarationError(f"the model fails on the example{where}: {type(error).__name__}: {text}") from error
     if not outcome.outputs:

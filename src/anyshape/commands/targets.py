@@ -20,7 +20,7 @@ from typing import Any
 from anyshape.commands.endings import PACKAGES, Terminated
 from anyshape.declaration.notation import did_you_mean
 from anyshape.diagnosis.provenance import span_of_error
-from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.errors import AnyshapeError, DeclarationError, first_line
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def users_code(what: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name in PACKAGES:
             raise
-        said = (str(error).splitlines() or [""])[0]
+        said = first_line(error)
         raise DeclarationError(f"{what}: {type(error).__name__}: {said}{_place_of(error)}") from error
 
 

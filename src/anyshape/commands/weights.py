@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, first_line
 
 
 def load_weights(model: Any, path: Path) -> None:
@@ -67,7 +67,7 @@ def _misfit(module: nn.Module, state: Mapping[str, Any], error: Exception) -> st
         if key in state and getattr(state[key], "shape", None) != getattr(own[key], "shape", None):
             parts.append(f"`{key}` is {_shape(state[key])} in the file and {_shape(own[key])} in the model")
             break
-    return ", ".join(parts) or (str(error).splitlines() or [""])[0]
+    return ", ".join(parts) or first_line(error)
 
 
 def _first(keys: list[str]) -> str:

@@ -19,7 +19,7 @@ from anyshape.declaration.dims import Spec, declare, mentioned
 from anyshape.declaration.notation import SizeRange, did_you_mean, parse_sizes
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.declaration.torch_forms import Declared
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, first_line
 from anyshape.verification.reference import bind_made, call_make_inputs
 
 
@@ -152,9 +152,9 @@ def _example_from(
             error = failure
         else:
             return signature, candidate
-    first_line = (str(error).splitlines() or [""])[0]
+    said = first_line(error)
     raise DeclarationError(
-        f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {first_line}; "
+        f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {said}; "
         "give an example or sizes="
     )
 
@@ -219,7 +219,7 @@ def _converted(target: Target, dtype: torch.dtype) -> Target:
     try:
         twin = copy.deepcopy(target.module).to(dtype)
     except Exception as error:
-        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        reason = f"{type(error).__name__}: {first_line(error)}"
         raise DeclarationError(f"dtype= needs a copy of the model, which cannot be copied ({reason})") from error
     return resolve_target(twin if target.call is target.module else getattr(twin, str(target.call.__name__)))
 

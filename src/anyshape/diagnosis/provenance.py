@@ -8,7 +8,6 @@ import linecache
 import re
 import site
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -152,8 +151,3 @@ def span_of_recorded_stack(stack: str) -> Span | None:
             column = len(text) - len(text.lstrip()) + 1
             found = Span(shown_path(filename), int(line), column, function=function)
     return found
-
-
-def torch_traceback(error: BaseException) -> str:
-    """The whole traceback, for `--debug`."""
-    return "".join(traceback.format_exception(error))

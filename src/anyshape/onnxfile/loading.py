@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, first_line
 
 
 def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
@@ -19,7 +19,7 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
     try:
         model = onnx.load(path, load_external_data=False)
     except Exception as error:  # noqa: BLE001  whatever the parser raises, the file is no model
-        raise DeclarationError(f"`{path}` is not an ONNX file: {(str(error).splitlines() or [''])[0]}") from None
+        raise DeclarationError(f"`{path}` is not an ONNX file: {first_line(error)}") from None
     if not model.HasField("graph"):
         raise DeclarationError(f"`{path}` is not an ONNX file: it has no graph")
     refuse_data_elsewhere(model, path)
