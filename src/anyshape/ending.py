@@ -100,7 +100,7 @@ def write(
         tuple(str(limit) for limit in limits if not limit.of_export),
         spec.constants,
         tuple(attempts),
-        (),
+        candidate.repairs,
         verification,
         tuple(findings),
         tuple(notes),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 
 from anyshape._torch.capture import quiet
 from anyshape._torch.state import LOCK
+from anyshape.conversion.translations import TABLE
 
 _REGISTRIES: dict[int | None, Any] = {}
 
@@ -43,7 +45,9 @@ def _operators_built_once() -> Iterator[None]:
 
     def from_memory(opset_version: int | None = None) -> Any:
         if opset_version not in _REGISTRIES:
-            _REGISTRIES[opset_version] = build() if opset_version is None else build(opset_version=opset_version)
+            built = build() if opset_version is None else build(opset_version=opset_version)
+            _add_ours(built, registration)
+            _REGISTRIES[opset_version] = built
         return _copied(_REGISTRIES[opset_version])
 
     registry_class.from_torchlib = staticmethod(from_memory)
@@ -51,6 +55,25 @@ def _operators_built_once() -> Iterator[None]:
         yield
     finally:
         registry_class.from_torchlib = build
+
+
+def _add_ours(registry: Any, registration: Any) -> None:
+    """Our translations stand before torch's, and after the user's, which are added later."""
+    for name, function in TABLE.items():
+        target = _operator(name)
+        if target is not None:
+            meta = registration.OnnxDecompMeta(function, target, None, is_custom=True, skip_signature_inference=True)
+            registry._register(target, meta)
+
+
+def _operator(name: str) -> Any:
+    """`aten::cdist`, `aten::sub.Tensor`, `math::ceil` or `_operator::floordiv` as torch's graphs hold it."""
+    namespace, _, rest = name.partition("::")
+    if namespace in ("_operator", "math", "builtins", "torch"):
+        return getattr(importlib.import_module(namespace), rest, None)
+    operator, _, overload = rest.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), operator, None)
+    return getattr(packet, overload or "default", None)
 
 
 def _copied(registry: Any) -> Any:

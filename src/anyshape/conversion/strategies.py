@@ -16,6 +16,7 @@ from anyshape._torch import capture
 from anyshape._torch.reasons import reason_of
 from anyshape._torch.translation import translate_program
 from anyshape.conversion import tracing
+from anyshape.conversion.repairs import REPAIRS, Repair, applied
 from anyshape.conversion.tracing import Guard, PinnedByTrace
 from anyshape.declaration.calls import Adapter
 from anyshape.declaration.dims import Spec
@@ -50,6 +51,8 @@ class Candidate:
     outputs: tuple[tuple[Expression | None, ...], ...] | None = None
     records_guards: bool = True
     """Whether the strategy would have noticed a decision on values; a trace of real tensors does not."""
+    repairs: tuple[str, ...] = ()
+    """What was replaced during the trace, a sentence each."""
     simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
     """The same trace without operators that runtimes implement narrowly; worth a try where this model is wrong."""
 
@@ -73,13 +76,13 @@ Try = Callable[[], tuple[Candidate | None, Attempt]]
 Strategy = Callable[[Job], tuple[Candidate | None, Attempt]]
 
 
-def _by_export(job: Job, *, strict: bool) -> tuple[Candidate | None, Attempt]:
+def _by_export(job: Job, name: str, repairs: Sequence[Repair], *, strict: bool) -> tuple[Candidate | None, Attempt]:
     """torch.export, then torch's translation, with the record of assumptions kept through both."""
-    name = "torch.export (strict)" if strict else "torch.export"
     start = time.monotonic()
     with capture.recording() as recorder:
         try:
-            program = tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
+            with applied(repairs) as used:
+                program = tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             outputs = tracing.output_expressions(program, meaning)
             model = translate_program(program, job.opset, job.extra)
@@ -91,7 +94,7 @@ def _by_export(job: Job, *, strict: bool) -> tuple[Candidate | None, Attempt]:
     guards = tracing.guards_of(recorder, meaning)
     pins = tracing.pins_of(recorder, meaning)
     attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
-    candidate = Candidate(model, job.opset, guards, outputs)
+    candidate = Candidate(model, job.opset, guards, outputs, repairs=tuple(used))
     if _holds_newest_operators(model) and not job.opset_is_fixed:
         candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))
     return candidate, attempt
@@ -119,12 +122,19 @@ def _in_simpler_operators(
     return twin, Attempt(name, "converted", "", time.monotonic() - start)
 
 
+_ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
+
+
 def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    return _by_export(job, strict=False)
+    return _by_export(job, "torch.export", _ALWAYS, strict=False)
+
+
+def repaired(job: Job) -> tuple[Candidate | None, Attempt]:
+    return _by_export(job, "torch.export with repairs", REPAIRS, strict=False)
 
 
 def strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    return _by_export(job, strict=True)
+    return _by_export(job, "torch.export (strict)", _ALWAYS, strict=True)
 
 
 def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
@@ -168,6 +178,7 @@ def _torchscript_model(job: Job, opset: int) -> ir.Model:
 
 STRATEGIES: tuple[tuple[str, Strategy], ...] = (
     ("torch.export", non_strict),
+    ("torch.export with repairs", repaired),
     ("torch.export (strict)", strict),
     ("TorchScript", torchscript),
 )

@@ -94,8 +94,8 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
         yield "limit", f"{limit} (PyTorch itself)"
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
-    if result.repairs:
-        yield "repair", ", ".join(result.repairs)
+    for repair in result.repairs:
+        yield "repair", repair
     if result.verification is not None:
         yield from _verification_facts(result.verification)
     if result.what == "export":
