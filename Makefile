@@ -4,7 +4,7 @@ PIP_FLAGS ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench coverage clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -22,6 +22,11 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py
+
+# Goes on where the last run stopped; FLAGS="--only swin" or FLAGS=--fresh are passed on.
+coverage: $(STAMP)
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --no-deps -r benchmarks/requirements.txt
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py $(FLAGS)
 
 # torch comes first and pinned: an open range would pull several gigabytes of CUDA packages.
 $(STAMP): pyproject.toml constraints.txt

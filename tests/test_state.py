@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from anyshape._torch.state import ModuleState, untouched
 
+OF_THE_FILE: dict[str, int] = {"a": 1}
+LAST: Tensor | None = None
+
 
 class Remembering(nn.Module):
     def __init__(self) -> None:
@@ -52,3 +55,52 @@ def test_inside_everything_is_in_eval_mode_and_afterwards_as_before() -> None:
         model(torch.randn(3, 4))
     assert [part.training for part in model.modules()] == [True, False, True]
     assert int(model[1].num_batches_tracked) == 0
+
+
+class Helper:
+    def __init__(self) -> None:
+        self.table = torch.zeros(2)
+        self.sizes: list[int] = [2]
+
+
+class KeepsElsewhere(nn.Module):
+    of_the_class: dict[int, int] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.helper = Helper()
+        self.pair = ({"inside": 0}, torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        global LAST  # noqa: PLW0603  what people write
+        LAST = x
+        OF_THE_FILE["b"] = 2
+        self.of_the_class[1] = 1
+        self.helper.table = x
+        self.helper.sizes.append(3)
+        self.pair[0]["inside"] = 1
+        self.pair[1].add_(1)
+        return x
+
+
+def test_what_objects_classes_and_files_keep_is_put_back_too() -> None:
+    model = KeepsElsewhere()
+    table, sizes = model.helper.table, model.helper.sizes
+    state = ModuleState(model)
+    model(torch.ones(2))
+    state.restore()
+    assert model.helper.table is table
+    assert model.helper.sizes is sizes
+    assert (sizes, model.pair[0], float(model.pair[1])) == ([2], {"inside": 0}, 0.0)
+    assert (OF_THE_FILE, KeepsElsewhere.of_the_class, LAST) == ({"a": 1}, {}, None)
+
+
+def test_changes_name_each_place_and_none_when_put_back() -> None:
+    model = KeepsElsewhere()
+    state = ModuleState(model)
+    assert state.changes() == frozenset()
+    model(torch.ones(2))
+    places = {key for _, key in state.changes()}
+    assert places == {"LAST", "b", 1, "table", "inside", None}
+    state.restore()
+    assert state.changes() == frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anyshape.conversion.user_translations import translation
     from anyshape.diagnosis.findings import Finding
     from anyshape.errors import AnyshapeError, DeclarationError, ExportError
     from anyshape.existing import check
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from anyshape.result import Result
 
 __version__ = "0.1.0"
-__all__ = ["AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "export", "inspect"]
+__all__ = [
+    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "export", "inspect",
+    "translation",
+]  # fmt: skip
 
 _HOMES = {
     "AnyshapeError": "anyshape.errors",
@@ -24,6 +28,7 @@ _HOMES = {
     "check": "anyshape.existing",
     "export": "anyshape.pipeline",
     "inspect": "anyshape.onnxfile.inspection",
+    "translation": "anyshape.conversion.user_translations",
 }
 
 

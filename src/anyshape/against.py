@@ -22,6 +22,7 @@ from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
 from anyshape.diagnosis.locating import first_difference
 from anyshape.diagnosis.provenance import span_of_definition
+from anyshape.diagnosis.unknown import not_loaded
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import read_contract
 from anyshape.onnxfile.interface import Interface, Port, read_interface
@@ -30,6 +31,7 @@ from anyshape.survey import make_boundaries, make_reference, start_sizes
 from anyshape.verification.budget import Budget
 from anyshape.verification.checking import Checker, smallest_failure, tolerance_for, verify
 from anyshape.verification.comparison import Tolerance
+from anyshape.verification.custom_ops import CustomOps
 from anyshape.verification.limits import Boundaries, Limit
 from anyshape.verification.records import Failure, Verification
 from anyshape.verification.reference import Outcome, Reference
@@ -57,7 +59,7 @@ class CheckWishes:
     at: Mapping[str, int] | None = None
     seed: int = 0
     providers: Sequence[str] | None = None
-    libraries: Sequence[str] = ()
+    custom_ops: CustomOps = field(default_factory=CustomOps)
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,9 @@ def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: 
         reference = make_reference(request, wishes.seed)
         start, example = start_sizes(reference, request)
         try:
-            session = Session(path, providers=wishes.providers, libraries=wishes.libraries)
+            session = wishes.custom_ops.open(path, wishes.providers)
         except RuntimeFailureError as failure:
-            finding = Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home)
-            return replace(result, findings=(finding,))
+            return replace(result, findings=not_loaded(failure, proto, wishes.custom_ops, home))
         if reference.is_random(example):
             return replace(result, findings=(rules.random_output(example.names, home),))
         bench = _prepare(proto, interface, request, wishes, session, reference, start, example)
@@ -158,7 +159,7 @@ def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: 
         given_up=tuple(f"only where {limit}" for limit in bench.boundaries.limits if limit.of_export),
         verification=verification,
         findings=tuple(findings),
-        notes=(*request.notes, *notes),
+        notes=(*request.notes, *notes, *wishes.custom_ops.notes_on(proto)),
     )
 
 

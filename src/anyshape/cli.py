@@ -99,7 +99,7 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
 
     TARGET is FILE.py:NAME or package.module:NAME[.method]: a module, a class, or a function that returns one. A
     function that needs arguments is exported itself. Beside it may stand `inputs` (a call, or a function that makes
-    one of any sizes), `dims` and `sizes`.
+    one of any sizes), `dims`, `sizes` and `custom_ops`.
     """
     _one_tier(options)
 
@@ -132,6 +132,7 @@ def _export(target: str, output: str, options: Mapping[str, Any], tell: Tell) ->
     with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
         call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
         chosen = _chosen(options, {**_EXPORT_OPTIONS, **_CHECK_OPTIONS})
+        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
         result = export_model(subject.model, f=output, progress=tell, **call.arguments, **chosen)
         return str(result), result.to_dict()
 
@@ -177,7 +178,7 @@ def _check_alone(model: str, options: Mapping[str, Any]) -> tuple[str, dict[str,
     from anyshape.existing import check as check_file
 
     chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
-    result = check_file(model, sizes=options["sizes"] or None, **chosen)
+    result = check_file(model, sizes=options["sizes"] or None, custom_ops=options["custom_ops"], **chosen)
     return str(result), result.to_dict()
 
 
@@ -194,6 +195,7 @@ def _check_against(model: str, target: str, options: Mapping[str, Any]) -> tuple
     with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
         call = call_of(subject, inputs, options["dims"], options["sizes"], seed, ports)
         chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
+        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
         result = check_file(model, subject.model, **call.arguments, **chosen)
         return str(result), result.to_dict()
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import onnx
 
 from anyshape.conversion import finishing
-from anyshape.conversion.strategies import Attempt, Candidate
+from anyshape.conversion.repairs.custom_operators import UntranslatedOperatorError
+from anyshape.conversion.strategies import REPAIRED, Attempt, Candidate
 from anyshape.declaration.notation import SizeRange
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
@@ -23,7 +24,6 @@ from anyshape.verification import reference as references
 from anyshape.verification.limits import effective_range
 from anyshape.verification.records import Verification
 from anyshape.verification.reference import Outcome
-from anyshape.verification.runtime import Session
 from anyshape.verification.shapes import Observation, fit_outputs
 
 
@@ -63,19 +63,14 @@ def write(
     ranges: Mapping[str, SizeRange] | None = None,
 ) -> Result:
     """Write the final dims and the contract, and move the file to its place."""
-    request, wishes, spec = ground.request, ground.wishes, ground.request.spec
+    wishes, spec = ground.wishes, ground.request.spec
     limits = ground.boundaries.limits
     if verification is None:
         verdict = "unchecked"
         give_names(ground, candidate)
     assert verdict is not None
-    observations = verification.observations if verification else [_observe(ground.first)]
     notes = [*ground.notes, *_unexplained(ground)]
-    fitted = fit_outputs(observations, candidate.outputs, declared_expressions(request))
-    axes, formulas = output_axes(
-        request, output_names(request, ground.first.names), fitted, [o.shapes for o in observations], notes
-    )
-    finishing.set_output_axes(candidate.model, axes)
+    formulas = _label_outputs(ground, candidate, verification, notes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
     contract = Contract(
         final_ranges,
@@ -89,8 +84,10 @@ def write(
     finishing.metadata(candidate.model, {**wishes.metadata, KEY: contract.to_text()})
     stage.write(candidate.model, external_data=wishes.external_data)
     if verification is not None and verification.computed_in is None:
-        Session(stage.path, providers=wishes.providers, libraries=wishes.libraries)  # the final bytes load
-    interface = read_interface(onnx.load(stage.path, load_external_data=False))
+        wishes.custom_ops.open(stage.path, wishes.providers)  # the final bytes load
+    written = onnx.load(stage.path, load_external_data=False)
+    notes += [] if verification is None else wishes.custom_ops.notes_on(written)
+    interface = read_interface(written)
     stage.commit()
     return Result(
         verdict,
@@ -109,7 +106,23 @@ def write(
         sum(attempt.seconds for attempt in attempts),
         given_up=_given_up(ground, ranges or spec.ranges),
         _model=candidate.model,
+        _custom_ops=wishes.custom_ops,
     )
+
+
+def _label_outputs(
+    ground: Ground, candidate: Candidate, verification: Verification | None, notes: list[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """Write the dims of the outputs, as all runs have shown them; the formula behind each is given back."""
+    request = ground.request
+    observations = verification.observations if verification else [_observe(ground.first)]
+    fitted = fit_outputs(
+        observations, candidate.outputs, declared_expressions(request), scalars=bool(request.spec.scalars)
+    )
+    names = output_names(request, ground.first.names)
+    axes, formulas = output_axes(request, names, fitted, [o.shapes for o in observations], notes)
+    finishing.set_output_axes(candidate.model, axes)
+    return formulas
 
 
 def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
@@ -146,16 +159,29 @@ def _unexplained(ground: Ground) -> list[str]:
     return [f"{place} by no rule that was found ({reason}); if the call is to blame, give make_inputs="]
 
 
+def most_telling(attempts: Sequence[Attempt]) -> Attempt:
+    """The plain try, or the one with repairs where that got as far: what a repair solves is no cause."""
+    plain, *others = attempts
+    for attempt in others:
+        if attempt.strategy == REPAIRED and (attempt.pins or attempt.outcome == "wrong"):
+            return attempt
+    return plain
+
+
 def explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
     """One finding per cause: the first wrong file, or the dims that tracing pinned, or why nothing was converted."""
-    pinned = [finding for attempt in attempts[:1] for finding in rules.pinned_by_export(attempt, ground.home)]
-    if attempts and attempts[0].outcome == "failed" and pinned:
+    telling = most_telling(attempts)
+    for attempt in attempts:
+        if isinstance(attempt.error, UntranslatedOperatorError):
+            return [rules.untranslated_operator(attempt.error, ground.home)]
+    pinned = rules.pinned_by_export(telling, ground.home)
+    if telling.outcome == "failed" and pinned:
         return pinned
     places = ground.reference.value_decisions(ground.first)
     if places and not wrong:
         return rules.frozen_decisions(places, ground.home)
     if wrong:
-        first = wrong[0]
+        first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])
         assert first.smallest is not None
         return [rules.wrong_file(first.smallest, first.verification, first.candidate.guards, ground.home, first.where)]
     return pinned or [rules.not_converted(attempts, ground.home)]

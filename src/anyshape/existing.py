@@ -11,6 +11,7 @@ from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError, ExportError
 from anyshape.onnxfile.loading import load_checked
 from anyshape.result import Result
+from anyshape.verification.custom_ops import understand_custom_ops
 from anyshape.verification.sizes import choose_tier
 
 
@@ -31,7 +32,7 @@ def check(
     at: Mapping[str, int] | None = None,
     seed: int = 0,
     providers: Sequence[str] | None = None,
-    custom_ops: Sequence[str] = (),
+    custom_ops: Sequence[Any] | Mapping[str, Callable[..., Any]] = (),
 ) -> Result:
     """Verify a file; ExportError with the finding where it is wrong, so that a test can simply call this.
 
@@ -44,9 +45,9 @@ def check(
         budget=budget,
         seed=seed,
         make_inputs=make_inputs,
-        custom_ops=custom_ops,
         providers=providers,
     )
+    computed_by = understand_custom_ops(custom_ops)
     if not isinstance(f, (str, os.PathLike)):
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
     path = Path(f)
@@ -56,13 +57,16 @@ def check(
         from anyshape.onnxfile.selfcheck import check_alone
 
         _refuse_what_needs_a_model(dims=dims, make_inputs=make_inputs, atol=atol, rtol=rtol, kwargs=kwargs)
-        result = check_alone(path, proto, sizes=sizes, budget=budget, at=at, seed=seed, providers=providers, tier=tier)
+        result = check_alone(
+            path, proto, sizes=sizes, budget=budget, at=at, seed=seed, providers=providers, tier=tier,
+            custom_ops=computed_by,
+        )  # fmt: skip
     else:
         from anyshape.against import CheckWishes, check_against, request_for
         from anyshape.verification.comparison import Tolerance
 
         request = request_for(proto, model, args, kwargs, dims, sizes, make_inputs)
-        wishes = CheckWishes(Tolerance(atol, rtol), budget, tier, at, seed, providers, custom_ops)
+        wishes = CheckWishes(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
         result = check_against(path, proto, request, wishes)
     if result.verdict == "refused":
         raise ExportError(result)

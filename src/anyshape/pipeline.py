@@ -17,13 +17,15 @@ from typing import Any
 from anyshape._torch import capture
 from anyshape._torch.state import untouched
 from anyshape.conversion.strategies import STRATEGIES, Attempt, Candidate, Try
+from anyshape.conversion.user_translations import translations
 from anyshape.declaration.options import check_options
 from anyshape.declaration.requests import Request, understand
 from anyshape.declaration.targets import training_parts
 from anyshape.declaration.torch_arguments import notes_on
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
-from anyshape.ending import accept, explain, refuse, write
+from anyshape.diagnosis.unknown import unknown_operators
+from anyshape.ending import accept, explain, most_telling, refuse, write
 from anyshape.errors import DeclarationError, ExportError
 from anyshape.narrowing import assumed_conditions, cut_ranges, without_dims
 from anyshape.onnxfile.saving import Stage, check_destination, staged
@@ -32,6 +34,7 @@ from anyshape.survey import Ground, Progress, Wishes, survey
 from anyshape.trial import Checked, Suspicion, UnknownOperatorsError, make_job, try_out
 from anyshape.verification import reference as references
 from anyshape.verification.comparison import Tolerance
+from anyshape.verification.custom_ops import UnknownOperator, understand_custom_ops
 from anyshape.verification.limits import Limit
 from anyshape.verification.opsets import choose_opset
 from anyshape.verification.runtime import RuntimeFailureError
@@ -55,7 +58,7 @@ def export(
     target: str | None = None,
     external_data: bool | None = None,
     custom_translation_table: Mapping[Any, Any] | None = None,
-    custom_ops: Sequence[str] = (),
+    custom_ops: Sequence[Any] | Mapping[str, Callable[..., Any]] = (),
     metadata: Mapping[str, str] | None = None,
     narrow: bool = False,
     unchecked: Sequence[str] = (),
@@ -79,7 +82,7 @@ def export(
     notes = notes_on(torch_arguments)
     check_options(
         atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, target=target,
-        metadata=metadata, unchecked=unchecked, custom_ops=custom_ops, providers=providers,
+        metadata=metadata, unchecked=unchecked, providers=providers,
     )  # fmt: skip
     destination = check_destination(f)
     request = understand(
@@ -99,8 +102,8 @@ def export(
         tier=choose_tier(quick=quick, thorough=thorough),
         seed=seed,
         providers=providers,
-        libraries=tuple(custom_ops),
-        extra={} if custom_translation_table is None else {"custom_translation_table": dict(custom_translation_table)},
+        custom_ops=understand_custom_ops(custom_ops),
+        extra={"custom_translation_table": translations(custom_translation_table)},
         notes=tuple(notes),
         tell=_aloud(progress) if progress is not None else lambda _: None,
     )
@@ -174,7 +177,7 @@ class Tried:
     attempt: Attempt
     candidate: Candidate | None = None
     checked: Checked | None = None
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[UnknownOperator, ...] = ()
     """Operators that ONNX Runtime does not have."""
 
     @property
@@ -196,6 +199,8 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
     while queue:
         name, run = queue.pop(0)
         tried = _try(ground, stage, name, run, _suspicion(tries))
+        if tried.attempt.outcome == "skipped":
+            continue  # it would have done what was done before
         tries.append(tried)
         attempts = [one.attempt for one in tries]
         if tried.checked is not None and tried.is_right:
@@ -223,6 +228,7 @@ def _try(ground: Ground, stage: Stage, name: str, run: Try, suspicion: Suspicion
     """Convert and check by one strategy."""
     ground.wishes.tell(f"converting with {name}")
     candidate, attempt = run()
+    ground.reference.put_back()
     if candidate is None:
         return Tried(attempt)
     if not candidate.records_guards and (frozen := _frozen(ground)):
@@ -245,9 +251,9 @@ def _try(ground: Ground, stage: Stage, name: str, run: Try, suspicion: Suspicion
 def _with_unknown_operators(ground: Ground, stage: Stage, tried: Tried, attempts: Sequence[Attempt]) -> Result:
     """Written without a check where the user asked for just that."""
     assert tried.candidate is not None
-    if set(tried.unknown) <= set(ground.wishes.unchecked):
+    if {operator.name for operator in tried.unknown} <= set(ground.wishes.unchecked):
         return write(ground, stage, tried.candidate, attempts, None)
-    return refuse(ground, attempts, [rules.unknown_operators(tried.unknown, ground.home)])
+    return refuse(ground, attempts, unknown_operators(tried.unknown, ground.home))
 
 
 def _give_up(ground: Ground, stage: Stage, tries: Sequence[Tried]) -> tuple[Result, Sequence[str]]:
@@ -258,8 +264,9 @@ def _give_up(ground: Ground, stage: Stage, tries: Sequence[Tried]) -> tuple[Resu
     refusal = refuse(ground, attempts, findings, wrong[0].verification if wrong else None)
     if not ground.wishes.narrow:
         return refusal, ()
-    if attempts[0].outcome == "failed" and attempts[0].pins:
-        return refusal, sorted({pin.dim for pin in attempts[0].pins})
+    telling = most_telling(attempts)
+    if telling.outcome == "failed" and telling.pins:
+        return refusal, sorted({pin.dim for pin in telling.pins})
     for checked in wrong:
         if (result := _narrowed(ground, stage, checked, attempts, findings)) is not None:
             return result, ()

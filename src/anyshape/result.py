@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from anyshape.conversion.strategies import Attempt
+    from anyshape.verification.custom_ops import CustomOps
     from anyshape.verification.records import Verification
 
 Verdict = Literal["checked", "narrowed", "unchecked", "refused"]
@@ -46,6 +47,7 @@ class Result:
     shapes: str = "tested"
     what: str = "export"
     _model: ir.Model | None = field(default=None, repr=False, compare=False)
+    _custom_ops: CustomOps | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         from anyshape.report.text import render_result
@@ -94,4 +96,4 @@ class Result:
         """Run the model in ONNX Runtime on tensors in the order of `inputs`, or by name."""
         from anyshape.onnxfile.running import run_model
 
-        return run_model(self.model, self.inputs, args, kwargs)
+        return run_model(self.model, self.inputs, args, kwargs, self._custom_ops)

@@ -19,6 +19,8 @@ from anyshape.verification import reference as references
 from anyshape.verification.blindness import blind_spots
 from anyshape.verification.checking import volume
 from anyshape.verification.comparison import Tolerance
+from anyshape.verification.custom_ops import CustomOps
+from anyshape.verification.kept_state import building_sizes, kept_lengths
 from anyshape.verification.limits import Boundaries
 from anyshape.verification.reference import Outcome, Reference
 from anyshape.verification.sizes import Sizes, Tier, trace_sizes
@@ -42,7 +44,7 @@ class Wishes:
     tier: Tier
     seed: int
     providers: Sequence[str] | None
-    libraries: tuple[str, ...]
+    custom_ops: CustomOps
     extra: Mapping[str, Any]
     notes: tuple[str, ...]
     tell: Progress
@@ -153,4 +155,6 @@ def _trace_sizes(reference: Reference, request: Request, boundaries: Boundaries,
     def works(sizes: Sizes) -> bool:
         return boundaries.holds(sizes) and reference.run(sizes).runs
 
-    return trace_sizes(start, request.spec.ranges, model_constants(request.target.module), works)
+    module, ranges = request.target.module, request.spec.ranges
+    plain = trace_sizes(start, ranges, model_constants(module), works)
+    return building_sizes(reference, plain, ranges, boundaries.admit, kept_lengths(module))

@@ -24,7 +24,10 @@ from anyshape.onnxfile.saving import Stage
 from anyshape.survey import Ground, Wishes
 from anyshape.verification.budget import Budget
 from anyshape.verification.checking import Checker, smallest_failure, tolerance_for, verify
+from anyshape.verification.custom_ops import UnknownOperator, unknown_operators
+from anyshape.verification.kept_state import kept_lengths, kept_sizes
 from anyshape.verification.limits import effective_range
+from anyshape.verification.parting import PartedSession
 from anyshape.verification.records import Failure, Verification
 from anyshape.verification.runtime import RuntimeFailureError, Session
 from anyshape.verification.sizes import Plan, Sizes, horizon
@@ -56,8 +59,8 @@ def _traceable(value: Any) -> Any:
 
 
 class UnknownOperatorsError(Exception):
-    def __init__(self, operators: Sequence[str]) -> None:
-        super().__init__(f"ONNX Runtime has no {', '.join(operators)}")
+    def __init__(self, operators: Sequence[UnknownOperator]) -> None:
+        super().__init__(f"ONNX Runtime has no {', '.join(operator.name for operator in operators)}")
         self.operators = list(operators)
 
 
@@ -93,7 +96,8 @@ def try_out(
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
     constants = (*in_guards, *finishing.integers_of(candidate.model))
     last = () if candidate.records_guards else tuple(far_sizes(ranges, ground.traced))
-    first = (*suspicion.sizes, *breaking_sizes(guards, ranges, ground.traced))
+    kept = _at_kept_state(ground, ranges, candidate.suspects)
+    first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, ground.traced))
     plan = Plan(
         box, ground.traced, constants, tuple(g.holds for g in guards), ground.boundaries.admit, wishes.tier,
         wishes.seed, first, last, not any(declared.is_open for declared in ranges.values()),
@@ -108,6 +112,13 @@ def try_out(
     smallest = smallest_failure(checker, verification.failures, plan, extra)
     where = first_difference(proto, checker, smallest)
     return Checked(candidate, verification, attempt.strategy, smallest, where)
+
+
+def _at_kept_state(ground: Ground, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:
+    """Where the module may read what it kept: at the example's own sizes first, with which it was warmed up."""
+    example = {dim: ranges[dim].nearest(size) for dim, size in ground.request.spec.example.items()}
+    lengths = kept_lengths(ground.request.target.module)
+    return [example, *kept_sizes(example, ranges, suspects), *kept_sizes(example, ranges, lengths)]
 
 
 def closed_box(ranges: Mapping[str, SizeRange], ground: Ground) -> dict[str, SizeRange]:
@@ -126,27 +137,21 @@ def available_memory() -> int:
 
 def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
     """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
+    custom_ops = wishes.custom_ops
     try:
-        return Session(stage.path, providers=wishes.providers, libraries=wishes.libraries), None
+        session = custom_ops.open(stage.path, wishes.providers)
     except RuntimeFailureError:
-        if unknown := foreign_operators(model):
+        if unknown := unknown_operators(onnx.load(stage.path, load_external_data=False), custom_ops):
             raise UnknownOperatorsError(unknown) from None
         if not holds_bfloat16(model):
             raise
+    else:
+        # what passes between parts of a file are numpy's arrays, which have no bfloat16
+        if not (isinstance(session, PartedSession) and holds_bfloat16(model)):
+            return session, None
     path = stage.path.with_name(f"widened-{stage.path.name}")
     ir.save(widened(model), path)
-    return Session(path, providers=wishes.providers, libraries=wishes.libraries), torch.float32
-
-
-_KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
-
-
-def foreign_operators(model: ir.Model) -> list[str]:
-    """Operators of domains that ONNX Runtime does not come with."""
-    defined = {(function.domain, function.name) for function in model.functions.values()}
-    nodes = ir.traversal.RecursiveGraphIterator(model.graph)
-    used = {(n.domain, n.op_type) for n in nodes if n.domain not in _KNOWN_DOMAINS}
-    return sorted(f"{domain}::{name}" for domain, name in used - defined)
+    return custom_ops.open(path, wishes.providers), torch.float32
 
 
 def give_names(ground: Ground, candidate: Candidate) -> None:

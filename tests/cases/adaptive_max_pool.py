@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"features": "batch 2 height width"}
 sizes = {"batch": (2, [1, 3]), "height": (9, [4, 14]), "width": (7, [6, 12])}
-exports = False  # no translation of adaptive max pooling
+exports = True  # no translation of adaptive max pooling
 
 
 class RegionMaximum(nn.Module):

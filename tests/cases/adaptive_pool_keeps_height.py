@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"spectrogram": "batch 2 height width"}
 sizes = {"batch": (2, [1, 4]), "height": (7, [5, 12]), "width": (10, [3, 17])}
-exports = False  # the pooling windows are those of the traced width
+exports = True  # the pooling windows are those of the traced width
 
 
 class PoolWidth(nn.Module):

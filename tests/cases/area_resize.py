@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 dims = {"image": "batch 3 height width"}
 sizes = {"batch": (2, [1, 3]), "height": (12, [8, 19]), "width": (16, [11, 21])}
-exports = False  # the pooling windows are those of the traced image
+exports = True  # the pooling windows are those of the traced image
 
 
 class Thumbnail(nn.Module):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"features": "batch 3 height width"}
 sizes = {"batch": (2, [1, 4]), "height": (11, [6, 17]), "width": (14, [8, 9])}
-exports = False  # the pooling windows are those of the traced image
+exports = True  # the pooling windows are those of the traced image
 
 
 class PyramidPooling(nn.Module):

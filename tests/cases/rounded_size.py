@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"cloud": "batch points 3"}
 sizes = {"batch": (2, [1, 3]), "points": (12, [2, 9, 30])}
-exports = False  # no translation of `round`
+exports = True
 
 
 class FarthestFifth(nn.Module):

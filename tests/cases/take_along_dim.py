@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"rows": "batch n 2", "dates": "batch n"}
 sizes = {"batch": (2, [1, 4]), "n": (6, [1, 3, 14])}
-exports = False  # indices are taken modulo the traced length, silently
+exports = True  # indices are taken modulo the traced length, silently
 
 
 class InOrder(nn.Module):

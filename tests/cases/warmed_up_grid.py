@@ -1,4 +1,4 @@
-"""A grid kept from a warm-up run: at that size the trace reads it as a constant and never builds it."""
+"""A grid kept from a warm-up run: at that size a trace would read it as a constant and never build it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"image": "batch 1 height width"}
 sizes = {"batch": (2, [1, 3]), "height": (12, [8, 20]), "width": (16, [4, 24])}
-exports = False  # the kept grid becomes a constant
+exports = True
 
 
 class WarmedUpGrid(nn.Module):

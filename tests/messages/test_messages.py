@@ -10,6 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 import torch
+from onnxscript import opset18
 
 import anyshape
 from anyshape.diagnosis.rules import RULES
@@ -130,33 +131,52 @@ error[random-output]: `output` changes from call to call, so that no file can be
    = help: pass the random numbers as an input, or draw them from a fixed table
 """,
     ),
-    "wrong-shape: a division that rounds up": (
-        models.CeilDivision,
+    "wrong-shape: a translation that doubles": (
+        models.Translated,
         (3, 5, 4),
         {},
         """\
-error[wrong-shape]: `output` has shape (1, 0, 4), in PyTorch (1, 4, 4) at batch = 1, seq = 1
-   --> tests/messages/models.py:54:9 in forward
+error[wrong-shape]: `output` has shape (1, 4, 2), in PyTorch (1, 4, 1) at batch = 1, seq = 1
+   --> tests/messages/models.py:53:9 in forward
    |
-54 |         return nn.functional.pad(x, (0, 0, 0, 4 * blocks - x.shape[1]))
-   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ first result that differs
+53 |         doubled = nn.functional.silu(x)
+   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ first result that differs
    = note: smallest of 3 failing sizes found: batch = 1, seq = 1; PyTorch runs there
-   = note: first node that differs: `node_pad` (Pad)
+   = note: first node that differs: `node_silu` (Concat)
 """,
     ),
     "not-converted: an operator without translation": (
-        models.Median,
+        models.Eigenvalues,
         (3, 5, 4),
         {},
         """\
 error[not-converted]: no exporter could convert the model
-   --> tests/messages/models.py:58:5 in Median.forward
+   --> tests/messages/models.py:58:5 in Eigenvalues.forward
    |
 58 |     def forward(self, x: Tensor) -> Tensor:
    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-   = note: torch.export: DispatchError: No ONNX function found for aten.median
-   = note: torch.export (strict): DispatchError: No ONNX function found for aten.median
-   = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::median' to ONNX opset version 20 is not supported
+   = note: torch.export: DispatchError: No ONNX function found for aten._linalg_eigh
+   = note: torch.export (strict): DispatchError: No ONNX function found for aten._linalg_eigh
+   = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::mT' to ONNX opset version 20 is not supported
+""",
+    ),
+    "untranslated-operator: an operator in numpy": (
+        models.InNumpy,
+        (3, 5, 4),
+        {},
+        """\
+error[untranslated-operator]: `anyshape_messages::in_numpy` has no ONNX translation
+   --> tests/messages/models.py:86:20 in InNumpy.forward
+   |
+86 |         return 1 + in_numpy(x, 3)
+   |                    ^^^^^^^^^^^^^^ called here
+   = note: its Python implementation cannot be traced: RuntimeError: .numpy() is not supported for tensor subclasses.
+   = help: write its translation, before the export:
+           from onnxscript import opset18 as op
+
+           @anyshape.translation(torch.ops.anyshape_messages.in_numpy.default)
+           def in_numpy(x, times, factor=#):
+               return ...  # what `anyshape_messages::in_numpy` computes, in ONNX operators such as op.Mul
 """,
     ),
     "unknown-operator: an operator of another domain": (
@@ -165,11 +185,16 @@ error[not-converted]: no exporter could convert the model
         {},
         """\
 error[unknown-operator]: ONNX Runtime has no `my.domain::Twice`
-   --> tests/messages/models.py:63:5 in Custom.forward
+   --> tests/messages/models.py:64:9 in forward
    |
-63 |     def forward(self, x: Tensor) -> Tensor:
-   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-   = help: give the library that implements it: custom_ops=[path]
+64 |         return torch.onnx.ops.symbolic("my.domain::Twice", (x,), dtype=x.dtype, shape=x.shape, version=1)
+   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+   = help: give what computes it in Python:
+           def twice(x):
+               return ...  # numpy arrays and attributes in, an array (or a tuple of them) out
+
+           custom_ops={'my.domain::Twice': twice}
+   = help: or the library that implements it for ONNX Runtime: custom_ops=[path]
    = help: or write the file without a check: unchecked=['my.domain::Twice']
 """,
     ),
@@ -264,12 +289,18 @@ def _text(error: anyshape.ExportError) -> str:
     return re.sub(r"\d\.?\d*e-\d+|\d+\.\d+", "#", str(finding)) + "\n"
 
 
+WRONG = {torch.ops.aten.silu.default: lambda x: opset18.Concat(x, x, axis=1)}
+"""A translation that is wrong, as a user's may be."""
+
+
 @pytest.mark.parametrize("name", EXPORTS)
 def test_a_refused_export_says(name: str) -> None:
     model, shape, sizes, text = EXPORTS[name]
     torch.manual_seed(0)
     with pytest.raises(anyshape.ExportError) as refused:
-        anyshape.export(model(), torch.randn(*shape), dims={"x": "batch seq 4"}, sizes=sizes)
+        anyshape.export(
+            model(), torch.randn(*shape), dims={"x": "batch seq 4"}, sizes=sizes, custom_translation_table=WRONG
+        )
     assert _text(refused.value) == text
 
 

@@ -115,6 +115,11 @@ def test_an_expression_of_unknown_dims_is_dropped():
     assert fitted("7 * h % 11", proposed=["u0"]) == [None]
 
 
+def test_a_size_that_depends_on_data_is_free_even_if_all_runs_agree():
+    assert fitted("h", proposed=["u0"]) == [None]
+    assert fitted("7", proposed=["2 * u1 + h"]) == [None]
+
+
 def test_a_declared_expression_is_tried_too():
     assert fitted("h * w // 2 + 3", declared=["h*w//2+3"]) == ["h * w // 2 + 3"]
 

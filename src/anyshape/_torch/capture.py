@@ -1,4 +1,4 @@
-"""`torch.export` with what torch.onnx adds around it, and a record of every size that tracing assumed.
+"""`torch.export`, and a record of every size that tracing assumed.
 
 torch keeps these assumptions in its ShapeEnv without the place where they arose. Two of its methods see each one as it
 is made, while the user's code is on the stack; they are wrapped for the time of a trace.
@@ -138,11 +138,10 @@ def _wrapped(owner: type, name: str, hook: Callable[..., None], *, after: bool =
 def export_program(
     module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any], *, strict: bool
 ) -> torch.export.ExportedProgram:
-    """torch.export with torch.onnx's patches for recurrent layers, and without its notion that 0 and 1 are special."""
+    """torch.export without its notion that the sizes 0 and 1 are special."""
     with quiet(), LOCK, contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(_oblivious_to_size_one())
-        stack.enter_context(_recurrent_patches())
         return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=strict)
 
 
@@ -154,37 +153,6 @@ def _oblivious_to_size_one() -> Iterator[None]:
         return
     with config.patch(backed_size_oblivious=True):
         yield
-
-
-_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
-
-
-@contextlib.contextmanager
-def _recurrent_patches() -> Iterator[None]:
-    """torch.onnx registers loops for LSTM and GRU while it traces; a cache of an earlier export would hide them."""
-    _clear_dispatch_caches()
-    try:
-        from torch.export import _patches as patches
-    except ImportError:
-        yield
-        return
-    with contextlib.ExitStack() as stack:
-        for name in ("register_lstm_while_loop_decomposition", "register_gru_while_loop_decomposition"):
-            if hasattr(patches, name):
-                stack.enter_context(getattr(patches, name)())
-        try:
-            yield
-        finally:
-            _clear_dispatch_caches()
-
-
-def _clear_dispatch_caches() -> None:
-    for name in _RECURRENT:
-        packet = getattr(torch.ops.aten, name)
-        for overload in packet.overloads():
-            cache = getattr(getattr(packet, overload), "_dispatch_cache", None)
-            if isinstance(cache, dict):
-                cache.clear()
 
 
 _TALKATIVE = (

@@ -33,6 +33,8 @@ _SHAPE_ALONE = {
 class _Following(TorchDispatchMode):
     """Marks every tensor that depends on the values of the inputs."""
 
+    supports_higher_order_operators = True  # torch.cond and its kin: one step, as an operator is
+
     def __init__(self, inputs: Iterable[Any]) -> None:
         super().__init__()
         self.marked = WeakIdKeyDictionary()
@@ -47,10 +49,11 @@ class _Following(TorchDispatchMode):
         del types
         result = func(*args, **(kwargs or {}))
         leaves = pytree.tree_leaves((args, kwargs or {}))
-        name = func._schema.name.split("::")[-1]
+        schema = getattr(func, "_schema", None)
+        name = schema.name.split("::")[-1] if schema else ""
         if name not in _SHAPE_ALONE and any(isinstance(v, torch.Tensor) and v in self.marked for v in leaves):
             pytree.tree_map(self._mark, result)
-            if func._schema.is_mutable:
+            if schema and schema.is_mutable:
                 self._mark(leaves[0])
         return result
 

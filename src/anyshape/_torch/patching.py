@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
+import torch
 from torch.overrides import TorchFunctionMode
 
 from anyshape._torch.state import LOCK
+from anyshape.diagnosis.provenance import is_users
 
 _ABSENT = object()
 
@@ -28,6 +32,34 @@ def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
                 delattr(owner, name)
             else:
                 setattr(owner, name, kept)
+
+
+@contextlib.contextmanager
+def gradients_kept_off(noticed: Callable[[], None]) -> Iterator[None]:
+    """Inside, gradients are off and cannot be switched on; `noticed` hears of it when the model's code wants to."""
+    original = torch._C._set_grad_enabled
+
+    def set_grad_enabled(mode: bool) -> None:
+        if mode:
+            if is_users(_caller().co_filename):
+                noticed()
+        else:
+            original(mode)
+
+    # off before: who switches them off inside must find them off, or would switch them on again
+    with torch.no_grad(), patched(torch._C, "_set_grad_enabled", set_grad_enabled):
+        yield
+
+
+_GRADIENT_FILES = ("grad_mode.py", "_contextlib.py")
+
+
+def _caller() -> CodeType:
+    """Who entered torch's context manager for gradients, or called a function under its decorator."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.endswith(_GRADIENT_FILES):
+        frame = frame.f_back
+    return frame.f_code
 
 
 class Answering(TorchFunctionMode):

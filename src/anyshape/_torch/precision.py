@@ -23,6 +23,8 @@ _BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
 class _Upcast(TorchDispatchMode):
     """Every operator computes in `wide`, from the first to the last."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype) -> None:
         super().__init__()
         self._narrow, self._wide = narrow, wide
@@ -33,7 +35,7 @@ class _Upcast(TorchDispatchMode):
         del types
         wide_args, wide_kwargs = pytree.tree_map(self._widen, (args, kwargs or {}))
         result = func(*wide_args, **wide_kwargs)
-        if func._schema.is_mutable:
+        if _is_mutable(func):
             self._write_back(args, wide_args)
         return pytree.tree_map(self._widen, result)
 
@@ -55,6 +57,8 @@ class _Upcast(TorchDispatchMode):
 class _Jitter(TorchDispatchMode):
     """Every floating result is moved by about one rounding, at random."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._generator = torch.Generator().manual_seed(seed)
@@ -62,7 +66,9 @@ class _Jitter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         result = func(*args, **(kwargs or {}))
-        if func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags or _is_view(func):
+        if not hasattr(func, "_schema"):
+            return pytree.tree_map(self._move, result)
+        if _is_mutable(func) or torch.Tag.nondeterministic_seeded in func.tags or _is_view(func):
             return result
         return pytree.tree_map(self._move, result)
 
@@ -78,6 +84,11 @@ class _Jitter(TorchDispatchMode):
         moved = value + (value * noise * step).to(value.dtype)
         moved = torch.where(value == 0, (noise * torch.finfo(value.dtype).tiny).to(value.dtype), moved)
         return torch.where(torch.isfinite(value), moved, value)  # an inf moved by a part of itself would be NaN
+
+
+def _is_mutable(func: Any) -> bool:
+    """Whether an operator writes to its arguments; torch.cond and its kin do not."""
+    return hasattr(func, "_schema") and bool(func._schema.is_mutable)
 
 
 def _is_view(func: Any) -> bool:

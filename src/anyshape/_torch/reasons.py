@@ -32,6 +32,12 @@ def reason_of(error: BaseException) -> str:
     return f"{name}: {text}"
 
 
+def is_known(error: BaseException) -> bool:
+    """Whether the trace could not follow a decision, which has a meaning of its own."""
+    names = [name for link in _chain(error) for name in (str(getattr(link, "error_type", "")), type(link).__name__)]
+    return any(name in _KNOWN for name in names)
+
+
 def _chain(error: BaseException) -> list[BaseException]:
     chain = [error]
     while (cause := chain[-1].__cause__) is not None and cause not in chain:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import random
+import sys
 import threading
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,32 +21,76 @@ LOCK = threading.RLock()
 _DEEPEST = 4
 _SMALL = 2**20
 
+Change = tuple[int, Any]
+"""A place in the state: which container or tensor, and the key in it."""
+
 
 class ModuleState:
     """The attributes, buffers and flags of a module at one moment; `restore` puts them back.
 
     Parameters are not copied: forward does not change them. Buffers and tensors kept as attributes are: forward may.
-    Containers are restored in place, so that whoever else holds one sees the same object.
+    What plain objects hold, and what the module's classes and files keep for all, is state just as well. Containers
+    are restored in place, so that whoever else holds one sees the same object.
     """
 
     def __init__(self, module: nn.Module) -> None:
         found: dict[int, Any] = {}
         for part in module.modules():
             _collect(vars(part), found, depth=0)
+        for kind in _classes_of(module):
+            _collect_kept(dict(vars(kind)), found)
+        self._names = [(names, _replaceable(names)) for names in _files_of(module)]
+        for names, _ in self._names:
+            _collect_kept(names, found)
         self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
         tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
         self._tensors = [(tensor, tensor._version, tensor.detach().clone()) for tensor in tensors]
 
+    def changes(self) -> frozenset[Change]:
+        """Where the state is another than at that moment: attributes set, entries made, tensors written to."""
+        changed = {(id(c), key) for c, kept in self._containers if not _same(c, kept) for key in _other_keys(c, kept)}
+        for names, kept in self._names:
+            changed |= {(id(names), name) for name, value in kept.items() if names.get(name) is not value}
+        changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
+        return frozenset(changed)
+
     def restore(self) -> None:
         for container, kept in self._containers:
-            container.clear()
-            container.update(kept) if isinstance(container, (dict, set)) else container.extend(kept)
+            if not _same(container, kept):
+                container.clear()
+                container.update(kept) if isinstance(container, (dict, set)) else container.extend(kept)
+        for names, values in self._names:
+            names.update({name: value for name, value in values.items() if names.get(name) is not value})
         for index, (tensor, version, copy) in enumerate(self._tensors):
             # writing through `.data` does not count as a new version
             if tensor._version != version or (tensor.numel() < _SMALL and not torch.equal(tensor, copy)):
                 with torch.no_grad():
                     tensor.copy_(copy)
                 self._tensors[index] = (tensor, tensor._version, copy)
+
+
+def _same(container: Any, kept: Any) -> bool:
+    """Whether nothing was put in, taken out or replaced; keys may be sizes of a trace, which have no hash."""
+    if len(container) != len(kept):
+        return False
+    if isinstance(container, dict):
+        pairs = zip(container.items(), kept.items(), strict=True)
+        return all(key is other and value is another for (key, value), (other, another) in pairs)
+    return all(value is other for value, other in zip(container, kept, strict=True))
+
+
+def _other_keys(container: Any, kept: Any) -> list[Any]:
+    """The keys or places at which two of a kind differ."""
+    if isinstance(container, dict):
+        return [key for key in {*container, *kept} if container.get(key, kept) is not kept.get(key, container)]
+    if isinstance(container, set):
+        return [None]
+    pairs = itertools.zip_longest(container, kept)
+    return [place for place, (value, other) in enumerate(pairs) if value is not other]
+
+
+_CONTAINERS = (dict, list, set, collections.deque, collections.OrderedDict, collections.defaultdict)
+"""Just these: a class of somebody else's may give other values than it was given."""
 
 
 def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
@@ -53,10 +100,55 @@ def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
     if isinstance(value, torch.Tensor):
         if not isinstance(value, nn.Parameter) and not value.is_inference() and value.layout is torch.strided:
             found[id(value)] = value
-    elif isinstance(value, (dict, list, set, collections.deque)):
+    elif type(value) in _CONTAINERS:
         found[id(value)] = value
-        for inner in value.values() if isinstance(value, dict) else value:
+        for inner in list(value.values()) if isinstance(value, dict) else list(value):
             _collect(inner, found, depth=depth + 1)
+    elif isinstance(value, tuple) or _is_plain(value):
+        for inner in value if isinstance(value, tuple) else [vars(value)]:
+            _collect(inner, found, depth=depth + 1)
+
+
+_NO_STATE = (type, nn.Module, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+
+
+def _is_plain(value: Any) -> bool:
+    """An object of the user's own, such as a table that builds itself; submodules are visited by themselves."""
+    holds = isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, _NO_STATE)
+    return holds and not _is_foreign(type(value).__module__)
+
+
+def _collect_kept(names: dict[str, Any], found: dict[int, Any]) -> None:
+    """Containers that a class or a file keeps for all: a cache is no deeper than that."""
+    for name, value in names.items():
+        if type(value) in _CONTAINERS and not name.startswith("__"):
+            found[id(value)] = value
+
+
+def _replaceable(names: dict[str, Any]) -> dict[str, Any]:
+    """Global names that a function may set anew: tensors, numbers, nothing yet."""
+    return {
+        name: value
+        for name, value in names.items()
+        if (value is None or isinstance(value, (torch.Tensor, int, float, tuple))) and not name.startswith("__")
+    }
+
+
+def _classes_of(module: nn.Module) -> set[type]:
+    kinds = {kind for part in module.modules() for kind in type(part).__mro__}
+    return {kind for kind in kinds if not _is_foreign(kind.__module__)}
+
+
+def _files_of(module: nn.Module) -> list[dict[str, Any]]:
+    """The globals of the files that the module's classes stand in."""
+    names = {kind.__module__ for kind in _classes_of(module)}
+    return [vars(sys.modules[name]) for name in sorted(names) if name in sys.modules]
+
+
+def _is_foreign(name: str) -> bool:
+    """Of torch, Python or numpy, which keep nothing of a model's."""
+    top = name.partition(".")[0]
+    return top in ("torch", "numpy", "builtins") or top in sys.stdlib_module_names - {"__main__"}
 
 
 @contextlib.contextmanager

@@ -15,6 +15,8 @@ from anyshape.diagnosis.provenance import span_of_stack
 
 
 class _Watching(TorchDispatchMode):
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self.results: list[tuple[Span, torch.Tensor]] = []

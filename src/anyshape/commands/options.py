@@ -80,6 +80,7 @@ checking_options = _stacked(
     ),
     option("--quick", "Check at few sizes.", is_flag=True),
     option("--thorough", "Check at many sizes.", is_flag=True),
+    option("--custom-ops", "A library of operators for ONNX Runtime, to check with.", "LIBRARY", multiple=True),
     option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True),
 )
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)

@@ -38,6 +38,11 @@ class Subject:
             raise DeclarationError(f"`{name}` of `{self.text}` is a {type(value).__name__}, not a dict")
         return None if value is None else dict(value)
 
+    def custom_ops(self, libraries: Sequence[str]) -> list[Any]:
+        """The libraries of the command line, and `custom_ops` of the file; a module of that name is another thing."""
+        own = self.namespace.get("custom_ops", ())
+        return [*libraries, *([own] if isinstance(own, Mapping) else own if isinstance(own, (list, tuple)) else ())]
+
 
 @contextlib.contextmanager
 def loaded(text: str, *, inputs: Sequence[str] = (), weights: str | None = None, seed: int = 0) -> Iterator[Subject]:

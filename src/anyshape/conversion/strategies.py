@@ -16,8 +16,10 @@ from anyshape._torch import capture
 from anyshape._torch.reasons import reason_of
 from anyshape._torch.translation import translate_program
 from anyshape.conversion import tracing
-from anyshape.conversion.repairs import REPAIRS, Repair, applied
+from anyshape.conversion.repairs import REPAIRS, Acted, applied
+from anyshape.conversion.repairs.custom_operators import CustomOperators, UntranslatedOperatorError
 from anyshape.conversion.tracing import Guard, PinnedByTrace
+from anyshape.conversion.weights import lay_out_weights
 from anyshape.declaration.calls import Adapter
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.notation import Expression
@@ -53,6 +55,8 @@ class Candidate:
     """Whether the strategy would have noticed a decision on values; a trace of real tensors does not."""
     repairs: tuple[str, ...] = ()
     """What was replaced during the trace, a sentence each."""
+    suspects: tuple[int, ...] = ()
+    """Sizes at which a repair may not hold."""
     simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
     """The same trace without operators that runtimes implement narrowly; worth a try where this model is wrong."""
 
@@ -76,16 +80,17 @@ Try = Callable[[], tuple[Candidate | None, Attempt]]
 Strategy = Callable[[Job], tuple[Candidate | None, Attempt]]
 
 
-def _by_export(job: Job, name: str, repairs: Sequence[Repair], *, strict: bool) -> tuple[Candidate | None, Attempt]:
+def _by_export(job: Job, name: str, *, strict: bool) -> tuple[Candidate | None, Attempt]:
     """torch.export, then torch's translation, with the record of assumptions kept through both."""
     start = time.monotonic()
-    with capture.recording() as recorder:
+    custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
+    with capture.recording() as recorder, applied((custom.repair,)) as acted:
         try:
-            with applied(repairs) as used:
-                program = tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
+            program = tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
+            custom.refuse_untranslated(program)
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             outputs = tracing.output_expressions(program, meaning)
-            model = translate_program(program, job.opset, job.extra)
+            model = _translated(program, job, job.opset)
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
@@ -94,10 +99,16 @@ def _by_export(job: Job, name: str, repairs: Sequence[Repair], *, strict: bool) 
     guards = tracing.guards_of(recorder, meaning)
     pins = tracing.pins_of(recorder, meaning)
     attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
-    candidate = Candidate(model, job.opset, guards, outputs, repairs=tuple(used))
+    candidate = Candidate(model, job.opset, guards, outputs, repairs=tuple(acted.sentences))
     if _holds_newest_operators(model) and not job.opset_is_fixed:
         candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))
     return candidate, attempt
+
+
+def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> ir.Model:
+    model = translate_program(program, opset, job.extra)
+    lay_out_weights(model)
+    return model
 
 
 _NEWEST_OPERATORS = {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter", "Swish"}
@@ -115,26 +126,43 @@ def _in_simpler_operators(
     start = time.monotonic()
     name = f"{name}, opset {_SIMPLER_OPSET}"
     try:
-        model = translate_program(program, _SIMPLER_OPSET, job.extra)
+        model = _translated(program, job, _SIMPLER_OPSET)
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt(name, "failed", _reason(error), time.monotonic() - start, error)
     twin = replace(candidate, model=model, opset=_SIMPLER_OPSET, simpler=None)
     return twin, Attempt(name, "converted", "", time.monotonic() - start)
 
 
+REPAIRED = "torch.export with repairs"
 _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 
 
 def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    return _by_export(job, "torch.export", _ALWAYS, strict=False)
+    with applied(_ALWAYS) as acted:
+        candidate, attempt = _by_export(job, "torch.export", strict=False)
+    return _naming(candidate, acted), attempt
 
 
 def repaired(job: Job) -> tuple[Candidate | None, Attempt]:
-    return _by_export(job, "torch.export with repairs", REPAIRS, strict=False)
+    """Once more, with the repairs that a healthy model does without."""
+    with applied(REPAIRS) as acted:
+        candidate, attempt = _by_export(job, REPAIRED, strict=False)
+    if not acted.beyond_the_plain_way:
+        return None, Attempt(REPAIRED, "skipped", "no repair applies", attempt.seconds)
+    return _naming(candidate, acted), attempt
 
 
 def strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    return _by_export(job, "torch.export (strict)", _ALWAYS, strict=True)
+    with applied(_ALWAYS) as acted:
+        candidate, attempt = _by_export(job, "torch.export (strict)", strict=True)
+    return _naming(candidate, acted), attempt
+
+
+def _naming(candidate: Candidate | None, acted: Acted) -> Candidate | None:
+    if candidate is None:
+        return None
+    repairs = (*acted.sentences, *candidate.repairs)
+    return replace(candidate, repairs=repairs, suspects=tuple(sorted(acted.suspects)))
 
 
 def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
@@ -178,7 +206,7 @@ def _torchscript_model(job: Job, opset: int) -> ir.Model:
 
 STRATEGIES: tuple[tuple[str, Strategy], ...] = (
     ("torch.export", non_strict),
-    ("torch.export with repairs", repaired),
+    (REPAIRED, repaired),
     ("torch.export (strict)", strict),
     ("TorchScript", torchscript),
 )
@@ -188,4 +216,4 @@ def _reason(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:
     """One line about why a strategy failed: the dims that it pinned, or what torch said."""
     if pins:
         return "; ".join(f"`{pin.dim}` became {pin.size}" + (f" at {pin.span}" if pin.span else "") for pin in pins)
-    return reason_of(error)
+    return str(error) if isinstance(error, UntranslatedOperatorError) else reason_of(error)

@@ -67,25 +67,42 @@ def _is_cache(value: Any) -> bool:
     )
 
 
+_COUNTED = "cumulative_length"
+"""What a layer of fixed room has been filled with so far: a tensor, and an input like the room itself."""
+
+
 def _split_cache(cache: Any) -> tuple[dict[str, Any], _Join]:
     parts: dict[str, Any] = {}
     for index, layer in enumerate(cache.layers):
         parts |= {f"{index}.key": layer.keys, f"{index}.value": layer.values}
+        if isinstance(getattr(layer, _COUNTED, None), torch.Tensor):
+            parts[f"{index}.{_COUNTED}"] = getattr(layer, _COUNTED)
 
     def join(new: dict[str, Any]) -> Any:
         twin = copy.copy(cache)
-        twin.layers = [_joined_layer(y, new[f"{i}.key"], new[f"{i}.value"]) for i, y in enumerate(cache.layers)]
+        twin.layers = [_joined_layer(layer, i, new) for i, layer in enumerate(cache.layers)]
         return twin
 
     return parts, join
 
 
-def _joined_layer(layer: Any, keys: Any, values: Any) -> Any:
+def _joined_layer(layer: Any, index: int, new: dict[str, Any]) -> Any:
     twin = copy.copy(layer)
-    twin.keys, twin.values = keys, values
-    if keys is not None and getattr(layer, "cumulative_length", None) == layer.keys.shape[-2]:
-        twin.cumulative_length = keys.shape[-2]  # a sliding window counts what it has seen
+    twin.keys, twin.values = keys, _ = new[f"{index}.key"], new[f"{index}.value"]
+    if (counted := new.get(f"{index}.{_COUNTED}")) is not None:
+        setattr(twin, _COUNTED, counted)
+    if keys is not None:
+        _follow(twin, layer, "batch_size", 0)
+        _follow(twin, layer, "max_cache_len", -2)
+        _follow(twin, layer, _COUNTED, -2)  # a sliding window counts what it has seen
     return twin
+
+
+def _follow(twin: Any, layer: Any, name: str, axis: int) -> None:
+    """A number that was the size of an axis is the size of that axis again."""
+    number = getattr(layer, name, None)
+    if isinstance(number, int) and number == layer.keys.shape[axis]:
+        setattr(twin, name, twin.keys.shape[axis])
 
 
 def _split_mapping(value: Any) -> tuple[dict[str, Any], _Join]:

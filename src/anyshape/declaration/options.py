@@ -20,7 +20,6 @@ def check_options(
     target: Any = None,
     metadata: Any = None,
     unchecked: Any = (),
-    custom_ops: Any = (),
     providers: Any = None,
 ) -> None:
     """Raise where an option is not what it should be."""
@@ -36,7 +35,7 @@ def check_options(
         raise DeclarationError(f"target is {target!r}: write `onnxruntime==1.18`")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise DeclarationError(f"metadata is {metadata!r}: give a dict of text")
-    for name, value in (("unchecked", unchecked), ("custom_ops", custom_ops), ("providers", providers)):
+    for name, value in (("unchecked", unchecked), ("providers", providers)):
         if value is not None and (isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset))):
             raise DeclarationError(f"{name} is {value!r}: give a list of text")
 

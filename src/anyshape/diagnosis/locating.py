@@ -16,7 +16,7 @@ import onnx
 import torch
 
 from anyshape.diagnosis.findings import Span
-from anyshape.diagnosis.provenance import source_line, span_of_recorded_stack
+from anyshape.diagnosis.provenance import span_of_node
 from anyshape.verification.checking import Checker
 from anyshape.verification.records import Failure
 from anyshape.verification.reference import Outcome
@@ -24,7 +24,6 @@ from anyshape.verification.runtime import RuntimeFailureError
 
 _MOST_NODES = 4000
 _MOST_BYTES = 256 * 2**20
-_SOURCE_KEYS = ("anyshape.source", "pkg.torch.onnx.stack_trace")
 
 
 @dataclass(frozen=True)
@@ -91,14 +90,18 @@ def _runs_up_to(model: onnx.ModelProto, index: int, checker: Checker, outcome: O
 
 
 def _first_that_differs(model: onnx.ModelProto, checker: Checker, outcome: Outcome) -> Place | None:
-    candidates = [node for node in model.graph.node if _span(node) is not None and node.output]
+    candidates = [node for node in model.graph.node if span_of_node(node) is not None and node.output]
     values = _values_of(model, [node.output[0] for node in candidates], checker, outcome)
     eager: dict[tuple[str, int], list[torch.Tensor]] = {}
-    for span, tensor in checker.reference.floating_results(outcome):
+    try:
+        floating = checker.reference.floating_results(outcome)
+    except Exception:  # noqa: BLE001  the user's own model, which may not run with gradients on
+        return None
+    for span, tensor in floating:
         eager.setdefault((span.file, span.line), []).append(tensor)
     last: dict[tuple[str, int], tuple[onnx.NodeProto, torch.Tensor]] = {}
     for node in candidates:
-        place, value = _span(node), values.get(node.output[0])
+        place, value = span_of_node(node), values.get(node.output[0])
         if place is not None and value is not None and value.is_floating_point():
             last[place.file, place.line] = (node, value)
     for line, results in eager.items():
@@ -143,20 +146,4 @@ def _run_with_outputs(
 
 
 def _place(node: onnx.NodeProto) -> Place:
-    return Place(node.name or node.output[0], node.op_type, _span(node))
-
-
-def _span(node: onnx.NodeProto) -> Span | None:
-    for entry in node.metadata_props:
-        if entry.key == _SOURCE_KEYS[0]:
-            place, _, function = entry.value.partition(" in ")
-            file, _, line = place.rpartition(":")
-            return _at_first_character(Span(file, int(line), function=function)) if line.isdecimal() else None
-        if entry.key == _SOURCE_KEYS[1]:
-            return span_of_recorded_stack(entry.value)
-    return None
-
-
-def _at_first_character(span: Span) -> Span:
-    text = source_line(span) or ""
-    return replace(span, column=len(text) - len(text.lstrip()) + 1)
+    return Place(node.name or node.output[0], node.op_type, span_of_node(node))

@@ -9,6 +9,7 @@ import re
 import site
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -137,6 +138,26 @@ def source_line(span: Span) -> str | None:
             text = linecache.getline(str(path), span.line)
             return text.rstrip("\n") if text else None
     return None
+
+
+_SOURCE_KEYS = ("anyshape.source", "pkg.torch.onnx.stack_trace")
+
+
+def span_of_node(node: Any) -> Span | None:
+    """Where a node of an ONNX file came from, by what its exporter wrote into its metadata."""
+    for entry in node.metadata_props:
+        if entry.key == _SOURCE_KEYS[0]:
+            place, _, function = entry.value.partition(" in ")
+            file, _, line = place.rpartition(":")
+            return _at_first_character(Span(file, int(line), function=function)) if line.isdecimal() else None
+        if entry.key == _SOURCE_KEYS[1]:
+            return span_of_recorded_stack(entry.value)
+    return None
+
+
+def _at_first_character(span: Span) -> Span:
+    text = source_line(span) or ""
+    return replace(span, column=len(text) - len(text.lstrip()) + 1)
 
 
 _STACK_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from anyshape.conversion.repairs.custom_operators import UntranslatedOperatorError
 from anyshape.conversion.strategies import Attempt
 from anyshape.conversion.tracing import Guard, PinnedByTrace
 from anyshape.declaration.notation import SizeRange
@@ -25,6 +26,7 @@ RULES: Mapping[str, str] = {
     "mislabelled-dim": "the file declares a shape that it does not keep",
     "runtime-error": "ONNX Runtime fails where PyTorch runs",
     "not-converted": "no exporter could convert the model",
+    "untranslated-operator": "a custom operator cannot be translated",
     "unknown-operator": "ONNX Runtime has no such operator",
     "frozen-branch": "a decision on values would be frozen",
     "random-output": "the model's result is random",
@@ -165,6 +167,32 @@ def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
     )
 
 
+def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Finding:
+    """An operator of the user's that can be neither traced nor translated; shown with what the user would write."""
+    arguments = ", ".join(error.arguments)
+    function = error.name.partition("::")[2].replace(".", "_")
+    if error.shapeless:
+        message = f"torch does not know the shape of `{error.name}`"
+        lines: tuple[str, ...] = (
+            "say it, before the export:",
+            f'@torch.library.register_fake("{error.name}")',
+            f"def _({arguments}):",
+            "    return ...  # a tensor of the result's shape and type, such as torch.empty_like(x)",
+        )
+    else:
+        message = f"`{error.name}` has no ONNX translation"
+        lines = (
+            "write its translation, before the export:",
+            "from onnxscript import opset18 as op\n",
+            f"@anyshape.translation(torch.ops.{error.overload})",
+            f"def {function}({arguments}):",
+            f"    return ...  # what `{error.name}` computes, in ONNX operators such as op.Mul",
+        )
+    label = "called here" if error.span else ""
+    helps = ("\n".join(lines),)
+    return Finding("untranslated-operator", message, error.span or home, label, notes=(error.why,), helps=helps)
+
+
 def random_output(names: Sequence[str], home: Span) -> Finding:
     listed = ", ".join(f"`{name}`" for name in names)
     return Finding(
@@ -189,19 +217,6 @@ def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]
         )
         for place in places
     ]
-
-
-def unknown_operators(operators: Sequence[str], home: Span) -> Finding:
-    listed = ", ".join(f"`{operator}`" for operator in operators)
-    return Finding(
-        "unknown-operator",
-        f"ONNX Runtime has no {listed}",
-        home,
-        helps=(
-            "give the library that implements it: custom_ops=[path]",
-            f"or write the file without a check: unchecked={list(operators)}",
-        ),
-    )
 
 
 def _first_line(error: BaseException | None) -> str:

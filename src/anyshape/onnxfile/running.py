@@ -12,10 +12,16 @@ import onnx_ir as ir
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
 from anyshape.onnxfile.saving import write_model
-from anyshape.verification.runtime import Session
+from anyshape.verification.custom_ops import CustomOps
 
 
-def run_model(model: ir.Model, inputs: Sequence[Port], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+def run_model(
+    model: ir.Model,
+    inputs: Sequence[Port],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    custom_ops: CustomOps | None = None,
+) -> Sequence[Any]:
     """The outputs as tensors; arguments are tensors or numbers in the file's order, nested ones as their leaves."""
     import torch
 
@@ -33,7 +39,7 @@ def run_model(model: ir.Model, inputs: Sequence[Port], args: Sequence[Any], kwar
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
         write_model(model, path)
-        session = Session(path)
+        session = (custom_ops or CustomOps()).open(path)
         results = session.run({port.name: as_numpy(given[port.name], port.dtype) for port in inputs})
     return [torch.from_numpy(result) for result in results]
 

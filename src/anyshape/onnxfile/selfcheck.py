@@ -18,6 +18,7 @@ import onnx
 
 from anyshape.declaration.notation import Expression, SizeRange, did_you_mean, parse_expression, parse_sizes
 from anyshape.diagnosis.findings import Finding, Span
+from anyshape.diagnosis.unknown import not_loaded
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.baked import Baked, find_baked
 from anyshape.onnxfile.constants import telling_sizes
@@ -25,6 +26,7 @@ from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.interface import Interface, Port, broken_promise, read_interface
 from anyshape.result import Result
 from anyshape.verification.budget import Budget
+from anyshape.verification.custom_ops import CustomOps
 from anyshape.verification.limits import Boundaries, Limit
 from anyshape.verification.records import Check, Failure, Verification
 from anyshape.verification.runtime import RuntimeFailureError, Session, runtime_version
@@ -53,6 +55,7 @@ def check_alone(
     seed: int,
     providers: Sequence[str] | None,
     tier: Tier = "normal",
+    custom_ops: CustomOps | None = None,
 ) -> Result:
     """Whether a file runs at every size that it declares, and keeps the shapes that it declares there."""
     interface = read_interface(proto)
@@ -61,12 +64,11 @@ def check_alone(
     ranges = _ranges(calls.dims, contract, sizes or {})
     home = Span(path.name, 1)
     outcome = Result("refused", interface.inputs, interface.outputs, ranges, path=path, what="check")
+    custom_ops = custom_ops or CustomOps()
     try:
-        subject = _Subject(Session(path, providers=providers), interface, calls, contract)
+        subject = _Subject(custom_ops.open(path, providers), interface, calls, contract)
     except RuntimeFailureError as failure:
-        return replace(
-            outcome, findings=(Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home),)
-        )
+        return replace(outcome, findings=not_loaded(failure, proto, custom_ops, home))
     base = _first_that_runs(subject, ranges)
     limits = contract.limits if contract is not None else ()
     boundaries = Boundaries(lambda s: _as_error(subject.judge(s)), ranges, base, ())
@@ -81,7 +83,7 @@ def check_alone(
         limits=tuple(map(str, limits)),
         verification=verification,
         findings=findings,
-        notes=_notes(contract),
+        notes=(*_notes(contract), *custom_ops.notes_on(proto)),
         opset=next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), None),
     )
 

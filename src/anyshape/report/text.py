@@ -39,7 +39,9 @@ def _underline(finding: Finding, text: str) -> str:
 
 
 def _hanging(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
-    return [f"{margin} = {kind}: {text}" for text in texts]
+    indent = f"\n{margin}   {' ' * len(kind)}  "
+    hanging = (f"{margin} = {kind}: {text.replace(chr(10), indent)}" for text in texts)
+    return ["\n".join(line.rstrip() for line in text.splitlines()) for text in hanging]
 
 
 def render_result(result: Result) -> str:

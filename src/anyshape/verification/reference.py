@@ -16,7 +16,7 @@ import torch
 
 from anyshape._torch import precision
 from anyshape._torch.decisions import value_decisions
-from anyshape._torch.state import ModuleState
+from anyshape._torch.state import Change, ModuleState
 from anyshape._torch.watching import floating_results
 from anyshape.declaration import resizing
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs
@@ -110,6 +110,22 @@ class Reference:
             return None
         return replace(outcome, names=names, outputs=outputs, gradients=True)
 
+    def changes(self, outcome: Outcome) -> frozenset[Change]:
+        """What the module keeps of this call for later ones: attributes that it sets, entries that it makes."""
+        args, kwargs = self.signature.build(_copies(outcome.leaves))
+        try:
+            with torch.no_grad():
+                self.target.call(*args, **kwargs)
+            return self._state.changes()
+        except Exception:  # noqa: BLE001  the user's own model
+            return frozenset()
+        finally:
+            self._state.restore()
+
+    def put_back(self) -> None:
+        """The module as it was handed over, whatever a trace left in it."""
+        self._state.restore()
+
     def value_decisions(self, outcome: Outcome) -> list[Span | None]:
         """Where the module reads values of this call into Python."""
         leaves = _copies(outcome.leaves)
@@ -156,9 +172,11 @@ class Reference:
         try:
             with torch.set_grad_enabled(gradients):
                 result = flatten_outputs(self.target.call(*args, **kwargs))
+            # an output may be a view of a buffer, which is put back next
+            outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
         finally:
             self._state.restore()
-        return tuple(n for n, _ in result), tuple(as_tensor(v).detach().clone() for _, v in result)
+        return tuple(name for name, _ in result), outputs
 
 
 def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,8 +41,14 @@ class Session:
     """One file, loaded once, run at many sizes."""
 
     def __init__(
-        self, model: Path | bytes, *, providers: Sequence[str] | None = None, libraries: Sequence[str] = ()
+        self,
+        model: Path | bytes,
+        *,
+        providers: Sequence[str] | None = None,
+        libraries: Sequence[str] = (),
+        folder: Path | None = None,
     ) -> None:
+        """`folder` is where the weights of a model that is given as bytes lie."""
         self._providers, self._libraries = providers, libraries
         ort = load_runtime()
         options = ort.SessionOptions()
@@ -53,6 +59,8 @@ class Session:
         if isinstance(model, Path) and _weights_beside(model) > _BIG_WEIGHTS:
             # mapped weights stay on disk; prepacking would copy them all
             options.add_session_config_entry("session.disable_prepacking", "1")
+        if folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         source = str(model) if isinstance(model, Path) else model
         try:
             self._session: onnxruntime.InferenceSession = ort.InferenceSession(

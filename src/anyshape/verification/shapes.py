@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,10 +26,13 @@ def fit_outputs(
     observations: Sequence[Observation],
     proposed: Sequence[Sequence[Expression | None]] | None,
     declared: Sequence[Expression],
+    *,
+    scalars: bool = False,
 ) -> list[tuple[FittedAxis, ...] | None]:
     """For every output and axis a number, an expression, or None where no rule fits (a size that depends on the data).
 
-    An output whose very number of axes varies has no row at all.
+    An output whose very number of axes varies has no row at all. With `scalars`, a size that torch leaves to run time
+    may depend on a number among the inputs, which is a dim as others are.
     """
     fitted: list[tuple[FittedAxis, ...] | None] = []
     for index, shape in enumerate(observations[0].shapes):
@@ -39,7 +43,10 @@ def fit_outputs(
         for axis in range(len(shape)):
             seen = [(o.sizes, o.shapes[index][axis]) for o in observations]
             hint = _hint(proposed, index, axis)
-            row.append(_fit(seen, [*([hint] if hint else []), *declared]))
+            if hint is not None and not scalars and _depends_on_data(hint, observations[0].sizes):
+                row.append(None)  # that all runs agree is an accident of their data
+            else:
+                row.append(_fit(seen, [*([hint] if hint else []), *declared]))
         fitted.append(tuple(row))
     return fitted
 
@@ -48,6 +55,14 @@ def _hint(proposed: Sequence[Sequence[Expression | None]] | None, index: int, ax
     if proposed is None or index >= len(proposed) or axis >= len(proposed[index]):
         return None
     return proposed[index][axis]
+
+
+_AT_RUN_TIME = re.compile(r"u\d+")
+"""How torch calls a size that it cannot know before the values."""
+
+
+def _depends_on_data(hint: Expression, dims: Mapping[str, int]) -> bool:
+    return any(_AT_RUN_TIME.fullmatch(name) for name in hint.names if name not in dims)
 
 
 _Seen = Sequence[tuple[Mapping[str, int], int]]

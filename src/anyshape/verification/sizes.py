@@ -260,7 +260,18 @@ def trace_sizes(
     for dim, size in different.items():
         if size != current[dim] and works({**current, dim: size}):
             current[dim] = size
+        elif (lower := _lower(dim, current, ranges[dim], avoided, works)) is not None:
+            current[dim] = lower
     return current
+
+
+def _lower(dim: str, sizes: Sizes, box: SizeRange, avoided: set[int], works: Callable[[Sizes], bool]) -> int | None:
+    """For a dim that is as long as one of the model's tables and cannot be longer: a size below."""
+    if sizes[dim] not in avoided:
+        return None
+    taken = {size for other, size in sizes.items() if other != dim} | avoided
+    below = (size for size in range(sizes[dim] - 1, 1, -1) if size in box and size not in taken)
+    return next((size for size in itertools.islice(below, 8) if works({**sizes, dim: size})), None)
 
 
 def _all_different(start: Sizes, ranges: Mapping[str, SizeRange], avoided: set[int]) -> Sizes:

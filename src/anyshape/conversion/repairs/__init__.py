@@ -5,9 +5,41 @@ One repair is one small file: what it recognises, what it puts there, and why th
 
 from __future__ import annotations
 
-from anyshape.conversion.repairs.base import Repair, Used, applied
+from anyshape.conversion.repairs.arithmetic import ARITHMETIC
+from anyshape.conversion.repairs.autograd_functions import AUTOGRAD_FUNCTIONS
+from anyshape.conversion.repairs.base import Acted, Repair, Used, applied
+from anyshape.conversion.repairs.causal_masks import CAUSAL_MASKS
+from anyshape.conversion.repairs.cutting import CUTTING
+from anyshape.conversion.repairs.experts import EXPERTS
+from anyshape.conversion.repairs.gradients import GRADIENTS
+from anyshape.conversion.repairs.indexing import INDEXING
+from anyshape.conversion.repairs.lengths import LISTED_LENGTHS
+from anyshape.conversion.repairs.packed import PACKED_SEQUENCES
+from anyshape.conversion.repairs.pooling import POOLING, POOLING_OF_ONE_AXIS
+from anyshape.conversion.repairs.ranges import RANGES
+from anyshape.conversion.repairs.recurrent import RECURRENT_LAYERS
+from anyshape.conversion.repairs.size_keys import SIZE_KEYS
+from anyshape.conversion.repairs.spectra import SPECTRA
+from anyshape.conversion.repairs.written_places import WRITTEN_PLACES
 
-REPAIRS: tuple[Repair, ...] = ()
+REPAIRS: tuple[Repair, ...] = (
+    CAUSAL_MASKS,
+    SIZE_KEYS,
+    WRITTEN_PLACES,
+    RECURRENT_LAYERS,
+    PACKED_SEQUENCES,
+    LISTED_LENGTHS,
+    ARITHMETIC,
+    RANGES,
+    AUTOGRAD_FUNCTIONS,
+    GRADIENTS,
+    CUTTING,
+    EXPERTS,
+    INDEXING,
+    POOLING_OF_ONE_AXIS,
+    POOLING,
+    SPECTRA,
+)
 """In the order in which they are put on; the last one sees a call first."""
 
-__all__ = ["REPAIRS", "Repair", "Used", "applied"]
+__all__ = ["REPAIRS", "Acted", "Repair", "Used", "applied"]

@@ -5,10 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
-Used = Callable[[str], None]
-"""Called by a repair when it acts, with the sentence for the result: `nn.RNN: native ONNX operators`."""
+
+class Used(Protocol):
+    """Called by a repair when it acts, with the sentence for the result: `nn.RNN: native ONNX operators`."""
+
+    def __call__(self, sentence: str, /, suspects: Iterable[int] = ()) -> None:
+        """`suspects` are sizes at which the repair may not hold: the check runs them."""
 
 
 @dataclass(frozen=True)
@@ -22,16 +28,29 @@ class Repair:
     """Whether it is always right and as fast as the plain way; others wait until the plain way has failed."""
 
 
-@contextlib.contextmanager
-def applied(repairs: Iterable[Repair]) -> Iterator[list[str]]:
-    """Inside, the repairs are on; what is given lists, each once, the sentences of those that acted."""
-    sentences: list[str] = []
+@dataclass
+class Acted:
+    """What the repairs of one trace did."""
 
-    def used(sentence: str) -> None:
-        if sentence not in sentences:
-            sentences.append(sentence)
+    sentences: list[str] = field(default_factory=list)
+    beyond_the_plain_way: bool = False
+    """Whether one acted that is not always on."""
+    suspects: set[int] = field(default_factory=set)
+    """Sizes at which one of them may not hold."""
+
+
+@contextlib.contextmanager
+def applied(repairs: Iterable[Repair]) -> Iterator[Acted]:
+    """Inside, the repairs are on."""
+    acted = Acted()
+
+    def used(repair: Repair, sentence: str, /, suspects: Iterable[int] = ()) -> None:
+        acted.beyond_the_plain_way |= not repair.always
+        acted.suspects.update(suspects)
+        if sentence not in acted.sentences:
+            acted.sentences.append(sentence)
 
     with contextlib.ExitStack() as stack:
         for repair in repairs:
-            stack.enter_context(repair.apply(used))
-        yield sentences
+            stack.enter_context(repair.apply(partial(used, repair)))
+        yield acted

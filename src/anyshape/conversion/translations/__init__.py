@@ -9,5 +9,54 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-TABLE: Mapping[str, Callable[..., Any]] = {}
-"""`namespace::operator[.overload]` -> function; what this torch does not have is left out."""
+from anyshape.conversion.translations import (
+    attention,
+    choosing,
+    complex_values,
+    cumulative,
+    distances,
+    experts,
+    grids,
+    indexing,
+    linear_algebra,
+    moving,
+    numbers,
+    ordering,
+    packed,
+    pooling,
+    recurrent,
+    resizing,
+    scattering,
+    special_functions,
+    spectra,
+    subtraction,
+    with_sizes,
+)
+
+COMPLEX = "complex "
+"""Before the name of an operator: the translation for complex values, which are real ones with one more axis of two."""
+
+TABLE: Mapping[str, Callable[..., Any]] = {
+    **attention.TRANSLATIONS,
+    **choosing.TRANSLATIONS,
+    **complex_values.TRANSLATIONS,
+    **cumulative.TRANSLATIONS,
+    **distances.TRANSLATIONS,
+    **experts.TRANSLATIONS,
+    **grids.TRANSLATIONS,
+    **indexing.TRANSLATIONS,
+    **linear_algebra.TRANSLATIONS,
+    **moving.TRANSLATIONS,
+    **numbers.TRANSLATIONS,
+    **ordering.TRANSLATIONS,
+    **packed.TRANSLATIONS,
+    **pooling.TRANSLATIONS,
+    **recurrent.TRANSLATIONS,
+    **resizing.TRANSLATIONS,
+    **scattering.TRANSLATIONS,
+    **special_functions.TRANSLATIONS,
+    **spectra.TRANSLATIONS,
+    **subtraction.TRANSLATIONS,
+    **with_sizes.TRANSLATIONS,
+}
+"""`namespace::operator[.overload]` or `module::function` -> translation; what this torch does not have is left out."""

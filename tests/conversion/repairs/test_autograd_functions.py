@@ -1,0 +1,105 @@
+"""Functions with gradients of their own are traced through their forward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+
+import anyshape
+from anyshape.conversion.repairs import applied
+from anyshape.conversion.repairs.autograd_functions import AUTOGRAD_FUNCTIONS
+from tests.running import is_right
+
+
+class Exponential(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, scale: float = 1.0) -> Tensor:  # type: ignore[override]
+        return (x * scale).exp()
+
+    @staticmethod
+    def setup_context(context: Any, _inputs: Any, output: Tensor) -> None:
+        context.save_for_backward(output)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:
+        return gradient * context.saved_tensors[0], None
+
+
+class InPlace(Function):
+    @staticmethod
+    def forward(context: Any, x: Tensor, weight: Tensor, options: dict[str, float]) -> Any:
+        x.add_(options["shift"])
+        context.mark_dirty(x)
+        context.set_materialize_grads(False)
+        return x, x @ weight, len(options)
+
+    @staticmethod
+    def backward(_context: Any, *gradients: Tensor) -> Any:
+        return gradients[0], None, None
+
+
+class Plain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        shifted, product, count = InPlace.apply(x.clone(), self.weight, {"shift": 0.5})
+        return Exponential.apply(shifted, 0.5).sum(-1, keepdim=True) + product * count
+
+
+class Mapped(Plain):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.vmap(torch.vmap(Exponential.apply))(x) @ self.weight + Exponential.apply(x[..., :1])
+
+
+@pytest.mark.parametrize(("kind", "strategy"), [(Plain, "torch.export"), (Mapped, "torch.export with repairs")])
+def test_exports_right_at_sizes_never_traced(kind: type[nn.Module], strategy: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    inner = kind().eval()
+    model = nn.Sequential(nn.Sequential(nn.Sequential(inner), nn.Tanh()))
+    path = tmp_path / "model.onnx"
+    result = anyshape.export(model, torch.randn(3, 5, 4), path, dims={"input": "batch n 4"}, quick=True)
+    assert result.attempts[-1].strategy == strategy
+    for batch, n in ((1, 1), (3, 5), (7, 11)):
+        assert is_right(path, model, (torch.randn(batch, n, 4),))
+
+
+def test_the_forward_sees_which_inputs_need_a_gradient() -> None:
+    class Asks(Function):
+        @staticmethod
+        def forward(context: Any, x: Tensor, _number: int, weight: Tensor) -> Any:
+            return x * weight, context.needs_input_grad
+
+        @staticmethod
+        def backward(_context: Any, *_gradients: Tensor) -> Any:
+            return None, None, None
+
+    weight = nn.Parameter(torch.ones(2))
+    with applied([AUTOGRAD_FUNCTIONS]) as acted, torch.no_grad():
+        _, needs = Asks.apply(torch.ones(2), 3, weight)
+    assert (needs, acted.sentences) == ((False, False, True), ["Asks: traced through its forward"])
+
+
+def test_gradients_are_as_before_afterwards() -> None:
+    class Straight(Function):
+        @staticmethod
+        def forward(_context: Any, x: Tensor) -> Tensor:
+            return x.round()
+
+        @staticmethod
+        def backward(_context: Any, gradient: Tensor) -> Tensor:
+            return gradient * 3
+
+    with pytest.raises(KeyError), applied([AUTOGRAD_FUNCTIONS]):
+        raise KeyError
+    x = torch.ones(2, requires_grad=True)
+    Straight.apply(x).sum().backward()
+    assert torch.equal(x.grad, torch.full((2,), 3.0))  # type: ignore[arg-type]

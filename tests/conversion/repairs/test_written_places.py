@@ -1,0 +1,98 @@
+"""A write to a place that a value names gives what PyTorch gives, for every place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import anyshape
+from tests.running import is_right
+
+SENTENCE = "x[place] = value: the place by its value at run time"
+
+
+def one(x: Tensor, place: Tensor) -> None:
+    x[:, place] = x[:, 0] * 2
+
+
+def one_from_the_end(x: Tensor, place: Tensor) -> None:
+    x[..., place - 4, 1:3] = x[:, 1, :2]
+
+
+def a_number(x: Tensor, place: Tensor) -> None:
+    x[0, place] = 7
+
+
+def along_the_first_axis(x: Tensor, place: Tensor) -> None:
+    x[place.clamp(max=0)] = x[-1] + 1
+
+
+def a_range(x: Tensor, place: Tensor) -> None:
+    x[:, place - 2 : place] = x[:, -2:].clone()
+
+
+def up_to(x: Tensor, place: Tensor) -> None:
+    x[:, :place] = 0.5
+
+
+def the_rest(x: Tensor, place: Tensor) -> None:
+    x[:, place:] += 3
+
+
+WRITES: list[Callable[[Tensor, Tensor], None]] = [
+    one, one_from_the_end, a_number, along_the_first_axis, a_range, up_to, the_rest,
+]  # fmt: skip
+
+
+class Writes(nn.Module):
+    """All of them, three submodules deep."""
+
+    def __init__(self, write: Callable[[Tensor, Tensor], None]) -> None:
+        super().__init__()
+        self.write = write
+
+    def forward(self, x: Tensor, place: Tensor) -> Tensor:
+        x = x.clone()
+        self.write(x, place)
+        return x
+
+
+class Deep(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList([nn.ModuleList([Writes(write)]) for write in WRITES])
+
+    def forward(self, x: Tensor, place: Tensor) -> tuple[Tensor, ...]:
+        return tuple(part[0](x, place) for part in self.parts)  # type: ignore[index]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Deep, Path, anyshape.Result]:
+    torch.manual_seed(0)
+    model, path = Deep().eval(), tmp_path_factory.mktemp("written") / "model.onnx"
+    example = (torch.randn(3, 6, 5), torch.tensor(3))
+    result = anyshape.export(
+        model, example, path, dims={"x": "batch seq 5", "place": ""}, sizes={"seq": "4.."}, quick=True
+    )
+    return model, path, result
+
+
+def test_the_repair_wins_and_says_so(written: tuple[Deep, Path, anyshape.Result]) -> None:
+    _, _, result = written
+    assert [(a.strategy, a.outcome) for a in result.attempts] == [
+        ("torch.export", "failed"), ("torch.export with repairs", "checked"),
+    ]  # fmt: skip
+    assert SENTENCE in result.repairs
+
+
+@pytest.mark.parametrize("place", [2, 3])
+@pytest.mark.parametrize("sizes", [(1, 4), (3, 6), (2, 9)])
+def test_right_at_other_sizes_and_places(
+    sizes: tuple[int, int], place: int, written: tuple[Deep, Path, anyshape.Result]
+) -> None:
+    model, path, _ = written
+    assert is_right(path, model, (torch.randn(*sizes, 5), torch.tensor(place)))
