@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+import anyshape
 from anyshape._torch.state import ModuleState, untouched
 
 OF_THE_FILE: dict[str, int] = {"a": 1}
@@ -104,3 +106,23 @@ def test_changes_name_each_place_and_none_when_put_back() -> None:
     assert places == {"LAST", "b", 1, "table", "inside", None}
     state.restore()
     assert state.changes() == frozenset()
+
+
+class Registry(OrderedDict[str, type]):
+    """Gives an instance for every class that it holds, as registries of activations do."""
+
+    def __getitem__(self, key: str) -> Any:
+        return super().__getitem__(key)()
+
+
+ACTIVATIONS = Registry(relu=nn.ReLU)
+
+
+class Registered(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return ACTIVATIONS["relu"](x)
+
+
+def test_a_container_with_a_will_of_its_own_is_left_alone() -> None:
+    anyshape.export(Registered(), torch.randn(2, 3), dims={"x": "batch 3"}, quick=True)
+    assert list(ACTIVATIONS.items()) == [("relu", nn.ReLU)]
