@@ -18,6 +18,7 @@ from anyshape._torch.translation import translate_program
 from anyshape.conversion import tracing
 from anyshape.conversion.repairs import REPAIRS, Acted, applied
 from anyshape.conversion.repairs.custom_operators import CustomOperators, UntranslatedOperatorError
+from anyshape.conversion.rotary import spread_rotary_tables
 from anyshape.conversion.tracing import Guard, PinnedByTrace
 from anyshape.conversion.weights import lay_out_weights
 from anyshape.declaration.calls import Adapter
@@ -108,6 +109,7 @@ def _by_export(job: Job, name: str, *, strict: bool) -> tuple[Candidate | None, 
 def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> ir.Model:
     model = translate_program(program, opset, job.extra)
     lay_out_weights(model)
+    spread_rotary_tables(model)
     return model
 
 

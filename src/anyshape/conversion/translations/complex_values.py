@@ -74,6 +74,16 @@ def _masked(x: ir.Value, mask: ir.Value, value: Any) -> Any:
     return op.Where(op.Unsqueeze(mask, whole(-1)), filler, x)
 
 
+def _pad(x: ir.Value, pad: Sequence[Any], value: Any = 0) -> Any:
+    """Torch counts the axes from the last one; the axis that is ours stays as it is."""
+    if value != 0:
+        raise NotImplementedError("complex values padded with others than zero")
+    assert x.shape is not None
+    untouched = [0] * (len(x.shape) - 1 - len(pad) // 2)
+    begins, ends = list(pad[::2])[::-1], list(pad[1::2])[::-1]
+    return op.Pad(x, vector([*untouched, *begins, 0, *untouched, *ends, 0]))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     _COMPLEX + "aten::unsqueeze": _unsqueeze,
     _COMPLEX + "aten::select.int": _select,
@@ -83,4 +93,5 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     _COMPLEX + "aten::pow.Tensor_Scalar": _power,
     _COMPLEX + "aten::repeat": _repeat,
     _COMPLEX + "aten::masked_fill.Scalar": _masked,
+    _COMPLEX + "aten::constant_pad_nd": _pad,
 }
