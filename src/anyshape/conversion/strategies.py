@@ -16,7 +16,7 @@ from anyshape._torch import capture
 from anyshape._torch.reasons import reason_of
 from anyshape._torch.translation import translate_program
 from anyshape.conversion import tracing
-from anyshape.conversion.repairs import REPAIRS, Acted, applied
+from anyshape.conversion.repairs import REPAIRS, Acted, Repair, applied
 from anyshape.conversion.repairs.custom_operators import CustomOperators, UntranslatedOperatorError
 from anyshape.conversion.rotary import spread_rotary_tables
 from anyshape.conversion.tracing import Guard, PinnedByTrace
@@ -81,11 +81,13 @@ Try = Callable[[], tuple[Candidate | None, Attempt]]
 Strategy = Callable[[Job], tuple[Candidate | None, Attempt]]
 
 
-def _by_export(job: Job, name: str, *, strict: bool) -> tuple[Candidate | None, Attempt]:
+def _by_export(
+    job: Job, name: str, repairs: Sequence[Repair], *, strict: bool
+) -> tuple[Candidate | None, Attempt, Acted]:
     """torch.export, then torch's translation, with the record of assumptions kept through both."""
     start = time.monotonic()
     custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
-    with capture.recording() as recorder, applied((custom.repair,)) as acted:
+    with capture.recording() as recorder, applied((*repairs, custom.repair)) as acted:
         try:
             program = tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
             custom.refuse_untranslated(program)
@@ -96,14 +98,15 @@ def _by_export(job: Job, name: str, *, strict: bool) -> tuple[Candidate | None, 
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
             reason = _reason(error, pins)
-            return None, Attempt(name, "failed", reason, time.monotonic() - start, error, pins, guards)
+            return None, Attempt(name, "failed", reason, time.monotonic() - start, error, pins, guards), acted
     guards = tracing.guards_of(recorder, meaning)
     pins = tracing.pins_of(recorder, meaning)
     attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
-    candidate = Candidate(model, job.opset, guards, outputs, repairs=tuple(acted.sentences))
+    suspects = tuple(sorted(acted.suspects))
+    candidate = Candidate(model, job.opset, guards, outputs, repairs=tuple(acted.sentences), suspects=suspects)
     if _holds_newest_operators(model) and not job.opset_is_fixed:
         candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))
-    return candidate, attempt
+    return candidate, attempt, acted
 
 
 def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> ir.Model:
@@ -140,31 +143,21 @@ _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 
 
 def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    with applied(_ALWAYS) as acted:
-        candidate, attempt = _by_export(job, "torch.export", strict=False)
-    return _naming(candidate, acted), attempt
+    candidate, attempt, _ = _by_export(job, "torch.export", _ALWAYS, strict=False)
+    return candidate, attempt
 
 
 def repaired(job: Job) -> tuple[Candidate | None, Attempt]:
     """Once more, with the repairs that a healthy model does without."""
-    with applied(REPAIRS) as acted:
-        candidate, attempt = _by_export(job, REPAIRED, strict=False)
+    candidate, attempt, acted = _by_export(job, REPAIRED, REPAIRS, strict=False)
     if not acted.beyond_the_plain_way:
         return None, Attempt(REPAIRED, "skipped", "no repair applies", attempt.seconds)
-    return _naming(candidate, acted), attempt
+    return candidate, attempt
 
 
 def strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    with applied(_ALWAYS) as acted:
-        candidate, attempt = _by_export(job, "torch.export (strict)", strict=True)
-    return _naming(candidate, acted), attempt
-
-
-def _naming(candidate: Candidate | None, acted: Acted) -> Candidate | None:
-    if candidate is None:
-        return None
-    repairs = (*acted.sentences, *candidate.repairs)
-    return replace(candidate, repairs=repairs, suspects=tuple(sorted(acted.suspects)))
+    candidate, attempt, _ = _by_export(job, "torch.export (strict)", _ALWAYS, strict=True)
+    return candidate, attempt
 
 
 def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
