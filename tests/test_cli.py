@@ -519,7 +519,7 @@ def test_options_reach_the_library(asked, folder):
 
 
 def test_every_option_is_an_argument_of_the_library():
-    from anyshape.cli import _CHECK_OPTIONS, _EXPORT_OPTIONS
+    from anyshape.commands.tasks import _CHECK_OPTIONS, _EXPORT_OPTIONS
     from anyshape.pipeline import export
 
     assert {*_EXPORT_OPTIONS, *_CHECK_OPTIONS} <= set(python_inspect.signature(export).parameters)

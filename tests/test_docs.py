@@ -37,7 +37,7 @@ from click.testing import CliRunner
 import anyshape
 from anyshape.cli import program
 from anyshape.declaration.torch_arguments import TORCH_ARGUMENTS
-from anyshape.diagnosis.rules import RULES
+from anyshape.diagnosis.explanations import RULES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -378,7 +378,7 @@ def test_custom_operators_are_written_unchecked_at_the_users_wish_alone(tmp_path
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(Custom(), torch.randn(3, 4), path, dims={"x": "batch 4"})
     (finding,) = refused.value.findings
-    assert finding.headline == "error[unknown-operator]: ONNX Runtime has no `my.domain::Twice`"
+    assert finding.headline == "error[unsupported-op]: ONNX Runtime has no `my.domain::Twice`"
     result = anyshape.export(Custom(), torch.randn(3, 4), path, dims={"x": "batch 4"}, unchecked=["my.domain::Twice"])
     assert (result.verdict, result.verification) == ("unchecked", None)
     assert str(result).splitlines()[0] == "unchecked: model.onnx, never run against the model"

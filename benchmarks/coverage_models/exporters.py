@@ -62,7 +62,7 @@ def _findings(result: anyshape.Result) -> str:
     if not result.findings:
         return "no finding"
     first = result.findings[0]
-    return f"{first.rule}: {first.message} ({Path(first.span.file).name}:{first.span.line})"
+    return f"{first.rule}: {first.message} ({Path(first.span.path).name}:{first.span.line})"
 
 
 def _tried(result: anyshape.Result) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anyshape.conversion.user_translations import translation
+    from anyshape.diagnosing import diagnose
     from anyshape.diagnosis.findings import Finding
     from anyshape.errors import AnyshapeError, DeclarationError, ExportError
     from anyshape.existing import check
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "export", "inspect",
+    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "diagnose", "export", "inspect",
     "translation",
 ]  # fmt: skip
 
@@ -26,6 +27,7 @@ _HOMES = {
     "Finding": "anyshape.diagnosis.findings",
     "Result": "anyshape.result",
     "check": "anyshape.existing",
+    "diagnose": "anyshape.diagnosing",
     "export": "anyshape.pipeline",
     "inspect": "anyshape.onnxfile.inspection",
     "translation": "anyshape.conversion.user_translations",

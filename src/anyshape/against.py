@@ -25,7 +25,7 @@ from anyshape.diagnosis.provenance import span_of_definition
 from anyshape.diagnosis.unknown import not_loaded
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import read_contract
-from anyshape.onnxfile.interface import Interface, Port, read_interface
+from anyshape.onnxfile.interface import Interface, Port, read_interface, unused_inputs
 from anyshape.result import Result
 from anyshape.survey import make_boundaries, make_reference, start_sizes
 from anyshape.verification.budget import Budget
@@ -266,4 +266,4 @@ def _findings(bench: Bench, proto: onnx.ModelProto, verification: Verification, 
         return [] if verification.checks else [Finding("runtime-error", "no size could be run", home)]
     smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
     where = first_difference(proto, bench.checker, smallest)
-    return [rules.wrong_file(smallest, verification, (), home, where)]
+    return [rules.wrong_file(smallest, verification, (), home, where, unused_inputs(proto))]

@@ -1,6 +1,6 @@
 """The command line: arguments in, text and exit code out. Nothing here decides anything about models.
 
-torch is imported by the commands that need it, when they run: `--help` and `inspect` do without.
+torch is imported by the commands that need it, when they run: `--help`, `explain` and `inspect` do without.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 import anyshape
+from anyshape.commands import tasks
 from anyshape.commands.console import Tell, as_text, flush_c, perform
-from anyshape.commands.endings import CHECK_SAYS_NO, DONE, INTERRUPTED, NOTHING_WRITTEN, USAGE, error_document
+from anyshape.commands.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
 from anyshape.commands.options import (
     checking_options,
     debug_option,
@@ -24,8 +25,15 @@ from anyshape.commands.options import (
     option,
     output_options,
     pairs,
+    seed_option,
     sizes_at,
 )
+
+if TYPE_CHECKING:
+    from anyshape.commands.explaining import Explanation, Overview
+    from anyshape.diagnosis.findings import Finding
+    from anyshape.onnxfile.inspection import Inspection
+    from anyshape.result import Result
 
 
 def _example(*lines: str) -> str:
@@ -56,12 +64,13 @@ class Program(click.Group):
     epilog=_example(
         "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
         "anyshape check model.onnx model.py:Net",
+        "anyshape diagnose model.py:Net --write",
         "anyshape inspect model.onnx",
     )
     + """
 
 \b
-Exit codes: 0 done, 1 check says no, 2 wrong usage, 3 export wrote nothing, 4 a bug in anyshape.
+Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 export wrote nothing, 4 a bug in anyshape.
 Completion: eval "$(_ANYSHAPE_COMPLETE=bash_source anyshape)"   (or zsh_source, fish_source)""",
 )
 @click.version_option(anyshape.__version__, prog_name="anyshape", message="%(prog)s %(version)s")
@@ -88,6 +97,7 @@ def _one_tier(options: Mapping[str, Any]) -> None:
 @option("--opset", "The opset to write; by default the newest that the runtime takes.", "N", type=int)
 @option("--target runtime", "The oldest runtime to serve, such as onnxruntime==1.18.", "RUNTIME")
 @option("--narrow", "Write the widest declaration that is right, where all of it is not.", is_flag=True)
+@option("--repair", "With `edits`: convert with the safe edits of findings, in memory alone.", "edits")
 @option("--unchecked", "An operator that the runtime lacks: write the file unchecked.", "DOMAIN::OP", multiple=True)
 @option("--dtype", "Convert the model to this type, such as float16.", "DTYPE")
 @option("--metadata", "An entry for the file's metadata.", "KEY=VALUE", multiple=True, callback=pairs)
@@ -103,38 +113,10 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
     """
     _one_tier(options)
 
-    def work(tell: Tell) -> tuple[str, dict[str, Any]]:
-        return _export(target, output, options, tell)
+    def work(tell: Tell) -> Result:
+        return tasks.export_target(target, output, options, tell)
 
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
-
-
-_EXPORT_OPTIONS = {
-    "opset_version": "opset", "target": "runtime", "narrow": "narrow", "unchecked": "unchecked", "dtype": "dtype",
-    "metadata": "metadata", "external_data": "external_data",
-}  # fmt: skip
-_CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
-
-
-def _chosen(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The library's name of each option -> its value."""
-    return {name: options[option] for name, option in names.items()}
-
-
-def _export(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> tuple[str, dict[str, Any]]:
-    tell(f"loading {target}")
-    from anyshape.commands.calls import call_of
-    from anyshape.commands.targets import loaded
-    from anyshape.pipeline import export as export_model
-
-    inputs, seed = options["inputs"], options["seed"]
-    names = [one.name for one in inputs]
-    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
-        call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
-        chosen = _chosen(options, {**_EXPORT_OPTIONS, **_CHECK_OPTIONS})
-        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
-        result = export_model(subject.model, f=output, progress=tell, **call.arguments, **chosen)
-        return str(result), result.to_dict()
 
 
 @program.command(
@@ -158,11 +140,11 @@ def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: 
     if target is None:
         _refuse_without_target(options)
 
-    def work(tell: Tell) -> tuple[str, dict[str, Any]]:
+    def work(tell: Tell) -> Result:
         tell(f"checking {model}")
-        return _check_alone(model, options) if target is None else _check_against(model, target, options)
+        return tasks.check_alone(model, options) if target is None else tasks.check_against(model, target, options)
 
-    return perform(work, refusal=CHECK_SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
 _ABOUT_THE_MODEL = {"inputs": "--input", "dims": "--dim", "weights": "--weights", "atol": "--atol", "rtol": "--rtol"}
@@ -174,30 +156,53 @@ def _refuse_without_target(options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"{written} is about the model: give TARGET, too")
 
 
-def _check_alone(model: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    from anyshape.existing import check as check_file
+@program.command(
+    epilog=_example("anyshape diagnose model.py:Net --input 'tokens: int64[batch, seq] < 1000' --write --unsafe")
+)
+@click.argument("target", type=click.Path())
+@declaration_options
+@seed_option
+@option("--write", "Write the edits that do not change what the code means into the files.", is_flag=True)
+@option("--unsafe", "With --write: also those that may change it.", is_flag=True)
+@option("--interactive", "Show each finding, and ask before its edit is written.", is_flag=True)
+@option("--concise", "One line per finding.", is_flag=True)
+@output_options
+def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: bool, **options: Any) -> int:
+    """Name the lines for which declared dims cannot vary, and offer edits that were tried.
 
-    chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
-    result = check_file(model, sizes=options["sizes"] or None, custom_ops=options["custom_ops"], **chosen)
-    return str(result), result.to_dict()
+    TARGET is as for `anyshape export`. Nothing is exported, and no file is changed unless --write or --interactive
+    asks for it.
+    """
+    from anyshape.commands.diagnoses import conclude
+    from anyshape.commands.rewriting import Wishes
+
+    wishes = Wishes(options["write"], options["unsafe"], options["interactive"])
+    wishes.refuse_what_cannot_be(as_json=as_json)
+    if concise and as_json:
+        raise click.UsageError("--concise and --json exclude each other")
+
+    def work(tell: Tell) -> list[Finding]:
+        return tasks.diagnose_target(target, options, tell)
+
+    def ending(findings: list[Finding]) -> Ending:
+        return conclude(findings, wishes, concise=concise)
+
+    return perform(work, conclude=ending, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
-def _check_against(model: str, target: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    from anyshape.commands.calls import call_of
-    from anyshape.commands.targets import loaded
-    from anyshape.existing import check as check_file
-    from anyshape.onnxfile.interface import read_interface
-    from anyshape.onnxfile.loading import load_checked
+@program.command(epilog=_example("anyshape explain pinned-dim", "anyshape explain"))
+@click.argument("rule", required=False)
+@json_option
+@debug_option
+def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
+    """Print what a rule such as `pinned-dim` means and what to do; without RULE, list all rules."""
 
-    ports = read_interface(load_checked(model)).inputs
-    inputs, seed = options["inputs"], options["seed"]
-    names = [one.name for one in inputs] or [port.name for port in ports]
-    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
-        call = call_of(subject, inputs, options["dims"], options["sizes"], seed, ports)
-        chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
-        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
-        result = check_file(model, subject.model, **call.arguments, **chosen)
-        return str(result), result.to_dict()
+    def work(_tell: Tell) -> Explanation | Overview:
+        from anyshape.commands.explaining import explained
+
+        return explained(rule)
+
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 @program.command(epilog=_example("anyshape inspect model.onnx --json"))
@@ -207,11 +212,10 @@ def _check_against(model: str, target: str, options: Mapping[str, Any]) -> tuple
 def inspect(model: str, *, as_json: bool, debug: bool) -> int:
     """Show what stands in an ONNX file: dims, contract, formulas of the outputs, and what is baked in."""
 
-    def work(_tell: Tell) -> tuple[str, dict[str, Any]]:
-        found = anyshape.inspect(model)
-        return str(found), found.to_dict()
+    def work(_tell: Tell) -> Inspection:
+        return anyshape.inspect(model)
 
-    return perform(work, refusal=CHECK_SAYS_NO, as_json=as_json, debug=debug, quiet=True)
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 def main() -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import onnx
+import onnx_ir as ir
 
 from anyshape.conversion import finishing
 from anyshape.conversion.repairs.custom_operators import UntranslatedOperatorError
@@ -14,7 +15,7 @@ from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
 from anyshape.errors import first_line
 from anyshape.onnxfile.contract import KEY, Contract
-from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.interface import read_interface, unused_inputs
 from anyshape.onnxfile.labelling import declared_expressions, output_axes, output_names
 from anyshape.onnxfile.saving import Stage
 from anyshape.result import Result, Verdict
@@ -27,12 +28,15 @@ from anyshape.verification.reference import Outcome
 from anyshape.verification.shapes import Observation, fit_outputs
 
 
-def accept(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> Result:
+def accept(
+    ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], warnings: Sequence[Finding] = ()
+) -> Result:
     """The file is right where it was run: is that all that the user declared?"""
-    findings = limits_against_declaration(ground)
-    if findings and not ground.wishes.narrow:
+    limited = limits_against_declaration(ground)
+    findings = [*limited, *warnings]
+    if limited and not ground.wishes.narrow:
         return refuse(ground, attempts, findings, checked.verification)
-    verdict: Verdict = "narrowed" if findings or ground.wishes.given_up else "checked"
+    verdict: Verdict = "narrowed" if limited or ground.wishes.given_up else "checked"
     return write(ground, stage, checked.candidate, attempts, checked.verification, verdict, findings)
 
 
@@ -177,13 +181,16 @@ def explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checked
     pinned = rules.pinned_by_export(telling, ground.home)
     if telling.outcome == "failed" and pinned:
         return pinned
+    if decided := rules.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
+        return decided
     places = ground.reference.value_decisions(ground.first)
     if places and not wrong:
         return rules.frozen_decisions(places, ground.home)
     if wrong:
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])
         assert first.smallest is not None
-        return [rules.wrong_file(first.smallest, first.verification, first.candidate.guards, ground.home, first.where)]
+        guards, lost = first.candidate.guards, unused_inputs(ir.to_proto(first.candidate.model))
+        return [rules.wrong_file(first.smallest, first.verification, guards, ground.home, first.where, lost)]
     return pinned or [rules.not_converted(attempts, ground.home)]
 
 
@@ -199,6 +206,6 @@ def refuse(
         attempts=tuple(attempts),
         verification=verification,
         findings=tuple(findings),
-        notes=(*ground.notes, *_unexplained(ground)),
+        notes=(*ground.notes, *(() if any(one.breaks_at for one in findings) else _unexplained(ground))),
         seconds=sum(attempt.seconds for attempt in attempts),
     )

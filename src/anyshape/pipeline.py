@@ -22,8 +22,10 @@ from anyshape.declaration.options import check_options
 from anyshape.declaration.requests import Request, understand
 from anyshape.declaration.targets import training_parts
 from anyshape.declaration.torch_arguments import notes_on
-from anyshape.diagnosis import rules
+from anyshape.diagnosis import doubts, rules
+from anyshape.diagnosis.edits import Edit, usable_edits
 from anyshape.diagnosis.findings import Finding
+from anyshape.diagnosis.trying import edited
 from anyshape.diagnosis.unknown import unknown_operators
 from anyshape.ending import accept, explain, most_telling, refuse, write
 from anyshape.errors import DeclarationError, ExportError
@@ -61,6 +63,7 @@ def export(
     custom_ops: Sequence[Any] | Mapping[str, Callable[..., Any]] = (),
     metadata: Mapping[str, str] | None = None,
     narrow: bool = False,
+    repair: str | None = None,
     unchecked: Sequence[str] = (),
     dtype: Any = None,
     atol: float | None = None,
@@ -76,13 +79,14 @@ def export(
     """Convert a model to an ONNX file that serves every declared size, or raise ExportError and write nothing.
 
     `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`). `f=None` writes
-    nothing. The arguments of `torch.onnx.export` are understood under their own names.
+    nothing. `repair="edits"` converts the model with the safe edits of its findings in place, in memory alone. The
+    arguments of `torch.onnx.export` are understood under their own names.
     """
     capture.require_torch()
     notes = notes_on(torch_arguments)
     check_options(
         atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, target=target,
-        metadata=metadata, unchecked=unchecked, providers=providers,
+        metadata=metadata, unchecked=unchecked, providers=providers, repair=repair,
     )  # fmt: skip
     destination = check_destination(f)
     request = understand(
@@ -96,6 +100,7 @@ def export(
         external_data=external_data,
         metadata=check_metadata(metadata),
         narrow=narrow,
+        may_edit=repair == "edits",
         unchecked=tuple(unchecked),
         tolerance=Tolerance(atol, rtol),
         seconds=budget,
@@ -139,7 +144,21 @@ def convert(request: Request, wishes: Wishes) -> Result:
         # what a model was in is lost once it is in eval mode, so a second try is told
         wishes = replace(wishes, training=wishes.training or tuple(training_parts(request.target.module)))
         with untouched(request.target.module):
-            return _convert(request, wishes)
+            result = _convert(request, wishes)
+            edits = usable_edits(result.findings) if wishes.may_edit and result.verdict == "refused" else []
+            return _with_edits(request, wishes, edits) if edits else result
+
+
+def _with_edits(request: Request, wishes: Wishes, edits: Sequence[Edit]) -> Result:
+    """The same export with the model's code changed in memory, and put back."""
+    with contextlib.ExitStack() as stack:
+        for edit in edits:
+            stack.enter_context(edited(edit.path, edit.source))
+        result = _convert(request, wishes)
+    told = (
+        f"{edit.name}:{change.line}: `{change.old}` read as `{change.new}`" for edit in edits for change in edit.changes
+    )
+    return replace(result, repairs=(*told, *result.repairs))
 
 
 def _convert(request: Request, wishes: Wishes) -> Result:
@@ -147,7 +166,8 @@ def _convert(request: Request, wishes: Wishes) -> Result:
     if ground.reference.is_random(ground.first):
         return refuse(ground, (), [rules.random_output(ground.first.names, ground.home)])
     if ground.boundaries.pins:
-        findings = rules.pinned_in_pytorch(ground.boundaries.pins, ground.home)
+        wishes.tell("looking for what pins a dim")
+        findings = doubts.pinned(ground)
         dims = [pin.dim for pin in ground.boundaries.pins]
         return _without(ground, dims, findings) if wishes.narrow else refuse(ground, (), findings)
     with staged(wishes.destination) as stage:
@@ -204,7 +224,7 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
         tries.append(tried)
         attempts = [one.attempt for one in tries]
         if tried.checked is not None and tried.is_right:
-            return accept(ground, stage, tried.checked, attempts), ()
+            return _end(ground, stage, tried.checked, attempts)
         if tried.unknown and tried.candidate is not None:
             return _with_unknown_operators(ground, stage, tried, attempts), ()
         if tried.candidate is not None and tried.candidate.simpler is not None:
@@ -215,6 +235,16 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
             ]
             break
     return _give_up(ground, stage, tries)
+
+
+def _end(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> tuple[Result, Sequence[str]]:
+    """The file is right; is the model what its author meant? An error is refused, a warning is shown."""
+    found = doubts.doubts(ground, checked.candidate.guards)
+    errors = [finding for finding in found if finding.level == "error"]
+    if errors:
+        dims = sorted({dim for finding in errors for dim in finding.dims}) if ground.wishes.narrow else ()
+        return refuse(ground, attempts, found, checked.verification), dims
+    return accept(ground, stage, checked, attempts, found), ()
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:

@@ -48,6 +48,8 @@ class Wishes:
     extra: Mapping[str, Any]
     notes: tuple[str, ...]
     tell: Progress
+    may_edit: bool = False
+    """Whether safe edits of findings may stand in for the model's own code."""
     training: tuple[str, ...] = ()
     """Parts of the model that were in training mode."""
     given_up: tuple[str, ...] = ()
@@ -66,6 +68,8 @@ class Ground:
     first: Outcome
     home: Span
     notes: tuple[str, ...]
+    start: Sizes
+    """The sizes of the example, moved into the declared ones."""
 
 
 def survey(request: Request, wishes: Wishes) -> Ground:
@@ -88,7 +92,7 @@ def survey(request: Request, wishes: Wishes) -> Ground:
         more = f" and {len(wishes.training) - 3} more" if len(wishes.training) > 3 else ""
         notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
     home = span_of_definition(request.target.source)
-    return Ground(request, wishes, reference, boundaries, traced, first, home, tuple(notes))
+    return Ground(request, wishes, reference, boundaries, traced, first, home, tuple(notes), start)
 
 
 _TABLE_SECONDS = 1.0

@@ -13,7 +13,7 @@ import torch
 from onnxscript import opset18
 
 import anyshape
-from anyshape.diagnosis.rules import RULES
+from anyshape.diagnosis.explanations import RULES
 from tests.messages import models
 
 EXPORTS = {
@@ -88,12 +88,12 @@ error[divided-dim]: `seq` must satisfy `seq % 4 == 0`
    = help: declare it: sizes={"seq": "4..64 step 4"} instead of "1..64"
 """,
     ),
-    "restricted-sizes: a branch on two sizes": (
+    "tied-dims: a branch on two sizes": (
         models.Wide,
         (3, 5, 4),
         {},
         """\
-error[restricted-sizes]: `batch` and `seq` cannot take every declared size in the export
+error[tied-dims]: `batch` and `seq` cannot take every declared size in the export
    --> tests/messages/models.py:74:12 in Wide.forward
    |
 74 |         if x.shape[0] > x.shape[1]:
@@ -160,12 +160,12 @@ error[not-converted]: no exporter could convert the model
    = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::mT' to ONNX opset version 20 is not supported
 """,
     ),
-    "untranslated-operator: an operator in numpy": (
+    "unsupported-op: an operator in numpy": (
         models.InNumpy,
         (3, 5, 4),
         {},
         """\
-error[untranslated-operator]: `anyshape_messages::in_numpy` has no ONNX translation
+error[unsupported-op]: `anyshape_messages::in_numpy` has no ONNX translation
    --> tests/messages/models.py:86:20 in InNumpy.forward
    |
 86 |         return 1 + in_numpy(x, 3)
@@ -179,12 +179,12 @@ error[untranslated-operator]: `anyshape_messages::in_numpy` has no ONNX translat
                return ...  # what `anyshape_messages::in_numpy` computes, in ONNX operators such as op.Mul
 """,
     ),
-    "unknown-operator: an operator of another domain": (
+    "unsupported-op: an operator of another domain": (
         models.Custom,
         (3, 5, 4),
         {},
         """\
-error[unknown-operator]: ONNX Runtime has no `my.domain::Twice`
+error[unsupported-op]: ONNX Runtime has no `my.domain::Twice`
    --> tests/messages/models.py:64:9 in forward
    |
 64 |         return torch.onnx.ops.symbolic("my.domain::Twice", (x,), dtype=x.dtype, shape=x.shape, version=1)

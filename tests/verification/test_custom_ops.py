@@ -227,7 +227,7 @@ def test_a_file_whose_operators_nobody_computes_names_them(tmp_path: Path) -> No
         anyshape.check(path, custom_ops={"my.domain::Scale": scale})
     (finding,) = refused.value.findings
     assert str(finding) == (
-        "error[unknown-operator]: ONNX Runtime has no `my.domain::Both`\n"
+        "error[unsupported-op]: ONNX Runtime has no `my.domain::Both`\n"
         "  --> model.onnx:1:1\n"
         "  = help: give what computes it in Python:\n"
         "          def both(x0, x1, x2):\n"

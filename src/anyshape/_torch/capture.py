@@ -71,7 +71,7 @@ class Recorder:
 def _here() -> Span | None:
     """The user's line that is running, or the one that the graph node in work came from."""
     span = span_of_stack(sys._getframe(2))
-    if span is not None and not span.file.startswith("<"):
+    if span is not None and not span.path.startswith("<"):
         return span
     current: Callable[[], dict[str, Any]] = getattr(torch.fx.traceback, "get_current_meta", dict)
     stack = current().get("stack_trace")
@@ -99,8 +99,8 @@ def recording() -> Iterator[Recorder]:
     }
     with LOCK, contextlib.ExitStack() as stack:
         for name, hook in hooks.items():
-            stack.enter_context(_wrapped(shape_env, name, hook))
-        stack.enter_context(_wrapped(shape_env, "create_symbol", _SymbolHook(recorder), after=True))
+            stack.enter_context(wrapped(shape_env, name, hook))
+        stack.enter_context(wrapped(shape_env, "create_symbol", _SymbolHook(recorder), after=True))
         yield recorder
 
 
@@ -113,7 +113,7 @@ class _SymbolHook:
 
 
 @contextlib.contextmanager
-def _wrapped(owner: type, name: str, hook: Callable[..., None], *, after: bool = False) -> Iterator[None]:
+def wrapped(owner: type, name: str, hook: Callable[..., None], *, after: bool = False) -> Iterator[None]:
     """Let `hook` see every call of a method; a torch that has no such method gives fewer records, not an error."""
     original = getattr(owner, name, None)
     if original is None:

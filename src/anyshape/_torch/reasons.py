@@ -38,6 +38,15 @@ def is_known(error: BaseException) -> bool:
     return any(name in _KNOWN for name in names)
 
 
+_OF_VALUES = ("GuardOnDataDependentSymNode", "UserErrorType.DYNAMIC_CONTROL_FLOW")
+
+
+def depends_on_values(error: BaseException) -> bool:
+    """Whether the trace needed to know what only values tell."""
+    names = [name for link in _chain(error) for name in (str(getattr(link, "error_type", "")), type(link).__name__)]
+    return any(name in _OF_VALUES for name in names)
+
+
 def _chain(error: BaseException) -> list[BaseException]:
     chain = [error]
     while (cause := chain[-1].__cause__) is not None and cause not in chain:

@@ -10,26 +10,37 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from anyshape.commands.endings import DONE, TERMINATED, Ending, Terminated, ending_of, tracebacks
+from anyshape.commands.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, tracebacks
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 Tell = Callable[[str], None]
-Work = Callable[[Tell], tuple[str, dict[str, Any]]]
-"""Does what a command is for; returns the result as text and as plain values."""
+_Result = TypeVar("_Result")
 
 
-def perform(work: Work, *, refusal: int, as_json: bool, debug: bool, quiet: bool) -> int:
-    """Run a command's work with stdout kept clean, print how it ended, and return the exit code."""
+def perform(
+    work: Callable[[Tell], _Result],
+    *,
+    conclude: Callable[[_Result], Ending] = done,
+    refusal: int,
+    as_json: bool,
+    debug: bool,
+    quiet: bool,
+) -> int:
+    """Run a command's work with stdout kept clean, print how it ended, and return the exit code.
+
+    `work` does what the command is for and tells how far it is; `conclude` makes an ending of it and may ask questions.
+    """
     try:
-        with results_apart(), _terminable(), _progress(quiet=quiet) as tell:
-            text, document = work(tell)
-        ending = Ending(DONE, text, document)
+        with results_apart(), _terminable():
+            with _progress(quiet=quiet) as tell:
+                result = work(tell)
+            ending = conclude(result)
     except click.ClickException:
         raise
     except BaseException as error:  # noqa: BLE001  every ending has its code and its sentence
@@ -47,7 +58,7 @@ def _show(ending: Ending, *, as_json: bool) -> None:
     if not ending.is_result:
         click.echo(f"error: {ending.text}", err=True)
     elif as_json and ending.code != DONE:
-        click.echo(ending.text.splitlines()[0], err=True)
+        click.echo(ending.headline, err=True)
     elif not as_json:
         _show_result(ending.text)
 
@@ -102,8 +113,9 @@ _STYLES = (
     (r"^(checked|narrowed):", "bold green"),
     (r"^unchecked:", "bold yellow"),
     (r"^refused:", "bold red"),
-    (r"(?m)^error\[[\w-]+\]", "bold red"),
-    (r"(?m)^warning\[[\w-]+\]", "bold yellow"),
+    (r"^no findings$", "bold green"),
+    (r"(?m)(^|(?<=:\d: )|(?<=:\d\d: ))error\[[\w-]+\]", "bold red"),
+    (r"(?m)(^|(?<=:\d: )|(?<=:\d\d: ))warning\[[\w-]+\]", "bold yellow"),
     (r"(?m)^ *\d* \|", "blue"),
     (r"(?m)^  baked in", "yellow"),
 )

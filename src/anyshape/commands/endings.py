@@ -1,6 +1,7 @@
 """How a command ends: the exit code, what is printed, and what `--json` says.
 
-0 done, 1 `check` says no, 2 wrong usage, 3 `export` wrote nothing, 4 our own bug; 130 and 143 for Ctrl-C and SIGTERM.
+0 done, 1 `check` or `diagnose` says no, 2 wrong usage, 3 `export` wrote nothing, 4 our own bug; 130 and 143 for Ctrl-C
+and SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import click
+
 from anyshape.errors import AnyshapeError, DeclarationError, ExportError
 
-DONE, CHECK_SAYS_NO, USAGE, NOTHING_WRITTEN, BUG, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
+DONE, SAYS_NO, USAGE, NOTHING_WRITTEN, BUG, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 PACKAGES = ("torch", "onnxscript", "onnxruntime")
 _THE_SYSTEMS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -32,6 +35,17 @@ class Ending:
     document: dict[str, Any]
     is_result: bool = True
     error: BaseException | None = field(default=None, repr=False)
+    summary: str = ""
+    """What stderr tells beside a JSON document; without one, the first line of the text."""
+
+    @property
+    def headline(self) -> str:
+        return self.summary or self.text.splitlines()[0]
+
+
+def done(result: Any) -> Ending:
+    """The ending of a command that does what it was asked for."""
+    return Ending(DONE, str(result), result.to_dict())
 
 
 def ending_of(error: BaseException, *, refusal: int) -> Ending:
@@ -52,7 +66,7 @@ def _judged(error: BaseException, refusal: int) -> tuple[int, str, str]:
             judged = USAGE, "environment", f"{name} is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')"
         case OSError() if error.errno in _THE_SYSTEMS:
             judged = refusal, "system", f"the system refuses: {error}"
-        case KeyboardInterrupt():
+        case KeyboardInterrupt() | click.Abort():
             judged = INTERRUPTED, "interrupted", "stopped"
         case Terminated():
             judged = TERMINATED, "interrupted", "terminated"

@@ -72,6 +72,7 @@ declaration_options = _stacked(
     option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
     option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path()),
 )
+seed_option = option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True)
 checking_options = _stacked(
     option("--atol", f"Absolute {_TOLERANCE}", "NUMBER", type=float),
     option("--rtol", f"Relative {_TOLERANCE}", "NUMBER", type=float),
@@ -81,7 +82,7 @@ checking_options = _stacked(
     option("--quick", "Check at few sizes.", is_flag=True),
     option("--thorough", "Check at many sizes.", is_flag=True),
     option("--custom-ops", "A library of operators for ONNX Runtime, to check with.", "LIBRARY", multiple=True),
-    option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True),
+    seed_option,
 )
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
 debug_option = option("--debug", "Show tracebacks, PyTorch's too.", is_flag=True)

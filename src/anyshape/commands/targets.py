@@ -150,7 +150,7 @@ def _place_of(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""  # its own text names the line
     span = span_of_error(error)
-    return "" if span is None else f" ({span.file}:{span.line})"
+    return "" if span is None else f" ({span.path}:{span.line})"
 
 
 # ---- the name in it

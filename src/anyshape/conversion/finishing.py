@@ -136,7 +136,7 @@ def _clean_node(node: ir.Node) -> None:
     node.metadata_props.clear()
     node.doc_string = None
     if span is not None:
-        node.metadata_props[SOURCE_KEY] = f"{span.file}:{span.line} in {span.function}"
+        node.metadata_props[SOURCE_KEY] = f"{span.path}:{span.line} in {span.function}"
 
 
 def set_output_axes(model: ir.Model, outputs: Sequence[Axes | None]) -> None:

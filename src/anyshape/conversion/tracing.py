@@ -11,7 +11,6 @@ import torch
 
 from anyshape._torch import capture
 from anyshape.conversion import symbols
-from anyshape.declaration.calls import Adapter
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.notation import Condition, Expression
 from anyshape.diagnosis.findings import Span
@@ -50,7 +49,7 @@ class PinnedByTrace:
 
 
 def trace(
-    adapter: Adapter, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool
+    adapter: torch.nn.Module, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool
 ) -> torch.export.ExportedProgram:
     """Trace at the sizes of these leaves with every declared axis dynamic."""
     dynamic = [_dynamic(name, value, spec) for name, value in leaves]

@@ -21,6 +21,7 @@ def check_options(
     metadata: Any = None,
     unchecked: Any = (),
     providers: Any = None,
+    repair: Any = None,
 ) -> None:
     """Raise where an option is not what it should be."""
     for name, value in (("atol", atol), ("rtol", rtol), ("budget", budget)):
@@ -35,7 +36,13 @@ def check_options(
         raise DeclarationError(f"target is {target!r}: write `onnxruntime==1.18`")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise DeclarationError(f"metadata is {metadata!r}: give a dict of text")
-    for name, value in (("unchecked", unchecked), ("providers", providers)):
+    if repair not in (None, "edits"):
+        raise DeclarationError(f'repair is {repair!r}: give "edits", or leave it out')
+    _check_lists(unchecked=unchecked, providers=providers)
+
+
+def _check_lists(**lists: Any) -> None:
+    for name, value in lists.items():
         if value is not None and (isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset))):
             raise DeclarationError(f"{name} is {value!r}: give a list of text")
 

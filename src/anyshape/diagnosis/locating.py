@@ -98,12 +98,12 @@ def _first_that_differs(model: onnx.ModelProto, checker: Checker, outcome: Outco
     except Exception:  # noqa: BLE001  the user's own model, which may not run with gradients on
         return None
     for span, tensor in floating:
-        eager.setdefault((span.file, span.line), []).append(tensor)
+        eager.setdefault((span.path, span.line), []).append(tensor)
     last: dict[tuple[str, int], tuple[onnx.NodeProto, torch.Tensor]] = {}
     for node in candidates:
         place, value = span_of_node(node), values.get(node.output[0])
         if place is not None and value is not None and value.is_floating_point():
-            last[place.file, place.line] = (node, value)
+            last[place.path, place.line] = (node, value)
     for line, results in eager.items():
         if line in last and not any(_alike(last[line][1], result) for result in results):
             return _place(last[line][0])

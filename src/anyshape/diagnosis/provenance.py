@@ -17,7 +17,11 @@ from typing import Any
 from anyshape.diagnosis.findings import Span
 
 _OURS = str(Path(__file__).resolve().parent.parent)
-_HOOKS = str(Path(_OURS) / "_torch")
+_HOOKS = (str(Path(_OURS) / "_torch"), str(Path(_OURS) / "conversion" / "repairs"))
+
+
+_NOTEBOOK = "<ipython-input-"
+"""What a cell of a notebook is called instead of a file."""
 
 
 def _library_roots() -> tuple[str, ...]:
@@ -33,11 +37,21 @@ def _library_roots() -> tuple[str, ...]:
 
 def is_users(filename: str) -> bool:
     """Whether a file is the user's or a model library's: not torch, not the standard library, not ours."""
-    if filename.startswith("<"):
+    if filename.startswith("<") and not filename.startswith(_NOTEBOOK):
         return False
-    if "site-packages" in filename or "dist-packages" in filename:
+    if is_librarys(filename):
         return not any(filename.startswith(root) for root in _library_roots()[:-1])
     return not any(filename.startswith(root) for root in _library_roots())
+
+
+def is_librarys(filename: str) -> bool:
+    """Whether a file was installed, and is not the user's own."""
+    return "site-packages" in filename or "dist-packages" in filename
+
+
+def is_outer(filename: str) -> bool:
+    """Whether what lies further out on the stack is no longer the model, but whoever called us."""
+    return filename.startswith(_OURS) and not filename.startswith(_HOOKS)
 
 
 def span_of_stack(frame: FrameType | None) -> Span | None:
@@ -45,9 +59,9 @@ def span_of_stack(frame: FrameType | None) -> Span | None:
     while frame is not None:
         filename = frame.f_code.co_filename
         if is_users(filename):
-            return _span(frame.f_code, frame.f_lasti, frame.f_lineno)
-        if filename.startswith(_OURS) and not filename.startswith(_HOOKS):
-            return None  # what lies further out is whoever called us
+            return span_of_code(frame.f_code, frame.f_lasti, frame.f_lineno)
+        if is_outer(filename):
+            return None
         frame = frame.f_back
     return None
 
@@ -59,7 +73,7 @@ def span_of_error(error: BaseException) -> Span | None:
     while step is not None:
         code = step.tb_frame.f_code
         if is_users(code.co_filename):
-            found = _span(code, step.tb_lasti, step.tb_lineno)
+            found = span_of_code(code, step.tb_lasti, step.tb_lineno)
         step = step.tb_next
     return found
 
@@ -88,7 +102,8 @@ def span_of_definition(function: Callable[..., Any]) -> Span:
     return Span(shown_path(code.co_filename), line, column, function=_qualified(code))
 
 
-def _span(code: CodeType, instruction: int, line: int) -> Span:
+def span_of_code(code: CodeType, instruction: int, line: int) -> Span:
+    """The place of one instruction."""
     positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (line, None, None, None))
     first, last, start, end = positions
     # a multi-line call chain is named at the method's own line
@@ -113,7 +128,16 @@ def _qualified(code: CodeType) -> str:
 
 def shown_path(filename: str) -> str:
     """A path as the user knows it: relative to the working directory or to the folder that packages lie in."""
-    path = Path(filename)
+    shown = _shown(Path(filename))
+    _FILENAMES[shown] = filename
+    return shown
+
+
+_FILENAMES: dict[str, str] = {}
+"""Path as shown -> the file, which may lie elsewhere than the working directory and the packages."""
+
+
+def _shown(path: Path) -> str:
     for root in _roots():
         # relative to the file system's own root would be the whole path
         if root != Path(root.anchor) and path.is_relative_to(root):
@@ -130,10 +154,13 @@ def _roots() -> Iterator[Path]:
 
 def source_line(span: Span) -> str | None:
     """The text of a span's line, where the file can still be read."""
-    if span.file.endswith(".onnx"):
+    if span.path.endswith(".onnx"):
         return None  # a file that was checked without its model has no lines
+    known = _FILENAMES.get(span.path)
+    if known is not None and (text := linecache.getline(known, span.line)):
+        return text.rstrip("\n")
     for root in (Path(), *_roots()):
-        path = root / span.file
+        path = root / span.path
         if path.is_file():
             text = linecache.getline(str(path), span.line)
             return text.rstrip("\n") if text else None

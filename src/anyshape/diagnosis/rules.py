@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from anyshape._torch.reasons import depends_on_values
 from anyshape.conversion.repairs.custom_operators import UntranslatedOperatorError
 from anyshape.conversion.strategies import Attempt
 from anyshape.conversion.tracing import Guard, PinnedByTrace
@@ -11,27 +12,11 @@ from anyshape.declaration.notation import SizeRange
 from anyshape.diagnosis.findings import Finding, Span
 from anyshape.diagnosis.locating import Place
 from anyshape.diagnosis.provenance import span_of_error
+from anyshape.diagnosis.reading import is_decision
+from anyshape.diagnosis.sites import site_of_error
 from anyshape.verification.limits import Limit, Pin, effective_range
 from anyshape.verification.records import Failure, Verification
 from anyshape.verification.reference import describe
-
-RULES: Mapping[str, str] = {
-    "pinned-dim": "a declared dim has a single size",
-    "bounded-dim": "a declared dim cannot take every declared size",
-    "divided-dim": "a declared dim must be a multiple",
-    "restricted-sizes": "declared dims depend on each other",
-    "wrong-values": "the file gives other values than PyTorch",
-    "wrong-shape": "the file gives another shape than PyTorch",
-    "wrong-type": "the file gives another element type than PyTorch",
-    "mislabelled-dim": "the file declares a shape that it does not keep",
-    "runtime-error": "ONNX Runtime fails where PyTorch runs",
-    "not-converted": "no exporter could convert the model",
-    "untranslated-operator": "a custom operator cannot be translated",
-    "unknown-operator": "ONNX Runtime has no such operator",
-    "frozen-branch": "a decision on values would be frozen",
-    "random-output": "the model's result is random",
-}
-"""Every rule and what it means in one line."""
 
 
 def pinned_in_pytorch(pins: Sequence[Pin], home: Span) -> list[Finding]:
@@ -53,6 +38,8 @@ def _pinned_at(span: Span, pins: Sequence[Pin]) -> Finding:
         label=f"{label} here",
         notes=(f"{describe(first.breaks_at)} breaks it; PyTorch fails there too: {_first_line(first.error)}",),
         helps=(f"take the size from an input instead of writing a number, or leave {dims} out of the declaration",),
+        dims=tuple(pin.dim for pin in pins),
+        breaks_at=first.breaks_at,
     )
 
 
@@ -61,7 +48,7 @@ def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) 
     span = (span_of_error(limit.error) if limit.error else None) or home
     condition = limit.condition
     if len(condition.names) > 1:
-        rule, message = "restricted-sizes", f"`{condition}` must hold"
+        rule, message = "tied-dims", f"`{condition}` must hold"
     elif "%" in condition.left.text:
         rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
     else:
@@ -76,6 +63,8 @@ def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) 
         label=f"runs only for `{condition}`",
         notes=tuple(notes),
         helps=(f'declare it: sizes={{"{dim}": "{_allowed(declared, limit, dim)}"}} instead of "{declared}"',),
+        dims=condition.names,
+        breaks_at=limit.breaks_at,
     )
 
 
@@ -107,6 +96,8 @@ def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
         label=f"{label} here",
         notes=("only the export is limited: PyTorch runs at other sizes",),
         helps=(f"leave {dims} out of the declaration, or write this expression in another way",),
+        dims=tuple(pin.dim for pin in pins),
+        origin="export",
     )
 
 
@@ -125,7 +116,12 @@ def implicated(guards: Iterable[Guard], failure: Failure, verification: Verifica
 
 
 def wrong_file(
-    failure: Failure, verification: Verification, guards: Iterable[Guard], home: Span, where: Place | None
+    failure: Failure,
+    verification: Verification,
+    guards: Iterable[Guard],
+    home: Span,
+    where: Place | None,
+    lost: Sequence[str] = (),
 ) -> Finding:
     """The file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""
     place = describe(failure.sizes) if failure.sizes else "the example's sizes"
@@ -134,7 +130,9 @@ def wrong_file(
     notes = [f"{found}: {place}; PyTorch runs there"] if failure.sizes else []
     if broken := implicated(guards, failure, verification):
         guard = next((g for g in broken if g.span is not None), broken[0])
-        return _frozen_branch(guard, (*notes, f"there {failure.sentence}"), home)
+        return _frozen_branch(guard, (*notes, f"there {failure.sentence}"), home, failure.sizes)
+    if lost:
+        return _lost_input(lost, (f"{failure.sentence} at {place}", *notes), home, failure)
     span = where.span if where is not None else None
     return Finding(
         failure.rule,
@@ -142,29 +140,48 @@ def wrong_file(
         span or home,
         label=f"first result that {where.trouble}" if where and span else "",
         notes=(*notes, str(where)) if where else tuple(notes),
+        dims=tuple(failure.sizes),
+        origin="export",
+        breaks_at=failure.sizes,
     )
 
 
-def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span) -> Finding:
+def _lost_input(names: Sequence[str], notes: tuple[str, ...], home: Span, failure: Failure) -> Finding:
+    listed = " and ".join(f"`{name}`" for name in names)
+    return Finding(
+        "lost-input",
+        f"the file takes {listed} and never looks at it",
+        home,
+        notes=notes,
+        helps=(f"keep {listed} in tensors on the way to the outputs: what passes through Python becomes a constant",),
+        dims=tuple(failure.sizes),
+        origin="export",
+        breaks_at=failure.sizes,
+    )
+
+
+def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapping[str, int]) -> Finding:
     assert guard.condition is not None
     dims = guard.condition.names
     listed = " and ".join(f"`{dim}`" for dim in dims)
     return Finding(
-        "bounded-dim" if len(dims) == 1 else "restricted-sizes",
+        "bounded-dim" if len(dims) == 1 else "tied-dims",
         f"{listed} cannot take every declared size in the export",
         guard.span or home,
         label=f"exported only for `{guard.condition}`",
         notes=notes,
         helps=(f"declare only these sizes, or write the model without this condition on {listed}",),
+        dims=dims,
+        origin="export",
+        breaks_at=sizes,
     )
 
 
 def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
     notes = tuple(f"{attempt.strategy}: {attempt.reason}" for attempt in attempts if attempt.reason)
     spans = [span_of_error(a.error) for a in attempts if a.error is not None]
-    return Finding(
-        "not-converted", "no exporter could convert the model", next((s for s in spans if s), home), notes=notes
-    )
+    span = next((s for s in spans if s), home)
+    return Finding("not-converted", "no exporter could convert the model", span, notes=notes, origin="export")
 
 
 def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Finding:
@@ -190,7 +207,7 @@ def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Findi
         )
     label = "called here" if error.span else ""
     helps = ("\n".join(lines),)
-    return Finding("untranslated-operator", message, error.span or home, label, notes=(error.why,), helps=helps)
+    return Finding("unsupported-op", message, error.span or home, label, (error.why,), helps, origin="export")
 
 
 def random_output(names: Sequence[str], home: Span) -> Finding:
@@ -211,11 +228,33 @@ def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]
             "frozen-branch",
             "a decision on values would be frozen in the export",
             place or home,
-            label="a value is read into Python here",
+            label="a value decides here",
             notes=("a trace keeps the path that the example took, whatever other values would do",),
             helps=("write both paths as tensors and choose with torch.where, or use torch.cond",),
+            origin="export",
         )
         for place in places
+    ]
+
+
+def decided_by_values(attempts: Sequence[Attempt]) -> list[Finding]:
+    """Where a trace had to know what only the values tell: a decision, or a size."""
+    sites = [site_of_error(attempt.error) for attempt in attempts if attempt.error and depends_on_values(attempt.error)]
+    site = next((site for site in sites if site is not None), None)
+    if site is None:
+        return []
+    if is_decision(site):
+        return frozen_decisions([site.span], site.span)
+    return [
+        Finding(
+            "data-dependent-size",
+            "a size that comes from values blocks the export",
+            site.span,
+            label="needs a size that only the values tell",
+            notes=("PyTorch knows the values when it runs, a trace does not",),
+            helps=("take the size from an input's shape, or pass it as a Python integer of its own",),
+            origin="export",
+        )
     ]
 
 

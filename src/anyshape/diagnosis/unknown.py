@@ -32,7 +32,7 @@ def _unknown_operator(operator: UnknownOperator, home: Span, what: str) -> Findi
     if what == "export":
         helps.append(f"or write the file without a check: unchecked=[{operator.name!r}]")
     message = f"ONNX Runtime has no `{operator.name}`"
-    return Finding("unknown-operator", message, operator.span or home, helps=tuple(helps))
+    return Finding("unsupported-op", message, operator.span or home, helps=tuple(helps))
 
 
 def not_loaded(

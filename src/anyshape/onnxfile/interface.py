@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -47,6 +47,21 @@ def read_interface(model: onnx.ModelProto) -> Interface:
     initialised = {tensor.name for tensor in model.graph.initializer}
     inputs = tuple(_port(value) for value in model.graph.input if value.name not in initialised)
     return Interface(inputs, tuple(_port(value) for value in model.graph.output))
+
+
+def unused_inputs(model: onnx.ModelProto) -> list[str]:
+    """Inputs that no node looks at."""
+    used = {value.name for value in model.graph.output} | set(_used(model.graph))
+    return [value.name for value in model.graph.input if value.name not in used]
+
+
+def _used(graph: onnx.GraphProto) -> Iterator[str]:
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            yield from _used(attribute.g)
+            for inner in attribute.graphs:
+                yield from _used(inner)
 
 
 _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()} | {

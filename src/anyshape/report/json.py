@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anyshape.diagnosis.findings import Finding
     from anyshape.onnxfile.interface import Port
     from anyshape.result import Result
     from anyshape.verification.records import Verification
@@ -30,7 +28,7 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         ],
         "repairs": list(result.repairs),
         "verification": None if result.verification is None else _verification(result.verification),
-        "findings": [finding_to_dict(finding) for finding in result.findings],
+        "findings": [finding.to_dict() for finding in result.findings],
         "notes": list(result.notes),
         "seconds": round(result.seconds, 3),
     }
@@ -38,18 +36,6 @@ def result_to_dict(result: Result) -> dict[str, Any]:
 
 def port_to_dict(port: Port) -> dict[str, Any]:
     return {"name": port.name, "dtype": port.dtype, "axes": None if port.axes is None else list(port.axes)}
-
-
-def finding_to_dict(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule,
-        "level": finding.level,
-        "message": finding.message,
-        "span": dataclasses.asdict(finding.span),
-        "label": finding.label,
-        "notes": list(finding.notes),
-        "helps": list(finding.helps),
-    }
 
 
 def _verification(verification: Verification) -> dict[str, Any]:

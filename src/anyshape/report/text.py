@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from anyshape.diagnosis.provenance import source_line
 
 if TYPE_CHECKING:
+    from anyshape.diagnosis.edits import Edit
     from anyshape.diagnosis.findings import Finding
     from anyshape.onnxfile.interface import Port
     from anyshape.result import Result
     from anyshape.verification.records import Verification
 
 _MOST_ROWS = 12
+_WIDTH = 120
 
 
 def render_finding(finding: Finding) -> str:
-    """Headline, place, underlined line, notes and helps."""
+    """Headline, place, underlined line, notes, the edit and helps."""
     span = finding.span
     number = str(span.line)
     margin = " " * len(number)
@@ -26,8 +29,22 @@ def render_finding(finding: Finding) -> str:
     if text is not None:
         lines += [f"{margin} |", f"{number} | {text}", f"{margin} | {_underline(finding, text)}".rstrip()]
     lines += _hanging(margin, "note", finding.notes)
+    if finding.edit is not None:
+        lines += _hanging(margin, "help", [_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
     lines += _hanging(margin, "help", finding.helps)
     return "\n".join(lines)
+
+
+def _edit(edit: Edit, *, room: int) -> str:
+    """What is done and how it was tried, then each changed line before and after."""
+    how = "; ".join(filter(None, ("" if edit.safe else "unsafe", edit.tried and f"tried: {edit.tried}")))
+    head = [f"{edit.title}   [{how}]" if how else edit.title]
+    if how and len(head[0]) > room:
+        wrapped = textwrap.wrap(f"[{how}]", room, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
+        head = [edit.title, *wrapped]
+    rows = edit.changed_lines
+    indent = min((len(text) - len(text.lstrip()) for _, text in rows if text), default=0)
+    return "\n".join([*head, *(f"{sign} {text[indent:]}" for sign, text in rows)])
 
 
 def _underline(finding: Finding, text: str) -> str:

@@ -17,6 +17,7 @@ import torch
 from anyshape._torch import precision
 from anyshape._torch.decisions import value_decisions
 from anyshape._torch.state import Change, ModuleState
+from anyshape._torch.tracking import Track, track_calls
 from anyshape._torch.watching import floating_results
 from anyshape.declaration import resizing
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs
@@ -78,6 +79,10 @@ class Reference:
             self._remembered[key] = outcome
         return self._remembered[key]
 
+    def forgetful(self) -> Reference:
+        """The same oracle without its memory: for a module whose code has changed."""
+        return Reference(self.target, self.signature, self.spec, self._make_call, levels=self._levels)
+
     def exact(self, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
         """The same call in float64; None where the module cannot run in it."""
         return self.computed_in(torch.float64, outcome)
@@ -135,6 +140,10 @@ class Reference:
     def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
         """Every floating result on the way to the outputs, with the user's line that it came from."""
         return floating_results(lambda: self._call(outcome.leaves, gradients=True))
+
+    def calls(self, outcome: Outcome) -> Track:
+        """Every call of torch on the way to the outputs."""
+        return track_calls(lambda: self._call(outcome.leaves))
 
     def is_random(self, outcome: Outcome) -> bool:
         """Whether the same call gives other results under another random seed."""

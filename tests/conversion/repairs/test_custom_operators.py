@@ -229,7 +229,7 @@ def test_an_operator_that_cannot_be_traced_is_named_with_its_line_and_what_to_wr
     (finding,) = refused.value.findings
     line = Path(__file__).read_text(encoding="utf-8").splitlines()[finding.span.line - 1]
     assert line[finding.span.column - 1 : (finding.span.end_column or 0) - 1] == "in_numpy(x, 3.0)"
-    assert finding.headline == ("error[untranslated-operator]: `anyshape_tests::in_numpy` has no ONNX translation")
+    assert finding.headline == ("error[unsupported-op]: `anyshape_tests::in_numpy` has no ONNX translation")
     assert finding.notes == (
         "its Python implementation cannot be traced: RuntimeError: .numpy() is not supported for tensor subclasses.",
     )

@@ -1,0 +1,74 @@
+"""What each command asks the library for. torch is imported here, when a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anyshape.commands.console import Tell
+    from anyshape.diagnosis.findings import Finding
+    from anyshape.result import Result
+
+_EXPORT_OPTIONS = {
+    "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "unchecked": "unchecked",
+    "dtype": "dtype", "metadata": "metadata", "external_data": "external_data",
+}  # fmt: skip
+_CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
+
+
+def _chosen(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The library's name of each option -> its value."""
+    return {name: options[option] for name, option in names.items()}
+
+
+def export_target(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
+    tell(f"loading {target}")
+    from anyshape.commands.calls import call_of
+    from anyshape.commands.targets import loaded
+    from anyshape.pipeline import export as export_model
+
+    inputs, seed = options["inputs"], options["seed"]
+    names = [one.name for one in inputs]
+    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
+        call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
+        chosen = _chosen(options, {**_EXPORT_OPTIONS, **_CHECK_OPTIONS})
+        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
+        return export_model(subject.model, f=output, progress=tell, **call.arguments, **chosen)
+
+
+def check_alone(model: str, options: Mapping[str, Any]) -> Result:
+    from anyshape.existing import check as check_file
+
+    chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
+    return check_file(model, sizes=options["sizes"] or None, custom_ops=options["custom_ops"], **chosen)
+
+
+def check_against(model: str, target: str, options: Mapping[str, Any]) -> Result:
+    from anyshape.commands.calls import call_of
+    from anyshape.commands.targets import loaded
+    from anyshape.existing import check as check_file
+    from anyshape.onnxfile.interface import read_interface
+    from anyshape.onnxfile.loading import load_checked
+
+    ports = read_interface(load_checked(model)).inputs
+    inputs, seed = options["inputs"], options["seed"]
+    names = [one.name for one in inputs] or [port.name for port in ports]
+    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
+        call = call_of(subject, inputs, options["dims"], options["sizes"], seed, ports)
+        chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
+        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
+        return check_file(model, subject.model, **call.arguments, **chosen)
+
+
+def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list[Finding]:
+    tell(f"loading {target}")
+    from anyshape.commands.calls import call_of
+    from anyshape.commands.targets import loaded
+    from anyshape.diagnosing import diagnose as diagnose_model
+
+    inputs, seed = options["inputs"], options["seed"]
+    names = [one.name for one in inputs]
+    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
+        call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
+        return diagnose_model(subject.model, progress=tell, seed=seed, **call.arguments)

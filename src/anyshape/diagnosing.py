@@ -1,0 +1,37 @@
+"""`diagnose`: what stops a declared dim, at the exact expression, with an edit that was tried. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from anyshape.diagnosis.findings import Finding
+from anyshape.errors import ExportError
+from anyshape.pipeline import export
+from anyshape.survey import Progress
+
+
+def diagnose(
+    model: Any,
+    args: Any = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    make_inputs: Callable[..., Any] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **others: Any,
+) -> list[Finding]:
+    """Every finding about a model and what is declared of it; empty where all is well.
+
+    The arguments are those of `export`. The model is converted and run at a few sizes, and left as it is.
+    """
+    try:
+        result = export(
+            model, args, kwargs=kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs, seed=seed, progress=progress,
+            **{"quick": True, **others},
+        )  # fmt: skip
+    except ExportError as error:
+        result = error.result
+    return list(result.findings)

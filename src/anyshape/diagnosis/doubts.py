@@ -1,0 +1,69 @@
+"""Doubts about a model: what no comparison of a file with PyTorch shows, because PyTorch does it, too.
+
+A healthy model pays for a few runs in eager. Only what these, or the conditions that its trace noted, make suspicious
+is traced once more and explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from anyshape.conversion.tracing import Guard
+from anyshape.declaration.notation import Condition, Expression
+from anyshape.diagnosis import rules
+from anyshape.diagnosis.findings import Finding
+from anyshape.diagnosis.freezing import frozen
+from anyshape.diagnosis.mixing import mixed_samples
+from anyshape.diagnosis.pinning import Diagnosis
+from anyshape.survey import Ground
+
+
+def pinned(ground: Ground) -> list[Finding]:
+    """Why PyTorch itself runs at one size only, and what else is doubtful."""
+    found = Diagnosis(ground).findings()
+    told = {dim for finding in found for dim in finding.dims}
+    rest = [pin for pin in ground.boundaries.pins if pin.dim not in told]
+    return [*found, *rules.pinned_in_pytorch(rest, ground.home)]
+
+
+def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
+    """Findings about a model that PyTorch runs at other sizes."""
+    if not ground.request.spec.dims:
+        return []
+    fails = _fails_where_assumptions_break(ground, guards)
+    found = Diagnosis(ground).findings() if fails or _looks_frozen(ground) else []
+    places = {(finding.span.path, finding.span.line) for finding in found}
+    mixed = mixed_samples(ground.reference, ground.request.spec, ground.traced, ground.home)
+    return [*found, *(one for one in mixed if (one.span.path, one.span.line) not in places)]
+
+
+def _fails_where_assumptions_break(ground: Ground, guards: Iterable[Guard]) -> bool:
+    conditions = dict.fromkeys(g.condition for g in guards if g.condition is not None and g.condition.relation == "==")
+    return any(_fails_without(ground, condition) for condition in conditions)
+
+
+def _fails_without(ground: Ground, condition: Condition) -> bool:
+    """Whether PyTorch fails at a size near the traced one at which an assumption does not hold."""
+    base, ranges = ground.traced, ground.request.spec.ranges
+    for dim in condition.names:
+        for size in (base[dim] + 1, base[dim] - 1, 2 * base[dim]):
+            moved = {**base, dim: size}
+            if size in ranges[dim] and not condition.holds(moved) and not ground.reference.run(moved).runs:
+                return True
+    return False
+
+
+def _looks_frozen(ground: Ground) -> bool:
+    """Whether a number stands where a size of the example stands, by its value alone."""
+    spec = ground.request.spec
+    sizes: dict[int, Expression] = {}
+    for row in spec.axes.values():
+        for expression in row:
+            if expression is not None:
+                sizes.setdefault(expression.value(ground.start), expression)
+
+    def in_dims(size: Any) -> Expression | None:
+        return sizes.get(size)
+
+    return bool(frozen(ground.reference.calls(ground.reference.run(ground.start)), in_dims, ground.start))

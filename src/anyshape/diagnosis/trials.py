@@ -1,0 +1,148 @@
+"""Proposals on trial: the model with the changes in place, run in eager at the example's sizes and at others.
+
+A proposal must give the same result at the example's sizes and run at others; where samples are independent, a batch
+must give what its parts give. Nothing of the user's is written: only the live functions run other code for a moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from anyshape.declaration.dims import Spec
+from anyshape.diagnosis.edits import Edit
+from anyshape.diagnosis.findings import Span
+from anyshape.diagnosis.mixing import mixed_samples
+from anyshape.diagnosis.proposals import Proposal
+from anyshape.diagnosis.provenance import span_of_error
+from anyshape.diagnosis.trying import edited
+from anyshape.errors import AnyshapeError
+from anyshape.verification.reference import Outcome, Reference
+
+Sizes = dict[str, int]
+_FEWEST = 2
+"""So many other sizes must run, where so many are declared."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Proposals that gave the same result at the example's sizes, and where else they ran; the last was on trial."""
+
+    proposals: tuple[Proposal, ...]
+    ran: tuple[Sizes, ...]
+    keeps_samples_apart: bool = True
+    passes: bool = True
+    """Whether the model runs at other sizes; else it comes further than without."""
+    differs_at: Sizes | None = None
+    """Where the untouched model gives another result, or none."""
+
+
+class Trials:
+    """Runs the model with changes in place."""
+
+    def __init__(self, reference: Reference, spec: Spec, base: Mapping[str, int], home: Span) -> None:
+        self.reference = reference
+        self._spec = spec
+        self._home = home
+        self.base = dict(base)
+        self.expected = reference.run(base)
+
+    def best(
+        self, proposals: Iterable[Proposal], dims: Sequence[str], *, beside: Sequence[Proposal] = (), past: Span
+    ) -> Tried | None:
+        """The first proposal that runs at all other sizes, else the one that comes furthest.
+
+        Other proposals may stand `beside` it. To come further means to fail elsewhere than at `past`.
+        """
+        others = self.others(dims)
+        best: Tried | None = None
+        for proposal in proposals:
+            tried = self._try((*beside, proposal), others, past)
+            if tried is not None and (best is None or _rank(tried) > _rank(best)):
+                best = tried
+            if best is not None and best.keeps_samples_apart and len(best.ran) == len(others):
+                break
+        return best
+
+    def together(self, proposals: Sequence[Proposal], dims: Sequence[str]) -> Tried | None:
+        """Whether the model runs at other sizes with just these proposals in place."""
+        tried = self._try(proposals, self.others(dims), self._home)
+        return tried if tried is not None and tried.passes else None
+
+    def _try(self, proposals: Sequence[Proposal], others: Sequence[Sizes], past: Span) -> Tried | None:
+        with contextlib.suppress(AnyshapeError), in_place(proposals):
+            twin = self.reference.forgetful()
+            if not _same(self.expected, twin.run(self.base)):
+                return None
+            outcomes = [twin.run(sizes) for sizes in others]
+            ran = tuple(sizes for sizes, outcome in zip(others, outcomes, strict=True) if outcome.runs)
+            if len(ran) >= min(_FEWEST, len(others)) and ran:
+                apart = not mixed_samples(twin, self._spec, self.base, self._home)
+                return Tried(tuple(proposals), ran, apart, differs_at=self._first_difference(outcomes))
+            places = [span_of_error(outcome.error) for outcome in outcomes if outcome.error is not None]
+            if any(place is not None and not _is_at(place, past) for place in places):
+                return Tried(tuple(proposals), ran, passes=False)
+        return None
+
+    def _first_difference(self, outcomes: Iterable[Outcome]) -> Sizes | None:
+        """Where the untouched model does not give what the changed one gives."""
+        differing = (dict(one.sizes) for one in outcomes if one.runs and not _same(one, self.reference.run(one.sizes)))
+        return next(differing, None)
+
+    def others(self, dims: Sequence[str]) -> list[Sizes]:
+        """Other sizes of these dims: each by itself, then all at once."""
+        ranges = self._spec.ranges
+        alone = [{**self.base, dim: size} for dim in dims for size in _near(self.base[dim]) if size in ranges[dim]]
+        together = [
+            {**self.base, **{dim: move(self.base[dim]) + place for place, dim in enumerate(dims)}}
+            for move in (lambda _: 1, lambda n: n + 1, lambda n: 2 * n)
+        ]
+        inside = [s for s in together if len(dims) > 1 and all(n in ranges[dim] for dim, n in s.items())]
+        return [sizes for sizes in (*alone, *inside) if sizes != self.base]
+
+
+@contextlib.contextmanager
+def in_place(proposals: Sequence[Proposal]) -> Iterator[None]:
+    """Inside, the model runs with these changes."""
+    files: dict[str, list[Proposal]] = {}
+    for proposal in proposals:
+        files.setdefault(proposal.filename, []).append(proposal)
+    with contextlib.ExitStack() as stack:
+        for filename, together in files.items():
+            stack.enter_context(edited(filename, edit_of(*together).source))
+        yield
+
+
+def edit_of(*proposals: Proposal, tried: str = "", safe: bool = True) -> Edit:
+    """The changes of proposals in one file as one edit."""
+    changes = tuple(dict.fromkeys(change for proposal in proposals for change in proposal.changes))
+    title = "; ".join(dict.fromkeys(proposal.title for proposal in proposals))
+    first, safe = proposals[0], safe and all(one.safe for one in proposals)
+    return Edit(first.filename, first.text, changes, title, tried, safe)
+
+
+def _near(size: int) -> tuple[int, ...]:
+    return tuple(dict.fromkeys((1, 2, max(size - 1, 1), size + 1, size + 2, 2 * size)))
+
+
+def _rank(tried: Tried) -> tuple[bool, bool, int]:
+    return tried.passes, tried.keeps_samples_apart, len(tried.ran)
+
+
+def _is_at(place: Span, other: Span) -> bool:
+    return (place.path, place.line) == (other.path, other.line)
+
+
+def _same(expected: Outcome, found: Outcome) -> bool:
+    return (
+        expected.runs
+        and found.runs
+        and len(found.outputs) == len(expected.outputs)
+        and all(
+            a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+            for a, b in zip(expected.outputs, found.outputs, strict=True)
+        )
+    )

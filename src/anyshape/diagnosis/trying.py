@@ -1,0 +1,215 @@
+"""Running an edit before it is offered: inside `edited`, the functions of a file run another text.
+
+Nothing of the file is executed. Its new text is compiled, and each function that is alive is given its new code, so
+that closures, defaults, decorators and the objects that hold it stay as they are.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import functools
+import gc
+import inspect
+import io
+import linecache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from anyshape._torch.state import LOCK
+from anyshape.diagnosis.sources import source_of
+from anyshape.errors import AnyshapeError
+
+_Replacement = tuple[FunctionType, CodeType]
+_Cached = type(functools.cache(lambda: None))
+
+
+class CannotTryError(AnyshapeError):
+    """An edit cannot be run by changing functions alone."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The functions that would run other code, each with that code, and what remembers results of the old."""
+
+    replacements: list[_Replacement]
+    caches: list[Any]
+
+
+@contextlib.contextmanager
+def edited(filename: str, new_text: str) -> Iterator[None]:
+    """Inside, the functions of a file that are alive run `new_text`, and its lines read so; afterwards the old."""
+    with LOCK:
+        trial = _prepare(filename, new_text)
+        if not all(_same_closure(*one) for one in trial.replacements):
+            del trial  # or what nobody else holds any more would stay
+            gc.collect()
+            trial = _prepare(filename, new_text)
+        _require_a_trial(filename, trial.replacements)
+        with _lines_of(filename, new_text), _running(trial):
+            yield
+
+
+def _prepare(filename: str, new_text: str) -> _Trial:
+    functions, caches = _alive(filename)
+    old_text = _old_text(filename)
+    old, new = (_named(_compiled(filename, text, functions)) for text in (old_text, new_text))
+    _require_same_import(filename, old_text, new_text)
+    return _Trial(_replacements(functions, old, new), caches)
+
+
+def _alive(filename: str) -> tuple[list[FunctionType], list[Any]]:
+    """The functions of a file, and those of `functools.cache` around them."""
+    objects = [one for one in gc.get_objects() if type(one) is FunctionType or type(one) is _Cached]
+    functions = [one for one in objects if type(one) is FunctionType and one.__code__.co_filename == filename]
+    ours = {id(function) for function in functions}
+    return functions, [one for one in objects if type(one) is _Cached and id(one.__wrapped__) in ours]
+
+
+def _require_a_trial(filename: str, replacements: Sequence[_Replacement]) -> None:
+    if not replacements:
+        raise CannotTryError(f"no function of `{filename}` that is in use would run other code")
+    for function, code in replacements:
+        if not _same_closure(function, code):
+            raise CannotTryError(f"`{function.__qualname__}` would need other variables of the function around it")
+
+
+def _old_text(filename: str) -> str:
+    source = source_of(filename)
+    if source is None:
+        raise CannotTryError(f"`{filename}` has no source that can be read")
+    return source.text
+
+
+# ---- compiling
+
+
+_Named = dict[str, list[CodeType]]
+_FUTURES = functools.reduce(
+    int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+
+
+def _compiled(filename: str, text: str, functions: Sequence[FunctionType]) -> CodeType:
+    """The file's code; a notebook's cell may go by what an earlier cell took from the future."""
+    futures = functions[0].__code__.co_flags & _FUTURES if functions else 0
+    try:
+        flags = futures | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        code: CodeType = compile(text, filename, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise CannotTryError(f"the text of `{filename}` does not compile: {error}") from error
+    return code
+
+
+def _named(code: CodeType) -> _Named:
+    """The functions in a file's code, at any depth: those of one name in the order of the text."""
+    found: _Named = {}
+    for inner in _inner(code):
+        if inner.co_flags & inspect.CO_OPTIMIZED:  # else it is a class's body
+            found.setdefault(inner.co_qualname, []).append(inner)
+    return found
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inner(constant)
+
+
+def _without_lines(code: CodeType) -> CodeType:
+    """A code object that equals another if both do the same, wherever they stand in the file."""
+    constants = (_without_lines(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_consts=tuple(constants), co_firstlineno=1, co_linetable=b"", co_filename="")
+
+
+# ---- what runs at import
+
+
+def _require_same_import(filename: str, old: str, new: str) -> None:
+    """What runs at import only (constants, defaults, class bodies) would go untried."""
+    if _import_of(old) != _import_of(new):
+        raise CannotTryError(f"the edit changes what `{filename}` does when it is imported, not only its functions")
+
+
+def _import_of(text: str) -> str:
+    return ast.dump(_WithoutBodies().visit(ast.parse(text)))
+
+
+class _WithoutBodies(ast.NodeTransformer):
+    """Leaves of a function what runs where it is defined: decorators, defaults, annotations."""
+
+    def _emptied(self, node: Any) -> ast.AST:
+        node.body = []
+        return self.generic_visit(node)
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _emptied  # noqa: N815  as ast names its nodes
+
+
+# ---- which function gets which code
+
+
+def _replacements(functions: Sequence[FunctionType], old: _Named, new: _Named) -> list[_Replacement]:
+    found = ((function, _successor(function.__code__, old, new)) for function in functions)
+    return [
+        (function, code)
+        for function, code in found
+        if code is not None and _without_lines(code) != _without_lines(function.__code__)
+    ]
+
+
+def _successor(code: CodeType, old: _Named, new: _Named) -> CodeType | None:
+    """What became of a function: the one of its name, or of several the one at its place among them."""
+    before, after = old.get(code.co_qualname, []), new.get(code.co_qualname, [])
+    if len(after) < 2 and len(before) < 2:
+        return after[0] if after else None
+    for identity in (lambda one: (one.co_firstlineno, one.co_linetable), lambda one: one.co_firstlineno):
+        places = [place for place, one in enumerate(before) if identity(one) == identity(code)]
+        if len(places) == 1 and len(before) == len(after):
+            return after[places[0]]
+    if [_without_lines(one) for one in before] == [_without_lines(one) for one in after]:
+        return None
+    raise CannotTryError(f"`{code.co_filename}` defines `{code.co_qualname}` more than once")
+
+
+def _same_closure(function: FunctionType, code: CodeType) -> bool:
+    """A function keeps the variables that it closes over, in their order."""
+    return function.__code__.co_freevars == code.co_freevars
+
+
+# ---- for a while
+
+
+@contextlib.contextmanager
+def _running(trial: _Trial) -> Iterator[None]:
+    kept = [(function, function.__code__) for function, _ in trial.replacements]
+    try:
+        _set(trial.replacements, trial.caches)
+        yield
+    finally:
+        _set(kept, trial.caches)
+
+
+def _set(codes: Sequence[_Replacement], caches: Sequence[Any]) -> None:
+    for function, code in codes:
+        function.__code__ = code
+    for cache in caches:
+        cache.cache_clear()  # what it remembers was computed by other code
+
+
+@contextlib.contextmanager
+def _lines_of(filename: str, text: str) -> Iterator[None]:
+    """Inside, whoever asks for the file's lines (a traceback, torch.jit) sees the text that runs."""
+    kept = linecache.cache.get(filename)
+    # without a time of change the entry is never compared with the file
+    linecache.cache[filename] = (len(text), None, list(io.StringIO(text)), filename)
+    try:
+        yield
+    finally:
+        if kept is None:
+            linecache.cache.pop(filename, None)
+        else:
+            linecache.cache[filename] = kept

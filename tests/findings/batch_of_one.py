@@ -1,0 +1,34 @@
+"""The example has one sample, and one is written."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch _ _'}
+example = {'batch': 1}
+others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x.view(1, 30).relu()  # error: [pinned-dim] batch
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch):
+    return (torch.randn(batch, 6, 5),)
+
+
+class Right(Net):
+    def forward(self, x):
+        return x.view(x.shape[0], 30).relu()
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

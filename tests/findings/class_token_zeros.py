@@ -1,0 +1,40 @@
+"""A first step of zeros for a batch of four."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch seq _'}
+example = {'batch': 4, 'seq': 7}
+others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        start = torch.zeros(4, 1, 8)  # error: [pinned-dim] batch
+        return self.linear(torch.cat([start, x[:, :-1]], dim=1))
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch, seq):
+    return (torch.randn(batch, seq, 8),)
+
+
+class Right(Net):
+    def forward(self, x):
+        start = x.new_zeros(x.shape[0], 1, 8)
+        return self.linear(torch.cat([start, x[:, :-1]], dim=1))
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

@@ -1,0 +1,36 @@
+"""`forward` itself is decorated."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch _ _'}
+example = {'batch': 4}
+others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+
+
+class Net(nn.Module):
+    @torch.no_grad()
+    def forward(self, x):
+        return x.view(4, 30).softmax(-1)  # error: [pinned-dim] batch
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch):
+    return (torch.randn(batch, 6, 5),)
+
+
+class Right(Net):
+    @torch.no_grad()
+    def forward(self, x):
+        return x.view(-1, 30).softmax(-1)
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

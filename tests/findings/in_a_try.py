@@ -1,0 +1,44 @@
+"""The number stands in a `try` and a `with`."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch _ _'}
+example = {'batch': 4}
+others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        try:
+            with torch.no_grad():
+                flat = x.view(4, 30)  # error: [pinned-dim] batch
+        except KeyError:
+            flat = x
+        return flat.relu()
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch):
+    return (torch.randn(batch, 6, 5),)
+
+
+class Right(Net):
+    def forward(self, x):
+        try:
+            with torch.no_grad():
+                flat = x.view(-1, 30)
+        except KeyError:
+            flat = x
+        return flat.relu()
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

@@ -1,0 +1,34 @@
+"""`torch.reshape` with keywords."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch _ _'}
+example = {'batch': 4}
+others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.reshape(input=x, shape=(4, 30)).relu()  # error: [pinned-dim] batch
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch):
+    return (torch.randn(batch, 6, 5),)
+
+
+class Right(Net):
+    def forward(self, x):
+        return torch.reshape(input=x, shape=(x.shape[0], 30)).relu()
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

@@ -1,0 +1,40 @@
+"""A loop adds up what is then divided: two lines are wrong."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch seq _'}
+example = {'batch': 4, 'seq': 7}
+others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        total = 0
+        for t in range(7):  # warning: [frozen-value] seq
+            total = total + x[:, t].relu()
+        return total / 7  # warning: [frozen-value] seq
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch, seq):
+    return (torch.randn(batch, seq, 8),)
+
+
+class Right(Net):
+    def forward(self, x):
+        total = 0
+        for t in range(x.shape[1]):
+            total = total + x[:, t].relu()
+        return total / x.shape[1]
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

@@ -1,0 +1,42 @@
+"""A `while` counts to the example's length."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch seq _'}
+example = {'batch': 4, 'seq': 7}
+others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        t, out = 0, []
+        while t < 7:  # warning: [frozen-value] seq
+            out.append(x[:, t].cumsum(-1))
+            t += 1
+        return torch.stack(out, dim=1)
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch, seq):
+    return (torch.randn(batch, seq, 8),)
+
+
+class Right(Net):
+    def forward(self, x):
+        t, out = 0, []
+        while t < x.shape[1]:
+            out.append(x[:, t].cumsum(-1))
+            t += 1
+        return torch.stack(out, dim=1)
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

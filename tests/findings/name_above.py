@@ -1,0 +1,42 @@
+"""The batch was given a name above."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch _ _'}
+example = {'batch': 4}
+others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(30, 5)
+
+    def forward(self, x):
+        rows = 4  # error: [pinned-dim] batch
+        x = x.relu()
+        return self.linear(x.view(rows, 30))
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch):
+    return (torch.randn(batch, 6, 5),)
+
+
+class Right(Net):
+    def forward(self, x):
+        rows = x.shape[0]
+        x = x.relu()
+        return self.linear(x.view(rows, 30))
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

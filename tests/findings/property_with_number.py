@@ -1,0 +1,38 @@
+"""A property gives the batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch _ _'}
+example = {'batch': 4}
+others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+
+
+class Net(nn.Module):
+    @property
+    def rows(self):
+        return 4
+
+    def forward(self, x):
+        return x.view(self.rows, 30).relu()  # error: [pinned-dim] batch
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch):
+    return (torch.randn(batch, 6, 5),)
+
+
+class Right(Net):
+    def forward(self, x):
+        return x.view(-1, 30).relu()
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

@@ -1,0 +1,40 @@
+"""The sizes are a tuple with a name."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch _ _'}
+example = {'batch': 4}
+others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(30, 5)
+
+    def forward(self, x):
+        shape = (4, 30)  # error: [pinned-dim] batch
+        return self.linear(x.reshape(shape))
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch):
+    return (torch.randn(batch, 6, 5),)
+
+
+class Right(Net):
+    def forward(self, x):
+        shape = (x.shape[0], 30)
+        return self.linear(x.reshape(shape))
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

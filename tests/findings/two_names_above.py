@@ -1,0 +1,40 @@
+"""Two names are given numbers in one statement."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch seq _'}
+example = {'batch': 4, 'seq': 7}
+others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 5)
+
+    def forward(self, x):
+        b, t = 4, 7  # error: [pinned-dim] batch, seq
+        return self.linear(x).view(b, t, 5, 1) + x.mean(-1).view(b, t, 1, 1)
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch, seq):
+    return (torch.randn(batch, seq, 8),)
+
+
+class Right(Net):
+    def forward(self, x):
+        b, t = x.shape[0], x.shape[1]
+        return self.linear(x).view(b, t, 5, 1) + x.mean(-1).view(b, t, 1, 1)
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

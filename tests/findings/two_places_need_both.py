@@ -1,0 +1,41 @@
+"""A view and its way back: neither helps alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch seq _'}
+example = {'batch': 4, 'seq': 7}
+others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+    def forward(self, x):
+        rows = x.reshape(28, 8)  # error: [pinned-dim] batch, seq
+        rows = self.linear(rows)
+        return rows.reshape(4, 7, 8)  # error: [pinned-dim] batch, seq
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch, seq):
+    return (torch.randn(batch, seq, 8),)
+
+
+class Right(Net):
+    def forward(self, x):
+        rows = x.reshape(-1, 8)
+        rows = self.linear(rows)
+        return rows.reshape(x.shape)
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

@@ -1,0 +1,28 @@
+"""`view` swaps two axes, which only transpose does."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch seq _'}
+example = {'batch': 4, 'seq': 7}
+edit = None
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(8, 5)
+    def forward(self, x):
+        turned = x.view(x.shape[1], x.shape[0], 8)  # warning: [mixed-batch] batch
+        return self.rnn(turned)[0].transpose(0, 1)
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch, seq):
+    return (torch.randn(batch, seq, 8),)

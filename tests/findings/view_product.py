@@ -1,0 +1,40 @@
+"""One number is batch times length."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+dims = {'x': 'batch seq _'}
+example = {'batch': 4, 'seq': 7}
+others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        rows = x.view(28, 8)  # error: [pinned-dim] batch, seq
+        return self.linear(rows).view(x.size(0), x.size(1), 8)
+
+
+def model():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def inputs(batch, seq):
+    return (torch.randn(batch, seq, 8),)
+
+
+class Right(Net):
+    def forward(self, x):
+        rows = x.view(-1, 8)
+        return self.linear(rows).view(x.size(0), x.size(1), 8)
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

@@ -1,0 +1,98 @@
+"""Whole models: a healthy one is told nothing, one with a planted number is told that line and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import anyshape
+from tests.models.planted import healthy_list
+from tests.models.planted.healthy_list import Healthy
+
+PLANTED = Path(__file__).parent / "planted"
+MARK = "# planted"
+CASES = sorted(path.stem for path in PLANTED.glob("*.py") if MARK in path.read_text(encoding="utf-8"))
+
+KNOWN: dict[str, str] = {}
+"""What fails today, and how."""
+
+SLOW: set[str] = set()
+"""What takes more than six seconds of a processor, or would make the quick part longer than it may be."""
+
+
+def _params(names: list[str], values: list[Any]) -> list[Any]:
+    found = []
+    for name, value in zip(names, values, strict=True):
+        marks = [pytest.mark.xfail(reason=KNOWN[name])] if name in KNOWN else []
+        marks += [pytest.mark.slow] if name in SLOW else []
+        found.append(pytest.param(value, id=name, marks=marks))
+    return found
+
+
+def _examples() -> list[tuple[str, Healthy, dict[str, int]]]:
+    return [
+        (f"{one.name}-{kind}", one, getattr(one, kind)) for kind in ("alike", "apart") for one in healthy_list.HEALTHY
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")  # transformers' own
+@pytest.mark.parametrize("example", _params([one[0] for one in _examples()], _examples()))
+def test_a_healthy_model_is_told_nothing_whatever_its_sizes_coincide_with(example: Any) -> None:
+    _, one, sizes = example
+    torch.manual_seed(0)
+    model = one.build().eval()
+    assert anyshape.diagnose(model, kwargs=one.make(**sizes), dims=one.dims, sizes=one.sizes) == []
+
+
+def _planted_line(module: types.ModuleType) -> int:
+    lines = Path(module.__file__).read_text(encoding="utf-8").splitlines()
+    (line,) = [number for number, text in enumerate(lines, 1) if MARK in text]
+    return line
+
+
+def _built(source: types.ModuleType) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return source.model().eval()
+
+
+def _module_of(text: str, path: Path) -> types.ModuleType:
+    """The edited text as a module of its own."""
+    module = types.ModuleType(path.stem)
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore")  # transformers' own
+@pytest.mark.parametrize("name", _params(CASES, CASES))
+def test_a_planted_number_is_the_one_finding_and_its_edit_frees_the_model(name: str, tmp_path: Path) -> None:
+    case: Any = importlib.import_module(f"tests.models.planted.{name}")
+    found = anyshape.diagnose(_built(case), case.inputs(**case.EXAMPLE), dims=case.DIMS)
+
+    told = [(one.rule, Path(one.span.path).name, one.span.line, list(one.dims)) for one in found]
+    assert told == [(case.RULE, f"{name}.py", _planted_line(case), case.PINNED)]
+    edit = found[0].edit
+    assert (edit is not None) == case.EDITED
+    if edit is not None:
+        changed = _built(_module_of(edit.source, tmp_path / f"{name}.py"))
+        whole = case.inputs(**case.EXAMPLE)
+        torch.testing.assert_close(_first(changed(*whole)), _first(_built(case)(*whole)))
+        assert _first(changed(*case.inputs(**case.OTHER))).isfinite().all()
+
+
+def _first(result: Any) -> torch.Tensor:
+    """The output itself; transformers hand out more than one."""
+    return result if isinstance(result, torch.Tensor) else result[0]
+
+
+def test_every_planted_model_fails_or_is_wrong_elsewhere_without_its_edit() -> None:
+    """Else a test of a finding would prove nothing."""
+    for name in CASES:
+        case: Any = importlib.import_module(f"tests.models.planted.{name}")
+        if case.RULE == "pinned-dim":
+            with pytest.raises((RuntimeError, AssertionError, IndexError)):
+                _built(case)(*case.inputs(**case.OTHER))

@@ -1,0 +1,1 @@
+"""Results and findings as people and machines read them."""
