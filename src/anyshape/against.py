@@ -87,7 +87,9 @@ def request_for(
         bare = understand(model, args, kwargs, dims={}, make_inputs=make_inputs)
         names = {port.name for port in interface.inputs}
         leaves = [leaf for leaf in bare.signature.leaves if leaf.is_tensor or leaf.name in names]
-        ports = match_ports(interface.inputs, [leaf.name for leaf in leaves])
+        present = _in_file(interface, [leaf.name for leaf in leaves])  # whether the others matter is asked later
+        leaves = [leaf for leaf in leaves if leaf.name in present]
+        ports = match_ports(interface.inputs, present)
         alone = {axis for port in interface.inputs for axis in port.axes or () if isinstance(axis, str)}
         dims = {leaf.name: _axes(ports[leaf.name], leaf.name, alone) for leaf in leaves}
     request = understand(model, args, kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs)
@@ -149,6 +151,8 @@ def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: 
             return replace(result, findings=not_loaded(failure, proto, wishes.custom_ops, home))
         if reference.is_random(example):
             return replace(result, findings=(rules.random_output(example.names, home),))
+        if lost := _lost(interface, request, reference, example):
+            return replace(result, findings=(rules.lost_input(lost, home),))
         bench = _prepare(proto, interface, request, wishes, session, reference, start, example)
         bench, verification, notes = _verify(bench, proto, wishes)
         findings = _findings(bench, proto, verification, request)
@@ -163,6 +167,19 @@ def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: 
     )
 
 
+def _in_file(interface: Interface, names: Sequence[str]) -> list[str]:
+    """The call's inputs that the file has, where it has no others: an exporter drops what the model ignores."""
+    ports = {port.name for port in interface.inputs}
+    return [name for name in names if name in ports] if ports < set(names) else list(names)
+
+
+def _lost(interface: Interface, request: Request, reference: Reference, example: Outcome) -> list[str]:
+    """Inputs of the call that the file does not have although they matter."""
+    names = {request.input_names[leaf]: leaf for leaf in request.spec.inputs(request.signature)}
+    missing = set(names) - set(_in_file(interface, list(names)))
+    return [name for name, leaf in names.items() if name in missing and reference.depends_on(leaf, example)]
+
+
 def _prepare(
     proto: onnx.ModelProto,
     interface: Interface,
@@ -174,7 +191,8 @@ def _prepare(
     example: Outcome,
 ) -> Bench:
     spec = request.spec
-    ports = match_ports(interface.inputs, [request.input_names[leaf] for leaf in spec.inputs(request.signature)])
+    names = [request.input_names[leaf] for leaf in spec.inputs(request.signature)]
+    ports = match_ports(interface.inputs, _in_file(interface, names))
     leaf_of = {port.name: leaf for leaf, port in ports.items()}
     leaves = tuple(leaf_of[port.name] for port in interface.inputs)
     tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)

@@ -6,15 +6,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _ _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.theta = nn.Parameter(torch.eye(2, 3)[None])
+
     def forward(self, x):
         theta = self.theta.expand(x.shape[0], -1, -1)
         grid = F.affine_grid(theta, [4, 3, 5, 5], align_corners=False)  # error: [pinned-dim] batch

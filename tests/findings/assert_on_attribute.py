@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ height _'}
-example = {'batch': 2, 'height': 8}
-others = [{'batch': 3, 'height': 12}, {'batch': 1, 'height': 4}]
+dims = {"x": "batch _ height _"}
+example = {"batch": 2, "height": 8}
+others = [{"batch": 3, "height": 12}, {"batch": 1, "height": 4}]
 safe = False
 
 
@@ -16,6 +16,7 @@ class Net(nn.Module):
         super().__init__()
         self.image_size = 8
         self.conv = nn.Conv2d(3, 2, 4, 4)
+
     def forward(self, x):
         _, _, height, _ = x.shape
         assert height == self.image_size  # error: [pinned-dim] height
@@ -33,7 +34,6 @@ def inputs(batch, height):
 
 class Right(Net):
     def forward(self, x):
-        _, _, height, _ = x.shape
         return self.conv(x).flatten(2)
 
 

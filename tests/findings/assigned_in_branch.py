@@ -5,20 +5,20 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.small = True
+
     def forward(self, x):
+        count = 16
         if self.small:
             count = 4
-        else:
-            count = 16
         return x.view(count, 30).relu()  # error: [pinned-dim] batch
 
 
@@ -33,10 +33,6 @@ def inputs(batch):
 
 class Right(Net):
     def forward(self, x):
-        if self.small:
-            count = 4
-        else:
-            count = 16
         return x.view(-1, 30).relu()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
@@ -15,6 +15,7 @@ class Net(nn.Module):
         super().__init__()
         self.batch_size = batch_size
         self.rnn = nn.GRU(5, 3, batch_first=True)
+
     def forward(self, x):
         state = torch.zeros(1, self.batch_size, 3)  # error: [pinned-dim] batch
         return self.rnn(x, state)[0]

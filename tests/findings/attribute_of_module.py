@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
@@ -15,6 +15,7 @@ class Net(nn.Module):
         super().__init__()
         self.batch = 4
         self.linear = nn.Linear(30, 5)
+
     def forward(self, x):
         flat = x.reshape(self.batch, 30)  # error: [pinned-dim] batch
         return self.linear(flat)

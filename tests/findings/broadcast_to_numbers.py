@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.randn(8))
+
     def forward(self, x):
         return torch.cat([x, torch.broadcast_to(self.scale, (4, 7, 8))], -1)  # error: [pinned-dim] batch, seq
 

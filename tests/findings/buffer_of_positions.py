@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 2, 'seq': 1}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 2, "seq": 1}]
 safe = False
 
 
@@ -16,6 +16,7 @@ class Net(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(7, 8)
         self.register_buffer("positions", torch.arange(7)[None])
+
     def forward(self, x):
         return x + self.embedding(self.positions)  # error: [pinned-dim] seq
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 2, 'seq': 1}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 2, "seq": 1}]
 safe = False
 
 
@@ -15,6 +15,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("mask", torch.ones(7, 7).tril())
+
     def forward(self, x):
         scores = x @ x.transpose(1, 2)
         scores = scores.masked_fill(self.mask == 0, -1e9)  # error: [pinned-dim] seq

@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 3, 'seq': 6}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch seq _"}
+example = {"batch": 3, "seq": 6}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
     def forward(self, x):
         mask = torch.full((6, 6), float("-inf")).triu(1)  # error: [pinned-dim] seq
         return self.layer(x, src_mask=mask)

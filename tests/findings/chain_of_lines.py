@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
@@ -36,12 +36,7 @@ def inputs(batch):
 
 class Right(Net):
     def forward(self, x):
-        flat = (
-            x.relu()
-            .clone()
-            .view(-1, 30)
-            .contiguous()
-        )
+        flat = x.relu().clone().view(-1, 30).contiguous()
         return self.linear(flat)
 
 

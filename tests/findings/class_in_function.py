@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 def made(factor):
@@ -22,6 +22,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.inner = made(3.0)
+
     def forward(self, x):
         return self.inner(x)
 

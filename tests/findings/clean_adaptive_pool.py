@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 4, 'height': 4, 'width': 8}
+dims = {"x": "batch _ height width"}
+example = {"batch": 4, "height": 4, "width": 8}
 
 
 class Net(nn.Module):
@@ -14,6 +14,7 @@ class Net(nn.Module):
         super().__init__()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.head = nn.Linear(3, 5)
+
     def forward(self, x):
         return self.head(self.pool(x).flatten(1))
 

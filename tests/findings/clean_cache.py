@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _', 'past': 'batch past _'}
-example = {'batch': 2, 'seq': 3, 'past': 5}
+dims = {"x": "batch seq _", "past": "batch past _"}
+example = {"batch": 2, "seq": 3, "past": 5}
 
 
 class Net(nn.Module):
@@ -27,4 +27,4 @@ def model():
 
 
 def inputs(batch, seq, past):
-    return (torch.randn(batch, seq, 8), torch.randn(batch, past, 8),)
+    return (torch.randn(batch, seq, 8), torch.randn(batch, past, 8))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 3, 'seq': 12}
+dims = {"x": "batch seq _"}
+example = {"batch": 3, "seq": 12}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("mask", torch.ones(12, 12).tril())
+
     def forward(self, x):
         t = x.size(1)
         scores = x @ x.transpose(1, 2)

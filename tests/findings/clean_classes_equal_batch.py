@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'labels': 'batch'}
-example = {'batch': 4}
+dims = {"labels": "batch"}
+example = {"batch": 4}
 
 
 class Net(nn.Module):

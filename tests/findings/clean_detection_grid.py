@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 4, 'height': 16, 'width': 24}
+dims = {"x": "batch _ height width"}
+example = {"batch": 4, "height": 16, "width": 24}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv2d(3, 4, 4, stride=4)
+
     def forward(self, x):
         boxes = self.conv(x).sigmoid()
         _, _, h, w = boxes.shape

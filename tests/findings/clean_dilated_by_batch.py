@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
 
 
 class Net(nn.Module):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 2, 'seq': 3}
+dims = {"x": "batch seq _"}
+example = {"batch": 2, "seq": 3}
 
 
 class Net(nn.Module):

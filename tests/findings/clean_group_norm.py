@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ seq'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch _ seq"}
+example = {"batch": 4, "seq": 7}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.norm = nn.GroupNorm(4, 8)
+
     def forward(self, x):
         return self.norm(x)
 

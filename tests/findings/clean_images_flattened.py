@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _ _'}
-example = {'batch': 2}
+dims = {"x": "batch _ _ _"}
+example = {"batch": 2}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(96, 5)
+
     def forward(self, x):
         return self.linear(x.view(-1, 96))
 

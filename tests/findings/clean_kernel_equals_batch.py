@@ -6,14 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 3, 'height': 5, 'width': 6}
+dims = {"x": "batch _ height width"}
+example = {"batch": 3, "height": 5, "width": 6}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
     def forward(self, x):
         return F.pad(self.conv(x), (3, 3))
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _'}
-example = {'batch': 3}
+dims = {"x": "batch _"}
+example = {"batch": 3}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])
+
     def forward(self, x):
         for i in range(3):
             x = self.layers[i](x).relu()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ seq'}
-example = {'batch': 3, 'seq': 5}
+dims = {"x": "batch _ seq"}
+example = {"batch": 3, "seq": 5}
 
 
 class Net(nn.Module):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _', 'lengths': 'batch'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch seq _", "lengths": "batch"}
+example = {"batch": 4, "seq": 7}
 
 
 class Net(nn.Module):
@@ -21,4 +21,4 @@ def model():
 
 
 def inputs(batch, seq):
-    return (torch.randn(batch, seq, 8), torch.randint(1, seq + 1, (batch,)),)
+    return (torch.randn(batch, seq, 8), torch.randint(1, seq + 1, (batch,)))

@@ -6,14 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 2, 'seq': 7}
+dims = {"x": "batch seq _"}
+example = {"batch": 2, "seq": 7}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Parameter(torch.randn(16, 8))
+
     def forward(self, x):
         return F.pad(x, (0, 0, 0, 16 - x.shape[1])) + self.table
 

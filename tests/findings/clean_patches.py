@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 2, 'height': 8, 'width': 12}
+dims = {"x": "batch _ height width"}
+example = {"batch": 2, "height": 8, "width": 12}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(48, 5)
+
     def forward(self, x):
         b, c, h, w = x.shape
         patches = x.reshape(b, c, h // 4, 4, w // 4, 4).permute(0, 2, 4, 1, 3, 5)

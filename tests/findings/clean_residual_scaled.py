@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(8, 8)
+
     def forward(self, x):
         return x + self.linear(x) / 7
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ seq'}
-example = {'batch': 2, 'seq': 7}
+dims = {"x": "batch _ seq"}
+example = {"batch": 2, "seq": 7}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv1d(8, 3, 7, stride=2, padding=3)
+
     def forward(self, x):
         return self.conv(x)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
 
 
 class Net(nn.Module):

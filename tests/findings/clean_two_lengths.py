@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _', 'memory': 'batch places _'}
-example = {'batch': 4, 'seq': 7, 'places': 8}
+dims = {"x": "batch seq _", "memory": "batch places _"}
+example = {"batch": 4, "seq": 7, "places": 8}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.attention = nn.MultiheadAttention(8, 4, batch_first=True)
+
     def forward(self, x, memory):
         return self.attention(x, memory, memory)[0]
 
@@ -23,4 +24,4 @@ def model():
 
 
 def inputs(batch, seq, places):
-    return (torch.randn(batch, seq, 8), torch.randn(batch, places, 8),)
+    return (torch.randn(batch, seq, 8), torch.randn(batch, places, 8))

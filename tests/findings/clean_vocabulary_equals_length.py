@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'tokens': 'batch seq'}
-example = {'batch': 4, 'seq': 7}
+dims = {"tokens": "batch seq"}
+example = {"batch": 4, "seq": 7}
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Embedding(7, 4)
+
     def forward(self, tokens):
         return self.table(tokens)
 

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 2, 'height': 8, 'width': 12}
+dims = {"x": "batch _ height width"}
+example = {"batch": 2, "height": 8, "width": 12}
 
 
 class Net(nn.Module):

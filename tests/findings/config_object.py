@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.config = Config()
+
     def forward(self, x):
         flat = x.view(self.config.batch_size, self.config.width)  # error: [pinned-dim] batch
         return flat.softmax(-1)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+safe = False
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Embedding(400, 8)
+
     def forward(self, x):
         index = torch.arange(28).view(4, 7)  # error: [pinned-dim] batch, seq
         return x + self.table(index)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'nodes': 'nodes _', 'adjacency': 'nodes nodes'}
-example = {'nodes': 5}
-others = [{'nodes': 2}, {'nodes': 8}]
+dims = {"nodes": "nodes _", "adjacency": "nodes nodes"}
+example = {"nodes": 5}
+others = [{"nodes": 2}, {"nodes": 8}]
 
 
 class Net(nn.Module):
@@ -26,7 +26,7 @@ def model():
 
 
 def inputs(nodes):
-    return (torch.randn(nodes, 3), torch.rand(nodes, nodes),)
+    return (torch.randn(nodes, 3), torch.rand(nodes, nodes))
 
 
 class Right(Net):

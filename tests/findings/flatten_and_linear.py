@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': '_ _ height width'}
-example = {'height': 8, 'width': 12}
-others = [{'height': 4, 'width': 6}, {'height': 10, 'width': 12}, {'height': 9, 'width': 20}]
+dims = {"x": "_ _ height width"}
+example = {"height": 8, "width": 12}
+others = [{"height": 4, "width": 6}, {"height": 10, "width": 12}, {"height": 9, "width": 20}]
 safe = False
 
 
@@ -17,6 +17,7 @@ class Net(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(3, 2, 3, padding=1)
         self.head = nn.Linear(2 * 8 * 12, 5)
+
     def forward(self, x):
         features = self.conv(x).relu()
         return self.head(torch.flatten(features, 1))  # error: [pinned-dim] height, width

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ seq'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch _ seq"}
+example = {"batch": 4, "seq": 7}
 edit = None
 
 
@@ -14,6 +14,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Conv1d(3, 2, 3, padding=1), nn.Flatten(), nn.Linear(14, 5))
+
     def forward(self, x):
         return self.net(x)  # error: [pinned-dim] seq
 

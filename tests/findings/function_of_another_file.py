@@ -7,9 +7,9 @@ from torch import nn
 
 from tests.findings.parts.flattening import flattened
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):

@@ -6,15 +6,20 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 2, 'height': 8, 'width': 12}
-others = [{'batch': 3, 'height': 4, 'width': 6}, {'batch': 3, 'height': 10, 'width': 12}, {'batch': 3, 'height': 9, 'width': 20}]
+dims = {"x": "batch _ height width"}
+example = {"batch": 2, "height": 8, "width": 12}
+others = [
+    {"batch": 3, "height": 4, "width": 6},
+    {"batch": 3, "height": 10, "width": 12},
+    {"batch": 3, "height": 9, "width": 20},
+]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.head = nn.Linear(3, 5)
+
     def forward(self, x):
         pooled = F.avg_pool2d(x.relu(), (8, 12))  # error: [pinned-dim] height, width
         return self.head(pooled.flatten(1))

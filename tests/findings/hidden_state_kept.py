@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
 edit = None
 
 
@@ -15,6 +15,7 @@ class Net(nn.Module):
         super().__init__()
         self.rnn = nn.GRU(8, 5, batch_first=True)
         self.hidden = torch.zeros(1, 4, 5)
+
     def forward(self, x):
         return self.rnn(x, self.hidden)[0]  # error: [pinned-dim] batch
 

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 def flat(layer, inputs, output):
@@ -20,6 +20,7 @@ class Net(nn.Module):
         super().__init__()
         self.linear = nn.Linear(5, 5)
         self.linear.register_forward_hook(flat)
+
     def forward(self, x):
         return self.linear(x) * 2
 

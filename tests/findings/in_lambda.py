@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.steps = [torch.relu, lambda value: value.view(4, 30)]  # error: [pinned-dim] batch
+
     def forward(self, x):
         for step in self.steps:
             x = step(x)
@@ -33,6 +34,7 @@ class Right(nn.Module):
     def __init__(self):
         super().__init__()
         self.steps = [torch.relu, lambda value: value.view(value.shape[0], 30)]
+
     def forward(self, x):
         for step in self.steps:
             x = step(x)

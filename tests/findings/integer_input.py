@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'tokens': 'batch _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"tokens": "batch _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Embedding(20, 3)
+
     def forward(self, tokens):
         pairs = tokens.view(4, 3, 2)  # error: [pinned-dim] batch
         return self.table(pairs).sum(2)

@@ -7,15 +7,16 @@ from torch import nn
 
 from tests.findings.parts.starting import Start
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.start = Start()
+
     def forward(self, x):
         order = torch.arange(7)  # error: [pinned-dim] seq
         return self.start(x)[:, :-1] * order[:, None]

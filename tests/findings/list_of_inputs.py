@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'parts.0': '_ first _', 'parts.1': '_ second _'}
-example = {'first': 5, 'second': 7}
-others = [{'first': 3, 'second': 7}, {'first': 5, 'second': 8}, {'first': 2, 'second': 2}]
+dims = {"parts.0": "_ first _", "parts.1": "_ second _"}
+example = {"first": 5, "second": 7}
+others = [{"first": 3, "second": 7}, {"first": 5, "second": 8}, {"first": 2, "second": 2}]
 
 
 class Net(nn.Module):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+edit = None
 
 
 SHAPE = [4, 30]
@@ -25,13 +25,3 @@ def model():
 
 def inputs(batch):
     return (torch.randn(batch, 6, 5),)
-
-
-class Right(Net):
-    def forward(self, x):
-        return x.reshape(x.shape[0], SHAPE[1]).relu()
-
-
-def right():
-    torch.manual_seed(0)
-    return Right().eval()

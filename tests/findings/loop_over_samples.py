@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _'}
-example = {'batch': 3}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _"}
+example = {"batch": 3}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(8, 3)
+
     def forward(self, x):
         rows = []
         for i in range(3):  # warning: [frozen-value] batch

@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _'}
-example = {'batch': 3}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _"}
+example = {"batch": 3}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.count = 3
+
     def forward(self, x):
         return torch.cat([x.select(0, i).flip(0)[None] for i in range(self.count)])  # warning: [frozen-value] batch
 

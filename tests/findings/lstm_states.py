@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 3, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch seq _"}
+example = {"batch": 3, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.lstm = nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+
     def forward(self, x):
         h = torch.zeros(4, 3, 5)  # error: [pinned-dim] batch
         c = torch.zeros(4, 3, 5)  # error: [pinned-dim] batch

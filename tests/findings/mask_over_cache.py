@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': '_ seq _', 'past': '_ past _'}
-example = {'seq': 5, 'past': 7}
-others = [{'seq': 3, 'past': 4}, {'seq': 5, 'past': 9}, {'seq': 6, 'past': 7}]
+dims = {"x": "_ seq _", "past": "_ past _"}
+example = {"seq": 5, "past": 7}
+others = [{"seq": 3, "past": 4}, {"seq": 5, "past": 9}, {"seq": 6, "past": 7}]
 
 
 class Net(nn.Module):
@@ -24,7 +24,7 @@ def model():
 
 
 def inputs(seq, past):
-    return (torch.randn(2, seq, 8), torch.randn(2, past, 8),)
+    return (torch.randn(2, seq, 8), torch.randn(2, past, 8))
 
 
 class Right(Net):

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _ seq'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch _ seq"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
@@ -16,6 +16,7 @@ class Net(nn.Module):
         super().__init__()
         self.conv = nn.Conv1d(3, 4, 3, padding=1)
         self.head = nn.Linear(4, 2)
+
     def forward(self, x):
         features = self.conv(x).relu()
         best = F.max_pool1d(features, 7).squeeze(2)  # error: [pinned-dim] seq

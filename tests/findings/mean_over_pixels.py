@@ -5,9 +5,13 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 2, 'height': 8, 'width': 12}
-others = [{'batch': 3, 'height': 4, 'width': 6}, {'batch': 3, 'height': 10, 'width': 12}, {'batch': 3, 'height': 9, 'width': 20}]
+dims = {"x": "batch _ height width"}
+example = {"batch": 2, "height": 8, "width": 12}
+others = [
+    {"batch": 3, "height": 4, "width": 6},
+    {"batch": 3, "height": 10, "width": 12},
+    {"batch": 3, "height": 9, "width": 20},
+]
 
 
 class Net(nn.Module):

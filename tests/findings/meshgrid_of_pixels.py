@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': '_ _ height width'}
-example = {'height': 6, 'width': 9}
-others = [{'height': 4, 'width': 6}, {'height': 10, 'width': 12}, {'height': 8, 'width': 20}]
+dims = {"x": "_ _ height width"}
+example = {"height": 6, "width": 9}
+others = [{"height": 4, "width": 6}, {"height": 10, "width": 12}, {"height": 8, "width": 20}]
 
 
 class Net(nn.Module):
     def forward(self, x):
-        y, z = torch.meshgrid(torch.arange(6), torch.arange(9), indexing="ij")  # error: [pinned-dim] height # error: [pinned-dim] width
+        rows, columns = torch.arange(6), torch.arange(9)  # error: [pinned-dim] height # error: [pinned-dim] width
+        y, z = torch.meshgrid(rows, columns, indexing="ij")
         return torch.cat([x, torch.stack([y, z])[None].float()], dim=1)
 
 
@@ -27,7 +28,8 @@ def inputs(height, width):
 
 class Right(Net):
     def forward(self, x):
-        y, z = torch.meshgrid(torch.arange(x.shape[2]), torch.arange(x.shape[3]), indexing="ij")
+        rows, columns = torch.arange(x.shape[2]), torch.arange(x.shape[3])
+        y, z = torch.meshgrid(rows, columns, indexing="ij")
         return torch.cat([x, torch.stack([y, z])[None].float()], dim=1)
 
 

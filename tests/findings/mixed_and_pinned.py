@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-edit = None
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
+without_edit = ["mixed-batch"]
 
 
 class Net(nn.Module):
@@ -23,3 +24,14 @@ def model():
 
 def inputs(batch, seq):
     return (torch.randn(batch, seq, 8),)
+
+
+class Right(Net):
+    def forward(self, x):
+        x = x * torch.arange(x.shape[1])[:, None]
+        return x.softmax(0)
+
+
+def right():
+    torch.manual_seed(0)
+    return Right().eval()

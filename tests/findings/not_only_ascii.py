@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"x": "batch _ _"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def forward(self, x):
-        größe = "日本語"; y =	x.relu().view(4, 30)  # error: [pinned-dim] batch  # fmt: skip
-        return y * len(größe)
+        name = "größe 日本語"; y =	x.relu().view(4, 30)  # error: [pinned-dim] batch  # fmt: skip
+        return y * len(name)
 
 
 def model():
@@ -27,9 +27,8 @@ def inputs(batch):
 
 class Right(Net):
     def forward(self, x):
-        größe = "日本語"
         y = x.relu().flatten(1)
-        return y * len(größe)
+        return y * 9
 
 
 def right():

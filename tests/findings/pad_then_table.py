@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 2, 'seq': 3}, {'batch': 1, 'seq': 6}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 2, "seq": 3}, {"batch": 1, "seq": 6}]
 safe = False
 
 
@@ -16,6 +16,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Parameter(torch.randn(16, 8))
+
     def forward(self, x):
         longer = F.pad(x, (0, 0, 0, 9))
         return longer + self.table  # error: [pinned-dim] seq

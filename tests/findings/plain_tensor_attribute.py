@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 2, 'seq': 1}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 2, "seq": 1}]
 safe = False
 
 
@@ -15,6 +15,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.ramp = torch.linspace(0, 1, 7)
+
     def forward(self, x):
         return x * self.ramp[None, :, None]  # error: [pinned-dim] seq
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 4, 'seq': 11}, {'batch': 2, 'seq': 14}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 4, "seq": 11}, {"batch": 2, "seq": 14}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Embedding(32, 8)
+
     def forward(self, x):
-        positions = torch.arange(0, 7).unsqueeze(0).repeat(4, 1)  # error: [pinned-dim] batch, seq
+        positions = torch.arange(0, 7).unsqueeze(0).repeat(4, 1)  # error: [pinned-dim] batch # error: [pinned-dim] seq
         return x + self.table(positions)
 
 

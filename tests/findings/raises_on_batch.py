@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _'}
-example = {'batch': 4}
+dims = {"x": "batch _"}
+example = {"batch": 4}
 edit = None
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'labels': 'batch'}
-example = {'batch': 4}
-others = [{'batch': 1}, {'batch': 2}, {'batch': 9}]
+dims = {"labels": "batch"}
+example = {"batch": 4}
+others = [{"batch": 1}, {"batch": 2}, {"batch": 9}]
 
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Embedding(10, 10)
+
     def forward(self, labels):
         hot = torch.zeros(4, 10).scatter(1, labels[:, None], 1.0)  # error: [pinned-dim] batch
         return hot + self.table(labels)

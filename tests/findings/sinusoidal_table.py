@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 2, 'seq': 1}]
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 2, "seq": 1}]
 safe = False
 
 
@@ -26,6 +26,7 @@ class Net(nn.Module):
         super().__init__()
         self.encoding = Encoding()
         self.linear = nn.Linear(8, 8)
+
     def forward(self, x):
         return self.linear(self.encoding(x))
 

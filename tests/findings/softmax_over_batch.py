@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _'}
-example = {'batch': 4}
+dims = {"x": "batch _"}
+example = {"batch": 4}
 edit = None
 
 
@@ -15,6 +15,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(6, 3)
+
     def forward(self, x):
         return F.softmax(self.linear(x), dim=0)  # warning: [mixed-batch] batch
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ _'}
-example = {'batch': 1}
+dims = {"x": "batch _ _"}
+example = {"batch": 1}
 edit = None
 
 
@@ -14,6 +14,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.head = nn.Linear(5, 3)
+
     def forward(self, x):
         row = x.squeeze(0)
         return self.head(row).view(6, 3)[None]  # error: [pinned-dim] batch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _'}
-example = {'batch': 4}
+dims = {"x": "batch _"}
+example = {"batch": 4}
 edit = None
 
 
@@ -21,4 +21,4 @@ def model():
 
 
 def inputs(batch):
-    return (torch.randn(batch, 6), torch.randn(4, 6),)
+    return (torch.randn(batch, 6), torch.randn(4, 6))

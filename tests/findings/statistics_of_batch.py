@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _'}
-example = {'batch': 4}
+dims = {"x": "batch _"}
+example = {"batch": 4}
 edit = None
 
 
@@ -14,6 +14,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.norm = nn.BatchNorm1d(6, track_running_stats=False)
+
     def forward(self, x):
         return self.norm(x)  # warning: [mixed-batch] batch
 

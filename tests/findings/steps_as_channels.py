@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
 edit = None
 
 
@@ -14,6 +14,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv1d(7, 4, 3, padding=1)
+
     def forward(self, x):
         return self.conv(x)  # error: [pinned-dim] seq
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch _ seq'}
-example = {'batch': 4, 'seq': 7}
-others = [{'batch': 1, 'seq': 3}, {'batch': 5, 'seq': 7}, {'batch': 2, 'seq': 1}]
+dims = {"x": "batch _ seq"}
+example = {"batch": 4, "seq": 7}
+others = [{"batch": 1, "seq": 3}, {"batch": 5, "seq": 7}, {"batch": 2, "seq": 1}]
 safe = False
 
 
@@ -15,6 +15,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Parameter(torch.randn(7, 8))
+
     def forward(self, x):
         turned = self.table.unsqueeze(0).transpose(1, 2)  # error: [pinned-dim] seq
         return x + turned

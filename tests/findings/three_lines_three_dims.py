@@ -5,9 +5,14 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _', 'memory': 'batch places _'}
-example = {'batch': 4, 'seq': 7, 'places': 5}
-others = [{'batch': 1, 'seq': 3, 'places': 2}, {'batch': 4, 'seq': 8, 'places': 5}, {'batch': 4, 'seq': 7, 'places': 9}, {'batch': 6, 'seq': 7, 'places': 5}]
+dims = {"x": "batch seq _", "memory": "batch places _"}
+example = {"batch": 4, "seq": 7, "places": 5}
+others = [
+    {"batch": 1, "seq": 3, "places": 2},
+    {"batch": 4, "seq": 8, "places": 5},
+    {"batch": 4, "seq": 7, "places": 9},
+    {"batch": 6, "seq": 7, "places": 5},
+]
 
 
 class Net(nn.Module):
@@ -24,7 +29,7 @@ def model():
 
 
 def inputs(batch, seq, places):
-    return (torch.randn(batch, seq, 8), torch.randn(batch, places, 8),)
+    return (torch.randn(batch, seq, 8), torch.randn(batch, places, 8))
 
 
 class Right(Net):

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': '_ _ height width'}
-example = {'height': 8, 'width': 8}
-others = [{'height': 4, 'width': 6}, {'height': 10, 'width': 12}, {'height': 8, 'width': 20}]
+dims = {"x": "_ _ height width"}
+example = {"height": 8, "width": 8}
+others = [{"height": 4, "width": 6}, {"height": 10, "width": 12}, {"height": 8, "width": 20}]
 
 
 class Net(nn.Module):

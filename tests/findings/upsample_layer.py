@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': '_ _ height width'}
-example = {'height': 8, 'width': 12}
+dims = {"x": "_ _ height width"}
+example = {"height": 8, "width": 12}
 edit = None
 
 
@@ -15,6 +15,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.up = nn.Upsample(size=(8, 12))
+
     def forward(self, x):
         return self.up(F.avg_pool2d(x, 2)) + x  # error: [pinned-dim] height, width
 

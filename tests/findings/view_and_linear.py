@@ -6,9 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-dims = {'x': 'batch _ height width'}
-example = {'batch': 2, 'height': 8, 'width': 12}
-others = [{'batch': 3, 'height': 4, 'width': 6}, {'batch': 3, 'height': 10, 'width': 12}, {'batch': 3, 'height': 9, 'width': 20}]
+dims = {"x": "batch _ height width"}
+example = {"batch": 2, "height": 8, "width": 12}
+others = [
+    {"batch": 3, "height": 4, "width": 6},
+    {"batch": 3, "height": 10, "width": 12},
+    {"batch": 3, "height": 9, "width": 20},
+]
 safe = False
 
 
@@ -17,6 +21,7 @@ class Net(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(3, 2, 3, padding=1)
         self.head = nn.Linear(2 * 8 * 12, 5)
+
     def forward(self, x):
         y = self.conv(x)
         y = y.view(y.size(0), -1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-dims = {'x': 'batch seq _'}
-example = {'batch': 4, 'seq': 7}
+dims = {"x": "batch seq _"}
+example = {"batch": 4, "seq": 7}
 edit = None
 
 
@@ -14,6 +14,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.rnn = nn.GRU(8, 5)
+
     def forward(self, x):
         turned = x.view(x.shape[1], x.shape[0], 8)  # warning: [mixed-batch] batch
         return self.rnn(turned)[0].transpose(0, 1)

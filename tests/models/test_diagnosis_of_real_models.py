@@ -19,10 +19,26 @@ MARK = "# planted"
 CASES = sorted(path.stem for path in PLANTED.glob("*.py") if MARK in path.read_text(encoding="utf-8"))
 
 KNOWN: dict[str, str] = {}
+_OLD = {
+    "causal_mask": "the reshape behind the mask is told as well",
+    "flat_product": "the `view_as` behind the reshape is told as well",
+    "fold_literal": "the `unfold` in front of the fold is told as well",
+    "frames_view": "nothing is told where no dim by itself makes the view fail",
+    "learned_queries": "the attention that is given the queries is told, without an edit",
+}
 """What fails today, and how."""
 
-SLOW: set[str] = set()
-"""What takes more than six seconds of a processor, or would make the quick part longer than it may be."""
+SLOW = {
+    "attention_view", "bert_attention", "causal_mask", "class_token", "flat_product", "fold_literal", "frames_view",
+    "grid_literal", "llama_gate",
+    "loop_literal", "mean_literal", "mixing_reshape", "rise_literal", "encoder-decoder-alike",
+    "encoder with padding-alike", "patches-alike", "convolution, LSTM and attention-alike",
+    *(f"{one.name}-alike" for one in healthy_list.TRANSFORMERS),
+    *(f"{one.name}-apart" for one in healthy_list.HEALTHY),
+}  # fmt: skip
+"""What takes more than six seconds of a processor; sizes that coincide with nothing are the easier half."""
+UNSAFE = {"asserted", "table_not_sliced"}
+"""Whose edit is for the user to decide: an assertion may be meant, and a table has an end."""
 
 
 def _params(names: list[str], values: list[Any]) -> list[Any]:
@@ -76,12 +92,13 @@ def test_a_planted_number_is_the_one_finding_and_its_edit_frees_the_model(name: 
     told = [(one.rule, Path(one.span.path).name, one.span.line, list(one.dims)) for one in found]
     assert told == [(case.RULE, f"{name}.py", _planted_line(case), case.PINNED)]
     edit = found[0].edit
-    assert (edit is not None) == case.EDITED
-    if edit is not None:
-        changed = _built(_module_of(edit.source, tmp_path / f"{name}.py"))
-        whole = case.inputs(**case.EXAMPLE)
-        torch.testing.assert_close(_first(changed(*whole)), _first(_built(case)(*whole)))
-        assert _first(changed(*case.inputs(**case.OTHER))).isfinite().all()
+    assert edit is not None
+    assert edit.safe == (name not in UNSAFE)
+    changed = _built(_module_of(edit.source, tmp_path / f"{name}.py"))
+    example, other = case.inputs(**case.EXAMPLE), case.inputs(**case.OTHER)
+    with torch.no_grad():
+        torch.testing.assert_close(_first(changed(*example)), _first(_built(case)(*example)))
+        assert _first(changed(*other)).isfinite().all()
 
 
 def _first(result: Any) -> torch.Tensor:
@@ -89,10 +106,17 @@ def _first(result: Any) -> torch.Tensor:
     return result if isinstance(result, torch.Tensor) else result[0]
 
 
-def test_every_planted_model_fails_or_is_wrong_elsewhere_without_its_edit() -> None:
-    """Else a test of a finding would prove nothing."""
-    for name in CASES:
-        case: Any = importlib.import_module(f"tests.models.planted.{name}")
-        if case.RULE == "pinned-dim":
-            with pytest.raises((RuntimeError, AssertionError, IndexError)):
-                _built(case)(*case.inputs(**case.OTHER))
+@pytest.mark.filterwarnings("ignore")  # transformers' own
+@pytest.mark.parametrize("name", [name for name in CASES if name != "mean_literal"])
+def test_a_planted_model_fails_elsewhere_without_its_edit(name: str) -> None:
+    """Else its finding would prove nothing. The mean that is left out gives another result there, and no error."""
+    case: Any = importlib.import_module(f"tests.models.planted.{name}")
+    with pytest.raises((RuntimeError, AssertionError, IndexError)):
+        _built(case)(*case.inputs(**case.OTHER))
+
+
+def test_every_planted_model_that_is_known_or_slow_is_there() -> None:
+    names = {*CASES, *(one[0] for one in _examples())}
+    assert set(KNOWN) <= names
+    assert names >= SLOW
+    assert set(CASES) >= UNSAFE

@@ -13,6 +13,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import sympy
@@ -21,6 +22,7 @@ from torch.fx.experimental import symbolic_shapes
 from torch.overrides import TorchFunctionMode
 
 from anyshape._torch.capture import Recorder, recording, wrapped
+from anyshape.diagnosis.provenance import is_users
 from anyshape.diagnosis.sites import Site, site_of_stack
 
 
@@ -42,7 +44,9 @@ class Assumed:
     condition: sympy.Basic
     site: Site | None
     call: Call | None
-    """The call of torch that asked; None where the model's own Python did."""
+    """The call of torch that asked; None where Python did, the model's own or a layer's."""
+    at_hand: tuple[torch.Tensor, ...] = ()
+    """What the layer that asked was given."""
 
 
 class Track:
@@ -72,15 +76,18 @@ class Track:
             if isinstance(value, torch.Tensor):
                 self.inputs[id(value)] = position
         self._alive.append(values)
-        for prefix, part in module.named_modules():
-            for name, value in _tensors_of(part):
-                self.held[id(value)] = f"{prefix}.{name}" if prefix else name
-                self._alive.append(value)
+        for name, value in held_tensors(module):
+            self.held[id(value)] = name
+            self._alive.append(value)
 
 
-def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    places = {**module.__dict__, **module._parameters, **module._buffers}
-    return ((name, value) for name, value in places.items() if isinstance(value, torch.Tensor))
+def held_tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters, buffers and plain attributes, by their dotted names."""
+    for prefix, part in module.named_modules():
+        places = {**part.__dict__, **part._parameters, **part._buffers}
+        for name, value in places.items():
+            if isinstance(value, torch.Tensor):
+                yield f"{prefix}.{name}" if prefix else name, value
 
 
 class _Calls(TorchFunctionMode):
@@ -164,8 +171,19 @@ class _Evaluations:
         if condition is None or condition in (sympy.true, sympy.false):
             return
         running = self._calls.running[0] if self._calls.running else None
-        site = running.site if running is not None else site_of_stack(sys._getframe(2))
-        self._track.assumed.append(Assumed(condition, site, running))
+        if running is not None:
+            self._track.assumed.append(Assumed(condition, running.site, running))
+        else:
+            frame = sys._getframe(2)
+            self._track.assumed.append(Assumed(condition, site_of_stack(frame), None, tuple(_at_hand(frame))))
+
+
+def _at_hand(frame: FrameType | None) -> Iterator[torch.Tensor]:
+    """The tensors that layers of torch hold under a name, between the question and the model's own code."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        for value in frame.f_locals.values():
+            yield from _tensors(value)
+        frame = frame.f_back
 
 
 def _condition(question: sympy.Basic, answer: Any) -> sympy.Basic | None:

@@ -56,6 +56,24 @@ def to_condition(condition: sympy.Basic, meaning: Meaning) -> Condition | None:
         return None
 
 
+def solved(condition: Condition) -> tuple[Expression, int] | None:
+    """`8 * batch * seq == 24 * seq` as what must be which number: `batch`, 3; None where it has no such form."""
+    if condition.relation != "==":
+        return None
+    left, right = (_sympified(side) for side in (condition.left, condition.right))
+    if not right.free_symbols or not left.free_symbols:
+        left, right = (right, left) if right.free_symbols else (left, right)
+    if right == 0:
+        return None
+    size, number = sympy.fraction(sympy.together(sympy.cancel(left / right)))
+    if not size.free_symbols:
+        size, number = number, size
+    text = _notation(size)
+    if text is None or not size.free_symbols or not isinstance(number, sympy.Integer) or int(number) < 1:
+        return None
+    return parse_expression(text), int(number)
+
+
 def _simplified(expression: sympy.Basic, meaning: Meaning) -> sympy.Basic:
     """The dims in place of the symbols. Only arithmetic that sympy knows is inserted, so that it may simplify."""
     replacements = {}

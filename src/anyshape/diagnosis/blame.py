@@ -16,7 +16,7 @@ import torch
 from anyshape._torch.tracking import Assumed, Call, Track
 from anyshape.conversion import symbols
 from anyshape.declaration.notation import Condition, Expression
-from anyshape.diagnosis.reading import arguments_at
+from anyshape.diagnosis.scope import agree
 from anyshape.diagnosis.sites import Site
 
 Kind = Literal["number", "table", "input", "decision", "mean", "loop", "unknown"]
@@ -28,7 +28,7 @@ TAKES_SIZES = frozenset((
     "tril_indices", "triu_indices", "one_hot", "resize_", "pad", "as_strided", "repeat_interleave", "unfold",
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "hann_window", "hamming_window", "blackman_window",
-    "topk", "empty_strided", "randperm", "max_unpool2d",
+    "topk", "layer_norm", "rms_norm", "empty_strided", "randperm", "max_unpool2d",
 ))  # fmt: skip
 """Functions of torch whose plain numbers are sizes."""
 
@@ -89,11 +89,9 @@ class Blame:
             condition = symbols.to_condition(assumed.condition, self._meaning)
             if condition is None or assumed.site is None or is_trivial(condition):
                 continue
-            cause = self._cause(assumed, condition)
-            if cause is None:
-                continue
-            key = (cause.site.code, cause.site.instruction, cause.kind, cause.name)
-            found[key] = _merged(found[key], cause) if key in found else cause
+            for cause in self._causes(assumed, condition):
+                key = (cause.site.code, cause.site.instruction, cause.kind, cause.name)
+                found[key] = _merged(found[key], cause) if key in found else cause
         return list(found.values())
 
     def expression_of(self, size: Any) -> Expression | None:
@@ -102,44 +100,43 @@ class Blame:
             return None
         return symbols.to_expression(size, self._meaning)
 
-    def _cause(self, assumed: Assumed, condition: Condition) -> Cause | None:
-        want = wanted(condition)
+    def _causes(self, assumed: Assumed, condition: Condition) -> list[Cause]:
+        wants = wanted(condition)
         assert assumed.site is not None
         if assumed.call is None:
-            return self._of_python(assumed.site, condition, want)
+            here = Cause("decision", assumed.site, (condition,), wants=tuple(wants[:1]))
+            return self._of_operands(assumed.at_hand, wants, here) if wants else [here]
         if condition.relation != "==":
-            return None
+            return []
         here = Cause("unknown", assumed.site, (condition,), call=assumed.call)
         if _takes_sizes(assumed.call) and any(numbers_of(assumed.call)):
-            return replace(here, kind="number")
-        if want is None:
-            return None
-        return self._of_operands(_operands(assumed.call), want, here)
+            fitting = [want for want in wants if want.size in numbers_of(assumed.call)]
+            return [replace(here, kind="number", wants=tuple(fitting[:1]))]
+        return self._of_operands(_operands(assumed.call), wants, here) if wants else []
 
-    def _of_operands(self, operands: Sequence[torch.Tensor], want: Want, here: Cause) -> Cause:
-        """The operand whose axis is the number, followed back to where it got it."""
-        for operand, axis in self._fixed_axes(operands, want):
-            cause = self._of_tensor(operand, replace(want, axis=axis), here, depth=0)
-            if cause is not None:
-                seen = None if _same_place(cause.site, here.site) else here.site
-                return replace(cause, seen=seen)
-        return replace(here, wants=(want,))
+    def _of_operands(self, operands: Sequence[torch.Tensor], wants: Sequence[Want], here: Cause) -> list[Cause]:
+        """The operands in which an axis is the number, followed back to where they got it."""
+        causes: list[Cause] = []
+        want = next((one for one in wants if _axes_of_size(operands, one.size)), wants[0])
+        fixed = self._fixed_axes(operands, want)
+        for operand, axis in fixed:
+            # of the operands of a call the first is to blame; of what a layer was given, all may be
+            if here.call is None or operand is fixed[0][0]:
+                cause = self._of_tensor(operand, replace(want, axis=axis), here, depth=0)
+                seen = None if cause is None or _same_place(cause.site, here.site) else here.site
+                causes += [replace(cause, seen=seen)] if cause is not None else []
+        return causes or [replace(here, wants=(want,))]
 
     def _fixed_axes(self, operands: Sequence[torch.Tensor], want: Want) -> list[tuple[torch.Tensor, int]]:
-        """Axes that are this number, first those that stand opposite to the size in question."""
-        fixed = [
-            (operand, axis)
-            for operand in operands
-            for axis, size in _from_the_right(operand)
-            if isinstance(size, int) and size == want.size
-        ]
+        """Axes that are this number and stand opposite to the size in question, else the first that is."""
+        fixed = _axes_of_size(operands, want.size)
         opposite = {
             axis
             for operand in operands
             for axis, size in _from_the_right(operand)
-            if (expression := self.expression_of(size)) and expression == want.expression
+            if (expression := self.expression_of(size)) and agree(expression, want.expression)
         }
-        return sorted(fixed, key=lambda one: one[1] not in opposite)
+        return [one for one in fixed if one[1] in opposite] or fixed[:1]
 
     def _of_tensor(self, tensor: torch.Tensor, want: Want, here: Cause, depth: int) -> Cause | None:
         if (name := self._track.held.get(id(tensor))) is not None:
@@ -150,38 +147,32 @@ class Blame:
         if call is None or call.site is None or depth > _FURTHEST:
             return None
         there = replace(here, site=call.site, call=call)
-        if _takes_sizes(call) and want.size in numbers_of(call):
-            return replace(there, kind="number", wants=(want,))
-        for operand in _operands(call):
-            axes = [axis for axis, size in _from_the_right(operand) if isinstance(size, int) and size == want.size]
-            for axis in axes:
-                moved = replace(want, axis=axis)
-                cause = self._of_tensor(operand, moved, there, depth + 1)
-                if cause is not None:
-                    return cause if cause.kind == "table" else replace(cause, wants=(want,))
-        return replace(there, kind="number", wants=(want,)) if any(numbers_of(call)) else None
+        made_here = replace(there, kind="number", wants=(want,))
+        if not _operands(call) or (_takes_sizes(call) and want.size in numbers_of(call)):
+            return made_here
+        return self._of_operand(tensor, call, want, there, depth) or (made_here if any(numbers_of(call)) else None)
 
-    def _of_python(self, site: Site, condition: Condition, want: Want | None) -> Cause | None:
-        """The model's own Python, or a layer's, looked at a size."""
-        here = Cause("decision", site, (condition,), wants=(want,) if want else ())
-        if want is not None and (operands := arguments_at(site)):
-            cause = self._of_operands(operands, want, here)
-            if cause.kind != "decision":
-                return cause
-        return here
+    def _of_operand(self, tensor: torch.Tensor, call: Call, want: Want, there: Cause, depth: int) -> Cause | None:
+        """The operand of a call from which its result has the axis."""
+        for operand, axis in _axes_before(tensor, _operands(call), want):
+            cause = self._of_tensor(operand, replace(want, axis=axis), there, depth + 1)
+            if cause is not None:
+                return cause if cause.kind == "table" else replace(cause, wants=(want,))
+        return None
 
 
 _FURTHEST = 24
 
 
-def wanted(condition: Condition) -> Want | None:
-    """`seq + past == 8`, either way round."""
-    if condition.relation != "==":
-        return None
-    for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if one.names and not other.names:
-            return Want(one, other.value({}))
-    return None
+def wanted(condition: Condition) -> list[Want]:
+    """Which size must be which number: as it was asked, and without common factors."""
+    plain = [
+        Want(one, other.value({}))
+        for one, other in ((condition.left, condition.right), (condition.right, condition.left))
+        if condition.relation == "==" and one.names and not other.names
+    ]
+    found = symbols.solved(condition)
+    return list(dict.fromkeys((*plain, *([] if found is None else [Want(*found)]))))
 
 
 def is_trivial(condition: Condition) -> bool:
@@ -218,6 +209,31 @@ def function_name(function: Callable[..., Any]) -> str:
 
 def _from_the_right(tensor: torch.Tensor) -> Iterable[tuple[int, Any]]:
     return ((axis - tensor.dim(), size) for axis, size in enumerate(tensor.shape))
+
+
+def _axes_of_size(operands: Sequence[torch.Tensor], size: int) -> list[tuple[torch.Tensor, int]]:
+    """Axes that are this number."""
+    return [
+        (operand, axis)
+        for operand in operands
+        for axis, one in _from_the_right(operand)
+        if isinstance(one, int) and one == size
+    ]
+
+
+def _axes_before(tensor: torch.Tensor, operands: Sequence[torch.Tensor], want: Want) -> list[tuple[torch.Tensor, int]]:
+    """Axes of operands that are the wanted number, first the one that became the axis in question.
+
+    Where an operand has as many such axes as the result, they keep their order; else a broadcast keeps the place.
+    """
+    axes = [axis for _, axis in _axes_of_size([tensor], want.size)]
+    order = axes.index(want.axis) if want.axis in axes else 0
+
+    def is_other(one: tuple[torch.Tensor, int]) -> bool:
+        its = [axis for _, axis in _axes_of_size([one[0]], want.size)]
+        return its.index(one[1]) != order if len(its) == len(axes) else one[1] != want.axis
+
+    return sorted(_axes_of_size(operands, want.size), key=is_other)
 
 
 def _same_place(one: Site, other: Site) -> bool:

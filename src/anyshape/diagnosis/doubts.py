@@ -31,22 +31,36 @@ def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
     """Findings about a model that PyTorch runs at other sizes."""
     if not ground.request.spec.dims:
         return []
-    fails = _fails_where_assumptions_break(ground, guards)
-    found = Diagnosis(ground).findings() if fails or _looks_frozen(ground) else []
-    places = {(finding.span.path, finding.span.line) for finding in found}
-    mixed = mixed_samples(ground.reference, ground.request.spec, ground.traced, ground.home)
-    return [*found, *(one for one in mixed if (one.span.path, one.span.line) not in places)]
+    conditions = dict.fromkeys(guard.condition for guard in guards if guard.condition is not None)
+    doubtful = any(_is_split(one) or _fails_without(ground, one) for one in conditions)
+    if doubtful or _is_bounded_at_example(ground) or _looks_frozen(ground):
+        return Diagnosis(ground).findings()
+    return mixed_samples(ground.reference, ground.request.spec, ground.traced, ground.home)
 
 
-def _fails_where_assumptions_break(ground: Ground, guards: Iterable[Guard]) -> bool:
-    conditions = dict.fromkeys(g.condition for g in guards if g.condition is not None and g.condition.relation == "==")
-    return any(_fails_without(ground, condition) for condition in conditions)
+def _is_bounded_at_example(ground: Ground) -> bool:
+    """Whether a limit lies just where the example does: a number may have been written for it."""
+    bounds = [limit.condition for limit in ground.boundaries.limits if limit.condition.relation in ("<=", ">=")]
+    return any(one.left.is_name and _is_at_example(one, ground) for one in bounds)
+
+
+def _is_at_example(bound: Condition, ground: Ground) -> bool:
+    return not bound.right.names and bound.right.value({}) == ground.start[bound.left.text]
+
+
+def _is_split(condition: Condition) -> bool:
+    """`batch * seq % 10 == 0`: an axis is divided by a number, which may be the example's size."""
+    return condition.relation == "==" and any("%" in side.text or "//" in side.text for side in _sides(condition))
+
+
+def _sides(condition: Condition) -> tuple[Expression, Expression]:
+    return condition.left, condition.right
 
 
 def _fails_without(ground: Ground, condition: Condition) -> bool:
     """Whether PyTorch fails at a size near the traced one at which an assumption does not hold."""
     base, ranges = ground.traced, ground.request.spec.ranges
-    for dim in condition.names:
+    for dim in condition.names if condition.relation == "==" else ():
         for size in (base[dim] + 1, base[dim] - 1, 2 * base[dim]):
             moved = {**base, dim: size}
             if size in ranges[dim] and not condition.holds(moved) and not ground.reference.run(moved).runs:

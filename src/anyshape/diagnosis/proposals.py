@@ -13,11 +13,12 @@ import torch
 
 from anyshape._torch.tracking import Call
 from anyshape.declaration.notation import Expression
-from anyshape.diagnosis.blame import Cause, Want, function_name, numbers_of
+from anyshape.diagnosis.blame import TAKES_SIZES, Cause, Want, function_name, numbers_of
 from anyshape.diagnosis.edits import Change
 from anyshape.diagnosis.findings import Span
+from anyshape.diagnosis.provenance import shown_path
 from anyshape.diagnosis.reading import Reading, names_at, read, span_of_expression
-from anyshape.diagnosis.scope import Scope
+from anyshape.diagnosis.scope import Nameable, Scope
 from anyshape.diagnosis.sites import Site
 
 _MOST = 40
@@ -33,6 +34,8 @@ class Proposal:
     safe: bool = True
     span: Span | None = None
     """Where the number was written, if not where it is used."""
+    dims: tuple[str, ...] = ()
+    """The dims that numbers were replaced by."""
     original: str = ""
     """The file's text that the changes are of, where it is not the one that was read."""
 
@@ -50,18 +53,33 @@ class Proposal:
         if not before:
             return self
         changes = [change for one in before for change in one.changes]
-        return replace(self, original=before[0].text, changes=tuple(_moved_back(one, changes) for one in self.changes))
+        moved = (
+            replace(
+                one,
+                column=_column_before(one.line, one.column, changes),
+                end_column=_column_before(one.end_line, one.end_column, changes),
+            )
+            for one in self.changes
+        )
+        span = None if self.span is None else moved_back(self.span, before)
+        return replace(self, original=before[0].text, changes=tuple(moved), span=span)
 
 
-def _moved_back(change: Change, earlier: Iterable[Change]) -> Change:
-    """Its columns without what earlier changes on the same line have added."""
-    column, end = change.column, change.end_column
-    for one in sorted(earlier, key=lambda one: one.column):
+def _column_before(line: int, column: int, changes: Iterable[Change]) -> int:
+    """A column without what changes on the same line have added in front of it."""
+    for one in sorted(changes, key=lambda one: one.column):
         # left to right, so each is compared with where it stands once those before it are undone
-        grown = len(one.new) - len(one.old)
-        column -= grown if one.line == change.line and one.column < column else 0
-        end -= grown if one.line == change.end_line and one.column < end else 0
-    return replace(change, column=column, end_column=end)
+        column -= len(one.new) - len(one.old) if one.line == line and one.column < column else 0
+    return column
+
+
+def moved_back(span: Span, standing: Iterable[Proposal]) -> Span:
+    """A place of the changed text in the text as it was."""
+    changes = [change for one in standing if shown_path(one.filename) == span.path for change in one.changes]
+    end = None
+    if span.end_column is not None:
+        end = _column_before(span.end_line or span.line, span.end_column, changes)
+    return replace(span, column=_column_before(span.line, span.column, changes), end_column=end)
 
 
 @dataclass(frozen=True)
@@ -73,6 +91,8 @@ class Knowledge:
     example: Mapping[str, int]
     name_of: Callable[[Any], str | None]
     """The name of a tensor that the module holds."""
+    batches: frozenset[str]
+    """Dims that are named like a batch."""
     maker_of: Callable[[torch.Tensor], Call | None]
     """The call that made a tensor."""
 
@@ -99,12 +119,36 @@ class Number:
     scope: Scope
 
 
-def _numbers(reading: Reading, known: Knowledge) -> list[Number]:
-    found = []
-    for node, value in reading.numbers():
-        there, origin = _origin(reading, node)
-        found.append(Number(there, origin, value, Scope(there.site, known.in_dims, _names(there.node))))
-    return found
+def _numbers(reading: Reading, known: Knowledge) -> list[list[Number]]:
+    """The numbers of an expression where they were written, and once more where they are used, if that is elsewhere."""
+    used = [(reading, node, value) for node, value in reading.numbers()]
+    written = [one for there, node, value in used for one in _written(there, node, value)]
+    written += [one for there, node in _named_tuples(reading) for one in _elements(there, node)]
+    ways = [written, used] if any(there is not reading for there, _, _ in written) else [used]
+    return [[_number(*one, known) for one in way] for way in ways]
+
+
+def _number(reading: Reading, node: ast.expr, value: int, known: Knowledge) -> Number:
+    return Number(reading, node, value, Scope(reading.site, known.in_dims, _names(reading.node)))
+
+
+def _written(reading: Reading, node: ast.expr, value: int) -> Iterator[tuple[Reading, ast.expr, int]]:
+    there, origin = _origin(reading, node)
+    yield there, origin, value
+
+
+def _named_tuples(reading: Reading) -> Iterator[tuple[Reading, ast.Tuple | ast.List]]:
+    """`shape` of `x.view(shape)`, where it was written as a tuple of numbers."""
+    for node in ast.walk(reading.node):
+        function = reading.source.function_of(node)
+        if isinstance(node, ast.Name) and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            assigned = reading.source.assignments_of(function, node.id)
+            if len(assigned) == 1 and isinstance(assigned[0], (ast.Tuple, ast.List)):
+                yield _at_assignment(reading, function, assigned[0]), assigned[0]
+
+
+def _elements(reading: Reading, node: ast.Tuple | ast.List) -> Iterator[tuple[Reading, ast.expr, int]]:
+    return ((reading, one, value) for one in node.elts if type(value := reading.value_of(one)) is int)
 
 
 def _names(node: ast.AST) -> list[str]:
@@ -133,11 +177,14 @@ def _origin(reading: Reading, node: ast.expr) -> tuple[Reading, ast.expr]:
 
 
 def _at_assignment(reading: Reading, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr) -> Reading:
-    """The names that stand above an assignment: parameters, and what was assigned before."""
+    """The names that stand above an assignment: parameters, even if they are given new values below, and what was
+    assigned before.
+    """
+    parameters = {one.arg for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
     names = {}
     for name, held in reading.site.names.items():
         lines = [one.lineno for one in reading.source.assignments_of(function, name)]
-        if not lines or max(lines) < value.lineno:
+        if name in parameters or not lines or max(lines) < value.lineno:
             names[name] = held
     site = reading.site
     earlier = Site(site.code, site.instruction, value.lineno, names, site.globals, site.caller)
@@ -163,13 +210,58 @@ def _argument(
 
 def _of_wants(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
     """Every number that is wanted as an expression is replaced by it, in the order of the axes."""
-    numbers = _numbers(reading, known)
-    wants = [want for want in cause.wants if any(number.value == want.size for number in numbers)]
-    for chosen in _assignments(wants, numbers):
-        options = [number.scope.texts(want.expression) for want, number in chosen]
-        if all(options):
+    for numbers in _numbers(reading, known):
+        wants = [want for want in cause.wants if any(number.value == want.size for number in numbers)]
+        plans = itertools.chain(_square(wants, numbers), _assignments(wants, numbers))
+        for chosen in plans:
+            options = [number.scope.texts(want.expression) for want, number in chosen]
             for texts in itertools.islice(itertools.product(*options), 6):
-                yield from _replaced(cause, [(n, t) for (_, n), t in zip(chosen, texts, strict=True)])
+                pairs = [(number, text) for (_, number), text in zip(chosen, texts, strict=True)]
+                places = _beside(reading, pairs, known, _TAKES_PLACES)
+                yield from _replaced(cause, [*pairs, *places])
+                yield from _replaced(cause, [*pairs, *_beside(reading, pairs, known, TAKES_SIZES)])
+
+
+def _square(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[list[tuple[Want, Number]]]:
+    """`ones(7, 7)`: where one size is wanted and its number stands there twice, both are meant more often than not."""
+    alike = [number for number in numbers if wants and number.value == wants[0].size]
+    if len({want.expression for want in wants}) == 1 and len(alike) > len(wants):
+        yield [(wants[0], number) for number in alike]
+
+
+_TAKES_PLACES = frozenset(("tril", "triu", "roll", "diagonal"))
+"""Functions whose plain numbers are places on an axis."""
+
+
+def _beside(
+    reading: Reading, pairs: Sequence[tuple[Number, str]], known: Knowledge, functions: frozenset[str]
+) -> list[tuple[Number, str]]:
+    """Numbers in the rest of a chain that are sizes, too: `arange(28).view(4, 7)`, `ones(5, 12).tril(7)`."""
+    if any(number.reading is not reading for number, _ in pairs):
+        return []
+    taken = {id(number.node) for number, _ in pairs}
+    found = []
+    for call in _calls_in_chain(reading, functions):
+        for node, value in Reading(reading.site, reading.source, call).numbers():
+            number = _number(reading, node, value, known)
+            texts = _sizes_of(number, known, number.scope.all) if id(node) not in taken and value > 1 else []
+            found += [(number, texts[0])] if texts and node in call.args else []
+    return found
+
+
+def _calls_in_chain(reading: Reading, functions: frozenset[str]) -> list[ast.Call]:
+    calls = [node for node in ast.walk(_chain(reading)) if isinstance(node, ast.Call)]
+    return [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in functions]
+
+
+def _chain(reading: Reading) -> ast.AST:
+    """The whole of `torch.ones(5, 12).tril(7)`, from any call in it."""
+    node: ast.AST = reading.node
+    while isinstance(parent := reading.source.parent_of(node), (ast.Attribute, ast.Call)):
+        if isinstance(parent, ast.Call) and parent.func is not node:
+            break
+        node = parent
+    return node
 
 
 def _assignments(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[list[tuple[Want, Number]]]:
@@ -183,19 +275,23 @@ def _assignments(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[l
 
 def _of_sizes(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
     """Numbers that are sizes of the example, one by one, then several at once."""
-    numbers = _numbers(reading, known)
-    options = [(number, text) for number in numbers for text in _texts_of(cause, number, known)]
-    for count in (1, 2, 3):
-        for chosen in itertools.combinations(options, count):
-            if len({id(number.node) for number, _ in chosen}) == count:
-                yield from _replaced(cause, chosen)
+    for numbers in _numbers(reading, known):
+        options = [(number, text) for number in numbers for text in _texts_of(cause, number, known)]
+        for count in (1, 2, 3):
+            for chosen in itertools.combinations(options, count):
+                if len({id(number.node) for number, _ in chosen}) == count:
+                    yield from _replaced(cause, chosen)
 
 
 def _texts_of(cause: Cause, number: Number, known: Knowledge) -> list[str]:
-    """What a number may have meant: a size, the product of two, a multiple of one."""
-    scope, size = number.scope, number.value
-    # sizes of dims that are not in question stay what they are
-    free = [one for one in scope.all if set(one.expression.names) & set(cause.dims)]
+    """What a number may have meant; sizes of dims that are not in question stay what they are."""
+    free = [one for one in number.scope.all if set(one.expression.names) & set(cause.dims)]
+    return _sizes_of(number, known, free, infer=_may_be_inferred(cause))
+
+
+def _sizes_of(number: Number, known: Knowledge, free: Sequence[Nameable], *, infer: bool = False) -> list[str]:
+    """A size, the product of two, a multiple of one, as far as the example tells."""
+    size = number.value
     values = [(one, one.expression.value(known.example)) for one in free]
     single = [one.text for one, value in values if value == size]
     products = [
@@ -203,12 +299,13 @@ def _texts_of(cause: Cause, number: Number, known: Knowledge) -> list[str]:
         for (a, x), (b, y) in itertools.combinations(values, 2)
         if x * y == size and a.expression != b.expression and 1 not in (x, y)
     ]
-    whole = ["-1"] if products and _may_be_inferred(cause) else []
+    whole = ["-1"] if products and infer else []
     multiples = [f"{size // value} * {one.text}" for one, value in values if 1 < value < size and size % value == 0]
-    return list(dict.fromkeys((*single, *whole, *products[:2], *multiples[:3])))[:6]
+    return list(dict.fromkeys((*single, *whole, *products[:2], *(multiples[:3] if infer else ()))))[:6]
 
 
 def _may_be_inferred(cause: Cause) -> bool:
+    """Whether -1 may stand for a product."""
     call = cause.call
     return call is not None and function_name(call.function) in ("view", "reshape") and -1 not in numbers_of(call)
 
@@ -220,11 +317,12 @@ def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[Pr
     if any(number.reading.source is not first.source for number, _ in pairs):
         return
     changes = [first.source.change(number.node, _in_parentheses(text, number)) for number, text in pairs]
-    owners = list(dict.fromkeys(_receiver(ast.parse(text, mode="eval").body) for _, text in pairs if text != "-1"))
+    owners = list(dict.fromkeys(name for _, text in pairs for name in _names(ast.parse(text, mode="eval"))))
     title = f"take the size{'s' if len(pairs) > 1 else ''} from {_listed(owners)}" if owners else "let torch infer it"
     maker = _made_by(cause, first, owners)
     span = None if first.site is cause.site and cause.kind != "loop" else span_of_expression(first)
-    yield Proposal(first, tuple(changes) if maker is None else (maker, *changes), title, span=span)
+    dims = tuple(dict.fromkeys(name for number, text in pairs for name in number.scope.dims_in(text)))
+    yield Proposal(first, tuple(changes) if maker is None else (maker, *changes), title, span=span, dims=dims)
 
 
 def _in_parentheses(text: str, number: Number) -> str:
@@ -244,7 +342,7 @@ def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | 
     """`torch.zeros(...)` as `x.new_zeros(...)`, where that has the same type."""
     node = reading.node
     call = cause.call
-    if call is None or not isinstance(node, ast.Call) or node.keywords or not owners:
+    if call is None or reading.site is not cause.site or not isinstance(node, ast.Call) or node.keywords or not owners:
         return None
     name = function_name(call.function)
     owner = names_at(reading.site).get(owners[0])
@@ -259,7 +357,9 @@ def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | 
 
 
 def _of_slices(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
-    """As much of the table as there are places."""
+    """As much of the table as there are places; a table of samples is another matter."""
+    if {name for want in cause.wants for name in want.expression.names} <= known.batches:
+        return
     for node in ast.walk(reading.node):
         if not isinstance(node, (ast.Attribute, ast.Name)):
             continue

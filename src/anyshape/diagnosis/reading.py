@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.sites import Site
 from anyshape.diagnosis.sources import Source, source_of
@@ -74,24 +72,6 @@ def span_of_expression(reading: Reading) -> Span:
     change = reading.source.change(reading.node, "")
     place = reading.site.span
     return Span(place.path, change.line, change.column, change.end_line, change.end_column, place.function)
-
-
-def arguments_at(site: Site) -> list[torch.Tensor]:
-    """The tensors that a call in the source is given by name."""
-    reading = read(site)
-    if reading is None or not isinstance(reading.node, ast.Call):
-        return []
-    given = [*reading.node.args, *(keyword.value for keyword in reading.node.keywords)]
-    values = [reading.value_of(node) for node in given]
-    return list(_tensors(values))
-
-
-def _tensors(values: list[Any]) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(list(value))
 
 
 def _numbers(reading: Reading, node: ast.AST) -> Iterator[tuple[ast.expr, int]]:

@@ -132,7 +132,7 @@ def wrong_file(
         guard = next((g for g in broken if g.span is not None), broken[0])
         return _frozen_branch(guard, (*notes, f"there {failure.sentence}"), home, failure.sizes)
     if lost:
-        return _lost_input(lost, (f"{failure.sentence} at {place}", *notes), home, failure)
+        return lost_input(lost, home, (f"{failure.sentence} at {place}", *notes), failure.sizes)
     span = where.span if where is not None else None
     return Finding(
         failure.rule,
@@ -146,17 +146,20 @@ def wrong_file(
     )
 
 
-def _lost_input(names: Sequence[str], notes: tuple[str, ...], home: Span, failure: Failure) -> Finding:
+def lost_input(
+    names: Sequence[str], home: Span, notes: tuple[str, ...] = (), sizes: Mapping[str, int] | None = None
+) -> Finding:
+    """A file in which an input is a constant, or is not there at all."""
     listed = " and ".join(f"`{name}`" for name in names)
     return Finding(
         "lost-input",
-        f"the file takes {listed} and never looks at it",
+        f"the file does not depend on {listed}, the model does",
         home,
         notes=notes,
         helps=(f"keep {listed} in tensors on the way to the outputs: what passes through Python becomes a constant",),
-        dims=tuple(failure.sizes),
+        dims=tuple(sizes or ()),
         origin="export",
-        breaks_at=failure.sizes,
+        breaks_at=sizes,
     )
 
 

@@ -34,7 +34,7 @@ class Scope:
 
     def texts(self, expression: Expression) -> list[str]:
         """Ways to write a size: as it stands on an axis, else put together from axes."""
-        direct = [one.text for one in self.all if one.expression == expression]
+        direct = [one.text for one in self.all if agree(one.expression, expression)]
         if not direct and (composed := self._composed(expression)) is not None:
             direct = [composed]
         return list(dict.fromkeys(direct))
@@ -42,6 +42,10 @@ class Scope:
     def of_size(self, size: int, sizes: Mapping[str, int]) -> list[Nameable]:
         """Those that have this size in the example."""
         return [one for one in self.all if _value(one.expression, sizes) == size]
+
+    def dims_in(self, text: str) -> list[str]:
+        """The dims that a text made of these sizes speaks of."""
+        return [name for one in self.all if one.text in text for name in one.expression.names]
 
     def _composed(self, expression: Expression) -> str | None:
         named = {dim: self._dim(dim) for dim in expression.names}
@@ -51,6 +55,19 @@ class Scope:
 
     def _dim(self, dim: str) -> str | None:
         return next((one.text for one in self.all if one.expression.text == dim), None)
+
+
+_PROBES = ((5, 7, 11, 13, 17, 19, 23, 29), (31, 2, 37, 3, 41, 43, 47, 53))
+
+
+def agree(one: Expression, other: Expression) -> bool:
+    """Whether two expressions are the same size, however they are written."""
+    names = sorted({*one.names, *other.names})
+    if set(one.names) != set(other.names) or len(names) > len(_PROBES[0]):
+        return one == other
+    return all(
+        _value(one, sizes) == _value(other, sizes) for sizes in (dict(zip(names, p, strict=False)) for p in _PROBES)
+    )
 
 
 def _value(expression: Expression, sizes: Mapping[str, int]) -> int | None:

@@ -17,6 +17,9 @@ from anyshape.verification.reference import describe
 Sizes = dict[str, int]
 
 
+FROZEN = ("mean", "loop")
+
+
 @dataclass(frozen=True)
 class Suspect:
     """A cause that matters, the dims it pins, and what may be written instead."""
@@ -29,10 +32,21 @@ class Suspect:
     """Whether PyTorch fails at all other sizes of these dims."""
     is_limit: bool = False
     """Whether PyTorch fails by a rule, such as a multiple, which the file then keeps to."""
+    span: Span | None = None
+    """Its place, where other changes of the line moved it."""
     proposal: Proposal | None = None
     """What may be written instead."""
     tried: Tried | None = None
     """How that was tried, alone or beside others without which it does not help."""
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether nothing fails, and the result is off."""
+        return self.cause.kind in FROZEN
+
+    @property
+    def is_error(self) -> bool:
+        return self.is_pin or (bool(self.breaks_at) and not self.is_limit)
 
     @property
     def is_telling(self) -> bool:
@@ -44,9 +58,11 @@ class Suspect:
 
 def finding_of(suspect: Suspect, base: Mapping[str, int]) -> Finding:
     """The finding, with its edit."""
-    if suspect.is_pin or (suspect.breaks_at and not suspect.is_limit):
+    if not suspect.is_error and suspect.proposal is not None and suspect.proposal.dims:
+        suspect = replace(suspect, dims=suspect.proposal.dims)
+    if suspect.is_error:
         found = _pinned(suspect, base)
-    elif suspect.cause.kind in ("mean", "loop"):
+    elif suspect.is_frozen:
         found = _frozen(suspect)
     else:
         found = _folded(suspect, base)
@@ -133,7 +149,7 @@ def _other_result(suspect: Suspect) -> tuple[str, ...]:
 def _span(suspect: Suspect) -> Span:
     """Where the number was written, which may be further up than where it is used."""
     moved = suspect.proposal.span if suspect.proposal is not None else None
-    return moved or suspect.cause.site.span
+    return moved or suspect.span or suspect.cause.site.span
 
 
 def _whence(site: Site) -> Iterator[str]:

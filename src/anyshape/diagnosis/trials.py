@@ -7,8 +7,9 @@ must give what its parts give. Nothing of the user's is written: only the live f
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -35,7 +36,10 @@ class Tried:
     ran: tuple[Sizes, ...]
     keeps_samples_apart: bool = True
     passes: bool = True
-    """Whether the model runs at other sizes; else it comes further than without."""
+    """Whether the model runs at other sizes."""
+    comes_further: bool = True
+    """Whether it fails elsewhere than before, if it fails."""
+    outcomes: tuple[Outcome, ...] = field(default=(), compare=False, repr=False)
     differs_at: Sizes | None = None
     """Where the untouched model gives another result, or none."""
 
@@ -50,22 +54,33 @@ class Trials:
         self.base = dict(base)
         self.expected = reference.run(base)
 
-    def best(
-        self, proposals: Iterable[Proposal], dims: Sequence[str], *, beside: Sequence[Proposal] = (), past: Span
-    ) -> Tried | None:
-        """The first proposal that runs at all other sizes, else the one that comes furthest.
+    @functools.cached_property
+    def _mixes(self) -> bool:
+        """Whether the untouched model mixes samples already, as far as it runs on parts of a batch."""
+        return bool(mixed_samples(self.reference, self._spec, self.base, self._home))
 
-        Other proposals may stand `beside` it. To come further means to fail elsewhere than at `past`.
+    def ranked(
+        self, proposals: Iterable[Proposal], dims: Sequence[str], *, beside: Sequence[Proposal] = (), past: Span
+    ) -> list[Tried]:
+        """The proposals that keep the result, those that come furthest first.
+
+        It ends with the first that runs at all other sizes. Other proposals may stand `beside` it. To come further
+        means to fail elsewhere than at `past`.
         """
         others = self.others(dims)
-        best: Tried | None = None
+        found: list[Tried] = []
         for proposal in proposals:
             tried = self._try((*beside, proposal), others, past)
-            if tried is not None and (best is None or _rank(tried) > _rank(best)):
-                best = tried
-            if best is not None and best.keeps_samples_apart and len(best.ran) == len(others):
+            found += [tried] if tried is not None else []
+            if tried is not None and tried.passes and tried.keeps_samples_apart and len(tried.ran) == len(others):
                 break
-        return best
+        return sorted(found, key=_rank, reverse=True)
+
+    def runs(self, proposals: Sequence[Proposal], sizes: Sizes) -> bool:
+        """Whether the model runs there with these in place."""
+        with contextlib.suppress(AnyshapeError), in_place(proposals):
+            return self.reference.forgetful().run(sizes).runs
+        return False
 
     def together(self, proposals: Sequence[Proposal], dims: Sequence[str]) -> Tried | None:
         """Whether the model runs at other sizes with just these proposals in place."""
@@ -80,11 +95,12 @@ class Trials:
             outcomes = [twin.run(sizes) for sizes in others]
             ran = tuple(sizes for sizes, outcome in zip(others, outcomes, strict=True) if outcome.runs)
             if len(ran) >= min(_FEWEST, len(others)) and ran:
-                apart = not mixed_samples(twin, self._spec, self.base, self._home)
-                return Tried(tuple(proposals), ran, apart, differs_at=self._first_difference(outcomes))
+                apart = self._mixes or not mixed_samples(twin, self._spec, self.base, self._home)
+                differs_at = self._first_difference(outcomes)
+                return Tried(tuple(proposals), ran, apart, outcomes=tuple(outcomes), differs_at=differs_at)
             places = [span_of_error(outcome.error) for outcome in outcomes if outcome.error is not None]
-            if any(place is not None and not _is_at(place, past) for place in places):
-                return Tried(tuple(proposals), ran, passes=False)
+            comes_further = any(place is not None and not _is_at(place, past) for place in places)
+            return Tried(tuple(proposals), ran, passes=False, comes_further=comes_further)
         return None
 
     def _first_difference(self, outcomes: Iterable[Outcome]) -> Sizes | None:
@@ -128,12 +144,18 @@ def _near(size: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((1, 2, max(size - 1, 1), size + 1, size + 2, 2 * size)))
 
 
-def _rank(tried: Tried) -> tuple[bool, bool, int]:
-    return tried.passes, tried.keeps_samples_apart, len(tried.ran)
+def _rank(tried: Tried) -> tuple[bool, bool, int, bool]:
+    return tried.passes, tried.comes_further, len(tried.ran), tried.keeps_samples_apart
+
+
+def reaches(one: Tried, other: Tried) -> bool:
+    """Whether a trial ran wherever another ran, with the same results."""
+    results = {tuple(outcome.sizes.items()): outcome for outcome in one.outcomes}
+    return all(_same(outcome, results[tuple(outcome.sizes.items())]) for outcome in other.outcomes if outcome.runs)
 
 
 def _is_at(place: Span, other: Span) -> bool:
-    return (place.path, place.line) == (other.path, other.line)
+    return (place.path, place.line, place.column) == (other.path, other.line, other.column)
 
 
 def _same(expected: Outcome, found: Outcome) -> bool:

@@ -141,6 +141,15 @@ class Reference:
         """Every floating result on the way to the outputs, with the user's line that it came from."""
         return floating_results(lambda: self._call(outcome.leaves, gradients=True))
 
+    def depends_on(self, leaf: str, outcome: Outcome) -> bool:
+        """Whether another value of one input gives other results, or none."""
+        other = self.run(outcome.sizes, 1).leaves.get(leaf, outcome.leaves[leaf])
+        try:
+            outputs = self._call({**outcome.leaves, leaf: other})[1]
+        except Exception:  # noqa: BLE001  the user's own model
+            return True
+        return not all(_same(a, b) for a, b in zip(outcome.outputs, outputs, strict=True))
+
     def calls(self, outcome: Outcome) -> Track:
         """Every call of torch on the way to the outputs."""
         return track_calls(lambda: self._call(outcome.leaves))

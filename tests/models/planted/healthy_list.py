@@ -1,4 +1,4 @@
-"""Healthy models with all that may vary, at sizes that coincide with the models' own constants and at sizes that do not."""
+"""Healthy models with all that may vary, at sizes that are also constants of the models and at sizes that are not."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def picture(batch: int, height: int, width: int) -> dict[str, Any]:
 
 TRANSFORMERS = [
     text("bert", "BertModel", {"batch": 4, "seq": 16}),
-    text("distilbert", "DistilBertModel", {"batch": 2, "seq": 4}, dim=16, n_layers=2, n_heads=4, hidden_dim=24),
+    text("distilbert", "DistilBertModel", {"batch": 2, "seq": 4}, dim=16, n_layers=1, n_heads=4, hidden_dim=24),
     text("roberta", "RobertaModel", {"batch": 3, "seq": 8}),
     text("albert", "AlbertModel", {"batch": 4, "seq": 4}, embedding_size=8),
     text("mpnet", "MPNetModel", {"batch": 8, "seq": 24}),
@@ -176,6 +176,8 @@ COMPOSED = [
             {"height": "4..32 step 4", "width": "4..32 step 4"}),
     Healthy("frames", healthy.Frames, lambda batch, samples: {"wave": torch.randn(batch, samples)},
             {"wave": "batch samples"}, {"batch": 4, "samples": 36}, {"batch": 3, "samples": 61}, {"samples": "12.."}),
+    Healthy("constants", healthy.Constants, lambda batch, seq: {"x": torch.randn(batch, seq, 8)}, {"x": "batch seq 8"},
+            {"batch": 2, "seq": 8}, {"batch": 3, "seq": 7}),
     Healthy("tagger", healthy.tagger, ids, {"ids": "batch seq"}, {"batch": 2, "seq": 8}, {"batch": 3, "seq": 7}),
 ]  # fmt: skip
 
