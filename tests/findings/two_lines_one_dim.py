@@ -17,7 +17,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         x = torch.cat([self.token.expand(4, 1, 8), x], dim=1)  # error: [pinned-dim] batch
-        heads = x.view(4, -1, 2, 4)  # error: [pinned-dim] batch
+        heads = x.view(4, -1, 2, 4)  # warning: [mixed-batch] batch
         return heads.transpose(1, 2)
 
 

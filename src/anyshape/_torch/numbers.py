@@ -17,6 +17,7 @@ from typing import Any, TypeGuard
 import torch
 from torch import fx
 
+from anyshape._torch.layouts import mark_layouts
 from anyshape._torch.patching import patched
 
 Tree = Any
@@ -118,6 +119,7 @@ def gathered() -> Iterator[None]:
     def prepare_and_gather(*args: Any, **kwargs: Any) -> Any:
         program = prepare(*args, **kwargs)
         gather(program.graph_module)
+        mark_layouts(program.graph_module)
         return program
 
     with patched(core, name, prepare_and_gather):

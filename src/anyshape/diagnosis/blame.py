@@ -165,14 +165,14 @@ _FURTHEST = 24
 
 
 def wanted(condition: Condition) -> list[Want]:
-    """Which size must be which number: as it was asked, and without common factors."""
+    """Which size must be which number: without common factors, and as it was asked."""
     plain = [
         Want(one, other.value({}))
         for one, other in ((condition.left, condition.right), (condition.right, condition.left))
         if condition.relation == "==" and one.names and not other.names
     ]
     found = symbols.solved(condition)
-    return list(dict.fromkeys((*plain, *([] if found is None else [Want(*found)]))))
+    return list(dict.fromkeys((*([] if found is None else [Want(*found)]), *plain)))
 
 
 def is_trivial(condition: Condition) -> bool:

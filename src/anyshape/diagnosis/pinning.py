@@ -60,18 +60,18 @@ class Diagnosis:
             standing = _standing(suspects)
             found = self._round(standing)
             # an edit after which its place is found again mends nothing; a loop over the size itself looks the same
-            places = {_place(one.cause) for one in found if one.cause.kind != "loop"}
-            suspects = [_without_proposal(one) if _place(one.cause) in places else one for one in suspects]
+            places = {_place(one) for one in found if one.cause.kind != "loop"}
+            suspects = [_without_proposal(one) if _place(one) in places else one for one in suspects]
             # without one, what it is once the others are mended is what it is
-            again = {_place(one.cause): one for one in found}
-            suspects = [again.pop(_place(one.cause), one) if one.proposal is None else one for one in suspects]
-            known = {_place(one.cause) for one in suspects}
+            again = {_place(one): one for one in found}
+            suspects = [again.pop(_place(one), one) if one.proposal is None else one for one in suspects]
+            known = {_place(one) for one in suspects}
             suspects += [one for place, one in again.items() if place not in known]
             if len(_standing(suspects)) <= len(standing):
                 break
         # what is gone once the others are mended was no cause of its own
-        left = {_place(one.cause) for one in found}
-        causes = [one for one in suspects if one.proposal is not None or _place(one.cause) in left]
+        left = {_place(one) for one in found}
+        causes = [one for one in suspects if one.proposal is not None or _place(one) in left]
         judged = [self._judged(one, causes) for one in causes]
         told = [finding_of(one, self.base) for one in judged if one.is_telling]
         return sorted((*told, *self._mixed(told, _standing(causes))), key=_in_order)
@@ -99,7 +99,7 @@ class Diagnosis:
             causes = [cause for cause in seen.causes if cause.kind != "unknown" or cause.wants]
             suspects = [one for cause in causes if (one := self._suspected(cause, twin)) is not None]
             suspects = [replace(one, span=moved_back(one.cause.site.span, standing)) for one in suspects]
-            options = [proposals(one.cause, seen.known) for one in suspects]
+            options = [proposals(one.cause, seen.known, many=one.is_pin) for one in suspects]
         return self._with_proposals(suspects, [[one.onto(standing) for one in ways] for ways in options], standing)
 
     def _with_proposals(
@@ -217,5 +217,7 @@ def _in_order(finding: Finding) -> tuple[str, int, int]:
     return finding.span.path, finding.span.line, finding.span.column
 
 
-def _place(cause: Cause) -> object:
-    return cause.site.code.co_filename, cause.site.line, cause.kind
+def _place(suspect: Suspect) -> object:
+    """Where it stands in the text as it was, whatever was put in place since."""
+    span = suspect.span or suspect.cause.site.span
+    return span.path, span.line, span.column, span.end_line, span.end_column, suspect.cause.kind

@@ -21,7 +21,7 @@ from anyshape.diagnosis.reading import Reading, names_at, read, span_of_expressi
 from anyshape.diagnosis.scope import Nameable, Scope
 from anyshape.diagnosis.sites import Site
 
-_MOST = 40
+_MOST, _FEW = 40, 8
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Proposal:
     """Where the number was written, if not where it is used."""
     dims: tuple[str, ...] = ()
     """The dims that numbers were replaced by."""
+    is_multiple: bool = False
+    """Whether a number was replaced by a multiple of a size."""
     original: str = ""
     """The file's text that the changes are of, where it is not the one that was read."""
 
@@ -97,13 +99,21 @@ class Knowledge:
     """The call that made a tensor."""
 
 
-def proposals(cause: Cause, known: Knowledge) -> list[Proposal]:
-    """What to try for a cause; empty where nothing is known or the code has no source."""
+def proposals(cause: Cause, known: Knowledge, *, many: bool = True) -> list[Proposal]:
+    """What to try for a cause; empty where nothing is known or the code has no source.
+
+    Few where the model may be healthy: a number that happens to be a multiple of a size is none of them.
+    """
     reading = read(cause.site)
     if reading is None:
         return []
     makers = _MAKERS.get(cause.kind, ())
-    return list(itertools.islice(itertools.chain.from_iterable(make(cause, reading, known) for make in makers), _MOST))
+    made = itertools.chain.from_iterable(make(cause, reading, known) for make in makers)
+    different: dict[object, Proposal] = {}
+    for proposal in itertools.islice(made, 4 * _MOST):
+        different.setdefault((proposal.filename, frozenset(proposal.changes)), proposal)
+    plain = [one for one in different.values() if many or not one.is_multiple]
+    return plain[: _MOST if many else _FEW]
 
 
 # ---- numbers
@@ -322,7 +332,9 @@ def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[Pr
     maker = _made_by(cause, first, owners)
     span = None if first.site is cause.site and cause.kind != "loop" else span_of_expression(first)
     dims = tuple(dict.fromkeys(name for number, text in pairs for name in number.scope.dims_in(text)))
-    yield Proposal(first, tuple(changes) if maker is None else (maker, *changes), title, span=span, dims=dims)
+    whole = tuple(changes) if maker is None else (maker, *changes)
+    is_multiple = any(text[0].isdigit() for _, text in pairs)
+    yield Proposal(first, whole, title, span=span, dims=dims, is_multiple=is_multiple)
 
 
 def _in_parentheses(text: str, number: Number) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -53,6 +53,8 @@ class Trials:
         self._home = home
         self.base = dict(base)
         self.expected = reference.run(base)
+        self._known: dict[object, list[Outcome]] = {}
+        self._kept: list[Sequence[Proposal]] = []
 
     @functools.cached_property
     def _mixes(self) -> bool:
@@ -88,20 +90,32 @@ class Trials:
         return tried if tried is not None and tried.passes else None
 
     def _try(self, proposals: Sequence[Proposal], others: Sequence[Sizes], past: Span) -> Tried | None:
+        """The last of the proposals beside the others, against the others alone; None if the result is another."""
+        before = self._outcomes(proposals[:-1], others)
         with contextlib.suppress(AnyshapeError), in_place(proposals):
             twin = self.reference.forgetful()
             if not _same(self.expected, twin.run(self.base)):
                 return None
             outcomes = [twin.run(sizes) for sizes in others]
-            ran = tuple(sizes for sizes, outcome in zip(others, outcomes, strict=True) if outcome.runs)
-            if len(ran) >= min(_FEWEST, len(others)) and ran:
+            tried = Tried(tuple(proposals), tuple(dict(one.sizes) for one in outcomes if one.runs))
+            if len(tried.ran) >= min(_FEWEST, len(others)) and _is_progress(before, outcomes):
                 apart = self._mixes or not mixed_samples(twin, self._spec, self.base, self._home)
                 differs_at = self._first_difference(outcomes)
-                return Tried(tuple(proposals), ran, apart, outcomes=tuple(outcomes), differs_at=differs_at)
+                return replace(tried, keeps_samples_apart=apart, outcomes=tuple(outcomes), differs_at=differs_at)
             places = [span_of_error(outcome.error) for outcome in outcomes if outcome.error is not None]
             comes_further = any(place is not None and not _is_at(place, past) for place in places)
-            return Tried(tuple(proposals), ran, passes=False, comes_further=comes_further)
+            return replace(tried, passes=False, comes_further=comes_further and _is_progress(before, outcomes))
         return None
+
+    def _outcomes(self, proposals: Sequence[Proposal], others: Sequence[Sizes]) -> list[Outcome]:
+        """What the model does with these in place; remembered, since many are tried beside them."""
+        key = (tuple(id(one) for one in proposals), tuple(tuple(one.items()) for one in others))
+        if key not in self._known:
+            with contextlib.suppress(AnyshapeError), in_place(proposals):
+                twin = self.reference.forgetful() if proposals else self.reference
+                self._known[key] = [twin.run(sizes) for sizes in others]
+                self._kept.append(proposals)  # so that no other gets its id
+        return self._known.get(key, [])
 
     def _first_difference(self, outcomes: Iterable[Outcome]) -> Sizes | None:
         """Where the untouched model does not give what the changed one gives."""
@@ -142,6 +156,26 @@ def edit_of(*proposals: Proposal, tried: str = "", safe: bool = True) -> Edit:
 
 def _near(size: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((1, 2, max(size - 1, 1), size + 1, size + 2, 2 * size)))
+
+
+def _is_progress(before: Sequence[Outcome], after: Sequence[Outcome]) -> bool:
+    """Whether every size that ran still runs, and something is otherwise: one more runs, or gives or says another."""
+    pairs = list(zip(before, after, strict=bool(before)))
+    if any(old.runs and not new.runs for old, new in pairs):
+        return False
+    return not before or any(not _alike(old, new) for old, new in pairs)
+
+
+def _alike(old: Outcome, new: Outcome) -> bool:
+    if old.runs or new.runs:
+        return _same(old, new)
+    return _where(old) == _where(new)
+
+
+def _where(outcome: Outcome) -> object:
+    """Where a call failed, by its line: an edit on the line moves the columns."""
+    span = span_of_error(outcome.error) if outcome.error is not None else None
+    return None if span is None else (span.path, span.line, str(outcome.error))
 
 
 def _rank(tried: Tried) -> tuple[bool, bool, int, bool]:

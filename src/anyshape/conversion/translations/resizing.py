@@ -77,12 +77,14 @@ def _antialiased(curve: Callable[[Any], Any], reach: float, mode: str, **extra: 
         align_corners: bool,
         scales_h: Scale = None,
         scales_w: Scale = None,
+        *,
+        from_channels_last: bool = False,
     ) -> Any:
         if scales_h is None and scales_w is None and not align_corners:
             sizes = op.Concat(op.Shape(x, start=0, end=2), vector(output_size), axis=0)
             options = {"mode": mode, "antialias": 1, "exclude_outside": 1, **extra}
             resized = op.Resize(x, None, None, sizes, coordinate_transformation_mode="half_pixel", **options)
-            return _as_in_eager(resized, output_size[1])
+            return _as_in_eager(resized, x, output_size, from_channels_last=from_channels_last)
         high, wide = (
             _weights(before, after, _step(before, after, scale, align_corners=align_corners), curve, reach)
             for before, after, scale in zip(
@@ -90,18 +92,23 @@ def _antialiased(curve: Callable[[Any], Any], reach: float, mode: str, **extra: 
             )
         )
         across = op.MatMul(x, op.CastLike(op.Transpose(wide, perm=[1, 0]), x))
-        return _as_in_eager(op.MatMul(op.CastLike(high, x), across), output_size[1])
+        resized = op.MatMul(op.CastLike(high, x), across)
+        return _as_in_eager(resized, x, output_size, from_channels_last=from_channels_last)
 
     return resize
 
 
-def _as_in_eager(resized: Any, width: int | ir.Value) -> Any:
-    """Torch's kernel repeats the first row all the way down where the result is one value wide (docs/upstream.md)."""
-    if isinstance(width, int) and width != 1:
+def _as_in_eager(resized: Any, x: ir.Value, output_size: Sequence[int | ir.Value], *, from_channels_last: bool) -> Any:
+    """Torch's kernel repeats the first row all the way down where the result is one value wide (docs/upstream.md).
+
+    It does so where the height changes, too, and where channels do not lie last in memory.
+    """
+    height, width = output_size
+    if from_channels_last or (isinstance(width, int) and width != 1):
         return resized
     rows = counted(op.Shape(resized, start=2, end=3))
-    several = op.Cast(op.Greater(as_vector(width), whole(1)), to=INT64)
-    return op.Gather(resized, op.Mul(rows, several), axis=2)
+    is_right = op.Or(op.Greater(as_vector(width), whole(1)), op.Equal(as_vector(height), size_of(x, 2)))
+    return op.Gather(resized, op.Mul(rows, op.Cast(is_right, to=INT64)), axis=2)
 
 
 def _linear_in_one_axis(
