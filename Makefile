@@ -4,7 +4,7 @@ PIP_FLAGS ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all lint bench coverage clean
+.PHONY: demo test test-all lint docs bench coverage clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,10 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The pages of the rules live in the package, so that `anyshape explain` has them.
+docs: $(STAMP)
+	$(BIN)/python -m anyshape.diagnosis.explanations docs/rules
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py

@@ -351,3 +351,16 @@ def test_the_adapter_goes_from_flat_inputs_to_flat_tensors():
     total, count = adapter(torch.full((3,), 5.0), torch.full((3,), 1.0))
     assert total.tolist() == [7.0, 7.0, 7.0]
     assert count.item() == 3
+
+
+def test_flags_of_an_object_are_no_outputs_but_numbers_of_a_tuple_are() -> None:
+    halves = (DynamicCache(), DynamicCache())
+    for half in halves:
+        half.update(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 3), 0)
+    cache = EncoderDecoderCache(*halves)
+    assert cache.is_updated
+    names = [name for name, _ in flatten_outputs({"past_key_values": cache, "steps": 3})]
+    assert names == [
+        "present.self_attention_cache.0.key", "present.self_attention_cache.0.value",
+        "present.cross_attention_cache.0.key", "present.cross_attention_cache.0.value", "steps",
+    ]  # fmt: skip

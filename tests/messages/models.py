@@ -84,3 +84,76 @@ def in_numpy(x: Tensor, times: int, factor: float = 2.0) -> Tensor:
 class InNumpy(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return 1 + in_numpy(x, 3)
+
+
+class Copies(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x] * int(x.abs().max() + 1))
+
+
+class Positions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(1, 5, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table
+
+
+class State(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        state = torch.zeros(1, 3, 4)
+        return self.rnn(x, state)[0]
+
+
+class Flat(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(20, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(x.flatten(1))
+
+
+class Asserted(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.shape[1] == 5
+        return x * 2
+
+
+class Static(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = nn.Parameter(torch.ones(3, 5, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.einsum("bsd,bsd->bs", x, self.other)
+
+
+class Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sum(1) / 5
+
+
+class Rows(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([x[:, step].tanh() for step in range(5)], 1)
+
+
+class Folded(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(0, 1).reshape(-1, 5, 4).softmax(1)
+
+
+class Mixed(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.softmax(0)
+
+
+class Scaled(nn.Module):
+    def forward(self, x: Tensor, scale: Tensor) -> Tensor:
+        return x * scale

@@ -26,9 +26,11 @@ error[pinned-dim]: `batch` and `seq` cannot vary
   --> tests/messages/models.py:9:16 in HardView.forward
   |
 9 |         return x.view(2, 8, 4) + 1
-  |                ^^^^^^^^^^^^^^^ `batch` must be 2 and `seq` must be 8 here
-  = note: batch = 1, seq = 8 breaks it; PyTorch fails there too: RuntimeError: shape '[2, 8, 4]' is invalid for input of size 32
-  = help: take the size from an input instead of writing a number, or leave `batch` and `seq` out of the declaration
+  |                ^^^^^^^^^^^^^^^ `batch` becomes 2 and `seq` becomes 8 here
+  = note: smallest size that breaks it: batch = 2, seq = 1; PyTorch fails there too
+  = help: take the sizes from `x`   [tried: same result at batch = 2, seq = 8, runs at 12 other sizes]
+          - return x.view(2, 8, 4) + 1
+          + return x.view(x.shape[0], x.shape[1], 4) + 1
 """,
     ),
     "pinned-dim: a loop over an axis": (
@@ -112,9 +114,23 @@ error[frozen-branch]: a decision on values would be frozen in the export
    --> tests/messages/models.py:41:12 in Loud.forward
    |
 41 |         if x.abs().max() > 1:
-   |            ^^^^^^^^^^^^^^^^^ a value is read into Python here
+   |            ^^^^^^^^^^^^^^^^^ a value decides here
    = note: a trace keeps the path that the example took, whatever other values would do
    = help: write both paths as tensors and choose with torch.where, or use torch.cond
+""",
+    ),
+    "data-dependent-size: a list as long as a value says": (
+        models.Copies,
+        (3, 5, 4),
+        {},
+        """\
+error[data-dependent-size]: a size that comes from values blocks the export
+   --> tests/messages/models.py:91:26 in Copies.forward
+   |
+91 |         return torch.cat([x] * int(x.abs().max() + 1))
+   |                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ needs a size that only the values tell
+   = note: PyTorch knows the values when it runs, a trace does not
+   = help: take the size from an input's shape, or pass it as a Python integer of its own
 """,
     ),
     "random-output: random numbers": (
@@ -314,5 +330,165 @@ def test_a_refused_check_says(name: str, tmp_path: Path) -> None:
     assert _text(refused.value) == text
 
 
+DIAGNOSED: dict[str, tuple[type[torch.nn.Module], str]] = {
+    "pinned-dim: a table": (
+        models.Positions,
+        """\
+error[pinned-dim]: `seq` cannot vary
+    --> tests/messages/models.py:100:16 in Positions.forward
+    |
+100 |         return x + self.table
+    |                ^^^^^^^^^^^^^^ `table` has 5 entries for `seq`
+    = note: smallest size that breaks it: batch = 3, seq = 2; PyTorch fails there too
+    = help: take as much of `self.table` as is needed   [unsafe; tried: same result at seq = 5, runs at 1, 2, 4]
+            - return x + self.table
+            + return x + self.table[:, :x.shape[1]]
+""",
+    ),
+    "pinned-dim: a state": (
+        models.State,
+        """\
+error[pinned-dim]: `batch` cannot vary
+    --> tests/messages/models.py:109:17 in State.forward
+    |
+109 |         state = torch.zeros(1, 3, 4)
+    |                 ^^^^^^^^^^^^^^^^^^^^ `batch` becomes 3 here
+    = note: smallest size that breaks it: batch = 1, seq = 5; PyTorch fails there too
+    = note: it shows at tests/messages/models.py:110:16 in State.forward
+    = help: take the size from `x`   [tried: same result at batch = 3, runs at 1, 2, 4, 5, 6]
+            - state = torch.zeros(1, 3, 4)
+            + state = x.new_zeros(1, x.shape[0], 4)
+""",
+    ),
+    "pinned-dim: a layer after a flatten": (
+        models.Flat,
+        """\
+error[pinned-dim]: `seq` cannot vary
+    --> tests/messages/models.py:119:16 in Flat.forward
+    |
+119 |         return self.head(x.flatten(1))
+    |                ^^^^^^^^^^^^^^^^^^^^^^^ `head.weight` has 20 entries for `4 * seq`
+    = note: smallest size that breaks it: batch = 3, seq = 1; PyTorch fails there too
+    = note: the architecture fixes the size: `head` was made for 20 features
+    = help: pool to a fixed size in front of `head`, or leave `seq` out of the declaration
+""",
+    ),
+    "pinned-dim: an assertion": (
+        models.Asserted,
+        """\
+error[pinned-dim]: `seq` cannot vary
+    --> tests/messages/models.py:124:16 in Asserted.forward
+    |
+124 |         assert x.shape[1] == 5
+    |                ^^^^^^^^^^^^^^^ `seq` becomes 5 here
+    = note: smallest size that breaks it: batch = 3, seq = 1; PyTorch fails there too
+    = help: drop the assertion   [unsafe; tried: same result at seq = 5, runs at 1, 2, 4, 6, 7, 10]
+            - assert x.shape[1] == 5
+            + pass
+""",
+    ),
+    "pinned-dim: a table of samples": (
+        models.Static,
+        """\
+error[pinned-dim]: `batch` and `seq` cannot vary
+    --> tests/messages/models.py:134:16 in Static.forward
+    |
+134 |         return torch.einsum("bsd,bsd->bs", x, self.other)
+    |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `other` has 3 entries for `batch` and `other` has 5 entries for `seq`
+    = note: smallest size that breaks it: batch = 3, seq = 2; PyTorch fails there too
+    = help: take as much of `self.other` as is needed
+            [unsafe; tried: same result at batch = 3, seq = 5, runs at 6 other sizes]
+            - return torch.einsum("bsd,bsd->bs", x, self.other)
+            + return torch.einsum("bsd,bsd->bs", x, self.other[:x.shape[0], :x.shape[1]])
+""",
+    ),
+    "frozen-value: a mean": (
+        models.Mean,
+        """\
+warning[frozen-value]: the size of `seq` is written as a number
+    --> tests/messages/models.py:139:16 in Mean.forward
+    |
+139 |         return x.sum(1) / 5
+    |                ^^^^^^^^^^^^ divides by 5, which is `seq` in the example
+    = note: at batch = 3, seq = 1 the result is another than with the size itself
+    = help: take the size from `x`   [tried: same result at seq = 5, runs at 1, 2, 4, 6, 7, 10]
+            - return x.sum(1) / 5
+            + return x.sum(1) / x.shape[1]
+""",
+    ),
+    "frozen-value: a loop": (
+        models.Rows,
+        """\
+warning[frozen-value]: the size of `seq` is written as a number
+    --> tests/messages/models.py:144:59 in Rows.forward.<listcomp>
+    |
+144 |         return torch.stack([x[:, step].tanh() for step in range(5)], 1)
+    |                                                           ^^^^^^^^ counts to 5, which is `seq` in the example
+    = note: at batch = 3, seq = 1 the result is another than with the size itself
+    = help: take the size from `x`   [tried: same result at seq = 5, runs at 1, 2, 4, 6, 7, 10]
+            - return torch.stack([x[:, step].tanh() for step in range(5)], 1)
+            + return torch.stack([x[:, step].tanh() for step in range(x.shape[1])], 1)
+""",
+    ),
+    "mixed-batch: a fold": (
+        models.Folded,
+        """\
+warning[mixed-batch]: samples are mixed at other sizes of `seq`
+    --> tests/messages/models.py:149:16 in Folded.forward
+    |
+149 |         return x.flatten(0, 1).reshape(-1, 5, 4).softmax(1)
+    |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ fits `seq` = 5 alone
+    = note: at batch = 3, seq = 1 the result is another than with the size itself
+    = help: take the size from `x`   [tried: same result at seq = 5, runs at 1, 2, 4, 6, 7, 10]
+            - return x.flatten(0, 1).reshape(-1, 5, 4).softmax(1)
+            + return x.flatten(0, 1).reshape(-1, x.shape[1], 4).softmax(1)
+""",
+    ),
+    "mixed-batch: a softmax": (
+        models.Mixed,
+        """\
+warning[mixed-batch]: samples of `batch` are mixed
+    --> tests/messages/models.py:154:16 in Mixed.forward
+    |
+154 |         return x.softmax(0)
+    |                ^^^^^^^^^^^^ the result of one sample depends on others here
+    = note: f(cat(a, b)) differs from cat(f(a), f(b)): `output` of a sample moves by # when another stands beside it
+    = help: let `softmax` work along another axis than that of `batch`
+""",
+    ),
+}
+"""What `diagnose` says of a model with an example of 3 5 4."""
+
+
+@pytest.mark.parametrize("name", DIAGNOSED)
+def test_a_diagnosis_says(name: str) -> None:
+    model, text = DIAGNOSED[name]
+    torch.manual_seed(0)
+    (finding,) = anyshape.diagnose(model().eval(), torch.randn(3, 5, 4), dims={"x": "batch seq 4"})
+    assert re.sub(r"moves by [\d.e-]+", "moves by #", str(finding)) + "\n" == text
+
+
+def test_a_lost_input_says(tmp_path: Path) -> None:
+    graph = """
+        <ir_version: 9, opset_import: ["" : 20]>
+        doubled (float[batch, seq, 4] x) => (float[batch, seq, 4] y) { y = Add (x, x) }
+"""
+    onnx.save(onnx.parser.parse_model(graph), tmp_path / "model.onnx")
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.check(tmp_path / "model.onnx", models.Scaled(), (torch.ones(3, 5, 4), torch.tensor(2.0)))
+    assert (
+        _text(refused.value)
+        == """\
+error[lost-input]: the file does not depend on `scale`, the model does
+    --> tests/messages/models.py:158:5 in Scaled.forward
+    |
+158 |     def forward(self, x: Tensor, scale: Tensor) -> Tensor:
+    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    = help: keep `scale` in tensors on the way to the outputs: what passes through Python becomes a constant
+"""
+    )
+
+
 def test_every_rule_has_its_text_here() -> None:
-    assert {name.split(":")[0] for name in (*EXPORTS, *FILES)} == set(RULES)
+    shown = {name.split(":")[0] for name in (*EXPORTS, *FILES, *DIAGNOSED)} | {"lost-input"}
+    assert shown == set(RULES)

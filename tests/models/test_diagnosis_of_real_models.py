@@ -18,16 +18,6 @@ PLANTED = Path(__file__).parent / "planted"
 MARK = "# planted"
 CASES = sorted(path.stem for path in PLANTED.glob("*.py") if MARK in path.read_text(encoding="utf-8"))
 
-KNOWN: dict[str, str] = {}
-_OLD = {
-    "causal_mask": "the reshape behind the mask is told as well",
-    "flat_product": "the `view_as` behind the reshape is told as well",
-    "fold_literal": "the `unfold` in front of the fold is told as well",
-    "frames_view": "nothing is told where no dim by itself makes the view fail",
-    "learned_queries": "the attention that is given the queries is told, without an edit",
-}
-"""What fails today, and how."""
-
 SLOW = {
     "attention_view", "bert_attention", "causal_mask", "class_token", "flat_product", "fold_literal", "frames_view",
     "grid_literal", "llama_gate",
@@ -44,8 +34,7 @@ UNSAFE = {"asserted", "table_not_sliced"}
 def _params(names: list[str], values: list[Any]) -> list[Any]:
     found = []
     for name, value in zip(names, values, strict=True):
-        marks = [pytest.mark.xfail(reason=KNOWN[name])] if name in KNOWN else []
-        marks += [pytest.mark.slow] if name in SLOW else []
+        marks = [pytest.mark.slow] if name in SLOW else []
         found.append(pytest.param(value, id=name, marks=marks))
     return found
 
@@ -117,6 +106,5 @@ def test_a_planted_model_fails_elsewhere_without_its_edit(name: str) -> None:
 
 def test_every_planted_model_that_is_known_or_slow_is_there() -> None:
     names = {*CASES, *(one[0] for one in _examples())}
-    assert set(KNOWN) <= names
     assert names >= SLOW
     assert set(CASES) >= UNSAFE

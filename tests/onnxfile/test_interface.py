@@ -4,7 +4,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from anyshape.onnxfile.interface import Interface, Port, broken_promise, read_interface
+from anyshape.onnxfile.interface import Interface, Port, broken_promise, read_interface, unused_inputs
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 
@@ -112,3 +112,16 @@ def test_unknown_axes_and_shapes_promise_nothing():
 
 def test_an_expression_of_unknown_dims_or_that_divides_by_zero_promises_nothing():
     assert promise([port("x", "n")], [port("a", "m // n"), port("b", "8 // n")], {"x": (0,)}, [(3,), (4,)]) is None
+
+
+def test_an_input_that_only_a_branch_looks_at_is_used() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 9, opset_import: ["" : 20]>
+        g (bool c, float[n] x, float[n] inner, float[n] unused, float[n] straight) => (float[n] y, float[n] straight) {
+            y = If (c) <
+                then_branch = a () => (float[n] p) { p = Add (x, inner) },
+                else_branch = b () => (float[n] q) { q = Identity (x) }
+            >
+        }
+    """)
+    assert unused_inputs(model) == ["unused"]

@@ -299,7 +299,9 @@ def _output_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if split is None:
         return
     for key, part in split(value)[0].items():
-        yield from _output_leaves(f"{name}.{key}" if name else _output_key(key), part)
+        leaves = _output_leaves(f"{name}.{key}" if name else _output_key(key), part)
+        # a plain object's flags and counters are its own, such as a cache's `is_updated`; its tensors are results
+        yield from (leaf for leaf in leaves if split is not _split_object or isinstance(leaf[1], torch.Tensor))
 
 
 def _output_key(key: str) -> str:

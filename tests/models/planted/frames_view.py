@@ -11,7 +11,7 @@ DIMS = {"input": "batch samples"}
 EXAMPLE = {"batch": 3, "samples": 40}
 OTHER = {"batch": 4, "samples": 61}
 PINNED = ["batch"]
-RULE = "pinned-dim"
+RULE = "mixed-batch"
 
 
 class Front(nn.Module):
