@@ -37,19 +37,30 @@ KNOWN = {
 """What is not right yet, and what comes instead."""
 
 SLOW = {
-    "affine_grid_batch", "attention_over_batch", "batch_equals_length", "causal_mask_triu", "chunk_per_sample",
-    "clean_cache", "clean_causal_buffer_cut", "clean_detection_grid", "clean_group_norm", "clean_patches",
-    "clean_two_lengths", "counted_pairs", "einsum_operand", "fold_back", "fold_of_batch", "fold_of_steps",
-    "global_pool_by_kernel", "images_flattened_to_pixels", "layer_of_another_file", "loop_in_comprehension",
-    "loop_over_samples", "loop_over_steps", "loop_with_sum_and_mean", "loop_with_while", "loop_writes_rows",
-    "lstm_states", "mask_over_cache", "mean_by_attribute", "mean_by_factor", "mean_by_float", "mean_by_method",
-    "mean_by_number", "mean_over_batch", "mean_over_pixels", "meshgrid_of_pixels", "padding_mask_of_numbers",
-    "pin_and_mean", "position_ids", "positions_of_a_list", "relative_positions", "slice_whole_axis",
-    "table_and_literal", "table_turned_first", "three_lines_three_dims", "two_lines_one_dim", "two_names_above",
-    "two_numbers_in_one_line", "two_places_need_both", "upsample_function", "view_and_linear", "view_batch_and_seq",
-    "view_product",
+    "affine_grid_batch", "attention_over_batch", "attribute_given_to_init", "batch_equals_channels",
+    "batch_equals_length", "causal_buffer", "causal_mask_tril", "causal_mask_triu", "chunk_per_sample",
+    "clean_cache", "clean_causal_buffer_cut", "clean_detection_grid", "clean_first_three_steps", "clean_group_norm",
+    "clean_patches", "clean_state_given", "clean_two_lengths", "counted_pairs", "dict_of_inputs", "einsum_operand",
+    "empty_filled", "flatten_and_linear", "fold_back", "fold_of_batch", "fold_of_steps", "forward_put_in_place",
+    "full_column", "function_of_another_file", "global_pool_by_kernel", "gru_state_time_first",
+    "hidden_state_by_argument", "images_flattened_to_pixels", "in_place_division", "interpolate_to_a_size",
+    "layer_of_another_file", "list_of_inputs", "loop_in_comprehension", "loop_over_samples", "loop_over_steps",
+    "loop_with_select", "loop_with_sum_and_mean", "loop_with_while", "loop_writes_rows", "lstm_states",
+    "mask_over_cache", "maximum_over_time_by_kernel", "mean_by_attribute", "mean_by_factor", "mean_by_float",
+    "mean_by_function", "mean_by_method", "mean_by_name", "mean_by_number", "mean_over_batch", "mean_over_pixels",
+    "meshgrid_of_pixels", "method_of_base", "method_of_model", "mixed_and_pinned", "moved_to_device", "name_above",
+    "narrow_whole_axis", "nested_function", "new_zeros_literal", "not_only_ascii", "number_shared_by_two_lines",
+    "only_one_of_two_dims", "pad_then_table", "padding_mask_of_numbers", "pin_and_mean", "plain_tensor_attribute",
+    "position_ids", "position_parameter", "positions_of_a_list", "product_written_out", "query_repeated",
+    "relative_positions", "reshape_seq", "rnn_state_of_ones", "scattered_into_zeros", "shape_in_tuple",
+    "shape_starred", "sinusoidal_table", "slice_whole_axis", "stacked_with_zeros", "steps_taken_apart",
+    "sum_in_a_line_of_its_own", "table_and_literal", "table_turned_first", "three_deep", "three_lines_three_dims",
+    "two_lines_one_dim", "two_names_above", "two_numbers_in_one_line", "two_places_need_both",
+    "two_statements_in_a_line", "unflatten_both", "upsample_function", "view_and_linear", "view_batch_and_rest",
+    "view_batch_and_seq", "view_for_transpose", "view_multiple", "view_product", "walrus", "weight_of_embedding",
+    "written_into_zeros",
 }  # fmt: skip
-"""Two seconds and more: run with `-m slow`."""
+"""A second and a half or more: run with `-m slow`."""
 
 Expected = tuple[str, int, str, str, tuple[str, ...]]
 

@@ -6,9 +6,11 @@ is traced once more and explained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from anyshape.conversion.symbols import solved
 from anyshape.conversion.tracing import Guard
 from anyshape.declaration.notation import Condition, Expression
 from anyshape.diagnosis import rules
@@ -32,7 +34,7 @@ def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
     if not ground.request.spec.dims:
         return []
     conditions = dict.fromkeys(guard.condition for guard in guards if guard.condition is not None)
-    doubtful = any(_is_split(one) or _fails_without(ground, one) for one in conditions)
+    doubtful = any(_is_split(one, ground.start) or _fails_without(ground, one) for one in conditions)
     if doubtful or _is_bounded_at_example(ground) or _looks_frozen(ground):
         return Diagnosis(ground).findings()
     return mixed_samples(ground.reference, ground.request.spec, ground.traced, ground.home)
@@ -48,19 +50,19 @@ def _is_at_example(bound: Condition, ground: Ground) -> bool:
     return not bound.right.names and bound.right.value({}) == ground.start[bound.left.text]
 
 
-def _is_split(condition: Condition) -> bool:
-    """`batch * seq % 10 == 0`: an axis is divided by a number, which may be the example's size."""
-    return condition.relation == "==" and any("%" in side.text or "//" in side.text for side in _sides(condition))
-
-
-def _sides(condition: Condition) -> tuple[Expression, Expression]:
-    return condition.left, condition.right
+def _is_split(condition: Condition, example: Mapping[str, int]) -> bool:
+    """`batch * seq % 10 == 0`: an axis is divided by a number that may be the example's size."""
+    if condition.relation != "==" or "%" not in condition.left.text:
+        return False
+    numbers = [int(text) for text in re.findall(r"\d+", condition.left.text)]
+    sizes = [example[dim] for dim in condition.names if example[dim] > 1]
+    return any(number % size == 0 for number in numbers for size in sizes if number)
 
 
 def _fails_without(ground: Ground, condition: Condition) -> bool:
-    """Whether PyTorch fails at a size near the traced one at which an assumption does not hold."""
+    """Whether PyTorch fails at a size near the traced one at which a size is not the number that it should be."""
     base, ranges = ground.traced, ground.request.spec.ranges
-    for dim in condition.names if condition.relation == "==" else ():
+    for dim in condition.names if solved(condition) is not None else ():
         for size in (base[dim] + 1, base[dim] - 1, 2 * base[dim]):
             moved = {**base, dim: size}
             if size in ranges[dim] and not condition.holds(moved) and not ground.reference.run(moved).runs:

@@ -20,8 +20,8 @@ _OURS = str(Path(__file__).resolve().parent.parent)
 _HOOKS = (str(Path(_OURS) / "_torch"), str(Path(_OURS) / "conversion" / "repairs"))
 
 
-_NOTEBOOK = "<ipython-input-"
-"""What a cell of a notebook is called instead of a file."""
+_WITHOUT_FILE = ("<ipython-input-", "<stdin>", "<string>")
+"""What a cell of a notebook, a line at the prompt and text given to exec are called instead of a file."""
 
 
 def _library_roots() -> tuple[str, ...]:
@@ -37,8 +37,8 @@ def _library_roots() -> tuple[str, ...]:
 
 def is_users(filename: str) -> bool:
     """Whether a file is the user's or a model library's: not torch, not the standard library, not ours."""
-    if filename.startswith("<") and not filename.startswith(_NOTEBOOK):
-        return False
+    if filename.startswith("<"):
+        return filename.startswith(_WITHOUT_FILE)
     if is_librarys(filename):
         return not any(filename.startswith(root) for root in _library_roots()[:-1])
     return not any(filename.startswith(root) for root in _library_roots())
