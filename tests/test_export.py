@@ -132,12 +132,12 @@ def test_a_branch_on_a_size_is_refused_at_its_line(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
 
 
-def test_a_hard_coded_size_is_named_before_anything_is_traced() -> None:
+def test_a_hard_coded_size_is_named_before_any_strategy_is_tried() -> None:
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(Reshaped(), torch.randn(2, 8, 4), dims={"x": "batch seq 4"})
     (finding,) = refused.value.findings
     assert finding.headline == "error[pinned-dim]: `batch` and `seq` cannot vary"
-    assert finding.label == "`batch` must be 2 and `seq` must be 8 here"
+    assert finding.label == "`batch` becomes 2 and `seq` becomes 8 here"
     assert (finding.span.function, finding.span.column) == ("Reshaped.forward", 16)
     assert refused.value.result.attempts == ()
 
