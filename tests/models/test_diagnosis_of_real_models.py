@@ -20,6 +20,8 @@ CASES = sorted(path.stem for path in PLANTED.glob("*.py") if MARK in path.read_t
 
 QUICK = {"asserted", "distance_helper", "learned_queries", "table_not_sliced", "tagger-alike", "detector-alike"}
 """A few of all; each of the others takes seconds, too, and is run with `-m slow`."""
+KNOWN = {"fold_literal": "nothing is told of `F.fold` to a literal size deep in a network"}
+"""What is not right yet."""
 UNSAFE = {"asserted", "table_not_sliced"}
 """Whose edit is for the user to decide: an assertion may be meant, and a table has an end."""
 
@@ -28,6 +30,7 @@ def _params(names: list[str], values: list[Any]) -> list[Any]:
     found = []
     for name, value in zip(names, values, strict=True):
         marks = [] if name in QUICK else [pytest.mark.slow]
+        marks += [pytest.mark.xfail(reason=KNOWN[name], strict=True)] if name in KNOWN else []
         found.append(pytest.param(value, id=name, marks=marks))
     return found
 
