@@ -18,12 +18,10 @@ _LONGEST = 200
 
 def reason_of(error: BaseException) -> str:
     """The known meaning of an exception, or the first line of its root."""
-    chain = list(_chain(error))
-    for link in chain:
-        for name in (str(getattr(link, "error_type", "")), type(link).__name__):
-            if name in _KNOWN:
-                return _KNOWN[name]
-    root = chain[-1]
+    for kind in _kinds(error):
+        if kind in _KNOWN:
+            return _KNOWN[kind]
+    root = _chain(error)[-1]
     lines = [_ADDRESS.sub("", _OPERATOR.sub(r"\1", line.strip())) for line in str(root).splitlines() if line.strip()]
     name = type(root).__name__
     if not lines or _SYMBOL.search(lines[0]):
@@ -34,8 +32,7 @@ def reason_of(error: BaseException) -> str:
 
 def is_known(error: BaseException) -> bool:
     """Whether the trace could not follow a decision, which has a meaning of its own."""
-    names = [name for link in _chain(error) for name in (str(getattr(link, "error_type", "")), type(link).__name__)]
-    return any(name in _KNOWN for name in names)
+    return any(kind in _KNOWN for kind in _kinds(error))
 
 
 _OF_VALUES = ("GuardOnDataDependentSymNode", "UserErrorType.DYNAMIC_CONTROL_FLOW")
@@ -43,8 +40,12 @@ _OF_VALUES = ("GuardOnDataDependentSymNode", "UserErrorType.DYNAMIC_CONTROL_FLOW
 
 def depends_on_values(error: BaseException) -> bool:
     """Whether the trace needed to know what only values tell."""
-    names = [name for link in _chain(error) for name in (str(getattr(link, "error_type", "")), type(link).__name__)]
-    return any(name in _OF_VALUES for name in names)
+    return any(kind in _OF_VALUES for kind in _kinds(error))
+
+
+def _kinds(error: BaseException) -> list[str]:
+    """What an exception and its causes are: torch's own kind of error, and the type."""
+    return [kind for link in _chain(error) for kind in (str(getattr(link, "error_type", "")), type(link).__name__)]
 
 
 def _chain(error: BaseException) -> list[BaseException]:

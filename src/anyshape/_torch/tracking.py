@@ -61,7 +61,6 @@ class Track:
         self.inputs: dict[int, int] = {}
         """Tensors of the call -> their position."""
         self._alive: list[Any] = []
-        self.error: BaseException | None = None
 
     def maker_of(self, tensor: torch.Tensor) -> Call | None:
         return self._makers.get(id(tensor))
@@ -140,11 +139,7 @@ class Tracked(torch.nn.Module):
                 wrapped(symbolic_shapes.ShapeEnv, "evaluate_expr", _Evaluations(self._track, calls), after=True)
             )
             stack.enter_context(calls)
-            try:
-                return self.module(*values)
-            except Exception as error:
-                self._track.error = error
-                raise
+            return self.module(*values)
 
 
 def _environments(values: Sequence[Any]) -> list[Any]:

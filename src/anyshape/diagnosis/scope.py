@@ -39,10 +39,6 @@ class Scope:
             direct = [composed]
         return list(dict.fromkeys(direct))
 
-    def of_size(self, size: int, sizes: Mapping[str, int]) -> list[Nameable]:
-        """Those that have this size in the example."""
-        return [one for one in self.all if _value(one.expression, sizes) == size]
-
     def dims_in(self, text: str) -> list[str]:
         """The dims that a text made of these sizes speaks of."""
         return [name for one in self.all if one.text in text for name in one.expression.names]
