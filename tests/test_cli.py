@@ -22,7 +22,7 @@ from torch import nn
 import anyshape
 from anyshape.cli import program
 from anyshape.commands import console
-from anyshape.conversion.strategies import Attempt
+from anyshape.conversion.candidates import Attempt
 from anyshape.errors import ExportError
 
 torch.set_num_threads(1)

@@ -8,8 +8,9 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.conversion import finishing
+from anyshape.conversion.candidates import Attempt, Candidate
 from anyshape.conversion.repairs.custom_operators import UntranslatedOperatorError
-from anyshape.conversion.strategies import REPAIRED, Attempt, Candidate
+from anyshape.conversion.strategies import REPAIRED
 from anyshape.declaration.notation import SizeRange
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
@@ -90,7 +91,7 @@ def write(
     if verification is not None and verification.computed_in is None:
         wishes.custom_ops.open(stage.path, wishes.providers)  # the final bytes load
     written = onnx.load(stage.path, load_external_data=False)
-    notes += [] if verification is None else wishes.custom_ops.notes_on(written)
+    notes += [] if verification is None else [*verification.notes, *wishes.custom_ops.notes_on(written)]
     interface = read_interface(written)
     stage.commit()
     return Result(

@@ -16,7 +16,8 @@ from typing import Any
 
 from anyshape._torch import capture
 from anyshape._torch.state import untouched
-from anyshape.conversion.strategies import STRATEGIES, Attempt, Candidate, Try
+from anyshape.conversion.candidates import Attempt, Candidate, Try
+from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, STRATEGIES, elsewhere
 from anyshape.conversion.user_translations import translations
 from anyshape.declaration.options import check_options
 from anyshape.declaration.requests import Request, understand
@@ -217,6 +218,8 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
     tries: list[Tried] = []
     queue: list[tuple[str, Try]] = [(name, partial(strategy, make_job(ground))) for name, strategy in STRATEGIES]
     while queue:
+        if queue[0][0] == CONTROLLED and (other := _at_other_sizes(ground, tries)) is not None:
+            queue.insert(0, other)
         name, run = queue.pop(0)
         tried = _try(ground, stage, name, run, _suspicion(tries))
         if tried.attempt.outcome == "skipped":
@@ -245,6 +248,28 @@ def _end(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Atte
         dims = sorted({dim for finding in errors for dim in finding.dims}) if ground.wishes.narrow else ()
         return refuse(ground, attempts, found, checked.verification), dims
     return accept(ground, stage, checked, attempts, found), ()
+
+
+_SECONDS_FOR_OTHER_SIZES = 30.0
+
+
+def _at_other_sizes(ground: Ground, tries: Sequence[Tried]) -> tuple[str, Try] | None:
+    """A trace where a file was wrong because it assumed something there: often one path of a branch is right
+    everywhere, as padding by nothing is.
+    """
+    wrong = [tried for tried in tries if tried.checked is not None and tried.attempt.guards]
+    if not wrong or wrong[-1].attempt.seconds > _SECONDS_FOR_OTHER_SIZES:
+        return None
+    tried = wrong[-1]
+    assert tried.checked is not None
+
+    def broken(sizes: Mapping[str, int]) -> int:
+        return sum(not guard.holds(sizes) for guard in tried.attempt.guards)
+
+    sizes = max((failure.sizes for failure in tried.checked.verification.failures), key=broken)
+    if any(tried.attempt.strategy == ELSEWHERE for tried in tries) or not broken(sizes):
+        return None
+    return ELSEWHERE, partial(elsewhere, make_job(ground, ground.reference.run(sizes)))
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
-    from anyshape.conversion.strategies import Attempt
+    from anyshape.conversion.candidates import Attempt
     from anyshape.verification.custom_ops import CustomOps
     from anyshape.verification.records import Verification
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -12,7 +14,7 @@ import onnx_ir as ir
 import torch
 
 from anyshape.conversion import finishing
-from anyshape.conversion.strategies import Attempt, Candidate, Job
+from anyshape.conversion.candidates import Attempt, Candidate, Job
 from anyshape.conversion.tracing import Guard
 from anyshape.conversion.widening import holds_bfloat16, widened
 from anyshape.declaration.calls import Adapter
@@ -21,16 +23,19 @@ from anyshape.diagnosis.locating import Place, first_difference
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.labelling import input_ports, output_names
 from anyshape.onnxfile.saving import Stage
-from anyshape.survey import Ground, Wishes
+from anyshape.survey import Ground, Wishes, model_constants
 from anyshape.verification.budget import Budget
 from anyshape.verification.checking import Checker, smallest_failure, tolerance_for, verify
 from anyshape.verification.custom_ops import UnknownOperator, unknown_operators
 from anyshape.verification.kept_state import kept_lengths, kept_sizes
 from anyshape.verification.limits import effective_range
 from anyshape.verification.parting import PartedSession
+from anyshape.verification.provoking import provoke
 from anyshape.verification.records import Failure, Verification
+from anyshape.verification.reference import Outcome
 from anyshape.verification.runtime import RuntimeFailureError, Session
 from anyshape.verification.sizes import Plan, Sizes, horizon
+from anyshape.verification.spread import spread_sizes
 from anyshape.verification.suspects import breaking_sizes, far_sizes
 
 
@@ -64,12 +69,18 @@ class UnknownOperatorsError(Exception):
         self.operators = list(operators)
 
 
-def make_job(ground: Ground) -> Job:
-    request = ground.request
+def make_job(ground: Ground, outcome: Outcome | None = None) -> Job:
+    """The job at the sizes to trace at, or at those of another run."""
+    request, wishes = ground.request, ground.wishes
+    outcome = outcome or ground.first
     names = request.spec.inputs(request.signature)
-    leaves = tuple((name, _traceable(ground.first.leaves[name])) for name in names)
+    leaves = tuple((name, _traceable(outcome.leaves[name])) for name in names)
     adapter = Adapter(request.target, request.signature, names)
-    return Job(adapter, leaves, request.spec, ground.wishes.opset, ground.wishes.opset_is_fixed, ground.wishes.extra)
+    constants = model_constants(request.target.module)
+    spread = partial(
+        spread_sizes, request.spec.ranges, outcome.sizes, constants, ground.boundaries.holds, ground.wishes.seed
+    )
+    return Job(adapter, leaves, request.spec, wishes.opset, wishes.opset_is_fixed, wishes.extra, spread)
 
 
 def try_out(
@@ -92,7 +103,7 @@ def try_out(
     ranges = ranges or request.spec.ranges
     box = closed_box(ranges, ground)
     suspicion = suspicion or Suspicion()
-    guards = (*candidate.guards, *suspicion.guards)
+    guards = (*candidate.guards, *candidate.branches, *suspicion.guards)
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
     constants = (*in_guards, *finishing.integers_of(candidate.model))
     last = () if candidate.records_guards else tuple(far_sizes(ranges, ground.traced))
@@ -107,7 +118,11 @@ def try_out(
     )
     verification = verify(checker, plan, ground.boundaries, budget)
     if not verification.failures:
-        return Checked(candidate, verification, attempt.strategy)
+        # what other values show wrong is not searched for smaller sizes: those are no cause of it
+        loaded = stage.path if computed_in is None else _widened_path(stage)
+        open_file = partial(wishes.custom_ops.open, providers=wishes.providers)
+        verification = provoke(checker, verification, ground.traced, loaded, open_file, Budget(budget.seconds / 4))
+        return Checked(candidate, verification, attempt.strategy, next(iter(verification.failures), None))
     extra = Budget(max(2.0, budget.remaining))
     smallest = smallest_failure(checker, verification.failures, plan, extra)
     where = first_difference(proto, checker, smallest)
@@ -149,9 +164,13 @@ def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch
         # what passes between parts of a file are numpy's arrays, which have no bfloat16
         if not (isinstance(session, PartedSession) and holds_bfloat16(model)):
             return session, None
-    path = stage.path.with_name(f"widened-{stage.path.name}")
+    path = _widened_path(stage)
     ir.save(widened(model), path)
     return custom_ops.open(path, wishes.providers), torch.float32
+
+
+def _widened_path(stage: Stage) -> Path:
+    return stage.path.with_name(f"widened-{stage.path.name}")
 
 
 def give_names(ground: Ground, candidate: Candidate) -> None:

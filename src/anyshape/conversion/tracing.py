@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from anyshape._torch import capture
+from anyshape._torch.forking import Decision
 from anyshape.conversion import symbols
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.notation import Condition, Expression
@@ -85,6 +86,13 @@ def guards_of(recorder: capture.Recorder, meaning: symbols.Meaning) -> tuple[Gua
             guard = Guard(condition, meaning, symbols.to_condition(condition, meaning), assumption.span)
             found.setdefault(str(guard.condition or condition), guard)
     return tuple(found.values())
+
+
+def branches_of(decisions: Iterable[Decision], meaning: symbols.Meaning) -> tuple[Guard, ...]:
+    """The conditions by which the file parts, of sizes and of values."""
+    return tuple(
+        Guard(one.condition, meaning, symbols.to_condition(one.condition, meaning), one.span) for one in decisions
+    )
 
 
 def pins_of(recorder: capture.Recorder, meaning: symbols.Meaning) -> tuple[PinnedByTrace, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import linecache
@@ -35,6 +36,7 @@ def _library_roots() -> tuple[str, ...]:
     return tuple(roots)
 
 
+@functools.cache
 def is_users(filename: str) -> bool:
     """Whether a file is the user's or a model library's: not torch, not the standard library, not ours."""
     if filename.startswith("<"):

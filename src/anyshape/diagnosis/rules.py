@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from anyshape._torch.reasons import depends_on_values
+from anyshape.conversion.candidates import Attempt
 from anyshape.conversion.repairs.custom_operators import UntranslatedOperatorError
-from anyshape.conversion.strategies import Attempt
 from anyshape.conversion.tracing import Guard, PinnedByTrace
 from anyshape.declaration.notation import SizeRange
 from anyshape.diagnosis.findings import Finding, Span

@@ -5,13 +5,11 @@ that closures, defaults, decorators and the objects that hold it stay as they ar
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import contextlib
 import functools
 import gc
-import inspect
 import io
 import linecache
 from collections.abc import Iterator, Sequence
@@ -20,10 +18,11 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from anyshape._torch.state import LOCK
+from anyshape.diagnosis import exchanging
+from anyshape.diagnosis.exchanging import Named, Replacement
 from anyshape.diagnosis.sources import source_of
 from anyshape.errors import AnyshapeError
 
-_Replacement = tuple[FunctionType, CodeType]
 _Cached = type(functools.cache(lambda: None))
 
 
@@ -35,7 +34,7 @@ class CannotTryError(AnyshapeError):
 class _Trial:
     """The functions that would run other code, each with that code, and what remembers results of the old."""
 
-    replacements: list[_Replacement]
+    replacements: list[Replacement]
     caches: list[Any]
 
 
@@ -44,7 +43,7 @@ def edited(filename: str, new_text: str) -> Iterator[None]:
     """Inside, the functions of a file that are alive run `new_text`, and its lines read so; afterwards the old."""
     with LOCK:
         trial = _prepare(filename, new_text)
-        if not all(_same_closure(*one) for one in trial.replacements):
+        if not all(exchanging.same_closure(*one) for one in trial.replacements):
             del trial  # or what nobody else holds any more would stay
             gc.collect()
             trial = _prepare(filename, new_text)
@@ -56,7 +55,7 @@ def edited(filename: str, new_text: str) -> Iterator[None]:
 def _prepare(filename: str, new_text: str) -> _Trial:
     functions, caches = _alive(filename)
     old_text = _old_text(filename)
-    old, new = (_named(_compiled(filename, text, functions)) for text in (old_text, new_text))
+    old, new = (exchanging.named(_compiled(filename, text, functions)) for text in (old_text, new_text))
     _require_same_import(filename, old_text, new_text)
     return _Trial(_replacements(functions, old, new), caches)
 
@@ -69,11 +68,11 @@ def _alive(filename: str) -> tuple[list[FunctionType], list[Any]]:
     return functions, [one for one in objects if type(one) is _Cached and id(one.__wrapped__) in ours]
 
 
-def _require_a_trial(filename: str, replacements: Sequence[_Replacement]) -> None:
+def _require_a_trial(filename: str, replacements: Sequence[Replacement]) -> None:
     if not replacements:
         raise CannotTryError(f"no function of `{filename}` that is in use would run other code")
     for function, code in replacements:
-        if not _same_closure(function, code):
+        if not exchanging.same_closure(function, code):
             raise CannotTryError(f"`{function.__qualname__}` would need other variables of the function around it")
 
 
@@ -84,46 +83,11 @@ def _old_text(filename: str) -> str:
     return source.text
 
 
-# ---- compiling
-
-
-_Named = dict[str, list[CodeType]]
-_FUTURES = functools.reduce(
-    int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-)
-
-
 def _compiled(filename: str, text: str, functions: Sequence[FunctionType]) -> CodeType:
-    """The file's code; a notebook's cell may go by what an earlier cell took from the future."""
-    futures = functions[0].__code__.co_flags & _FUTURES if functions else 0
     try:
-        flags = futures | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        code: CodeType = compile(text, filename, "exec", flags=flags, dont_inherit=True)
+        return exchanging.compiled(filename, text, functions)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise CannotTryError(f"the text of `{filename}` does not compile: {error}") from error
-    return code
-
-
-def _named(code: CodeType) -> _Named:
-    """The functions in a file's code, at any depth: those of one name in the order of the text."""
-    found: _Named = {}
-    for inner in _inner(code):
-        if inner.co_flags & inspect.CO_OPTIMIZED:  # else it is a class's body
-            found.setdefault(inner.co_qualname, []).append(inner)
-    return found
-
-
-def _inner(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _inner(constant)
-
-
-def _without_lines(code: CodeType) -> CodeType:
-    """A code object that equals another if both do the same, wherever they stand in the file."""
-    constants = (_without_lines(one) if isinstance(one, CodeType) else one for one in code.co_consts)
-    return code.replace(co_consts=tuple(constants), co_firstlineno=1, co_linetable=b"", co_filename="")
 
 
 # ---- what runs at import
@@ -152,32 +116,20 @@ class _WithoutBodies(ast.NodeTransformer):
 # ---- which function gets which code
 
 
-def _replacements(functions: Sequence[FunctionType], old: _Named, new: _Named) -> list[_Replacement]:
+def _replacements(functions: Sequence[FunctionType], old: Named, new: Named) -> list[Replacement]:
     found = ((function, _successor(function.__code__, old, new)) for function in functions)
     return [
         (function, code)
         for function, code in found
-        if code is not None and _without_lines(code) != _without_lines(function.__code__)
+        if code is not None and exchanging.without_lines(code) != exchanging.without_lines(function.__code__)
     ]
 
 
-def _successor(code: CodeType, old: _Named, new: _Named) -> CodeType | None:
-    """What became of a function: the one of its name, or of several the one at its place among them."""
-    before, after = old.get(code.co_qualname, []), new.get(code.co_qualname, [])
-    if len(after) < 2 and len(before) < 2:
-        return after[0] if after else None
-    for identity in (lambda one: (one.co_firstlineno, one.co_linetable), lambda one: one.co_firstlineno):
-        places = [place for place, one in enumerate(before) if identity(one) == identity(code)]
-        if len(places) == 1 and len(before) == len(after):
-            return after[places[0]]
-    if [_without_lines(one) for one in before] == [_without_lines(one) for one in after]:
-        return None
-    raise CannotTryError(f"`{code.co_filename}` defines `{code.co_qualname}` more than once")
-
-
-def _same_closure(function: FunctionType, code: CodeType) -> bool:
-    """A function keeps the variables that it closes over, in their order."""
-    return function.__code__.co_freevars == code.co_freevars
+def _successor(code: CodeType, old: Named, new: Named) -> CodeType | None:
+    try:
+        return exchanging.successor(code, old, new)
+    except exchanging.AmbiguousFunctionError as error:
+        raise CannotTryError(str(error)) from error
 
 
 # ---- for a while
@@ -185,19 +137,13 @@ def _same_closure(function: FunctionType, code: CodeType) -> bool:
 
 @contextlib.contextmanager
 def _running(trial: _Trial) -> Iterator[None]:
-    kept = [(function, function.__code__) for function, _ in trial.replacements]
-    try:
-        _set(trial.replacements, trial.caches)
+    with contextlib.ExitStack() as stack:
+        for cache in trial.caches:
+            stack.callback(cache.cache_clear)  # what it remembers was computed by other code
+        stack.enter_context(exchanging.running(trial.replacements))
+        for cache in trial.caches:
+            cache.cache_clear()
         yield
-    finally:
-        _set(kept, trial.caches)
-
-
-def _set(codes: Sequence[_Replacement], caches: Sequence[Any]) -> None:
-    for function, code in codes:
-        function.__code__ = code
-    for cache in caches:
-        cache.cache_clear()  # what it remembers was computed by other code
 
 
 @contextlib.contextmanager

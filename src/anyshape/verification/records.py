@@ -49,6 +49,8 @@ class Verification:
     """What errors are counted in."""
     computed_in: str | None = None
     """The wider type in which the graph was run, where the runtime cannot run its own."""
+    notes: tuple[str, ...] = ()
+    """What no run has shown, a sentence each."""
 
     @property
     def sizes_run(self) -> tuple[Sizes, ...]:

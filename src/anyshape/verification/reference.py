@@ -115,6 +115,15 @@ class Reference:
             return None
         return replace(outcome, names=names, outputs=outputs, gradients=True)
 
+    def with_leaves(self, outcome: Outcome, leaves: Mapping[str, Any]) -> Outcome:
+        """The same call with other values for these leaves."""
+        leaves = {**outcome.leaves, **leaves}
+        try:
+            names, outputs = self._call(leaves)
+        except Exception as error:  # noqa: BLE001  the user's own model
+            return Outcome(outcome.sizes, outcome.content, leaves, error=error)
+        return replace(outcome, leaves=leaves, names=names, outputs=outputs)
+
     def changes(self, outcome: Outcome) -> frozenset[Change]:
         """What the module keeps of this call for later ones: attributes that it sets, entries that it makes."""
         args, kwargs = self.signature.build(_copies(outcome.leaves))

@@ -31,7 +31,7 @@ class Suspect(Protocol):
 def breaking_sizes(
     suspects: Iterable[Suspect], ranges: Mapping[str, SizeRange], traced: Mapping[str, int]
 ) -> list[Sizes]:
-    """For each assumption and dim the smallest size found at which it fails; the smallest of all first."""
+    """For each condition and dim the smallest size found at which it is another than at the traced sizes."""
     found: dict[tuple[int, ...], Sizes] = {}
     for suspect in suspects:
         for dim in suspect.dims:
@@ -56,8 +56,9 @@ def far_sizes(ranges: Mapping[str, SizeRange], traced: Mapping[str, int]) -> lis
 
 
 def _first_break(suspect: Suspect, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
+    at_traced = suspect.holds(traced)
     for size in sorted(set(_candidates(suspect.constants))):
-        if size in declared and not suspect.holds({**traced, dim: size}):
+        if size in declared and suspect.holds({**traced, dim: size}) != at_traced:
             return {**traced, dim: size}
     return None
 

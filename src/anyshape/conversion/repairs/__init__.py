@@ -9,6 +9,7 @@ from anyshape.conversion.repairs.arithmetic import ARITHMETIC
 from anyshape.conversion.repairs.autograd_functions import AUTOGRAD_FUNCTIONS
 from anyshape.conversion.repairs.base import Acted, Repair, Used, applied
 from anyshape.conversion.repairs.causal_masks import CAUSAL_MASKS
+from anyshape.conversion.repairs.comparisons import COMPARISONS
 from anyshape.conversion.repairs.cutting import CUTTING
 from anyshape.conversion.repairs.experts import EXPERTS
 from anyshape.conversion.repairs.gradients import GRADIENTS
@@ -33,6 +34,7 @@ REPAIRS: tuple[Repair, ...] = (
     RANGES,
     AUTOGRAD_FUNCTIONS,
     GRADIENTS,
+    COMPARISONS,
     CUTTING,
     EXPERTS,
     INDEXING,

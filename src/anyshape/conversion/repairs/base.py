@@ -38,6 +38,10 @@ class Acted:
     suspects: set[int] = field(default_factory=set)
     """Sizes at which one of them may not hold."""
 
+    def note(self, sentence: str) -> None:
+        if sentence not in self.sentences:
+            self.sentences.append(sentence)
+
 
 @contextlib.contextmanager
 def applied(repairs: Iterable[Repair]) -> Iterator[Acted]:
@@ -47,8 +51,7 @@ def applied(repairs: Iterable[Repair]) -> Iterator[Acted]:
     def used(repair: Repair, sentence: str, /, suspects: Iterable[int] = ()) -> None:
         acted.beyond_the_plain_way |= not repair.always
         acted.suspects.update(suspects)
-        if sentence not in acted.sentences:
-            acted.sentences.append(sentence)
+        acted.note(sentence)
 
     with contextlib.ExitStack() as stack:
         for repair in repairs:

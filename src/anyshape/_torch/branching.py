@@ -1,0 +1,176 @@
+"""Module calls that are run once for each side of the branches in them, for the time of a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from types import NoneType
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.fx.experimental.sym_node import SymNode
+
+from anyshape._torch import forking
+from anyshape._torch.capture import Recorder
+from anyshape._torch.forking import Exploration, Forks
+from anyshape._torch.journal import Key, journal, put, watching
+from anyshape._torch.naming import Naming, shortened
+from anyshape._torch.patching import patched
+from anyshape._torch.sampling import Samples
+
+
+@contextlib.contextmanager
+def branching(samples: Samples, recorder: Recorder) -> Iterator[Forks]:
+    """Inside, a trace takes both sides of every branch whose condition differs among the samples."""
+    forks = Forks(samples, recorder)
+    with contextlib.ExitStack() as stack:
+        for owner, name, value in (
+            (symbolic_shapes.ShapeEnv, "evaluate_expr", _answering(forks)),
+            (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static", _sampling(forks)),
+            (symbolic_shapes.ShapeEnv, "evaluate_sym_node", _noting(forks)),
+            (SymNode, "hint", property(_hint(forks))),
+            (torch.nn.Module, "_call_impl", _exploring(forks)),
+            (torch.fx.Graph, "create_node", _signing(forks)),
+            (torch.fx.Interpreter, "run_node", _replaying(forks)),
+            (forking, "CURRENT", forks),
+        ):
+            stack.enter_context(patched(owner, name, value))
+        stack.enter_context(watching())
+        # what a fake tensor did on one path must not be remembered on another
+        stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))
+        stack.enter_context(Naming(lambda: forks.samples))
+        yield forks
+
+
+def _answering(forks: Forks) -> Callable[..., Any]:
+    original = symbolic_shapes.ShapeEnv.evaluate_expr
+
+    def evaluate_expr(
+        self: Any, question: sympy.Basic, hint: Any = None, fx_node: Any = None,
+        size_oblivious: bool = False, fallback_value: bool | None = None, **others: Any,
+    ) -> Any:  # fmt: skip
+        if forks.is_running and question.free_symbols:
+            known = self._maybe_evaluate_static(question, size_oblivious=size_oblivious)
+            if known is not None:
+                forks.note(question, known)
+                return known
+            if fallback_value is not None:
+                return fallback_value
+            answer = forks.answer(question)
+            if answer is not None:
+                return answer
+        return original(self, question, hint, fx_node, size_oblivious, fallback_value, **others)
+
+    return evaluate_expr
+
+
+def _sampling(forks: Forks) -> Callable[..., Any]:
+    """What torch would prove about sizes is asked of the samples: they know the path, and answer at once."""
+    original = symbolic_shapes.ShapeEnv._maybe_evaluate_static
+
+    @functools.wraps(original)  # torch clears its cache by an attribute
+    def maybe_evaluate_static(self: Any, question: sympy.Basic, **how: Any) -> Any:
+        is_question = isinstance(question, sympy.logic.boolalg.Boolean) and question.free_symbols
+        if forks.is_running and is_question and not how.get("unbacked_only") and not how.get("compute_hint"):
+            with contextlib.suppress(LookupError):
+                answer = forks.known(self, question)
+                return None if answer is None else sympy.true if answer else sympy.false
+        return original(self, question, **how)
+
+    return maybe_evaluate_static
+
+
+def _noting(forks: Forks) -> Callable[..., Any]:
+    """The symbolic number that is asked about is part of the graph: `choose` goes by it."""
+    original = symbolic_shapes.ShapeEnv.evaluate_sym_node
+
+    def evaluate_sym_node(self: Any, node: SymNode, *args: Any, **kwargs: Any) -> Any:
+        forks.asked = node
+        try:
+            return original(self, node, *args, **kwargs)
+        finally:
+            forks.asked = None
+
+    return evaluate_sym_node
+
+
+def _hint(forks: Forks) -> Callable[[SymNode], Any]:
+    def hint(self: SymNode) -> Any:
+        kept = self._hint
+        if not forks.is_running or not isinstance(kept, (int, float, NoneType)) or isinstance(self._expr, int):
+            return kept
+        value = forks.value_of(self.expr)
+        return kept if value is None else self.pytype(value)
+
+    return hint
+
+
+def _signing(forks: Forks) -> Callable[..., Any]:
+    original = torch.fx.Graph.create_node
+
+    def create_node(self: torch.fx.Graph, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        node = original(self, *args, **kwargs)
+        forks.sign(node)
+        return node
+
+    return create_node
+
+
+def _replaying(forks: Forks) -> Callable[..., Any]:
+    """Torch runs a program again, node by node, to write it in simpler operators."""
+    original = torch.fx.Interpreter.run_node
+
+    def run_node(self: torch.fx.Interpreter, node: torch.fx.Node) -> Any:
+        with forks.replaying(node):
+            return original(self, node)
+
+    return run_node
+
+
+def _exploring(forks: Forks) -> Callable[..., Any]:
+    original = torch.nn.Module._call_impl
+
+    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        result = _on_all_paths(forks, lambda: original(module, *args, **kwargs))
+        return shortened(result, forks.samples)
+
+    return call
+
+
+def _on_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
+    """Run once for each path; what the runs set on modules is joined as their results are."""
+    exploration = Exploration(forks, may_move_out=True)
+    before: dict[Key, Any] = {}
+    for _ in exploration:
+        put(before)
+        with journal() as noted:
+            try:
+                with _calls_unwound():
+                    exploration.give((run(), noted))
+            except Exception as error:  # noqa: BLE001  the model may raise on this side
+                exploration.fail(error)
+        before = {**noted.before, **before}
+    if exploration.is_straight:
+        return exploration.joined()[0]
+    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in before)))
+    put(dict(zip(before, values, strict=True)))
+    return result
+
+
+@contextlib.contextmanager
+def _calls_unwound() -> Iterator[None]:
+    """Torch keeps the modules that are being called on a stack, and does not take one off that raises."""
+    mode = get_proxy_mode()
+    tracer = getattr(mode, "tracer", None)
+    stack = getattr(tracer, "module_stack", None)
+    kept = None if stack is None else stack.copy()
+    try:
+        yield
+    except BaseException:
+        if kept is not None and tracer is not None:
+            tracer.module_stack = kept
+        raise

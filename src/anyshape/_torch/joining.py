@@ -1,0 +1,94 @@
+"""Two results of one piece of code made one: where they differ, the file chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from anyshape._torch import naming, regions
+from anyshape._torch.sampling import Samples, Values
+from anyshape.errors import AnyshapeError
+
+Choice = tuple[Any, int]
+"""A symbolic number that is 1 for the first result, and the number of the branch."""
+
+
+class CannotJoinError(AnyshapeError):
+    """Two results differ in what a file cannot choose between."""
+
+
+def join(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
+    """One result in place of two, which may be tensors, numbers, and containers of them."""
+    left, spec = pytree.tree_flatten(first)
+    right, other = pytree.tree_flatten(second)
+    if spec != other:
+        raise CannotJoinError("one side returns other things than the other")
+    once = cache(choice)
+    return pytree.tree_unflatten([_joined(*pair, once, samples) for pair in zip(left, right, strict=True)], spec)
+
+
+def _joined(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
+    if first is second:
+        return first
+    if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
+        return _joined_tensors(first, second, choice, samples)
+    if all(isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool) for value in (first, second)):
+        return _joined_sizes(first, second, choice, samples)
+    if type(first) is type(second) and not _is_symbolic(first) and bool(first == second):
+        return first
+    raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
+
+
+def _joined_tensors(
+    first: torch.Tensor, second: torch.Tensor, choice: Callable[[], Choice], samples: Samples
+) -> torch.Tensor:
+    if first.dtype != second.dtype or first.dim() != second.dim():
+        raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
+    which, group = choice()
+    chosen: torch.Tensor = torch.ops.anyshape.choose(which, first, second, group)
+    for size, left, right in zip(chosen.shape, first.shape, second.shape, strict=True):
+        if not regions.same_size(left, right):
+            naming.remember(size, _chosen(which, left, right, samples), samples)
+    return chosen
+
+
+def _joined_sizes(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
+    if regions.same_size(first, second):
+        return first
+    which, _ = choice()
+    zero = 0 * which  # both must be symbolic
+    size = torch.sym_ite(which == 1, first + zero, second + zero)
+    return naming.named_size(size, _chosen(which, first, second, samples), samples)
+
+
+def _chosen(which: Any, first: Any, second: Any, samples: Samples) -> Values | None:
+    """What the size is at each of the samples; None where values decide."""
+    decided = samples.values(which.node.expr)
+    if decided is None:
+        return None
+    result = np.zeros(samples.rows.shape, dtype=np.int64)
+    for size, mask in ((first, decided == 1), (second, decided != 1)):
+        part = replace(samples, rows=samples.rows[mask])
+        values = part.values(size.node.expr) if isinstance(size, torch.SymInt) else np.full(part.rows.shape, size)
+        if values is None:
+            return None
+        result[mask] = values
+    return result
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of {value.dim()} axes of {str(value.dtype).removeprefix('torch.')}"
+    if isinstance(value, (int, float)):
+        return f"{type(value).__name__} {value}"
+    return "None" if value is None else type(value).__name__

@@ -1,0 +1,159 @@
+"""Sizes that stand for all that were declared: a question about sizes is asked of each of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import sympy
+
+from anyshape.declaration.notation import Expression
+from anyshape.verification.sizes import Sizes
+
+Values = np.ndarray[Any, Any]
+
+
+class Table:
+    """What each of torch's symbols is at each of some sizes."""
+
+    def __init__(self, sizes: Sequence[Sizes], meaning: Callable[[], Mapping[sympy.Symbol, Expression]]) -> None:
+        self.sizes = sizes
+        self._meaning = meaning
+        self._columns: dict[sympy.Symbol, Values] = {}
+        self._known = 0
+
+    def columns(self) -> Mapping[sympy.Symbol, Values]:
+        """The symbols that the trace has made so far."""
+        meaning = self._meaning()
+        if len(meaning) != self._known:
+            self._known = len(meaning)
+            for symbol, expression in meaning.items():
+                self._columns[symbol] = np.array([expression.value(sizes) for sizes in self.sizes], dtype=np.int64)
+        return self._columns
+
+    def name(self, symbol: sympy.Symbol, rows: Values, values: Values) -> None:
+        """A symbol of the trace's own: what it is at some of the sizes."""
+        column = np.zeros(len(self.sizes), dtype=np.int64)
+        column[rows] = values
+        self._columns[symbol] = column
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Some of a table's sizes; the first of them is what torch is shown."""
+
+    table: Table
+    rows: Values
+
+    @classmethod
+    def of(cls, table: Table) -> Samples:
+        return cls(table, np.arange(len(table.sizes)))
+
+    def values(self, expression: sympy.Basic) -> Values | None:
+        """The expression at each of these sizes; None where that cannot be told."""
+        try:
+            with np.errstate(divide="raise", invalid="raise"):
+                return np.broadcast_to(_evaluate(expression, self.table.columns(), self.rows), self.rows.shape)
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            return None
+
+    def where(self, condition: sympy.Basic, answer: bool) -> Samples:
+        """Those at which the condition has this answer."""
+        values = self.values(condition)
+        assert values is not None
+        return replace(self, rows=self.rows[values.astype(bool) == answer])
+
+    def vary(self, symbols: Iterable[sympy.Basic]) -> bool:
+        """Whether there are enough sizes to speak for those between them."""
+        columns = self.table.columns()
+        return len(self.rows) >= _ENOUGH and all(_varies(columns[one][self.rows]) for one in symbols if one in columns)
+
+    def first(self) -> Mapping[sympy.Symbol, sympy.Integer]:
+        """The sizes that torch is shown."""
+        return _Row(self.table, self.rows[0])
+
+
+class _Row(Mapping[sympy.Symbol, sympy.Integer]):
+    def __init__(self, table: Table, row: int) -> None:
+        self._columns, self._row = table.columns(), row
+
+    def __getitem__(self, symbol: sympy.Symbol) -> sympy.Integer:
+        return sympy.Integer(self._columns[symbol][self._row])
+
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self._columns
+
+    def __iter__(self) -> Iterator[sympy.Symbol]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+_ENOUGH = 12
+
+
+def _varies(column: Values) -> bool:
+    return len(np.unique(column)) > 2
+
+
+def _evaluate(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Values], rows: Values) -> Any:
+    if isinstance(expression, sympy.Symbol):
+        return columns[expression][rows]
+    if isinstance(expression, sympy.Integer):
+        return int(expression)
+    if isinstance(expression, sympy.Number):
+        return float(expression)
+    if expression in (sympy.true, sympy.false):
+        return bool(expression)
+    parts = [_evaluate(part, columns, rows) for part in expression.args]
+    return _FUNCTIONS[type(expression).__name__](*parts)
+
+
+def _piecewise(*pairs: tuple[Any, Any]) -> Any:
+    result = pairs[-1][0]
+    for value, condition in reversed(pairs[:-1]):
+        result = np.where(condition, value, result)
+    return result
+
+
+def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda *parts: reduce(function, parts)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "Add": _folded(np.add),
+    "Mul": _folded(np.multiply),
+    "Pow": np.power,
+    "PowByNatural": np.power,
+    "FloatPow": np.power,
+    "Mod": np.mod,
+    "PythonMod": np.mod,
+    "FloorDiv": np.floor_divide,
+    "CleanDiv": np.floor_divide,
+    "IntTrueDiv": np.true_divide,
+    "FloatTrueDiv": np.true_divide,
+    "ToFloat": np.float64,
+    "TruncToInt": np.trunc,
+    "FloorToInt": np.floor,
+    "CeilToInt": np.ceil,
+    "RoundToInt": np.round,
+    "OpaqueUnaryFn_sqrt": np.sqrt,
+    "Min": _folded(np.minimum),
+    "Max": _folded(np.maximum),
+    "Equality": np.equal,
+    "Unequality": np.not_equal,
+    "LessThan": np.less_equal,
+    "StrictLessThan": np.less,
+    "GreaterThan": np.greater_equal,
+    "StrictGreaterThan": np.greater,
+    "And": _folded(np.logical_and),
+    "Or": _folded(np.logical_or),
+    "Not": np.logical_not,
+    "ExprCondPair": lambda value, condition: (value, condition),
+    "Piecewise": _piecewise,
+}
+"""torch's and sympy's functions of sizes, on arrays."""

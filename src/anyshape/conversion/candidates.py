@@ -1,0 +1,74 @@
+"""What passes between the ways to an ONNX model and the checker: the job, a candidate, and how an attempt ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from anyshape.conversion.tracing import Guard, PinnedByTrace
+from anyshape.declaration.calls import Adapter
+from anyshape.declaration.dims import Spec
+from anyshape.declaration.notation import Expression
+from anyshape.verification.sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every strategy starts from: the adapter, its inputs at the traced sizes, and the declaration."""
+
+    adapter: Adapter
+    leaves: tuple[tuple[str, Any], ...]
+    spec: Spec
+    opset: int
+    opset_is_fixed: bool = False
+    """Whether the user asked for this opset."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of torch's translation that the user gave, such as `custom_translation_table`."""
+    spread: Callable[[], Sequence[Sizes]] = tuple
+    """Sizes that stand for all that were declared, those of the leaves first: where branches may part."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.leaves)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An ONNX model that nobody has checked yet, and what its trace assumed."""
+
+    model: ir.Model
+    opset: int
+    guards: tuple[Guard, ...] = ()
+    branches: tuple[Guard, ...] = ()
+    """Conditions of which the file serves both sides."""
+    outputs: tuple[tuple[Expression | None, ...], ...] | None = None
+    records_guards: bool = True
+    """Whether the strategy would have noticed a decision on values; a trace of real tensors does not."""
+    repairs: tuple[str, ...] = ()
+    """What was replaced during the trace, a sentence each."""
+    suspects: tuple[int, ...] = ()
+    """Sizes at which a repair may not hold."""
+    simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
+    """The same trace without operators that runtimes implement narrowly; worth a try where this model is wrong."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One strategy's try: how it ended, why, and how long it took."""
+
+    strategy: str
+    outcome: str
+    """`checked`, `narrowed`, `wrong`, `failed` or `skipped`."""
+    reason: str = ""
+    seconds: float = 0.0
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+    pins: tuple[PinnedByTrace, ...] = ()
+    guards: tuple[Guard, ...] = field(default=(), compare=False, repr=False)
+    """What the trace assumed: a further strategy may have no record of its own."""
+
+
+Try = Callable[[], tuple[Candidate | None, Attempt]]
+Strategy = Callable[[Job], tuple[Candidate | None, Attempt]]

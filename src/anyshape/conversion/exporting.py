@@ -1,0 +1,131 @@
+"""From a job to a candidate by torch.export and torch's translation, with a record of what both assumed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import onnx_ir as ir
+import torch
+
+from anyshape._torch import capture
+from anyshape._torch.branching import branching
+from anyshape._torch.forking import Forks
+from anyshape._torch.reasons import reason_of
+from anyshape._torch.sampling import Samples, Table
+from anyshape._torch.translation import translate_program
+from anyshape.conversion import tracing
+from anyshape.conversion.candidates import Attempt, Candidate, Job
+from anyshape.conversion.regions import lower_regions
+from anyshape.conversion.repairs import Acted, Repair, applied
+from anyshape.conversion.repairs.custom_operators import CustomOperators, UntranslatedOperatorError
+from anyshape.conversion.rotary import spread_rotary_tables
+from anyshape.conversion.tracing import PinnedByTrace
+from anyshape.conversion.weights import lay_out_weights
+
+
+def by_export(
+    job: Job, name: str, repairs: Sequence[Repair], *, strict: bool = False, both_sides: bool = False
+) -> tuple[Candidate | None, Attempt, Acted]:
+    """One try; with `both_sides` the trace takes every branch both ways."""
+    start = time.monotonic()
+    custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
+    with (
+        capture.recording() as recorder,
+        applied((*repairs, custom.repair)) as acted,
+        _forking(job, recorder, both_sides=both_sides) as forks,
+    ):
+        try:
+            program = _traced(job, forks, strict=strict)
+            custom.refuse_untranslated(program)
+            meaning = tracing.meaning_of(recorder, job.names, job.spec)
+            outputs = tracing.output_expressions(program, meaning)
+            model = _translated(program, job, job.opset)
+        except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+            meaning = tracing.meaning_of(recorder, job.names, job.spec)
+            pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
+            cause = cause_of(error, pins)
+            return None, Attempt(name, "failed", cause, time.monotonic() - start, error, pins, guards), acted
+    branches = tracing.branches_of(forks.branches.values(), meaning) if forks else ()
+    if branches:
+        acted.note(_sentence(branches))
+    guards, pins = tracing.guards_of(recorder, meaning), tracing.pins_of(recorder, meaning)
+    attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
+    candidate = Candidate(
+        model, job.opset, guards, branches, outputs,
+        repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
+    )  # fmt: skip
+    if _holds_newest_operators(model) and not job.opset_is_fixed:
+        candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))
+    return candidate, attempt, acted
+
+
+@contextlib.contextmanager
+def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Iterator[Forks | None]:
+    if not both_sides:
+        yield None
+        return
+    table = Table(job.spread(), partial(tracing.meaning_of, recorder, job.names, job.spec))
+    with branching(Samples.of(table), recorder) as forks:
+        yield forks
+
+
+_MOST_TRACES = 6
+
+
+def _traced(job: Job, forks: Forks | None, *, strict: bool) -> torch.export.ExportedProgram:
+    """Once; anew where the sides of a branch turn out to meet only further out than they were run."""
+    for _ in range(_MOST_TRACES):
+        try:
+            return tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
+        except Exception:
+            if forks is None or not forks.begin_anew():
+                raise
+    return tracing.trace(job.adapter, job.leaves, job.spec, strict=strict)
+
+
+def _sentence(branches: Sequence[tracing.Guard]) -> str:
+    spans = sorted({(branch.span.path, branch.span.line) for branch in branches if branch.span is not None})
+    places = ", ".join(f"{path}:{line}" for path, line in spans)
+    count = "1 branch" if len(branches) == 1 else f"{len(branches)} branches"
+    return f"{count} kept as If: {places}"
+
+
+def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> ir.Model:
+    model = translate_program(program, opset, job.extra)
+    lower_regions(model)
+    lay_out_weights(model)
+    spread_rotary_tables(model)
+    return model
+
+
+_NEWEST_OPERATORS = {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter", "Swish"}
+"""Operators of opset 23 and later: fast, but ONNX Runtime does not take all shapes that their definition allows."""
+_SIMPLER_OPSET = 20
+
+
+def _holds_newest_operators(model: ir.Model) -> bool:
+    return any(node.op_type in _NEWEST_OPERATORS for node in ir.traversal.RecursiveGraphIterator(model.graph))
+
+
+def _in_simpler_operators(
+    name: str, program: torch.export.ExportedProgram, job: Job, candidate: Candidate
+) -> tuple[Candidate | None, Attempt]:
+    start = time.monotonic()
+    name = f"{name}, opset {_SIMPLER_OPSET}"
+    try:
+        model = _translated(program, job, _SIMPLER_OPSET)
+    except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+        return None, Attempt(name, "failed", cause_of(error), time.monotonic() - start, error)
+    twin = replace(candidate, model=model, opset=_SIMPLER_OPSET, simpler=None)
+    return twin, Attempt(name, "converted", "", time.monotonic() - start)
+
+
+def cause_of(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:
+    """One line about why a strategy failed: the dims that it pinned, or what torch said."""
+    if pins:
+        return "; ".join(f"`{pin.dim}` became {pin.size}" + (f" at {pin.span}" if pin.span else "") for pin in pins)
+    return str(error) if isinstance(error, UntranslatedOperatorError) else reason_of(error)

@@ -1,0 +1,39 @@
+"""From the marks of a straight trace to control flow: branches become If, loops become Scan or Loop."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from anyshape.conversion.regions.branches import join_groups, lower_branches
+from anyshape.conversion.regions.loops import lower_loops
+from anyshape.conversion.regions.marks import DOMAIN, RegionError, is_mark
+from anyshape.conversion.regions.naming import name_apart
+from anyshape.conversion.regions.sinking import share
+from anyshape.conversion.regions.sizes import Lengths, lengths_of
+
+__all__ = ["RegionError", "lower_regions"]
+
+
+def lower_regions(model: ir.Model) -> None:
+    """Replace all marks in a model; one without marks is left as it is."""
+    if not any(is_mark(node) for node in ir.traversal.RecursiveGraphIterator(model.graph)):
+        return
+    share(model)
+    join_groups(model.graph)
+    _lower(model.graph, lengths_of(model.graph.inputs))
+    _refuse_leftovers(model)
+    name_apart(model)
+    model.opset_imports.pop(DOMAIN, None)
+
+
+def _lower(graph: ir.Graph, lengths: Lengths) -> None:
+    """Branches first: a loop in a branch goes there whole, and a branch in a loop is then one node of its body."""
+    inner = [*lower_branches(graph), *lower_loops(graph, lengths)]
+    for body in inner:
+        _lower(body, lengths)
+
+
+def _refuse_leftovers(model: ir.Model) -> None:
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        if is_mark(node):
+            raise RegionError(f"{node.op_type} is left, its other end is not in the same branch or loop")
