@@ -45,6 +45,7 @@ def is_right(path: Path, model: nn.Module, args: tuple[Any, ...], kwargs: Mappin
     wanted = eager(model, args, kwargs)
     results = run(load(path), leaves)
     return len(results) == len(wanted) and all(
-        result.shape == tuple(want.shape) and np.allclose(result, want.numpy(), rtol=1e-3, atol=1e-4, equal_nan=True)
+        result.shape == tuple(want.shape)
+        and np.allclose(result, want.detach().numpy(), rtol=1e-3, atol=1e-4, equal_nan=True)
         for result, want in zip(results, wanted, strict=True)
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from anyshape._torch import capture
 from anyshape._torch.state import untouched
-from anyshape.conversion.candidates import Attempt, Candidate, Try
+from anyshape.conversion.candidates import Attempt, Candidate, Strategy, Try
 from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, STRATEGIES, elsewhere
 from anyshape.conversion.user_translations import translations
 from anyshape.declaration.options import check_options
@@ -203,7 +203,7 @@ class Tried:
 
     @property
     def is_right(self) -> bool:
-        return self.checked is not None and self.checked.verification.is_right
+        return self.attempt.outcome == "checked"
 
 
 _SECONDS_FOR_STRATEGIES = 120.0
@@ -216,7 +216,9 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
     With the result come the dims to try again without, where the user allows a narrower file.
     """
     tries: list[Tried] = []
-    queue: list[tuple[str, Try]] = [(name, partial(strategy, make_job(ground))) for name, strategy in STRATEGIES]
+    queue: list[tuple[str, Try]] = [
+        (name, partial(_run_strategy, ground, strategy, tries)) for name, strategy in STRATEGIES
+    ]
     while queue:
         if queue[0][0] == CONTROLLED and (other := _at_other_sizes(ground, tries)) is not None:
             queue.insert(0, other)
@@ -230,7 +232,7 @@ def _try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]
             return _end(ground, stage, tried.checked, attempts)
         if tried.unknown and tried.candidate is not None:
             return _with_unknown_operators(ground, stage, tried, attempts), ()
-        if tried.candidate is not None and tried.candidate.simpler is not None:
+        if tried.candidate is not None and tried.candidate.simpler is not None and not _breaks_assumptions(tried):
             queue.insert(0, (f"{name} in simpler operators", tried.candidate.simpler))
         if sum(one.seconds for one in attempts) > _SECONDS_FOR_STRATEGIES:
             tries += [
@@ -250,6 +252,12 @@ def _end(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Atte
     return accept(ground, stage, checked, attempts, found), ()
 
 
+def _run_strategy(ground: Ground, strategy: Strategy, tries: Sequence[Tried]) -> tuple[Candidate | None, Attempt]:
+    """The numbers in earlier assumptions are where branches part."""
+    constants = {number for tried in tries for guard in tried.attempt.guards for number in guard.constants}
+    return strategy(make_job(ground, constants=constants))
+
+
 _SECONDS_FOR_OTHER_SIZES = 30.0
 
 
@@ -257,19 +265,26 @@ def _at_other_sizes(ground: Ground, tries: Sequence[Tried]) -> tuple[str, Try] |
     """A trace where a file was wrong because it assumed something there: often one path of a branch is right
     everywhere, as padding by nothing is.
     """
-    wrong = [tried for tried in tries if tried.checked is not None and tried.attempt.guards]
-    if not wrong or wrong[-1].attempt.seconds > _SECONDS_FOR_OTHER_SIZES:
+    wrong = [tried for tried in tries if _breaks_assumptions(tried)]
+    was_tried = any(tried.attempt.strategy == ELSEWHERE for tried in tries)
+    if was_tried or not wrong or wrong[-1].attempt.seconds > _SECONDS_FOR_OTHER_SIZES:
         return None
-    tried = wrong[-1]
-    assert tried.checked is not None
-
-    def broken(sizes: Mapping[str, int]) -> int:
-        return sum(not guard.holds(sizes) for guard in tried.attempt.guards)
-
-    sizes = max((failure.sizes for failure in tried.checked.verification.failures), key=broken)
-    if any(tried.attempt.strategy == ELSEWHERE for tried in tries) or not broken(sizes):
-        return None
+    possible = [sizes for sizes in _failing_sizes(wrong[-1]) if _broken(wrong[-1], sizes)]
+    sizes = min(possible, key=lambda sizes: sum(sizes.values()))
     return ELSEWHERE, partial(elsewhere, make_job(ground, ground.reference.run(sizes)))
+
+
+def _breaks_assumptions(tried: Tried) -> bool:
+    """Whether the file is wrong at sizes at which an assumption of its trace does not hold."""
+    return any(_broken(tried, sizes) for sizes in _failing_sizes(tried))
+
+
+def _failing_sizes(tried: Tried) -> list[Mapping[str, int]]:
+    return [] if tried.checked is None else [failure.sizes for failure in tried.checked.verification.failures]
+
+
+def _broken(tried: Tried, sizes: Mapping[str, int]) -> bool:
+    return not all(guard.holds(sizes) for guard in tried.attempt.guards)
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
@@ -288,6 +303,9 @@ def _try(ground: Ground, stage: Stage, name: str, run: Try, suspicion: Suspicion
         return Tried(attempt)
     if not candidate.records_guards and (frozen := _frozen(ground)):
         return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}"))
+    if (count := len(candidate.model.graph.outputs)) != len(ground.first.outputs):
+        reason = f"returns {count} outputs, and {len(ground.first.outputs)} at other sizes"
+        return Tried(replace(attempt, outcome="failed", reason=reason))
     ground.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
     ground.wishes.tell(f"checking what {name} made")
     try:
@@ -298,9 +316,16 @@ def _try(ground: Ground, stage: Stage, name: str, run: Try, suspicion: Suspicion
     except RuntimeFailureError as failure:
         reason = f"ONNX Runtime does not load it: {failure}"
         return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
-    if checked.verification.is_right:
-        return Tried(replace(attempt, outcome="checked"), candidate, checked)
-    return Tried(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)), candidate, checked)
+    return Tried(_judged(ground, attempt, checked), candidate, checked)
+
+
+def _judged(ground: Ground, attempt: Attempt, checked: Checked) -> Attempt:
+    """How the attempt ended, now that its file was run."""
+    if not checked.verification.is_right:
+        return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
+    if frozen := _frozen_elsewhere(ground, checked):
+        return replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}")
+    return replace(attempt, outcome="checked")
 
 
 def _with_unknown_operators(ground: Ground, stage: Stage, tried: Tried, attempts: Sequence[Attempt]) -> Result:
@@ -314,7 +339,7 @@ def _with_unknown_operators(ground: Ground, stage: Stage, tried: Tried, attempts
 def _give_up(ground: Ground, stage: Stage, tries: Sequence[Tried]) -> tuple[Result, Sequence[str]]:
     """No strategy is right for all that was declared: a refusal, or a narrower file at the user's wish."""
     attempts = [tried.attempt for tried in tries]
-    wrong = [tried.checked for tried in tries if tried.checked is not None]
+    wrong = [tried.checked for tried in tries if tried.checked is not None and tried.checked.verification.failures]
     findings = explain(ground, attempts, wrong)
     refusal = refuse(ground, attempts, findings, wrong[0].verification if wrong else None)
     if not ground.wishes.narrow:
@@ -361,6 +386,23 @@ def _frozen(ground: Ground) -> str:
     """Where a trace of real tensors would keep one path of a decision on values."""
     places = ground.reference.value_decisions(ground.first)
     return ", ".join(str(place or ground.home) for place in places)
+
+
+_SIZES_TO_READ_AT = 4
+
+
+def _frozen_elsewhere(ground: Ground, checked: Checked) -> str:
+    """Where the module decides by values at sizes that the trace's own path excludes: no run tells, if all values that
+    were tried decide the same way.
+    """
+    sizes = [check.sizes for check in checked.verification.checks if check.content == 0]
+    beyond = [one for one in sizes if not all(guard.holds(one) for guard in checked.candidate.guards)]
+    if not beyond:
+        return ""
+    kept = {*ground.reference.value_decisions(ground.first), *(branch.span for branch in checked.candidate.branches)}
+    runs = (ground.reference.run(one) for one in beyond[:_SIZES_TO_READ_AT])
+    places = [place for run in runs for place in ground.reference.value_decisions(run) if place not in kept]
+    return ", ".join(dict.fromkeys(str(place or ground.home) for place in places))
 
 
 def _wrong_reason(checked: Checked) -> str:

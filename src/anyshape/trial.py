@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -69,14 +69,14 @@ class UnknownOperatorsError(Exception):
         self.operators = list(operators)
 
 
-def make_job(ground: Ground, outcome: Outcome | None = None) -> Job:
-    """The job at the sizes to trace at, or at those of another run."""
+def make_job(ground: Ground, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
+    """The job at the sizes to trace at, or at those of another run; sizes around `constants` count, too."""
     request, wishes = ground.request, ground.wishes
     outcome = outcome or ground.first
     names = request.spec.inputs(request.signature)
     leaves = tuple((name, _traceable(outcome.leaves[name])) for name in names)
     adapter = Adapter(request.target, request.signature, names)
-    constants = model_constants(request.target.module)
+    constants = {*model_constants(request.target.module), *constants}
     spread = partial(
         spread_sizes, request.spec.ranges, outcome.sizes, constants, ground.boundaries.holds, ground.wishes.seed
     )

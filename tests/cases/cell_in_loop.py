@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"signal": "batch steps 3"}
 sizes = {"batch": (3, [1, 4]), "steps": (5, [1, 2, 8])}
-exports = False  # unrolled as often as the example has steps
+exports = True
 
 
 class CellInLoop(nn.Module):

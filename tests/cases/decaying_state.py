@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"drive": "batch seq 3", "forget": "batch seq 3"}
 sizes = {"batch": (2, [1, 4]), "seq": (5, [1, 2, 9])}
-exports = False  # unrolled as often as the example has steps
+exports = True
 
 
 class DecayingState(nn.Module):

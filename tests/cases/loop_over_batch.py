@@ -1,4 +1,4 @@
-"""A Python loop over the batch: iterating over a tensor unrolls as many turns as the example has rows."""
+"""A Python loop over the batch: iterating over a tensor takes as many turns as it has rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"sets": "batch items 3"}
 sizes = {"batch": (3, [1, 2, 5]), "items": (4, [1, 7])}
-exports = False  # unrolled as often as the example has rows
+exports = True
 
 
 class LoopOverBatch(nn.Module):

@@ -11,13 +11,13 @@ class HardView(nn.Module):
 
 class Loop(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        return torch.stack([x[:, step] * step for step in range(x.shape[1])])
+        return torch.stack(list({step: x[:, step] * step for step in range(x.shape[1])}.values()))
 
 
 class Branch(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         if x.shape[1] > 6:
-            x = x - x.mean(1, keepdim=True)
+            return x, x.mean(1)
         return x
 
 
@@ -38,8 +38,8 @@ class Heads(nn.Module):
 
 class Loud(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        if x.abs().max() > 1:
-            x = x / x.abs().max()
+        while x.abs().max() > 1:
+            x = x / 2
         return x
 
 
@@ -70,9 +70,9 @@ class Plain(nn.Module):
 
 
 class Wide(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         if x.shape[0] > x.shape[1]:
-            return x * 2
+            return x, x * 2
         return x
 
 

@@ -33,21 +33,21 @@ error[pinned-dim]: `batch` and `seq` cannot vary
           + return x.view(x.shape[0], x.shape[1], 4) + 1
 """,
     ),
-    "pinned-dim: a loop over an axis": (
+    "pinned-dim: a loop over an axis into a dict": (
         models.Loop,
         (3, 5, 4),
         {},
         """\
 error[pinned-dim]: `seq` cannot vary in the export
-   --> tests/messages/models.py:14:59 in Loop.forward
+   --> tests/messages/models.py:14:70 in Loop.forward
    |
-14 |         return torch.stack([x[:, step] * step for step in range(x.shape[1])])
-   |                                                           ^^^^^^^^^^^^^^^^^ `seq` becomes 5 here
+14 |         return torch.stack(list({step: x[:, step] * step for step in range(x.shape[1])}.values()))
+   |                                                                      ^^^^^^^^^^^^^^^^^ `seq` becomes 5 here
    = note: only the export is limited: PyTorch runs at other sizes
    = help: leave `seq` out of the declaration, or write this expression in another way
 """,
     ),
-    "bounded-dim: a branch on a size": (
+    "bounded-dim: a branch on a size that returns more": (
         models.Branch,
         (3, 5, 4),
         {},
@@ -58,7 +58,7 @@ error[bounded-dim]: `seq` cannot take every declared size in the export
 19 |         if x.shape[1] > 6:
    |            ^^^^^^^^^^^^^^ exported only for `seq <= 6`
    = note: smallest of 3 failing sizes found: batch = 1, seq = 7; PyTorch runs there
-   = note: there `output` differs by # (allowed #)
+   = note: there has 1 outputs, PyTorch 2
    = help: declare only these sizes, or write the model without this condition on `seq`
 """,
     ),
@@ -90,7 +90,7 @@ error[divided-dim]: `seq` must satisfy `seq % 4 == 0`
    = help: declare it: sizes={"seq": "4..64 step 4"} instead of "1..64"
 """,
     ),
-    "tied-dims: a branch on two sizes": (
+    "tied-dims: a branch on two sizes that returns more": (
         models.Wide,
         (3, 5, 4),
         {},
@@ -101,20 +101,20 @@ error[tied-dims]: `batch` and `seq` cannot take every declared size in the expor
 74 |         if x.shape[0] > x.shape[1]:
    |            ^^^^^^^^^^^^^^^^^^^^^^^ exported only for `batch <= seq`
    = note: smallest of 3 failing sizes found: batch = 2, seq = 1; PyTorch runs there
-   = note: there `output` differs by # (allowed #)
+   = note: there has 1 outputs, PyTorch 2
    = help: declare only these sizes, or write the model without this condition on `batch` and `seq`
 """,
     ),
-    "frozen-branch: a branch on values": (
+    "frozen-branch: a while on values": (
         models.Loud,
         (3, 5, 4),
         {},
         """\
 error[frozen-branch]: a decision on values would be frozen in the export
-   --> tests/messages/models.py:41:12 in Loud.forward
+   --> tests/messages/models.py:41:15 in Loud.forward
    |
-41 |         if x.abs().max() > 1:
-   |            ^^^^^^^^^^^^^^^^^ a value decides here
+41 |         while x.abs().max() > 1:
+   |               ^^^^^^^^^^^^^^^^^ a value decides here
    = note: a trace keeps the path that the example took, whatever other values would do
    = help: write both paths as tensors and choose with torch.where, or use torch.cond
 """,
@@ -172,6 +172,7 @@ error[not-converted]: no exporter could convert the model
 58 |     def forward(self, x: Tensor) -> Tensor:
    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
    = note: torch.export: DispatchError: No ONNX function found for aten._linalg_eigh
+   = note: torch.export with branches and loops: DispatchError: No ONNX function found for aten._linalg_eigh
    = note: torch.export (strict): DispatchError: No ONNX function found for aten._linalg_eigh
    = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::mT' to ONNX opset version 20 is not supported
 """,

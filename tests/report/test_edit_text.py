@@ -20,14 +20,14 @@ BATCH = Change(3, 23, 3, 24, "2", "x.shape[0]")
 @pytest.fixture(autouse=True)
 def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    (tmp_path / "head.py").write_text(MODEL, encoding="utf-8")
 
 
 def _shown(edit: Edit, *, helps: tuple[str, ...] = ()) -> str:
     finding = Finding(
         "pinned-dim",
         "`batch` cannot vary",
-        Span("model.py", 3, 16, 3, 32, "Head.forward"),
+        Span("head.py", 3, 16, 3, 32, "Head.forward"),
         "`batch` becomes 2 here",
         ("smallest size that breaks it: batch = 1; PyTorch fails there too",),
         helps,
@@ -38,12 +38,12 @@ def _shown(edit: Edit, *, helps: tuple[str, ...] = ()) -> str:
 
 def _edit(*changes: Change, text: str = MODEL, **given: object) -> Edit:
     values = {"title": "take the size from `x`", "tried": "same result at batch = 2, runs at 1, 3, 7", "safe": True}
-    return Edit("model.py", text, changes, **{**values, **given})
+    return Edit("head.py", text, changes, **{**values, **given})
 
 
 HEAD = """\
 error[pinned-dim]: `batch` cannot vary
-  --> model.py:3:16 in Head.forward
+  --> head.py:3:16 in Head.forward
   |
 3 |         return x.view(2, 8, 64) + 1
   |                ^^^^^^^^^^^^^^^^ `batch` becomes 2 here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 import anyshape
 from anyshape.declaration.notation import SizeRange
 from anyshape.verification.suspects import breaking_sizes, far_sizes
+from tests.running import is_right
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ def test_sizes_that_were_not_declared_are_left_alone() -> None:
     "function",
     [
         lambda x: torch.cat([part.cumsum(0) for part in x.split(64)]),
-        lambda x: x * 2 if x.shape[0] > 1000 else x,
-        lambda x: x * 2 if x.shape[0] % 64 == 0 else x,
+        lambda x: (x, x * 2) if x.shape[0] > 1000 else x,
+        lambda x: (x, x * 2) if x.shape[0] % 64 == 0 else x,
         lambda x: x * {64: 2, 128: 3}.get(x.shape[0], 1),
     ],
     ids=["chunks", "a branch far out", "a multiple", "a table of sizes"],
@@ -59,12 +61,30 @@ def test_what_breaks_far_beyond_the_example_is_refused(function: Callable[[Tenso
         anyshape.export(function, torch.randn(5), dims={"x": "n"})
 
 
+@pytest.mark.parametrize(
+    ("function", "far", "sizes"),
+    [
+        (lambda x: x * 2 if x.shape[0] > 1000 else x, 1001, [5, 1000, 1002]),
+        (lambda x: x * 2 if x.shape[0] % 64 == 0 else x, 64, [5, 63, 128]),
+    ],
+    ids=["a branch far out", "a multiple"],
+)
+def test_both_sides_of_a_branch_far_beyond_the_example_are_run(
+    function: Callable[[Tensor], Tensor], far: int, sizes: list[int], tmp_path: Path
+) -> None:
+    result = anyshape.export(function, torch.randn(5), tmp_path / "model.onnx", dims={"x": "n"})
+    assert far in {one["n"] for one in result.verification.sizes_run}
+    assert [is_right(tmp_path / "model.onnx", function, (torch.randn(size),)) for size in sizes] == [True] * len(sizes)
+
+
 def test_a_size_that_proved_one_file_wrong_is_run_on_the_next() -> None:
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(
-            lambda x: x * 2 if x.shape[0] == 371 else x, torch.randn(5), dims={"x": "n"}, sizes={"n": "1..999"}
+            lambda x: (x, x * 2) if x.shape[0] == 371 else x, torch.randn(5), dims={"x": "n"}, sizes={"n": "1..999"}
         )
-    assert [attempt.outcome for attempt in refused.value.result.attempts] == ["wrong", "wrong", "wrong"]
+    outcomes = {attempt.strategy: attempt.outcome for attempt in refused.value.result.attempts}
+    straight = ("torch.export", "torch.export (strict)", "TorchScript")
+    assert [outcomes[strategy] for strategy in straight] == ["wrong", "wrong", "wrong"]
 
 
 def test_a_size_that_would_fill_the_memory_is_not_run_and_said() -> None:

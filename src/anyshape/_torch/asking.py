@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import FrameType
 
+import sympy
 import torch
 
 from anyshape.diagnosis.provenance import is_users
@@ -14,6 +15,12 @@ _LAYERS = str(_TORCH / "nn")
 _OURS = str(Path(__file__).resolve().parent.parent)
 _BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), _OURS)
 """What lies between a question in Python and its answer."""
+
+
+def is_question(expression: sympy.Basic) -> bool:
+    """Whether it is true or false, depending on sizes or values; sympy takes a symbol for either."""
+    is_truth = isinstance(expression, sympy.logic.boolalg.Boolean) and not isinstance(expression, sympy.Symbol)
+    return is_truth and bool(expression.free_symbols)
 
 
 def asker_of(frame: FrameType | None, *, by_value: bool = False) -> FrameType | None:

@@ -11,14 +11,16 @@ from typing import Any
 import sympy
 import torch
 from torch.fx.experimental import symbolic_shapes
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.fx.experimental.sym_node import SymNode
 
 from anyshape._torch import forking
+from anyshape._torch.asking import is_question
 from anyshape._torch.capture import Recorder
 from anyshape._torch.forking import Exploration, Forks
+from anyshape._torch.joining import are_joinable
 from anyshape._torch.journal import Key, journal, put, watching
-from anyshape._torch.naming import Naming, shortened
+from anyshape._torch.looping import calls_kept
+from anyshape._torch.naming import Naming, recognise, shortened
 from anyshape._torch.patching import patched
 from anyshape._torch.sampling import Samples
 
@@ -31,6 +33,7 @@ def branching(samples: Samples, recorder: Recorder) -> Iterator[Forks]:
         for owner, name, value in (
             (symbolic_shapes.ShapeEnv, "evaluate_expr", _answering(forks)),
             (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static", _sampling(forks)),
+            (symbolic_shapes.ShapeEnv, "_refine_ranges", _refining(forks)),
             (symbolic_shapes.ShapeEnv, "evaluate_sym_node", _noting(forks)),
             (SymNode, "hint", property(_hint(forks))),
             (torch.nn.Module, "_call_impl", _exploring(forks)),
@@ -44,6 +47,9 @@ def branching(samples: Samples, recorder: Recorder) -> Iterator[Forks]:
         stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))
         stack.enter_context(Naming(lambda: forks.samples))
         yield forks
+
+
+_TRUTHS = (sympy.true, sympy.false)
 
 
 def _answering(forks: Forks) -> Callable[..., Any]:
@@ -74,14 +80,24 @@ def _sampling(forks: Forks) -> Callable[..., Any]:
 
     @functools.wraps(original)  # torch clears its cache by an attribute
     def maybe_evaluate_static(self: Any, question: sympy.Basic, **how: Any) -> Any:
-        is_question = isinstance(question, sympy.logic.boolalg.Boolean) and question.free_symbols
-        if forks.is_running and is_question and not how.get("unbacked_only") and not how.get("compute_hint"):
+        if forks.is_running and is_question(question) and not how.get("unbacked_only") and not how.get("compute_hint"):
             with contextlib.suppress(LookupError):
                 answer = forks.known(self, question)
                 return None if answer is None else sympy.true if answer else sympy.false
         return original(self, question, **how)
 
     return maybe_evaluate_static
+
+
+def _refining(forks: Forks) -> Callable[..., None]:
+    """Torch would infer ranges of sizes from what holds on one path alone."""
+    original = symbolic_shapes.ShapeEnv._refine_ranges
+
+    def refine_ranges(self: Any, condition: sympy.Basic) -> None:
+        if not (forks.is_running and forks.speaks_of_a_size(condition)):
+            original(self, condition)
+
+    return refine_ranges
 
 
 def _noting(forks: Forks) -> Callable[..., Any]:
@@ -104,7 +120,7 @@ def _hint(forks: Forks) -> Callable[[SymNode], Any]:
         if not forks.is_running or not isinstance(kept, (int, float, NoneType)) or isinstance(self._expr, int):
             return kept
         value = forks.value_of(self.expr)
-        return kept if value is None else self.pytype(value)
+        return kept if value is None else self.pytype(bool(value) if value in _TRUTHS else value)
 
     return hint
 
@@ -126,7 +142,9 @@ def _replaying(forks: Forks) -> Callable[..., Any]:
 
     def run_node(self: torch.fx.Interpreter, node: torch.fx.Node) -> Any:
         with forks.replaying(node):
-            return original(self, node)
+            result = original(self, node)
+            recognise(node.meta.get("val"), result, forks.samples)
+            return result
 
     return run_node
 
@@ -148,29 +166,17 @@ def _on_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
     for _ in exploration:
         put(before)
         with journal() as noted:
+            unwind = calls_kept()
             try:
-                with _calls_unwound():
-                    exploration.give((run(), noted))
+                exploration.give((run(), noted))
             except Exception as error:  # noqa: BLE001  the model may raise on this side
+                unwind()
                 exploration.fail(error)
         before = {**noted.before, **before}
     if exploration.is_straight:
         return exploration.joined()[0]
-    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in before)))
-    put(dict(zip(before, values, strict=True)))
+    journals = [noted for _, noted in exploration.results]
+    keys = [key for key, was in before.items() if are_joinable([one.get(key, was) for one in journals])]
+    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in keys)))
+    put(dict(zip(keys, values, strict=True)))
     return result
-
-
-@contextlib.contextmanager
-def _calls_unwound() -> Iterator[None]:
-    """Torch keeps the modules that are being called on a stack, and does not take one off that raises."""
-    mode = get_proxy_mode()
-    tracer = getattr(mode, "tracer", None)
-    stack = getattr(tracer, "module_stack", None)
-    kept = None if stack is None else stack.copy()
-    try:
-        yield
-    except BaseException:
-        if kept is not None and tracer is not None:
-            tracer.module_stack = kept
-        raise

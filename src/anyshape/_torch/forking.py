@@ -24,9 +24,10 @@ import torch
 from torch.fx.experimental.sym_node import SymNode
 
 from anyshape._torch import joining
-from anyshape._torch.asking import asker_of, is_raised_by_model
+from anyshape._torch.asking import asker_of, is_question, is_raised_by_model
 from anyshape._torch.capture import Recorder
-from anyshape._torch.sampling import Samples, Values
+from anyshape._torch.sampling import Samples
+from anyshape.conversion.evaluating import Values
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_stack
 from anyshape.errors import AnyshapeError
@@ -110,7 +111,7 @@ class Forks:
         """
         self._environment = environment
         samples = self.samples
-        values = samples.values(question) if self._speaks_of_sizes(question) else None
+        values = samples.values(question) if self.speaks_of_sizes(question) else None
         if values is None:
             raise LookupError
         if not _agree(values):
@@ -122,14 +123,16 @@ class Forks:
     def answer(self, question: sympy.Basic) -> Any:
         """The answer on the present path, which is not the same at all of its sizes; None where torch has to say."""
         if self._replayed is not None:
-            return self.value_of(question) if self._speaks_of_sizes(question) else None
+            return self.value_of(question) if self.speaks_of_sizes(question) else None
         asker = self._asker(question)
-        if not self._speaks_of_sizes(question):
+        if not self.speaks_of_sizes(question):
             return None if asker is None else self._decide(question, asker, by_value=True)
         values = self.samples.values(question)
         if asker is not None and values is not None and not _agree(values):
             return self._decide(question, asker, by_value=False)
         hint = self.value_of(question)
+        if hint is None:
+            return None  # made of what has no value here
         self._recorder.add_guard(question if hint is sympy.true else _denied(question, hint))
         return hint
 
@@ -146,12 +149,17 @@ class Forks:
         return self._values[expression]
 
     def _asker(self, question: sympy.Basic) -> FrameType | None:
-        if not isinstance(question, sympy.logic.boolalg.Boolean) or self.asked is None:
+        if not is_question(question) or self.asked is None:
             return None
-        return asker_of(sys._getframe(1), by_value=not self._speaks_of_sizes(question))
+        return asker_of(sys._getframe(1), by_value=not self.speaks_of_sizes(question))
 
-    def _speaks_of_sizes(self, question: sympy.Basic) -> bool:
+    def speaks_of_a_size(self, condition: sympy.Basic) -> bool:
+        return self._environment is not None and any(symbol in self._sizes() for symbol in condition.free_symbols)
+
+    def speaks_of_sizes(self, question: sympy.Basic) -> bool:
         """Alone, and not of values."""
+        if self._environment is None:
+            return False
         sizes = self._sizes()
         return all(symbol in sizes for symbol in question.free_symbols)
 
@@ -165,6 +173,8 @@ class Forks:
         site = (asker.f_code.co_filename, asker.f_lineno)
         owner = self._frames[max(len(self._frames) - 1 - self._levels.get(site, 0), 0)]
         place = len(owner.decisions)
+        if place - len(owner.prefix) > _MOST_PATHS:  # each of them has another side
+            raise TooManyPathsError([one.span for one in owner.decisions if one.span is not None])
         hint = by_value or bool(self.value_of(question))
         answer = owner.prefix[place] if place < len(owner.prefix) else hint
         owner.decisions.append(Decision(question, self.asked, answer, site, span_of_stack(asker), by_value))
@@ -238,6 +248,12 @@ CURRENT: Forks | None = None
 """The branches of the trace that is running, if it takes both sides of them."""
 
 
+def is_known(number: Any) -> bool:
+    """Whether a number is one of the sizes that the trace running now has a name for."""
+    forks = CURRENT
+    return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)
+
+
 def explore() -> Exploration:
     """For a loop: its body is run once for each path through it."""
     return Exploration(CURRENT if CURRENT is not None and CURRENT.is_running else None)
@@ -264,6 +280,11 @@ class Exploration:
     def decisions(self) -> list[sympy.Basic]:
         """Every condition that was decided in these runs."""
         return [decision.condition for decisions, _ in self._paths for decision in decisions]
+
+    @property
+    def results(self) -> list[Any]:
+        """What each path resulted in."""
+        return [result for _, result in self._paths]
 
     @property
     def is_straight(self) -> bool:
@@ -346,6 +367,6 @@ def _agree(values: Values) -> bool:
     return bool((values == values.flat[0]).all())
 
 
-def _denied(question: sympy.Basic, hint: sympy.Basic | None) -> sympy.Basic:
+def _denied(question: sympy.Basic, hint: sympy.Basic) -> sympy.Basic:
     """What is taken for granted by an answer other than yes."""
     return sympy.Not(question) if hint is sympy.false else sympy.Eq(question, hint)

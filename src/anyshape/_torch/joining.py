@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,8 +12,11 @@ import torch
 from torch.utils import _pytree as pytree
 
 from anyshape._torch import naming, regions
-from anyshape._torch.sampling import Samples, Values
+from anyshape._torch.sampling import Samples
+from anyshape.conversion.evaluating import Values
 from anyshape.errors import AnyshapeError
+
+_PLAIN = (str, bytes, bool, int, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 Choice = tuple[Any, int]
 """A symbolic number that is 1 for the first result, and the number of the branch."""
@@ -40,15 +43,36 @@ def _joined(first: Any, second: Any, choice: Callable[[], Choice], samples: Samp
         return _joined_tensors(first, second, choice, samples)
     if all(isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool) for value in (first, second)):
         return _joined_sizes(first, second, choice, samples)
-    if type(first) is type(second) and not _is_symbolic(first) and bool(first == second):
+    if isinstance(first, _PLAIN) and type(first) is type(second) and first == second:
         return first
+    if all(isinstance(value, (float, torch.SymFloat)) for value in (first, second)):
+        left, right = (torch.scalar_tensor(value, dtype=torch.float64, device="cpu") for value in (first, second))
+        return _joined_tensors(left, right, choice, samples).item()
+    if all(isinstance(value, (bool, torch.SymBool)) for value in (first, second)):
+        return _joined_sizes(_as_number(first), _as_number(second), choice, samples) != 0
     raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
+
+
+def are_joinable(values: Sequence[Any]) -> bool:
+    """Whether a file can choose between any two of these: tensors of one kind, or numbers of one."""
+    first, *others = values
+    if isinstance(first, torch.Tensor):
+        return all(isinstance(one, torch.Tensor) and _form(one) == _form(first) for one in others)
+    numbers = next((kinds for kinds in _NUMBERS if isinstance(first, kinds)), None)
+    return numbers is not None and all(isinstance(one, numbers) for one in others)
+
+
+def _form(tensor: torch.Tensor) -> tuple[torch.dtype, int]:
+    return tensor.dtype, tensor.dim()
+
+
+_NUMBERS = ((bool, torch.SymBool), (int, torch.SymInt), (float, torch.SymFloat))
 
 
 def _joined_tensors(
     first: torch.Tensor, second: torch.Tensor, choice: Callable[[], Choice], samples: Samples
 ) -> torch.Tensor:
-    if first.dtype != second.dtype or first.dim() != second.dim():
+    if _form(first) != _form(second):
         raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
     which, group = choice()
     chosen: torch.Tensor = torch.ops.anyshape.choose(which, first, second, group)
@@ -82,8 +106,8 @@ def _chosen(which: Any, first: Any, second: Any, samples: Samples) -> Values | N
     return result
 
 
-def _is_symbolic(value: Any) -> bool:
-    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+def _as_number(value: Any) -> Any:
+    return torch.sym_ite(value, 1, 0) if isinstance(value, torch.SymBool) else int(value)
 
 
 def _kind(value: Any) -> str:

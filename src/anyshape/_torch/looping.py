@@ -15,6 +15,7 @@ from torch.fx.experimental import proxy_tensor
 from torch.utils import _pytree
 
 from anyshape._torch import regions as _regions  # noqa: F401  defines the operators
+from anyshape._torch.patching import patched
 
 _NUMBERS = itertools.count()
 Pairs = Sequence[tuple[int, int]]
@@ -46,15 +47,13 @@ def is_same_shape(left: Tensor, right: Tensor) -> bool:
 def state(condition: Any) -> None:
     """Torch may rely on it in the body of a loop.
 
-    From `step < n - 1` torch would infer that n is at least 2, for the whole program: there may be no step at all.
+    From `step < n - 1` torch would infer that n is at least 2, for the whole program: there may be no step at all. So
+    nothing is inferred where the condition speaks of more than the step.
     """
-    environment = condition.node.shape_env if isinstance(condition, torch.SymBool) else None
-    ranges = dict(environment.var_to_range) if environment is not None else {}
-    torch._check(condition)
-    if environment is not None:
-        known = environment.backed_var_to_val
-        environment.var_to_range.update({symbol: kept for symbol, kept in ranges.items() if symbol in known})
-        environment._update_version_counter()
+    with contextlib.ExitStack() as stack:
+        if isinstance(condition, torch.SymBool) and len(condition.node.expr.free_symbols) > 1:
+            stack.enter_context(patched(condition.node.shape_env, "_refine_ranges", lambda *_: None))
+        torch._check(condition)
 
 
 # ---- tensors

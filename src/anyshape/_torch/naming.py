@@ -15,7 +15,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from anyshape._torch.sampling import Samples, Values
+from anyshape._torch.sampling import Samples
+from anyshape.conversion.evaluating import Values
 
 _LONG = 10
 """Sizes of at most so many symbols, numbers and operations stay as they are."""
@@ -74,8 +75,19 @@ def named_size(size: Any, values: Values | None, samples: Samples) -> Any:
     return named
 
 
+def recognise(before: Any, now: Any, samples: Samples) -> None:
+    """A trace that is run again has new symbols for the same sizes."""
+    for old, new in zip(pytree.tree_leaves(before), pytree.tree_leaves(now), strict=False):
+        pairs = [(old, new)]
+        if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor):
+            pairs = list(zip(old.shape, new.shape, strict=False))
+        for known, size in pairs:
+            if isinstance(known, torch.SymInt) and isinstance(size, torch.SymInt):
+                remember(size, samples.values(known.node.expr), samples)
+
+
 def remember(size: Any, values: Values | None, samples: Samples) -> None:
     """What a new symbol is at each of the samples."""
     expression = size.node.expr if isinstance(size, torch.SymInt) else None
-    if values is not None and isinstance(expression, sympy.Symbol):
+    if values is not None and isinstance(expression, sympy.Symbol) and expression not in samples.table.columns():
         samples.table.name(expression, samples.rows, values)

@@ -12,11 +12,14 @@ from typing import Any
 
 import onnx_ir as ir
 import onnxscript.evaluator
+import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 LIBRARY = torch.library.Library("anyshape", "FRAGMENT")
 LIBRARY.define("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor")
 LIBRARY.define("named(Tensor tensor, int[] axes) -> Tensor")
+LIBRARY.define("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor")
 LIBRARY.define("loop_begin(SymInt count, Tensor[] initial, Tensor[] sequences, int[] growing, int loop) -> Tensor[]")
 LIBRARY.define("loop_end(SymInt count, Tensor[] initial, Tensor[] carried, Tensor[] collected, int loop) -> Tensor[]")
 
@@ -37,6 +40,22 @@ def _named(tensor: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
     """The same tensor; the sizes of these axes are symbols of their own."""
     context = torch.library.get_ctx()
     return tensor.new_empty([context.new_dynamic_size() if a in axes else size for a, size in enumerate(tensor.shape)])
+
+
+def _cut(tensor: torch.Tensor, axis: int, start: Any, end: Any) -> torch.Tensor:
+    """A slice of which nobody knows the length."""
+    del start, end
+    length = torch.library.get_ctx().new_dynamic_size()
+    return tensor.new_empty([length if a == axis else size for a, size in enumerate(tensor.shape)])
+
+
+def has_unknown_length(part: slice) -> bool:
+    """Whether a slice has a border that depends on values, and a length that does."""
+    start, end = part.start or 0, part.stop
+    borders = [number for number in (start, end) if isinstance(number, torch.SymInt)]
+    if part.step not in (None, 1) or not any(free_unbacked_symbols(number) for number in borders):
+        return False
+    return end is None or not isinstance(_expression(end - start), (int, sympy.Integer))
 
 
 def _expression(size: Any) -> Any:
@@ -85,7 +104,13 @@ def _loop_end(
     return [*last, *(tensor.new_empty((count, *tensor.shape)) for tensor in collected)]
 
 
-for _name, _function in (("choose", _choose), ("named", _named), ("loop_begin", _loop_begin), ("loop_end", _loop_end)):
+for _name, _function in (
+    ("choose", _choose),
+    ("named", _named),
+    ("cut", _cut),
+    ("loop_begin", _loop_begin),
+    ("loop_end", _loop_end),
+):
     torch.library.register_fake(f"anyshape::{_name}", _function, lib=LIBRARY)
 
 

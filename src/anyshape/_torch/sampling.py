@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any
 
 import numpy as np
 import sympy
 
+from anyshape.conversion.evaluating import Values, evaluate
 from anyshape.declaration.notation import Expression
 from anyshape.verification.sizes import Sizes
-
-Values = np.ndarray[Any, Any]
 
 
 class Table:
@@ -56,7 +53,8 @@ class Samples:
         """The expression at each of these sizes; None where that cannot be told."""
         try:
             with np.errstate(divide="raise", invalid="raise"):
-                return np.broadcast_to(_evaluate(expression, self.table.columns(), self.rows), self.rows.shape)
+                columns = {one: self.table.columns()[one][self.rows] for one in expression.free_symbols}
+                return np.broadcast_to(evaluate(expression, columns), self.rows.shape)
         except (KeyError, TypeError, ValueError, ArithmeticError):
             return None
 
@@ -98,62 +96,3 @@ _ENOUGH = 12
 
 def _varies(column: Values) -> bool:
     return len(np.unique(column)) > 2
-
-
-def _evaluate(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Values], rows: Values) -> Any:
-    if isinstance(expression, sympy.Symbol):
-        return columns[expression][rows]
-    if isinstance(expression, sympy.Integer):
-        return int(expression)
-    if isinstance(expression, sympy.Number):
-        return float(expression)
-    if expression in (sympy.true, sympy.false):
-        return bool(expression)
-    parts = [_evaluate(part, columns, rows) for part in expression.args]
-    return _FUNCTIONS[type(expression).__name__](*parts)
-
-
-def _piecewise(*pairs: tuple[Any, Any]) -> Any:
-    result = pairs[-1][0]
-    for value, condition in reversed(pairs[:-1]):
-        result = np.where(condition, value, result)
-    return result
-
-
-def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    return lambda *parts: reduce(function, parts)
-
-
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "Add": _folded(np.add),
-    "Mul": _folded(np.multiply),
-    "Pow": np.power,
-    "PowByNatural": np.power,
-    "FloatPow": np.power,
-    "Mod": np.mod,
-    "PythonMod": np.mod,
-    "FloorDiv": np.floor_divide,
-    "CleanDiv": np.floor_divide,
-    "IntTrueDiv": np.true_divide,
-    "FloatTrueDiv": np.true_divide,
-    "ToFloat": np.float64,
-    "TruncToInt": np.trunc,
-    "FloorToInt": np.floor,
-    "CeilToInt": np.ceil,
-    "RoundToInt": np.round,
-    "OpaqueUnaryFn_sqrt": np.sqrt,
-    "Min": _folded(np.minimum),
-    "Max": _folded(np.maximum),
-    "Equality": np.equal,
-    "Unequality": np.not_equal,
-    "LessThan": np.less_equal,
-    "StrictLessThan": np.less,
-    "GreaterThan": np.greater_equal,
-    "StrictGreaterThan": np.greater,
-    "And": _folded(np.logical_and),
-    "Or": _folded(np.logical_or),
-    "Not": np.logical_not,
-    "ExprCondPair": lambda value, condition: (value, condition),
-    "Piecewise": _piecewise,
-}
-"""torch's and sympy's functions of sizes, on arrays."""

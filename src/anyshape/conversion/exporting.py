@@ -59,7 +59,10 @@ def by_export(
         repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
     )  # fmt: skip
     if _holds_newest_operators(model) and not job.opset_is_fixed:
-        candidate = replace(candidate, simpler=lambda: _in_simpler_operators(name, program, job, candidate))
+        candidate = replace(candidate, simpler=partial(_in_simpler_operators, name, program, job, candidate))
+        if forks is not None:  # a program with several paths is translated with the knowledge of its trace
+            anew = partial(by_export, replace(job, opset=_SIMPLER_OPSET), name, repairs, both_sides=True)
+            candidate = replace(candidate, simpler=lambda: anew()[:2])
     return candidate, attempt, acted
 
 

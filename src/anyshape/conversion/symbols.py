@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import sympy
 
+from anyshape.conversion.evaluating import evaluate
 from anyshape.declaration.notation import Condition, Expression, parse_condition, parse_expression
 from anyshape.errors import DeclarationError
 
@@ -142,9 +144,10 @@ def _is_negative(term: sympy.Basic) -> bool:
 def holds(condition: sympy.Basic, meaning: Meaning, sizes: Mapping[str, int]) -> bool:
     """Whether a guard holds at these sizes; True where that cannot be told."""
     try:
-        values = {s: sympy.Integer(meaning[s].value(sizes)) for s in condition.free_symbols if s in meaning}
-        return condition.xreplace(values) is not sympy.false
-    except (ArithmeticError, KeyError, TypeError, ValueError, AssertionError):
+        values = {s: np.int64(meaning[s].value(sizes)) for s in condition.free_symbols}
+        with np.errstate(divide="raise", invalid="raise"):
+            return bool(evaluate(condition, values))
+    except (ArithmeticError, KeyError, TypeError, ValueError):
         return True
 
 

@@ -11,20 +11,25 @@ from anyshape.conversion.repairs.base import Acted, Repair, Used, applied
 from anyshape.conversion.repairs.causal_masks import CAUSAL_MASKS
 from anyshape.conversion.repairs.comparisons import COMPARISONS
 from anyshape.conversion.repairs.cutting import CUTTING
+from anyshape.conversion.repairs.divisions import DIVISIONS
 from anyshape.conversion.repairs.experts import EXPERTS
 from anyshape.conversion.repairs.gradients import GRADIENTS
 from anyshape.conversion.repairs.indexing import INDEXING
 from anyshape.conversion.repairs.lengths import LISTED_LENGTHS
+from anyshape.conversion.repairs.moved_modules import MOVED_MODULES
 from anyshape.conversion.repairs.packed import PACKED_SEQUENCES
 from anyshape.conversion.repairs.pooling import POOLING, POOLING_OF_ONE_AXIS
 from anyshape.conversion.repairs.ranges import RANGES
 from anyshape.conversion.repairs.recurrent import RECURRENT_LAYERS
 from anyshape.conversion.repairs.size_keys import SIZE_KEYS
 from anyshape.conversion.repairs.spectra import SPECTRA
+from anyshape.conversion.repairs.strides import STRIDES
+from anyshape.conversion.repairs.value_slices import VALUE_SLICES
 from anyshape.conversion.repairs.written_places import WRITTEN_PLACES
 
 REPAIRS: tuple[Repair, ...] = (
     CAUSAL_MASKS,
+    MOVED_MODULES,
     SIZE_KEYS,
     WRITTEN_PLACES,
     RECURRENT_LAYERS,
@@ -36,8 +41,11 @@ REPAIRS: tuple[Repair, ...] = (
     GRADIENTS,
     COMPARISONS,
     CUTTING,
+    DIVISIONS,
+    STRIDES,
     EXPERTS,
     INDEXING,
+    VALUE_SLICES,
     POOLING_OF_ONE_AXIS,
     POOLING,
     SPECTRA,

@@ -47,6 +47,13 @@ def named(tensor: ir.Value, axes: Sequence[int]) -> ir.Value:
     return identity
 
 
+def cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> ir.Value:
+    """Torch's and ONNX's slices count negative borders from the end, and end where the axis does."""
+    borders = (op.Reshape(_number(border), op.Constant(value_ints=[1])) for border in (start, end))
+    part: ir.Value = op.Slice(tensor, *borders, op.Constant(value_ints=[axis]))
+    return part
+
+
 def _number(value: Any) -> Any:
     """A size may be known when the program is traced."""
     return value if isinstance(value, ir.Value) else op.Constant(value_int=int(value))
@@ -54,6 +61,7 @@ def _number(value: Any) -> Any:
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape::choose": choose,
+    "anyshape::cut": cut,
     "anyshape::named": named,
     "anyshape::loop_begin": loop_begin,
     "anyshape::loop_end": loop_end,

@@ -1,0 +1,39 @@
+"""Windows that overlap, as local attention makes them by `torch.div` and `as_strided`, are right at every size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import anyshape
+from tests.running import is_right
+
+
+class Windows(nn.Module):
+    """Chunks of four that overlap by two, of a tensor whose axes do not lie in their order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.pad(x, (0, 0, 0, (4 - x.shape[1] % 4) % 4))
+        seq, batch = x.shape[1], x.shape[0]
+        heads = self.query(x.transpose(0, 1)).view(seq, batch, 2, 2).permute(1, 2, 0, 3).reshape(batch * 2, seq, 2)
+        chunks = heads.view(heads.size(0), torch.div(heads.size(1), 4, rounding_mode="trunc"), 4, heads.size(2))
+        sizes, strides = list(chunks.size()), list(chunks.stride())
+        sizes[1], strides[1] = sizes[1] * 2 - 1, strides[1] // 2
+        return chunks.as_strided(sizes, strides)
+
+
+def test_windows_of_a_transposed_tensor_are_gathered(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, path = nn.Sequential(Windows()).eval(), tmp_path / "model.onnx"
+    result = anyshape.export(model, (torch.randn(2, 7, 4),), path, dims={"input": "batch seq 4"}, quick=True)
+    assert result.attempts[-1].strategy == "torch.export with repairs"
+    assert "torch.div of a size: stays a size" in result.repairs
+    assert "as_strided: elements gathered by the size at run time" in result.repairs
+    assert all(is_right(path, model, (torch.randn(batch, seq, 4),)) for batch, seq in ((1, 1), (1, 9), (3, 8), (2, 13)))
