@@ -158,3 +158,15 @@ def test_a_comparison_of_tensors_decides_in_the_file(tmp_path: Path) -> None:
     other = torch.randn(5, 2)
     assert is_right(path, Loud(), (other, torch.zeros(5, 2)))
     assert is_right(path, Loud(), (other, other.clone()))
+
+
+class Weighted(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[0] > 3:
+            return x * torch.tensor([1.0, 2.0])
+        return x + torch.tensor([3.0, 4.0])
+
+
+def test_constants_made_on_either_side_are_in_the_file(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    _check(Weighted(), tmp_path / "model.onnx", torch.randn(2, 2), "n 2", torch.randn(4, 2), torch.randn(3, 2))

@@ -68,8 +68,10 @@ def watching() -> Iterator[None]:
 
 def _noting(original: Callable[..., None]) -> Callable[..., None]:
     def change(module: torch.nn.Module, name: str, *value: Any) -> None:
-        for opened in _OPEN:
-            opened.note(module, name)
+        # torch keeps the constants of a trace on a plain module of its own
+        if type(module) is not torch.nn.Module:
+            for opened in _OPEN:
+                opened.note(module, name)
         original(module, name, *value)
 
     return change

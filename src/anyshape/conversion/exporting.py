@@ -99,9 +99,9 @@ def _sentence(branches: Sequence[tracing.Guard]) -> str:
 
 def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> ir.Model:
     model = translate_program(program, opset, job.extra)
+    spread_rotary_tables(model)  # its nodes are given names that differ in all graphs when regions are lowered
     lower_regions(model)
     lay_out_weights(model)
-    spread_rotary_tables(model)
     return model
 
 
