@@ -24,6 +24,20 @@ from anyshape._torch.naming import Naming, recognise, shortened
 from anyshape._torch.patching import patched
 from anyshape._torch.sampling import Samples
 
+_NEEDED = (
+    (symbolic_shapes.ShapeEnv, "evaluate_expr"),
+    (symbolic_shapes.ShapeEnv, "evaluate_sym_node"),
+    (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static"),
+    (symbolic_shapes.ShapeEnv, "_refine_ranges"),
+    (SymNode, "hint"),
+    (torch.nn.Module, "_call_impl"),
+)
+
+
+def missing_names() -> list[str]:
+    """What a future torch may have moved."""
+    return [f"{owner.__name__}.{name}" for owner, name in _NEEDED if not hasattr(owner, name)]
+
 
 @contextlib.contextmanager
 def branching(samples: Samples, recorder: Recorder) -> Iterator[Forks]:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import torch
 
 from anyshape._torch import capture
+from anyshape._torch.branching import missing_names
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Strategy
 from anyshape.conversion.exporting import by_export, cause_of
 from anyshape.conversion.loops import kept_loops
@@ -42,6 +43,8 @@ def elsewhere(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def controlled(job: Job) -> tuple[Candidate | None, Attempt]:
     """Both sides of every branch, and loops over a varying axis as loops; with all repairs."""
+    if missing := missing_names():
+        return None, Attempt(CONTROLLED, "failed", f"this torch has no {', '.join(missing)}")
     candidate, attempt, _ = by_export(job, CONTROLLED, (*REPAIRS, kept_loops(job.adapter)), both_sides=True)
     return candidate, attempt
 
