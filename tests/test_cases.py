@@ -71,7 +71,15 @@ def _check(name: str, way: dict[str, Any], path: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+SLOW = {
+    "affine_sampling", "anchors_of_two_levels", "antialiased_resize", "attention_with_flat_cache", "detection_head",
+    "encoder_of_prefixes", "grid_turned", "places_of_maxima", "pooled_like_another", "translator_time_first",
+    "two_tower", "vit_interpolated_positions",
+}  # fmt: skip
+"""The costly ones of kinds that others show as well."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES])
 def test_exports_right_or_is_refused(name: str, tmp_path: Path) -> None:
     ways = list(_ways(cases.load(name)).values())
     _check(name, ways[NAMES.index(name) % len(ways)], tmp_path / "model.onnx")

@@ -46,11 +46,12 @@ def test_a_module_that_kept_something_exports_for_all_sizes(length: int, at_most
 
 
 @pytest.mark.parametrize("length", [6, 15])
-def test_what_was_kept_and_is_not_what_would_be_built_is_refused(length: int) -> None:
-    model = Ramp(torch.ones(length), at_most=False).eval()
-    with pytest.raises(anyshape.ExportError) as refused:
-        anyshape.export(model, torch.randn(3, 6), dims={"x": "batch seq"}, quick=True)
-    assert refused.value.findings
+def test_what_was_kept_and_is_not_what_would_be_built_is_used_at_its_size_alone(length: int, tmp_path: Path) -> None:
+    model, path = Ramp(torch.ones(length), at_most=False).eval(), tmp_path / "model.onnx"
+    anyshape.export(model, torch.randn(3, 6), path, dims={"x": "batch seq"}, quick=True)
+    for sizes in ((1, 1), (3, 6), (2, length), (1, length + 1), (2, 33)):
+        again = Ramp(torch.ones(length), at_most=False).eval()
+        assert is_right(path, again, (torch.randn(*sizes),))
 
 
 class Holder(nn.Module):

@@ -51,7 +51,9 @@ def _cut(tensor: torch.Tensor, axis: int, start: Any, end: Any) -> torch.Tensor:
 
 def has_unknown_length(part: slice) -> bool:
     """Whether a slice has a border that depends on values, and a length that does."""
-    start, end = part.start or 0, part.stop
+    start, end = 0 if part.start is None else part.start, part.stop
+    if any(isinstance(border, torch.Tensor) for border in (start, end)):
+        return False
     borders = [number for number in (start, end) if isinstance(number, torch.SymInt)]
     if part.step not in (None, 1) or not any(free_unbacked_symbols(number) for number in borders):
         return False

@@ -20,6 +20,7 @@ from anyshape._torch.translation import is_translated
 from anyshape.conversion.repairs.base import Repair, Used
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_recorded_stack
+from anyshape.errors import AnyshapeError
 
 
 class UntranslatedOperatorError(Exception):
@@ -81,8 +82,8 @@ class CustomOperators:
             return call.plainly()
         try:
             result = call.plainly() if run is None else run()
-        except UntranslatedOperatorError:
-            raise  # of an operator inside
+        except AnyshapeError:
+            raise  # an operator inside has no translation, or there are too many paths through it
         except Exception as error:
             if run is not None and is_known(error):
                 raise  # a decision on sizes or values, which has findings of its own
