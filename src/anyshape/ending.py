@@ -25,8 +25,7 @@ from anyshape.trial import Checked, give_names
 from anyshape.verification import reference as references
 from anyshape.verification.limits import effective_range
 from anyshape.verification.records import Verification
-from anyshape.verification.reference import Outcome
-from anyshape.verification.shapes import Observation, fit_outputs
+from anyshape.verification.shapes import fit_outputs, observed_at
 
 
 def accept(
@@ -119,8 +118,8 @@ def _label_outputs(
     ground: Ground, candidate: Candidate, verification: Verification | None, notes: list[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """Write the dims of the outputs, as all runs have shown them; the formula behind each is given back."""
-    request = ground.request
-    observations = verification.observations if verification else [_observe(ground.first)]
+    request, first = ground.request, ground.first
+    observations = verification.observations if verification else [observed_at(first.sizes, first.outputs)]
     fitted = fit_outputs(
         observations, candidate.outputs, declared_expressions(request), scalars=bool(request.spec.scalars)
     )
@@ -147,10 +146,6 @@ def _version() -> str:
     import anyshape
 
     return anyshape.__version__
-
-
-def _observe(outcome: Outcome) -> Observation:
-    return Observation(dict(outcome.sizes), tuple(tuple(o.shape) for o in outcome.outputs))
 
 
 def _unexplained(ground: Ground) -> list[str]:

@@ -24,9 +24,10 @@ from anyshape.onnxfile.saving import write_model
 from anyshape.verification import reference as references
 from anyshape.verification.budget import Budget
 from anyshape.verification.checking import Checker
-from anyshape.verification.provoking import Sides, provocations, provoke
+from anyshape.verification.provoking import provocations, provoke
 from anyshape.verification.records import Check, Verification
 from anyshape.verification.runtime import Session
+from anyshape.verification.sides import Sides
 
 LINES = {"y": "model.py:31 in Net.forward", "z": "model.py:40 in Net.forward"}
 """The line of each If, by its output."""
@@ -296,7 +297,7 @@ def test_leaves_of_a_kind_change_together_and_each_alone() -> None:
 def test_a_file_that_is_wrong_for_other_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "made.onnx", INPUT, POSITIVE + branch("positive", "Add (x, x)", "Identity (x)"))
     made = Candidate(ir.load(path), 20), Attempt("by hand", "converted")
-    monkeypatch.setattr("anyshape.pipeline.STRATEGIES", [("by hand", lambda _: made)])
+    monkeypatch.setattr("anyshape.attempts.STRATEGIES", [("by hand", lambda _: made)])
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(DoubleOrNegate(), X, dims=DIMS, quick=True)
     (finding,) = refused.value.findings

@@ -16,7 +16,8 @@ from torch.fx.experimental.sym_node import SymNode
 from anyshape._torch import forking
 from anyshape._torch.asking import is_question
 from anyshape._torch.capture import Recorder
-from anyshape._torch.forking import Exploration, Forks
+from anyshape._torch.exploring import Exploration
+from anyshape._torch.forking import Forks
 from anyshape._torch.joining import are_joinable
 from anyshape._torch.journal import Key, journal, put, watching
 from anyshape._torch.looping import calls_kept

@@ -13,9 +13,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -23,8 +22,7 @@ import sympy
 import torch
 from torch.fx.experimental.sym_node import SymNode
 
-from anyshape._torch import joining
-from anyshape._torch.asking import asker_of, is_question, is_raised_by_model
+from anyshape._torch.asking import asker_of, is_question
 from anyshape._torch.capture import Recorder
 from anyshape._torch.sampling import Samples
 from anyshape.conversion.evaluating import Values
@@ -32,7 +30,7 @@ from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_stack
 from anyshape.errors import AnyshapeError
 
-_MOST_PATHS = 16
+MOST_PATHS = 16
 _NOTE = "anyshape.path"
 """Where a node of the trace holds on which path it was made."""
 
@@ -42,11 +40,7 @@ class TooManyPathsError(AnyshapeError):
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = tuple(dict.fromkeys(spans))
-        super().__init__(f"more than {_MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}")
-
-
-class MovedOutError(AnyshapeError):
-    """The sides of a branch cannot be joined where they were run; the code around has to be run for each side."""
+        super().__init__(f"more than {MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +56,7 @@ class Decision:
 
 
 @dataclass(eq=False)
-class _Frame:
+class Frame:
     """One run of a piece of code: the answers to give first, those that were given, and the sizes that take them."""
 
     prefix: Sequence[bool]
@@ -76,7 +70,7 @@ class Forks:
     def __init__(self, samples: Samples, recorder: Recorder) -> None:
         self._samples = samples
         self._recorder = recorder
-        self._frames: list[_Frame] = []
+        self._frames: list[Frame] = []
         self._replayed: Samples | None = None
         self._signed: list[Samples] = []
         self._levels: dict[tuple[str, int], int] = {}
@@ -173,7 +167,7 @@ class Forks:
         site = (asker.f_code.co_filename, asker.f_lineno)
         owner = self._frames[max(len(self._frames) - 1 - self._levels.get(site, 0), 0)]
         place = len(owner.decisions)
-        if place - len(owner.prefix) > _MOST_PATHS:  # each of them has another side
+        if place - len(owner.prefix) > MOST_PATHS:  # each of them has another side
             raise TooManyPathsError([one.span for one in owner.decisions if one.span is not None])
         hint = by_value or bool(self.value_of(question))
         answer = owner.prefix[place] if place < len(owner.prefix) else hint
@@ -217,13 +211,13 @@ class Forks:
 
     # ---- runs
 
-    def begin(self, prefix: Sequence[bool]) -> _Frame:
-        frame = _Frame(prefix, self.samples)
+    def begin(self, prefix: Sequence[bool]) -> Frame:
+        frame = Frame(prefix, self.samples)
         self._frames.append(frame)
         self._show(frame.samples)
         return frame
 
-    def end(self, frame: _Frame) -> None:
+    def end(self, frame: Frame) -> None:
         del self._frames[self._frames.index(frame) :]
         self._show(self.samples)
 
@@ -248,94 +242,10 @@ CURRENT: Forks | None = None
 """The branches of the trace that is running, if it takes both sides of them."""
 
 
-def is_known(number: Any) -> bool:
+def is_size(number: Any) -> bool:
     """Whether a number is one of the sizes that the trace running now has a name for."""
     forks = CURRENT
     return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)
-
-
-def explore() -> Exploration:
-    """For a loop: its body is run once for each path through it."""
-    return Exploration(CURRENT if CURRENT is not None and CURRENT.is_running else None)
-
-
-_Path = tuple[Sequence[Decision], Any]
-
-
-class Exploration:
-    """The paths of one piece of code: each turn of an iteration is one run of it.
-
-    `for _ in exploration: exploration.give(run())`, then `exploration.joined()`.
-    """
-
-    def __init__(self, forks: Forks | None, *, may_move_out: bool = False) -> None:
-        self._forks = forks
-        self._may_move_out = may_move_out
-        self._paths: list[_Path] = []
-        self._open: list[Sequence[bool]] = [()]
-        self._frame: _Frame | None = None
-        self._errors: list[Exception] = []
-
-    @property
-    def decisions(self) -> list[sympy.Basic]:
-        """Every condition that was decided in these runs."""
-        return [decision.condition for decisions, _ in self._paths for decision in decisions]
-
-    @property
-    def results(self) -> list[Any]:
-        """What each path resulted in."""
-        return [result for _, result in self._paths]
-
-    @property
-    def is_straight(self) -> bool:
-        """Whether there was a single run."""
-        return len(self._paths) + len(self._errors) == 1
-
-    def __iter__(self) -> Iterator[None]:
-        if self._forks is None:
-            yield
-            return
-        while self._open:
-            frame = self._frame = self._forks.begin(self._open.pop(0))
-            try:
-                yield
-            finally:
-                self._forks.end(frame)
-            self._open += _other_sides(frame)
-            if len(self._paths) + len(self._open) > _MOST_PATHS:
-                raise TooManyPathsError([one.span for path, _ in self._paths for one in path if one.span is not None])
-
-    def give(self, result: Any) -> None:
-        """What the present run results in: tensors, numbers, and containers of them."""
-        self._paths.append((tuple(self._frame.decisions) if self._frame else (), result))
-
-    def fail(self, error: Exception) -> None:
-        """The present run raises, as the model does where it is called so: no file has to serve that."""
-        if self._frame is None or not self._frame.decisions or not is_raised_by_model(error):
-            raise error
-        self._errors.append(error)
-
-    def joined(self, completed: Callable[[Any], Any] = lambda result: result) -> Any:
-        """One result for all paths; `completed` brings the result of each into the form of the others."""
-        if not self._paths:
-            raise self._errors[0]
-        return self._join([(decisions, completed(result)) for decisions, result in self._paths], 0)
-
-    def _join(self, paths: Sequence[_Path], depth: int) -> Any:
-        if len(paths) == 1 or self._forks is None:
-            return paths[0][1]
-        decision = paths[0][0][depth]
-        sides = [[path for path in paths if path[0][depth].answer is answer] for answer in (True, False)]
-        results = [self._join(side, depth + 1) for side in sides if side]
-        if len(results) == 1:
-            return results[0]  # the model raises on the other side
-        try:
-            return joining.join(results[0], results[1], partial(self._forks.choice, decision), self._forks.samples)
-        except joining.CannotJoinError as error:
-            if not self._may_move_out:
-                raise
-            self._forks.move_out(decision)
-            raise MovedOutError from error
 
 
 class _Either(Mapping[sympy.Symbol, sympy.Basic]):
@@ -355,12 +265,6 @@ class _Either(Mapping[sympy.Symbol, sympy.Basic]):
 
     def __len__(self) -> int:
         return len({**self._second, **self._first})
-
-
-def _other_sides(frame: _Frame) -> list[Sequence[bool]]:
-    """For each answer that was free, the same answers up to there and then the other one."""
-    answers = [decision.answer for decision in frame.decisions]
-    return [(*answers[:place], not answers[place]) for place in range(len(frame.prefix), len(answers))]
 
 
 def _agree(values: Values) -> bool:

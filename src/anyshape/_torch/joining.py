@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape._torch import naming, regions
+from anyshape._torch import naming
+from anyshape._torch.regions import is_same_number
 from anyshape._torch.sampling import Samples
 from anyshape.conversion.evaluating import Values
 from anyshape.errors import AnyshapeError
@@ -77,13 +78,13 @@ def _joined_tensors(
     which, group = choice()
     chosen: torch.Tensor = torch.ops.anyshape.choose(which, first, second, group)
     for size, left, right in zip(chosen.shape, first.shape, second.shape, strict=True):
-        if not regions.same_size(left, right):
+        if not is_same_number(left, right):
             naming.remember(size, _chosen(which, left, right, samples), samples)
     return chosen
 
 
 def _joined_sizes(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
-    if regions.same_size(first, second):
+    if is_same_number(first, second):
         return first
     which, _ = choice()
     zero = 0 * which  # both must be symbolic

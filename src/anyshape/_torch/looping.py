@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import sympy
 import torch
 from torch import Tensor
 from torch.fx.experimental import proxy_tensor
 from torch.utils import _pytree
 
-from anyshape._torch import regions as _regions  # noqa: F401  defines the operators
 from anyshape._torch.patching import patched
+from anyshape._torch.regions import is_same_number
 
 _NUMBERS = itertools.count()
 Pairs = Sequence[tuple[int, int]]
@@ -28,16 +27,6 @@ Pairs = Sequence[tuple[int, int]]
 def is_varying(value: Any) -> bool:
     """Whether a number is a symbol, or made of symbols, and not known to be one plain number."""
     return isinstance(value, torch.SymInt) and value.node.maybe_as_int() is None
-
-
-def expression_of(number: Any) -> sympy.Basic:
-    """What a number is in torch's symbols."""
-    symbolic = isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool))
-    return number.node.expr if symbolic else sympy.sympify(number)
-
-
-def is_same_number(left: Any, right: Any) -> bool:
-    return bool(expression_of(left) == expression_of(right))
 
 
 def is_same_shape(left: Tensor, right: Tensor) -> bool:

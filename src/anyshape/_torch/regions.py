@@ -29,11 +29,7 @@ def _choose(which: Any, first: torch.Tensor, second: torch.Tensor, group: int) -
     del which, group
     context = torch.library.get_ctx()
     pairs = zip(first.shape, second.shape, strict=True)
-    return first.new_empty([left if same_size(left, right) else context.new_dynamic_size() for left, right in pairs])
-
-
-def same_size(first: Any, second: Any) -> bool:
-    return bool(_expression(first) == _expression(second))
+    return first.new_empty([pair[0] if is_same_number(*pair) else context.new_dynamic_size() for pair in pairs])
 
 
 def _named(tensor: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
@@ -57,11 +53,17 @@ def has_unknown_length(part: slice) -> bool:
     borders = [number for number in (start, end) if isinstance(number, torch.SymInt)]
     if part.step not in (None, 1) or not any(free_unbacked_symbols(number) for number in borders):
         return False
-    return end is None or not isinstance(_expression(end - start), (int, sympy.Integer))
+    return end is None or not isinstance(expression_of(end - start), sympy.Integer)
 
 
-def _expression(size: Any) -> Any:
-    return size.node.expr if isinstance(size, torch.SymInt) else size
+def expression_of(number: Any) -> sympy.Basic:
+    """What a number is in torch's symbols."""
+    symbolic = isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool))
+    return number.node.expr if symbolic else sympy.sympify(number)
+
+
+def is_same_number(left: Any, right: Any) -> bool:
+    return bool(expression_of(left) == expression_of(right))
 
 
 def _loop_begin(
@@ -99,7 +101,7 @@ def _loop_end(
     last = []
     for before, after in zip(initial, carried, strict=True):
         sizes = [
-            old if _expression(old) == _expression(new) else context.new_dynamic_size()
+            old if is_same_number(old, new) else context.new_dynamic_size()
             for old, new in zip(before.shape, after.shape, strict=True)
         ]
         last.append(after.new_empty(sizes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,18 +16,24 @@ from anyshape.verification.sizes import Sizes
 class Table:
     """What each of torch's symbols is at each of some sizes."""
 
-    def __init__(self, sizes: Sequence[Sizes], meaning: Callable[[], Mapping[sympy.Symbol, Expression]]) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[Sizes],
+        sources: Collection[sympy.Symbol],
+        meaning: Callable[[], Mapping[sympy.Symbol, Expression]],
+    ) -> None:
+        """`sources` grows with each symbol that the trace makes for an input; then `meaning` is asked anew."""
         self.sizes = sizes
+        self._sources = sources
         self._meaning = meaning
         self._columns: dict[sympy.Symbol, Values] = {}
         self._known = 0
 
     def columns(self) -> Mapping[sympy.Symbol, Values]:
         """The symbols that the trace has made so far."""
-        meaning = self._meaning()
-        if len(meaning) != self._known:
-            self._known = len(meaning)
-            for symbol, expression in meaning.items():
+        if len(self._sources) != self._known:
+            self._known = len(self._sources)
+            for symbol, expression in self._meaning().items():
                 self._columns[symbol] = np.array([expression.value(sizes) for sizes in self.sizes], dtype=np.int64)
         return self._columns
 

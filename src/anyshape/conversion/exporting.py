@@ -18,7 +18,7 @@ from anyshape._torch.reasons import reason_of
 from anyshape._torch.sampling import Samples, Table
 from anyshape._torch.translation import translate_program
 from anyshape.conversion import tracing
-from anyshape.conversion.candidates import Attempt, Candidate, Job
+from anyshape.conversion.candidates import Attempt, Candidate, Job, Try
 from anyshape.conversion.regions import lower_regions
 from anyshape.conversion.repairs import Acted, Repair, applied
 from anyshape.conversion.repairs.custom_operators import CustomOperators, UntranslatedOperatorError
@@ -59,10 +59,10 @@ def by_export(
         repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
     )  # fmt: skip
     if _holds_newest_operators(model) and not job.opset_is_fixed:
-        candidate = replace(candidate, simpler=partial(_in_simpler_operators, name, program, job, candidate))
-        if forks is not None:  # a program with several paths is translated with the knowledge of its trace
-            anew = partial(by_export, replace(job, opset=_SIMPLER_OPSET), name, repairs, both_sides=True)
-            candidate = replace(candidate, simpler=lambda: anew()[:2])
+        simpler: Try = partial(_in_simpler_operators, name, program, job, candidate)
+        if both_sides:  # a program with several paths is translated with the knowledge of its trace
+            simpler = lambda: by_export(replace(job, opset=_SIMPLER_OPSET), name, repairs, both_sides=True)[:2]  # noqa: E731
+        candidate = replace(candidate, simpler=simpler)
     return candidate, attempt, acted
 
 
@@ -71,7 +71,7 @@ def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Itera
     if not both_sides:
         yield None
         return
-    table = Table(job.spread(), partial(tracing.meaning_of, recorder, job.names, job.spec))
+    table = Table(job.spread(), recorder.sources, partial(tracing.meaning_of, recorder, job.names, job.spec))
     with branching(Samples.of(table), recorder) as forks:
         yield forks
 

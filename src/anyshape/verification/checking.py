@@ -19,7 +19,7 @@ from anyshape.verification.limits import Boundaries, effective_range
 from anyshape.verification.records import Check, Failure, Verification
 from anyshape.verification.reference import Outcome, Reference
 from anyshape.verification.runtime import RuntimeFailureError, Session, runtime_version
-from anyshape.verification.shapes import Observation
+from anyshape.verification.shapes import Observation, observed_at
 from anyshape.verification.sizes import Plan, Sizes, choose
 
 _SECOND_CONTENT_EVERY = 3
@@ -212,7 +212,7 @@ def _run_size(
             progress.invalid.append(sizes)
             boundaries.explain(sizes)
             return
-        progress.observations.append(Observation(dict(sizes), tuple(tuple(o.shape) for o in outcome.outputs)))
+        progress.observations.append(observed_at(sizes, outcome.outputs))
         result = checker.judge(outcome)
         if isinstance(result, Failure):
             progress.failures.append(result)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from anyshape.declaration.notation import Expression, parse_expression
+
+if TYPE_CHECKING:
+    import torch
 
 Shape = tuple[int, ...]
 FittedAxis = int | Expression | None
@@ -20,6 +24,10 @@ class Observation:
 
     sizes: Mapping[str, int]
     shapes: tuple[Shape, ...]
+
+
+def observed_at(sizes: Mapping[str, int], outputs: Iterable[torch.Tensor]) -> Observation:
+    return Observation(dict(sizes), tuple(tuple(output.shape) for output in outputs))
 
 
 def fit_outputs(

@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from anyshape._torch.looping import is_same_number, is_varying, larger, smaller, state
+from anyshape._torch.looping import is_varying, larger, smaller, state
+from anyshape._torch.regions import is_same_number
 from anyshape.conversion.loops.collected import Collected, Steps, holds_steps, parts_of, stacked
 
 

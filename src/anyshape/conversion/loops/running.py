@@ -18,8 +18,9 @@ import sympy
 from torch import Tensor
 
 from anyshape._torch import looping
-from anyshape._torch.forking import Exploration, explore
-from anyshape._torch.looping import Begun, expression_of
+from anyshape._torch.exploring import Exploration, explore
+from anyshape._torch.looping import Begun
+from anyshape._torch.regions import expression_of
 from anyshape.conversion.loops.carrying import (
     Gathered,
     Last,

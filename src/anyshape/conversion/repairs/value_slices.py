@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyshape._torch.forking import is_known
+from anyshape._torch.forking import is_size
 from anyshape._torch.regions import has_unknown_length
 from anyshape.conversion.repairs.answering import answered
 from anyshape.conversion.repairs.base import Repair, Used
@@ -43,7 +43,7 @@ def _apply(used: Used) -> Iterator[None]:
 
 def _is_unknown(part: slice) -> bool:
     borders = [number for number in (part.start, part.stop) if isinstance(number, torch.SymInt)]
-    return has_unknown_length(part) and not all(map(is_known, borders))
+    return has_unknown_length(part) and not all(map(is_size, borders))
 
 
 VALUE_SLICES = Repair("slices up to a value", _apply)
