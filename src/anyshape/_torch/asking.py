@@ -8,6 +8,7 @@ from types import FrameType
 import sympy
 import torch
 
+from anyshape.conversion.evaluating import symbols_of
 from anyshape.diagnosis.provenance import is_users
 
 _TORCH = Path(torch.__file__).resolve().parent
@@ -20,7 +21,7 @@ _BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), _O
 def is_question(expression: sympy.Basic) -> bool:
     """Whether it is true or false, depending on sizes or values; sympy takes a symbol for either."""
     is_truth = isinstance(expression, sympy.logic.boolalg.Boolean) and not isinstance(expression, sympy.Symbol)
-    return is_truth and bool(expression.free_symbols)
+    return is_truth and bool(symbols_of(expression))
 
 
 def asker_of(frame: FrameType | None, *, by_value: bool = False) -> FrameType | None:

@@ -24,6 +24,7 @@ from anyshape._torch.looping import calls_kept
 from anyshape._torch.naming import Naming, recognise, shortened
 from anyshape._torch.patching import patched
 from anyshape._torch.sampling import Samples
+from anyshape.conversion.evaluating import symbols_of
 
 _NEEDED = (
     (symbolic_shapes.ShapeEnv, "evaluate_expr"),
@@ -74,7 +75,7 @@ def _answering(forks: Forks) -> Callable[..., Any]:
         self: Any, question: sympy.Basic, hint: Any = None, fx_node: Any = None,
         size_oblivious: bool = False, fallback_value: bool | None = None, **others: Any,
     ) -> Any:  # fmt: skip
-        if forks.is_running and question.free_symbols:
+        if forks.is_running and symbols_of(question):
             known = self._maybe_evaluate_static(question, size_oblivious=size_oblivious)
             if known is not None:
                 forks.note(question, known)

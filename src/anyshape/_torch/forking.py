@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import sympy
 import torch
 from torch.fx.experimental.sym_node import SymNode
@@ -25,7 +26,7 @@ from torch.fx.experimental.sym_node import SymNode
 from anyshape._torch.asking import asker_of, is_question
 from anyshape._torch.capture import Recorder
 from anyshape._torch.sampling import Samples
-from anyshape.conversion.evaluating import Values
+from anyshape.conversion.evaluating import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_stack
 from anyshape.errors import AnyshapeError
@@ -77,8 +78,8 @@ class Forks:
         """How many calls further out a question is settled, by its line."""
         self._moved_out = False
         self._groups = itertools.count()
-        self._values: dict[sympy.Basic, sympy.Basic | None] = {}
-        self._values_of: dict[int, dict[sympy.Basic, sympy.Basic | None]] = {}
+        self._known: Known = {}
+        self._known_at: dict[int, Known] = {}
         """What expressions are, by the sizes that torch sees; to compute them anew each time takes most of a trace."""
         self._environment: Any = None
         self.asked: Any = None
@@ -110,7 +111,7 @@ class Forks:
             raise LookupError
         if not _agree(values):
             return None
-        if not samples.vary(question.free_symbols):
+        if not samples.vary(symbols_of(question)):
             raise LookupError
         return bool(values.flat[0])
 
@@ -137,10 +138,16 @@ class Forks:
 
     def value_of(self, expression: sympy.Basic) -> sympy.Basic | None:
         """What an expression of sizes is on the present path."""
-        if expression not in self._values:
-            value = expression if self._environment is None else expression.xreplace(self._sizes())
-            self._values[expression] = value if value.is_number or value in (sympy.true, sympy.false) else None
-        return self._values[expression]
+        if self._environment is None:
+            return None
+        if expression not in self._known:
+            try:
+                with raising():
+                    evaluate(expression, self._sizes(), self._known)
+            except NO_VALUE:
+                return None
+        value = self._known[expression]
+        return sympy.sympify(value.item() if isinstance(value, (np.generic, np.ndarray)) else value)
 
     def _asker(self, question: sympy.Basic) -> FrameType | None:
         if not is_question(question) or self.asked is None:
@@ -148,16 +155,16 @@ class Forks:
         return asker_of(sys._getframe(1), by_value=not self.speaks_of_sizes(question))
 
     def speaks_of_a_size(self, condition: sympy.Basic) -> bool:
-        return self._environment is not None and any(symbol in self._sizes() for symbol in condition.free_symbols)
+        return self._environment is not None and any(symbol in self._sizes() for symbol in symbols_of(condition))
 
     def speaks_of_sizes(self, question: sympy.Basic) -> bool:
         """Alone, and not of values."""
         if self._environment is None:
             return False
         sizes = self._sizes()
-        return all(symbol in sizes for symbol in question.free_symbols)
+        return all(symbol in sizes for symbol in symbols_of(question))
 
-    def _sizes(self) -> Mapping[sympy.Symbol, sympy.Basic]:
+    def _sizes(self) -> Mapping[sympy.Symbol, int]:
         return _Either(self.samples.first(), self._environment.backed_var_to_val)
 
     def _decide(self, question: sympy.Basic, asker: FrameType, *, by_value: bool) -> Any:
@@ -182,7 +189,7 @@ class Forks:
 
     def _show(self, samples: Samples) -> None:
         if self._environment is not None:  # else nothing has been asked
-            self._values = self._values_of.setdefault(int(samples.rows[0]), {})
+            self._known = self._known_at.setdefault(int(samples.rows[0]), {})
             known, first = self._environment.backed_var_to_val, samples.first()
             known.update({symbol: first[symbol] for symbol in known if symbol in first})
 
@@ -248,14 +255,14 @@ def is_size(number: Any) -> bool:
     return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)
 
 
-class _Either(Mapping[sympy.Symbol, sympy.Basic]):
+class _Either(Mapping[sympy.Symbol, int]):
     """Two mappings seen as one, without a copy."""
 
     def __init__(self, first: Mapping[sympy.Symbol, sympy.Basic], second: Mapping[sympy.Symbol, sympy.Basic]) -> None:
         self._first, self._second = first, second
 
-    def __getitem__(self, symbol: sympy.Symbol) -> sympy.Basic:
-        return self._first[symbol] if symbol in self._first else self._second[symbol]
+    def __getitem__(self, symbol: sympy.Symbol) -> int:
+        return int(self._first[symbol] if symbol in self._first else self._second[symbol])
 
     def __contains__(self, symbol: object) -> bool:
         return symbol in self._first or symbol in self._second

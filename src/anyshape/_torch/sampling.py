@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import sympy
 
-from anyshape.conversion.evaluating import Values, evaluate
+from anyshape.conversion.evaluating import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.declaration.notation import Expression
 from anyshape.verification.sizes import Sizes
 
@@ -50,6 +50,7 @@ class Samples:
 
     table: Table
     rows: Values
+    _known: Known = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, table: Table) -> Samples:
@@ -58,10 +59,11 @@ class Samples:
     def values(self, expression: sympy.Basic) -> Values | None:
         """The expression at each of these sizes; None where that cannot be told."""
         try:
-            with np.errstate(divide="raise", invalid="raise"):
-                columns = {one: self.table.columns()[one][self.rows] for one in expression.free_symbols}
-                return np.broadcast_to(evaluate(expression, columns), self.rows.shape)
-        except (KeyError, TypeError, ValueError, ArithmeticError):
+            with raising():
+                new = [one for one in symbols_of(expression) if one not in self._known]
+                columns = {one: self.table.columns()[one][self.rows] for one in new}
+                return np.broadcast_to(evaluate(expression, columns, self._known), self.rows.shape)
+        except NO_VALUE:
             return None
 
     def where(self, condition: sympy.Basic, answer: bool) -> Samples:

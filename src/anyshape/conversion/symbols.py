@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import sympy
 
-from anyshape.conversion.evaluating import evaluate
+from anyshape.conversion.evaluating import NO_VALUE, evaluate, raising, symbols_of
 from anyshape.declaration.notation import Condition, Expression, parse_condition, parse_expression
 from anyshape.errors import DeclarationError
 
@@ -144,10 +143,10 @@ def _is_negative(term: sympy.Basic) -> bool:
 def holds(condition: sympy.Basic, meaning: Meaning, sizes: Mapping[str, int]) -> bool:
     """Whether a guard holds at these sizes; True where that cannot be told."""
     try:
-        values = {s: np.int64(meaning[s].value(sizes)) for s in condition.free_symbols}
-        with np.errstate(divide="raise", invalid="raise"):
+        values = {s: meaning[s].value(sizes) for s in symbols_of(condition)}
+        with raising():
             return bool(evaluate(condition, values))
-    except (ArithmeticError, KeyError, TypeError, ValueError):
+    except NO_VALUE:
         return True
 
 
