@@ -38,7 +38,7 @@ class Tried:
         return self.attempt.outcome == "checked"
 
 
-_SECONDS_FOR_STRATEGIES = 120.0
+_SECONDS_FOR_STRATEGIES = 400.0
 """A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
 
 

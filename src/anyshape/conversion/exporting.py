@@ -19,6 +19,7 @@ from anyshape._torch.sampling import Samples, Table
 from anyshape._torch.translation import translate_program
 from anyshape.conversion import tracing
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Try
+from anyshape.conversion.padded_pools import keep_pads_of_pools
 from anyshape.conversion.regions import lower_regions
 from anyshape.conversion.repairs import Acted, Repair, applied
 from anyshape.conversion.repairs.custom_operators import CustomOperators, UntranslatedOperatorError
@@ -100,6 +101,7 @@ def _sentence(branches: Sequence[tracing.Guard]) -> str:
 def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> ir.Model:
     model = translate_program(program, opset, job.extra)
     spread_rotary_tables(model)  # its nodes are given names that differ in all graphs when regions are lowered
+    keep_pads_of_pools(model)
     lower_regions(model)
     lay_out_weights(model)
     return model
