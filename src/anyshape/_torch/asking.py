@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from types import FrameType
 
 import sympy
 import torch
+from torch import nn
 
 from anyshape.conversion.evaluating import symbols_of
 from anyshape.diagnosis.provenance import is_users
@@ -16,6 +18,14 @@ _LAYERS = str(_TORCH / "nn")
 _OURS = str(Path(__file__).resolve().parent.parent)
 _BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), _OURS)
 """What lies between a question in Python and its answer."""
+OWN: frozenset[str] = frozenset()
+"""The files of the modules that are traced now: the model's code, though one may lie within torch."""
+
+
+def files_of(model: nn.Module) -> frozenset[str]:
+    """Where the modules of a model say what they do."""
+    codes = [getattr(inspect.unwrap(type(module).forward), "__code__", None) for module in model.modules()]
+    return frozenset(code.co_filename for code in codes if code and not code.co_filename.startswith(_OURS))
 
 
 def is_question(expression: sympy.Basic) -> bool:
@@ -51,4 +61,4 @@ def is_raised_by_model(error: BaseException) -> bool:
 
 
 def is_models(filename: str) -> bool:
-    return is_users(filename) or filename.startswith(_LAYERS)
+    return is_users(filename) or filename in OWN or filename.startswith(_LAYERS)

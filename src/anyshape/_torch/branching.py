@@ -13,8 +13,8 @@ import torch
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.sym_node import SymNode
 
-from anyshape._torch import forking
-from anyshape._torch.asking import is_question
+from anyshape._torch import asking, forking
+from anyshape._torch.asking import files_of, is_question
 from anyshape._torch.capture import Recorder
 from anyshape._torch.exploring import Exploration
 from anyshape._torch.forking import Forks
@@ -42,7 +42,7 @@ def missing_names() -> list[str]:
 
 
 @contextlib.contextmanager
-def branching(samples: Samples, recorder: Recorder) -> Iterator[Forks]:
+def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> Iterator[Forks]:
     """Inside, a trace takes both sides of every branch whose condition differs among the samples."""
     forks = Forks(samples, recorder)
     with contextlib.ExitStack() as stack:
@@ -56,6 +56,7 @@ def branching(samples: Samples, recorder: Recorder) -> Iterator[Forks]:
             (torch.fx.Graph, "create_node", _signing(forks)),
             (torch.fx.Interpreter, "run_node", _replaying(forks)),
             (forking, "CURRENT", forks),
+            (asking, "OWN", files_of(model)),
         ):
             stack.enter_context(patched(owner, name, value))
         stack.enter_context(watching())

@@ -45,6 +45,8 @@ class _Following(TorchFunctionMode):
         del types
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
+        if torch.compiler.is_dynamo_compiling():  # by torch.cond and its like, and then of this very code
+            return result
         results = tuple(_results(result, args))
         if results and self._bytes <= _MOST_BYTES:
             frame = sys._getframe(1)

@@ -28,7 +28,7 @@ from anyshape._torch.capture import Recorder
 from anyshape._torch.sampling import Samples
 from anyshape.conversion.evaluating import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.diagnosis.findings import Span
-from anyshape.diagnosis.provenance import span_of_stack
+from anyshape.diagnosis.provenance import span_of_code, span_of_stack
 from anyshape.errors import AnyshapeError
 
 MOST_PATHS = 16
@@ -178,7 +178,8 @@ class Forks:
             raise TooManyPathsError([one.span for one in owner.decisions if one.span is not None])
         hint = by_value or bool(self.value_of(question))
         answer = owner.prefix[place] if place < len(owner.prefix) else hint
-        owner.decisions.append(Decision(question, self.asked, answer, site, span_of_stack(asker), by_value))
+        span = span_of_stack(asker) or span_of_code(asker.f_code, asker.f_lasti, asker.f_lineno)
+        owner.decisions.append(Decision(question, self.asked, answer, site, span, by_value))
         if not by_value:
             for frame in self._frames[self._frames.index(owner) :]:
                 frame.samples = frame.samples.where(question, answer)

@@ -87,9 +87,15 @@ def _joined_sizes(first: Any, second: Any, choice: Callable[[], Choice], samples
     if is_same_number(first, second):
         return first
     which, _ = choice()
-    zero = 0 * which  # both must be symbolic
-    size = torch.sym_ite(which == 1, first + zero, second + zero)
-    return naming.named_size(size, _chosen(which, first, second, samples), samples)
+    values = _chosen(which, first, second, samples)
+    if values is None or (isinstance(first, int) and isinstance(second, int)):
+        zero = 0 * which  # both must be symbolic
+        return naming.named_size(torch.sym_ite(which == 1, first + zero, second + zero), values, samples)
+    # chosen as tensors are, so that what a size is read from may stay inside its side of the branch
+    left, right = (torch.scalar_tensor(size, dtype=torch.int64, device="cpu") for size in (first, second))
+    size = _joined_tensors(left, right, choice, samples).item()
+    naming.remember(size, values, samples)
+    return size
 
 
 def _chosen(which: Any, first: Any, second: Any, samples: Samples) -> Values | None:

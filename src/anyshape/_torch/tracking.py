@@ -101,6 +101,8 @@ class _Calls(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         del types
+        if torch.compiler.is_dynamo_compiling():  # by torch.cond and its like, and then of this very code
+            return func(*args, **(kwargs or {}))
         call = Call(func, args, kwargs or {}, site_of_stack(sys._getframe(1)))
         self.running.append(call)
         try:

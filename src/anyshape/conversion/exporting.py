@@ -73,7 +73,7 @@ def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Itera
         yield None
         return
     table = Table(job.spread(), recorder.sources, partial(tracing.meaning_of, recorder, job.names, job.spec))
-    with branching(Samples.of(table), recorder) as forks:
+    with branching(job.adapter, Samples.of(table), recorder) as forks:
         yield forks
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
 from torch import Tensor
 
 from anyshape._torch.looping import is_varying, larger, smaller, state
-from anyshape._torch.regions import is_same_number
+from anyshape._torch.regions import expression_of, is_same_number
 from anyshape.conversion.loops.collected import Collected, Steps, holds_steps, parts_of, stacked
 
 
@@ -18,7 +20,7 @@ class Counted:
     """`range(start, start + step * count, step)`."""
 
     start: Any
-    step: int
+    step: Any
     count: Any
     sequences: tuple[Tensor, ...] = ()
 
@@ -135,6 +137,8 @@ def items_of(value: Any) -> Items | None:
 
 def _range(genuine: Any, *bounds: Any) -> Any:
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if is_varying(step):
+        return _in_strides(genuine, start, stop, step)
     if not (is_varying(start) or is_varying(stop)) or not isinstance(step, int) or not step:
         return genuine(*bounds)
     span = (stop - start) if step > 0 else (start - stop)
@@ -142,6 +146,16 @@ def _range(genuine: Any, *bounds: Any) -> Any:
     # an axis has at least one place: one less is not below zero
     is_near = (isinstance(start, int) and step == 1 and start in (0, 1)) or (step < 0 and is_same_number(stop, -1))
     return Counted(start, step, count if is_near else larger(count, 0))
+
+
+def _in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
+    """`range(0, n, n)` has one step whatever n is; `range(0, n, n // 2)` has two or three."""
+    times = sympy.cancel(expression_of(stop - start) / expression_of(step))
+    if isinstance(times, sympy.Rational):
+        return tuple(start + index * step for index in range(math.ceil(times)))
+    if step > 0:
+        return Counted(start, step, larger((stop - start + step - 1) // step, 0))
+    return genuine(start, stop, step)
 
 
 def _enumerate(genuine: Any, values: Any, start: Any = 0) -> Any:

@@ -16,6 +16,7 @@ from anyshape.conversion.repairs.experts import EXPERTS
 from anyshape.conversion.repairs.gradients import GRADIENTS
 from anyshape.conversion.repairs.indexing import INDEXING
 from anyshape.conversion.repairs.lengths import LISTED_LENGTHS
+from anyshape.conversion.repairs.mapped_bodies import MAPPED_BODIES
 from anyshape.conversion.repairs.moved_modules import MOVED_MODULES
 from anyshape.conversion.repairs.packed import PACKED_SEQUENCES
 from anyshape.conversion.repairs.pooling import POOLING, POOLING_OF_ONE_AXIS
@@ -46,6 +47,7 @@ REPAIRS: tuple[Repair, ...] = (
     EXPERTS,
     INDEXING,
     VALUE_SLICES,
+    MAPPED_BODIES,
     POOLING_OF_ONE_AXIS,
     POOLING,
     SPECTRA,
