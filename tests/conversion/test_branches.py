@@ -170,3 +170,23 @@ class Weighted(nn.Module):
 def test_constants_made_on_either_side_are_in_the_file(tmp_path: Path) -> None:
     torch.manual_seed(0)
     _check(Weighted(), tmp_path / "model.onnx", torch.randn(2, 2), "n 2", torch.randn(4, 2), torch.randn(3, 2))
+
+
+_WITHIN_TORCH = """
+class Parted(nn.Module):
+    def forward(self, x):
+        if x.shape[0] == 3:
+            return x.cos()
+        return x.sin()
+"""
+
+
+def test_a_model_whose_file_lies_within_torch_has_branches_of_its_own(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"nn": nn}
+    filename = str(Path(torch.__file__).parent / "examples" / "parted.py")
+    exec(compile(_WITHIN_TORCH, filename, "exec"), names)
+    path = tmp_path / "model.onnx"
+    torch.manual_seed(0)
+    result = _check(names["Parted"](), path, torch.randn(3, 2), "n 2", torch.randn(2, 2), torch.randn(5, 2))
+    assert _ifs(path) == 1
+    assert result.repairs == ("1 branch kept as If: torch/examples/parted.py:4",)

@@ -79,6 +79,7 @@ def value_decisions(run: Callable[[], Any], inputs: Iterable[Any]) -> list[Span 
     """The places at which `run` reads a value that depends on the inputs' values."""
     following = _Following(inputs)
     reading = _Reading(following)
-    with following, reading:
+    # torch.cond and its like would compile themselves under these modes, and keep what came of it
+    with torch.compiler.set_stance("force_eager"), following, reading:
         run()
     return list(dict.fromkeys(reading.places))

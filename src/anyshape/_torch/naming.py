@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from anyshape._torch.sampling import Samples
+from anyshape._torch.slicing import length_of_slice
 from anyshape.conversion.evaluating import Values
 
 _LONG = 10
@@ -56,7 +57,17 @@ class Naming(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         # who writes to a tensor means that tensor, and no copy of it
         is_new = isinstance(result, torch.Tensor) and not any(result is one for one in args)
+        if is_new and func is torch.ops.aten.slice:  # export makes it of `x[:, a:b]`
+            _remember_slice(result, self._samples(), *args)
         return _shortened(result, self._samples()) if is_new and func is not torch.ops.anyshape.named else result
+
+
+def _remember_slice(
+    result: torch.Tensor, samples: Samples, tensor: torch.Tensor, axis: int = 0, start: Any = None, end: Any = None,
+    step: Any = 1,
+) -> None:  # fmt: skip
+    if step == 1:
+        remember(result.shape[axis], length_of_slice(tensor.shape[axis], start, end, samples), samples)
 
 
 def is_long(size: Any) -> bool:

@@ -77,13 +77,18 @@ class _Jitter(TorchDispatchMode):
             return value
         if value.is_complex():
             return torch.view_as_complex(self._move(torch.view_as_real(value.resolve_conj()).contiguous()))
-        if not value.is_floating_point():
+        if not value.is_floating_point() or _is_whole_number(value):
             return value
         noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).to(value.device) * 2 - 1
         step = torch.finfo(value.dtype).eps
         moved = value + (value * noise * step).to(value.dtype)
         moved = torch.where(value == 0, (noise * torch.finfo(value.dtype).tiny).to(value.dtype), moved)
         return torch.where(torch.isfinite(value), moved, value)  # an inf moved by a part of itself would be NaN
+
+
+def _is_whole_number(value: torch.Tensor) -> bool:
+    """As arithmetic on sizes makes it, exactly: moved by a rounding it would be another size after `ceil`."""
+    return value.ndim == 0 and bool(value == value.round())
 
 
 def _is_mutable(func: Any) -> bool:

@@ -18,6 +18,7 @@ import torch
 
 from anyshape._torch import numbers
 from anyshape._torch.capture import quiet
+from anyshape._torch.shortcuts import shortcuts
 from anyshape._torch.state import LOCK
 from anyshape.conversion.translations import COMPLEX, TABLE
 
@@ -26,7 +27,7 @@ _REGISTRIES: dict[int | None, Any] = {}
 
 def translate_program(program: torch.export.ExportedProgram, opset: int, extra: Mapping[str, Any]) -> ir.Model:
     """An ONNX model of the program; `extra` are further arguments of torch.onnx.export."""
-    with LOCK, quiet(), torch.no_grad(), _operators_built_once(), numbers.gathered():
+    with LOCK, quiet(), torch.no_grad(), _operators_built_once(), shortcuts(), numbers.gathered():
         converted = torch.onnx.export(
             program, (), None, dynamo=True, opset_version=opset, verbose=False, optimize=True, **extra
         )

@@ -37,8 +37,8 @@ def _pad_by_next_to_zero(node: ir.Node) -> None:
     dtype = node.outputs[0].dtype
     assert dtype is not None
     assert node.graph is not None
-    number = dtype.numpy().type(0)
-    constant = ir.node("Constant", [], {"value": ir.tensor(np.asarray(np.nextafter(number, number + 1)))})
+    zero = dtype.numpy().type(0)
+    constant = ir.node("Constant", [], {"value": ir.tensor(np.asarray(np.nextafter(zero, zero + 1)))})
     constant.metadata_props.update(node.metadata_props)
     node.graph.insert_before(node, constant)
     if len(node.inputs) <= _VALUE:

@@ -99,6 +99,8 @@ def _judge_floats(
         return Judgement(0.0)
     if tolerance.is_given:
         return _judge_by_user(name, got, want, tolerance)
+    if bool(((got - want).abs() < torch.finfo(expected.dtype).tiny).all()):
+        return Judgement(0.0)  # a runtime may take numbers so small for zero
     return _judge_by_noise(name, got, want, finite, torch.finfo(expected.dtype).eps, oracles, tolerance.factor)
 
 

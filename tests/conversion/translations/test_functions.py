@@ -42,6 +42,7 @@ OF_TABLES = {
     "squeeze": lambda x: (x.squeeze(0) + 1, x[:, None].squeeze((1, 2))),
     "diagonal": lambda x: (x.clone().diagonal().fill_(2), x.diagonal_scatter(x.diagonal() * 3)),
     "counts": lambda x: (torch.bincount((x.abs() * 3).long().flatten(), minlength=4), torch.histc(x, 5)),
+    "all or any": lambda x: (torch.ops.aten._is_all_true(x > -1), torch.ops.aten._is_any_true(x > 1)),
     "static number of places": lambda x: torch.nonzero_static(x > 0, size=6, fill_value=-7),
     "scatter beyond": lambda x: torch.zeros_like(x).scatter_add(1, x[:1].argsort(1), x),
     "scatter a size": lambda x: x.scatter(1, x.argsort(1)[:, :1], x.shape[1]),

@@ -7,6 +7,7 @@ tells what one step hands to the next, and once for the trace.
     rewriting   the source, changed in memory; the functions that are alive run the changed code
     liveness    which names of a body matter before and after it
     items       what a loop goes over: numbers, slices of tensors, several of these at once
+    places      the places at which something holds, where each needs a step of its own
     collected   a list that holds one value for each step
     carrying    what one step hands to the next
     running     the passes over a body

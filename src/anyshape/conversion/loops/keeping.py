@@ -14,6 +14,7 @@ from torch import nn
 
 from anyshape._torch.patching import patched
 from anyshape._torch.state import LOCK
+from anyshape.conversion.loops import places
 from anyshape.conversion.loops.answers import ANSWERS
 from anyshape.conversion.loops.errors import LeftEarlyError
 from anyshape.conversion.loops.items import STAND_INS, items_of
@@ -39,7 +40,7 @@ def rewritten(model: nn.Module, used: Used) -> Iterator[None]:
     with LOCK, contextlib.ExitStack() as stack:
         for name, helper in ((LOOP, helpers.loop), (EACH, helpers.each), (BUILTIN, _builtin)):
             stack.enter_context(patched(builtins, name, helper))
-        stack.enter_context(answered(ANSWERS))
+        stack.enter_context(answered({**ANSWERS, **places.ANSWERS}))
         stack.enter_context(exchanging.running(_replacements(model)))
         stack.callback(model.register_forward_pre_hook(lambda *_: record.open.clear()).remove)
         stack.callback(model.register_forward_hook(lambda *_: _require_ended(record)).remove)

@@ -37,6 +37,7 @@ from anyshape.conversion.loops.collected import Earlier, parts_of
 from anyshape.conversion.loops.errors import LeftEarlyError, LoopError
 from anyshape.conversion.loops.items import Items
 from anyshape.conversion.loops.moments import Kept, Key, Moment, Scope, shown
+from anyshape.conversion.loops.places import Place, all_places, copied
 from anyshape.conversion.loops.planning import Plan, tell_growth
 from anyshape.errors import AnyshapeError
 
@@ -130,6 +131,10 @@ class Loop:
             if isinstance(plan, Plan):
                 yield from self._keep(items, plan)
                 break
+            places = all_places(items) if plan.failure is not None else None
+            if places is not None:
+                yield from self._go_through(places, start)
+                break
             if peeled == _PEELED:
                 raise self._uncarried(plan)
             self._scope.write({key: kept.value for key, kept in start.items()})
@@ -139,6 +144,21 @@ class Loop:
             # what is read after the loop has a value now, which stays if there is no other step
             items, start = items.rest(), self._start((*self.site.state, *self.site.last))
         self._record.open.remove(self)
+
+    def _go_through(self, places: Sequence[Place], start: Moment) -> Passes:
+        """As Python would, over literals; a step whose place does not hold leaves all as it was."""
+        values = {key: kept.value for key, kept in start.items()}
+        for place in places:
+            before = self._write(values)  # names of the function follow only when the step begins
+            copies = {key: copied(kept) for key, kept in before.items()}
+            yield place.item
+            after = self._scope.read()
+            if any(key not in before for key in after if isinstance(key, tuple) or key in self.site.last):
+                raise LoopError(self.site.told("makes names that depend on which places hold"))
+            values = {key: place.chosen(kept, copies[key], after[key], shown(key)) for key, kept in before.items()}
+        self._scope.write(values)
+        if not self._record.off:
+            self._record.used(f"loop over `{self.site.text}` taken at every place: {self.site.place}")
 
     def _start(self, names: Sequence[str]) -> Moment:
         """What a step may find from before it: a name that it binds first is none of it."""

@@ -14,6 +14,7 @@ from anyshape.conversion.repairs.cutting import CUTTING
 from anyshape.conversion.repairs.divisions import DIVISIONS
 from anyshape.conversion.repairs.experts import EXPERTS
 from anyshape.conversion.repairs.gradients import GRADIENTS
+from anyshape.conversion.repairs.held_numbers import HELD_NUMBERS
 from anyshape.conversion.repairs.indexing import INDEXING
 from anyshape.conversion.repairs.lengths import LISTED_LENGTHS
 from anyshape.conversion.repairs.mapped_bodies import MAPPED_BODIES
@@ -25,6 +26,7 @@ from anyshape.conversion.repairs.recurrent import RECURRENT_LAYERS
 from anyshape.conversion.repairs.size_keys import SIZE_KEYS
 from anyshape.conversion.repairs.spectra import SPECTRA
 from anyshape.conversion.repairs.strides import STRIDES
+from anyshape.conversion.repairs.tensors_of_sizes import TENSORS_OF_SIZES
 from anyshape.conversion.repairs.value_slices import VALUE_SLICES
 from anyshape.conversion.repairs.written_places import WRITTEN_PLACES
 
@@ -46,11 +48,13 @@ REPAIRS: tuple[Repair, ...] = (
     STRIDES,
     EXPERTS,
     INDEXING,
+    TENSORS_OF_SIZES,
     VALUE_SLICES,
     MAPPED_BODIES,
     POOLING_OF_ONE_AXIS,
     POOLING,
     SPECTRA,
+    HELD_NUMBERS,
 )
 """In the order in which they are put on; the last one sees a call first."""
 

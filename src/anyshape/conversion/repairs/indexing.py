@@ -1,8 +1,8 @@
 """Indexing by sizes that torch takes for plain numbers: `x[:, n - 1] = 0`, `take_along_dim`, `one_hot(x, n)`.
 
 Recognised: a write to a place that is a size; `torch.take_along_dim` over symbolic shapes; `F.one_hot` with a size as
-the number of classes; the places below and above a diagonal; the diagonal of a matrix filled; a tensor made of a size;
-Kronecker's product. Put there: the same by operators that take sizes, as each answer says.
+the number of classes; the places below and above a diagonal; the diagonal of a matrix filled; Kronecker's product. Put
+there: the same by operators that take sizes, as each answer says.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
-from torch import SymFloat, SymInt, Tensor
+from torch import SymInt, Tensor
 
 from anyshape.conversion.repairs.answering import answered
 from anyshape.conversion.repairs.base import Repair, Used
@@ -117,16 +117,6 @@ def _fill_diagonal(used: Used) -> Function:
     return answer
 
 
-def _as_tensor(used: Used) -> Function:
-    def answer(data: Any, dtype: Any = None, device: Any = None) -> Any:
-        if not isinstance(data, SymInt | SymFloat):
-            return NotImplemented
-        used("torch.as_tensor: of a size")
-        return torch.tensor(data, dtype=dtype, device=device)
-
-    return answer
-
-
 def _kronecker(used: Used) -> Function:
     """Every value of the one times all of the other: a product over twice as many axes, joined in pairs."""
 
@@ -154,7 +144,6 @@ def _apply(used: Used) -> Iterator[None]:
         (torch, "tril_indices"): _triangle(used, "tril_indices", lower=True),
         (torch, "triu_indices"): _triangle(used, "triu_indices", lower=False),
         (Tensor, "fill_diagonal_"): diagonal,
-        (torch, "as_tensor"): _as_tensor(used),
         (torch, "kron"): _kronecker(used),
         (Tensor, "kron"): _kronecker(used),
     }

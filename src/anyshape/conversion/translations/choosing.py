@@ -63,7 +63,20 @@ def _repeat(x: ir.Value, repeats: int | ir.Value, dim: int | None = None, *, out
     return op.Reshape(spread, vector([*before, longer, *after]), allowzero=1)
 
 
+def _are_all_true(x: ir.Value) -> Any:
+    """Of no values, yes."""
+    failing = op.ReduceSum(op.Cast(op.Not(x), to=INT64), keepdims=0)
+    return op.Equal(failing, op.Constant(value=ir.tensor(0, dtype=INT64)))
+
+
+def _is_any_true(x: ir.Value) -> Any:
+    holding = op.ReduceSum(op.Cast(x, to=INT64), keepdims=0)
+    return op.Greater(holding, op.Constant(value=ir.tensor(0, dtype=INT64)))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::_is_all_true": _are_all_true,
+    "aten::_is_any_true": _is_any_true,
     "aten::masked_select": _masked_select,
     "aten::nonzero_static": _places_in_fixed_number,
     "aten::bincount": _count,

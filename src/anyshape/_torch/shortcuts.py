@@ -1,0 +1,186 @@
+"""Stages of torch's translation that a program may not need, left out where it does not.
+
+To write a program in simpler operators torch runs it twice more, and once more to promote types; together that takes
+twice the time of the trace. Most programs hold nothing but operators that have a translation, and types that agree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from anyshape._torch.patching import patched
+from anyshape._torch.unmutated import without_mutations
+
+_CHECKS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "sym_constrain_range_for_size", "_assert_async", "_assert_async.msg", "_assert_scalar",
+        "_assert_tensor_metadata",
+    )
+)  # fmt: skip
+"""What torch itself takes out before it translates."""
+
+
+@contextlib.contextmanager
+def shortcuts() -> Iterator[None]:
+    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it."""
+    with contextlib.ExitStack() as stack:
+        passes = _passes()
+        for name, stage in (("decompose_with_registry", _decompose), ("insert_type_promotion_nodes", _promote)):
+            if hasattr(passes, name):
+                stack.enter_context(patched(passes, name, stage(getattr(passes, name))))
+        with contextlib.suppress(ImportError, AttributeError):
+            from onnxscript.rewriter._rewrite_rule import RewriteRule
+
+            stack.enter_context(patched(RewriteRule, "try_rewrite", _tried_at_roots(RewriteRule.try_rewrite)))
+        yield
+
+
+def _passes() -> Any:
+    try:
+        from torch.onnx._internal.exporter import _fx_passes
+    except ImportError:
+        return None
+    return _fx_passes
+
+
+# ---- simpler operators
+
+
+def _decompose(original: Any) -> Any:
+    def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
+        twin = _copied(program)
+        without_mutations(twin.graph)
+        _name_results(twin, program)
+        if needs_simpler_operators(twin.graph_module, registry):
+            decomposed: torch.export.ExportedProgram = original(twin, registry)
+            return decomposed
+        return twin
+
+    return decompose_with_registry
+
+
+def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """A program with a graph of its own: the stages that follow write to it."""
+    twin = object.__new__(type(program))
+    vars(twin).update(vars(program))
+    graph = fx.Graph()
+    results = graph.graph_copy(program.graph, {}, return_output_node=True)
+    assert isinstance(results, tuple)
+    graph.output(results[0]).meta = dict(results[1].meta)
+    twin._graph_module = fx.GraphModule(program.graph_module, graph)
+    twin._graph_module.meta.update(program.graph_module.meta)
+    return twin
+
+
+def _name_results(twin: torch.export.ExportedProgram, program: torch.export.ExportedProgram) -> None:
+    """A result that was written to has another name since; the signature goes by names."""
+    results, kept = (pytree.tree_leaves(one.graph.output_node().args) for one in (twin, program))
+    pairs = [(now, before) for now, before in zip(results, kept, strict=True) if isinstance(now, fx.Node)]
+    renamed = {before.name: now.name for now, before in pairs if before.name != now.name}
+    if renamed:
+        twin._graph_signature = copy.deepcopy(program.graph_signature)
+        for before, now in renamed.items():
+            twin._graph_signature.replace_all_uses(before, now)
+
+
+def needs_simpler_operators(module: fx.GraphModule, registry: Any) -> set[str]:
+    """What only torch's own decomposition can write: mutations, programs inside programs, unknown operators."""
+    return {name for node in module.graph.nodes if (name := _obstacle(node, registry)) is not None}
+
+
+def _obstacle(node: fx.Node, registry: Any) -> str | None:
+    if node.op in ("placeholder", "output", "get_attr") or node.target is operator.getitem:
+        return None
+    if node.op != "call_function":
+        return f"{node.op} {node.target}"
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        if target.name() in _CHECKS:
+            return None
+        if target._schema.is_mutable:
+            return str(target)
+    return None if registry.is_registered(target) else str(target)
+
+
+# ---- types
+
+
+def _promote(original: Any) -> Any:
+    def insert_type_promotion_nodes(module: fx.GraphModule) -> None:
+        if any(_is_promoted(node) for node in module.graph.nodes) or len(list(module.modules())) > 1:
+            original(module)
+
+    return insert_type_promotion_nodes
+
+
+@functools.cache
+def _promotions() -> Any:
+    from torch.onnx._internal.fx.passes import type_promotion
+
+    return type_promotion.TypePromotionTable()
+
+
+def _is_promoted(node: fx.Node) -> bool:
+    """Whether an operand has another type than the one in which torch computes; also where that cannot be told."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    try:
+        rule = _promotions().get_rule(node.target.overloadpacket)
+        if rule is None:
+            return False
+        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
+        preview = rule.preview_type_promotion(args, kwargs)
+        operands = [(args[place], dtype) for place, dtype in preview.args_dtypes.items() if place < len(args)]
+        operands += [(kwargs[name], dtype) for name, dtype in preview.kwargs_dtypes.items() if name in kwargs]
+    except Exception:  # noqa: BLE001  torch's own pass decides
+        return True
+    if any(isinstance(value, (list, tuple)) for value, _ in operands):
+        return True
+    return any(_differs(value, dtype) for value, dtype in operands)
+
+
+def _differs(value: Any, dtype: torch.dtype) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.dtype != dtype
+    # a literal is written in the type of its tensor, a size in its own
+    return isinstance(value, torch.SymBool | torch.SymFloat) or (
+        isinstance(value, torch.SymInt) and dtype != torch.int64
+    )
+
+
+# ---- rewriting
+
+
+def _tried_at_roots(original: Any) -> Any:
+    """A rule of onnxscript is tried at nodes of the operator that its pattern ends in, and not at every node."""
+
+    def try_rewrite(self: Any, model: Any, graph: Any, node: Any, **how: Any) -> Any:
+        root = _root(self)
+        if root is not None and (node.domain, node.op_type) != root:
+            return None
+        return original(self, model, graph, node, **how)
+
+    return try_rewrite
+
+
+def _root(rule: Any) -> tuple[str, str] | None:
+    if _ROOT not in vars(rule):
+        pattern = rule._target_pattern
+        last = pattern.output_node if pattern.has_single_output_node else pattern.output_nodes[0]
+        identifier = last.op_identifier()
+        setattr(rule, _ROOT, None if identifier is None else (identifier[0], identifier[1]))
+    root: tuple[str, str] | None = vars(rule)[_ROOT]
+    return root
+
+
+_ROOT = "_anyshape_root"
