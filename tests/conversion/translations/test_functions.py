@@ -35,6 +35,7 @@ OF_TABLES = {
     "pairs": lambda x: (torch.hypot(x, x + 1), torch.copysign(x, x.flip(1)), torch.fmax(x, x.flip(0))),
     "sort": lambda x: torch.sort(x.round(), dim=0, stable=True, descending=True),
     "sort of booleans": lambda x: torch.argsort(x > 0, dim=1, stable=True),
+    "extremes": lambda x: (x.amin(), x.amax((0, 1), keepdim=True), (x > 0).amax(1), x.round().long().amin(-1)),
     "medians": lambda x: (x.median(), x.median(0).values, torch.nanmedian(x.log(), 1).values),
     "cumulative": lambda x: (*x.round().cummax(1), x.cummin(0).values, x.cumprod(1), (x > 0).cumprod(1)),
     "roll": lambda x: (x.roll(5, 1), x.roll(-2), x.roll((x.shape[1] // 2, 1), (1, 0))),

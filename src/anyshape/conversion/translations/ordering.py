@@ -5,13 +5,13 @@ TopK keeps the order of equal values, in both directions, so a stable sort is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
 from anyshape.conversion.translations.operators import op
-from anyshape.conversion.translations.shapes import INT64, as_vector, from_front, number, rank, size_of, whole
+from anyshape.conversion.translations.shapes import BOOL, INT64, as_vector, from_front, number, rank, size_of, whole
 
 _SORTABLE = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT16}
 _INT32 = ir.DataType.INT32
@@ -115,7 +115,23 @@ def _is_in(values: ir.Value, wanted: ir.Value, *, assume_unique: bool = False, i
     return op.Not(found) if invert else found
 
 
+def _extreme(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """Along some axes; along all where none is named."""
+
+    def translate(x: ir.Value, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
+        if rank(x) == 0:
+            return op.Identity(x)
+        axes = dim or range(rank(x))
+        numbers = op.Cast(x, to=_INT32) if x.dtype == BOOL else x
+        result = reduce(numbers, whole(*(from_front(axis, x) for axis in axes)), keepdims=keepdim)
+        return op.Cast(result, to=BOOL) if x.dtype == BOOL else result
+
+    return translate
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::amax": _extreme(op.ReduceMax),
+    "aten::amin": _extreme(op.ReduceMin),
     "aten::sort.stable": _sort,
     "aten::kthvalue": _kth,
     "aten::median.dim": _median,
