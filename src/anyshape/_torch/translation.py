@@ -27,7 +27,9 @@ _REGISTRIES: dict[int | None, Any] = {}
 
 def translate_program(program: torch.export.ExportedProgram, opset: int, extra: Mapping[str, Any]) -> ir.Model:
     """An ONNX model of the program; `extra` are further arguments of torch.onnx.export."""
-    with LOCK, quiet(), torch.no_grad(), _operators_built_once(), shortcuts(), numbers.gathered():
+    # what answers calls of torch functions during a trace has nothing to say here, and would be asked at each call
+    without_answers = torch._C.DisableTorchFunction()
+    with LOCK, quiet(), torch.no_grad(), _operators_built_once(), shortcuts(), numbers.gathered(), without_answers:
         converted = torch.onnx.export(
             program, (), None, dynamo=True, opset_version=opset, verbose=False, optimize=True, **extra
         )
