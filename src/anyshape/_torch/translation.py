@@ -18,6 +18,7 @@ import torch
 
 from anyshape._torch import numbers
 from anyshape._torch.capture import quiet
+from anyshape._torch.patching import without_answers
 from anyshape._torch.shortcuts import shortcuts
 from anyshape._torch.state import LOCK
 from anyshape.conversion.translations import COMPLEX, TABLE
@@ -27,9 +28,9 @@ _REGISTRIES: dict[int | None, Any] = {}
 
 def translate_program(program: torch.export.ExportedProgram, opset: int, extra: Mapping[str, Any]) -> ir.Model:
     """An ONNX model of the program; `extra` are further arguments of torch.onnx.export."""
-    # what answers calls of torch functions during a trace has nothing to say here, and would be asked at each call
-    without_answers = torch._C.DisableTorchFunction()
-    with LOCK, quiet(), torch.no_grad(), _operators_built_once(), shortcuts(), numbers.gathered(), without_answers:
+    with (
+        LOCK, quiet(), torch.no_grad(), without_answers(), _operators_built_once(), shortcuts(), numbers.gathered()
+    ):  # fmt: skip
         converted = torch.onnx.export(
             program, (), None, dynamo=True, opset_version=opset, verbose=False, optimize=True, **extra
         )
