@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
@@ -25,10 +25,6 @@ def to_device(tensor: Any, _device: Any, dtype: Any = None, **_layout: Any) -> A
     return _cast(tensor, dtype)
 
 
-def to_layout(tensor: Any, dtype: Any = None, **_layout: Any) -> Any:
-    return _cast(tensor, dtype)
-
-
 def like_other(tensor: Any, other: Any, **_layout: Any) -> Any:
     return _cast(tensor, other.dtype)
 
@@ -39,28 +35,6 @@ def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any]) -> Call
         return (on_truths if left.dtype == BOOL else on_numbers)(left, right)
 
     return translate
-
-
-def batch_norm(
-    tensor: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float,
-    _cudnn: bool = False,
-) -> Any:  # fmt: skip
-    axes = [axis for axis in range(rank(tensor)) if axis != 1]
-    if training or mean is None:
-        return _of_its_own(tensor, weight, bias, axes, eps)
-    weight = op.Expand(number(1.0, mean), op.Shape(mean)) if weight is None else weight
-    bias = op.Expand(number(0.0, mean), op.Shape(mean)) if bias is None else bias
-    return op.BatchNormalization(tensor, weight, bias, mean, variance, epsilon=eps, momentum=1.0 - momentum)
-
-
-def _of_its_own(tensor: Any, weight: Any, bias: Any, axes: Sequence[int], eps: float) -> Any:
-    """Normalised by the mean and the variance of the tensor itself."""
-    moved = op.Sub(tensor, op.ReduceMean(tensor, whole(*axes), keepdims=True))
-    variance = op.ReduceMean(op.Mul(moved, moved), whole(*axes), keepdims=True)
-    result = op.Div(moved, op.Sqrt(op.Add(variance, number(eps, tensor))))
-    axes_of_weights = whole(*axes)
-    result = result if weight is None else op.Mul(result, op.Unsqueeze(weight, axes_of_weights))
-    return result if bias is None else op.Add(result, op.Unsqueeze(bias, axes_of_weights))
 
 
 def reshape_as(tensor: Any, other: Any) -> Any:
@@ -98,7 +72,7 @@ def square(tensor: Any) -> Any:
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::to.dtype": to_dtype,
     "aten::to.device": to_device,
-    "aten::to.dtype_layout": to_layout,
+    "aten::to.dtype_layout": to_dtype,
     "aten::to.other": like_other,
     "aten::type_as": like_other,
     "aten::__and__.Tensor": _bits(op.And, op.BitwiseAnd),
@@ -106,7 +80,6 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::__or__.Tensor": _bits(op.Or, op.BitwiseOr),
     "aten::__or__.Scalar": _bits(op.Or, op.BitwiseOr),
     "aten::__xor__.Tensor": _bits(op.Xor, op.BitwiseXor),
-    "aten::batch_norm": batch_norm,
     "aten::reshape_as": reshape_as,
     "aten::view_as": reshape_as,
     "aten::conv_transpose1d": _transposed_convolution(1),
