@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 import anyshape
+from anyshape._torch import kept_copies
 from anyshape._torch.state import ModuleState, untouched
 
 OF_THE_FILE: dict[str, int] = {"a": 1}
@@ -126,3 +128,45 @@ class Registered(nn.Module):
 def test_a_container_with_a_will_of_its_own_is_left_alone() -> None:
     anyshape.export(Registered(), torch.randn(2, 3), dims={"x": "batch 3"}, quick=True)
     assert list(ACTIVATIONS.items()) == [("relu", nn.ReLU)]
+
+
+class Large(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.arange(12, dtype=torch.bfloat16).view(3, 4))
+        self.register_buffer("turned", torch.arange(12.0).view(3, 4).t())
+        self.register_buffer("flags", torch.tensor([True, False]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for buffer in (self.kept, self.turned, self.flags):
+            buffer.zero_()
+        return x
+
+
+def test_large_buffers_are_put_back_from_one_copy_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_copies, "LARGE", 0)
+    monkeypatch.setattr(kept_copies, "_IN_FILE_FROM", 0)
+    model = Large()
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    states = [ModuleState(model), ModuleState(model)]
+    first, second = ({id(t): copy for t, _, copy in state._tensors} for state in states)
+    assert all(first[id(buffer)] is second[id(buffer)] for buffer in model.buffers())
+    assert first[id(model.kept)].untyped_storage().filename is not None
+    for state in states:
+        model(torch.ones(1))
+        state.restore()
+        assert all(torch.equal(buffer, before[name]) for name, buffer in model.named_buffers())
+
+
+def test_large_buffers_are_kept_in_memory_where_the_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kept_copies, "LARGE", 0)
+    monkeypatch.setattr(kept_copies, "_IN_FILE_FROM", 0)
+    monkeypatch.setattr(kept_copies.tempfile, "TemporaryDirectory", full)
+    model = Large()
+    state = ModuleState(model)
+    model(torch.ones(1))
+    state.restore()
+    assert float(model.kept.float().sum()) == 66.0

@@ -15,8 +15,9 @@ import torch
 
 from anyshape.conversion import finishing
 from anyshape.conversion.candidates import Attempt, Candidate, Job
+from anyshape.conversion.cast_weights import widened_file
 from anyshape.conversion.tracing import Guard
-from anyshape.conversion.widening import holds_bfloat16, widened
+from anyshape.conversion.widening import holds_bfloat16
 from anyshape.declaration.calls import Adapter
 from anyshape.declaration.notation import Expression, SizeRange
 from anyshape.diagnosis.locating import Place, first_difference
@@ -165,7 +166,7 @@ def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch
         if not (isinstance(session, PartedSession) and holds_bfloat16(model)):
             return session, None
     path = _widened_path(stage)
-    ir.save(widened(model), path)
+    ir.save(widened_file(stage.path), path)
     return custom_ops.open(path, wishes.providers), torch.float32
 
 

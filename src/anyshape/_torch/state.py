@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import itertools
+import operator
 import random
 import sys
 import threading
@@ -16,10 +17,21 @@ import numpy as np
 import torch
 from torch import nn
 
+from anyshape._torch.kept_copies import kept_copies
+
 LOCK = threading.RLock()
 """A module's state, torch's patches and the process's output are shared: one thread at a time."""
 _DEEPEST = 4
 _SMALL = 2**20
+
+_IDLE = frozenset(
+    (
+        "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
+        "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
+        "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+    )
+)  # fmt: skip
+"""What every module of torch has, and no call changes by itself: half of all containers, looked at after every run."""
 
 Change = tuple[int, Any]
 """A place in the state: which container or tensor, and the key in it."""
@@ -37,6 +49,8 @@ class ModuleState:
         found: dict[int, Any] = {}
         for part in module.modules():
             _collect(vars(part), found, depth=0)
+            for name in _IDLE & vars(part).keys():
+                found.pop(id(vars(part)[name]), None)
         for kind in _classes_of(module):
             _collect_kept(dict(vars(kind)), found)
         self._names = [(names, _replaceable(names)) for names in _files_of(module)]
@@ -44,7 +58,7 @@ class ModuleState:
             _collect_kept(names, found)
         self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
         tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
-        self._tensors = [(tensor, tensor._version, tensor.detach().clone()) for tensor in tensors]
+        self._tensors = [(t, t._version, copy) for t, copy in zip(tensors, kept_copies(tensors), strict=True)]
 
     def changes(self) -> frozenset[Change]:
         """Where the state is another than at that moment: attributes set, entries made, tensors written to."""
@@ -73,10 +87,10 @@ def _same(container: Any, kept: Any) -> bool:
     """Whether nothing was put in, taken out or replaced; keys may be sizes of a trace, which have no hash."""
     if len(container) != len(kept):
         return False
-    if isinstance(container, dict):
-        pairs = zip(container.items(), kept.items(), strict=True)
-        return all(key is other and value is another for (key, value), (other, another) in pairs)
-    return all(value is other for value, other in zip(container, kept, strict=True))
+    # asked of every container after every call: `map` with an operator runs without Python's own loop
+    if not all(map(operator.is_, container, kept)):
+        return False
+    return not isinstance(container, dict) or all(map(operator.is_, container.values(), kept.values()))
 
 
 def _other_keys(container: Any, kept: Any) -> list[Any]:

@@ -10,12 +10,13 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.external_weights import ExternalWeights
 
 EXTERNAL_FROM_BYTES = 128 * 2**20
 """Weights beyond this go to `model.onnx.data`: inline, they would be copied three times and end at 2 GB."""
@@ -27,9 +28,17 @@ class Stage:
 
     path: Path
     destination: Path | None
+    _weights: list[ExternalWeights] = field(default_factory=list)
+    """What an earlier `write` put beside the model."""
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
-        write_model(model, self.path, external_data=external_data)
+        """Write a model here; the weights that it shares with the one before are not written again."""
+        known = self._weights.pop() if self._weights else ExternalWeights(_beside(self.path))
+        if _goes_outside(model, external_data):
+            known.save(model, self.path)
+            self._weights.append(known)
+        else:
+            write_model(model, self.path, external_data=False)
 
     def commit(self) -> None:
         """Put the files in their final place; the old ones come back if anything goes wrong."""
@@ -39,14 +48,17 @@ class Stage:
 
 def write_model(model: ir.Model, path: Path, *, external_data: bool | None = None) -> None:
     """Write a model; weights go beside it when asked for, or by themselves when they are large."""
-    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
-    outside = external_data if external_data is not None else weights > EXTERNAL_FROM_BYTES
     beside = _beside(path)
     beside.unlink(missing_ok=True)
-    if outside and weights:
-        ir.save(model, path, external_data=beside.name, size_threshold_bytes=1024)
+    if _goes_outside(model, external_data):
+        ExternalWeights(beside).save(model, path)
     else:
         ir.save(model, path)
+
+
+def _goes_outside(model: ir.Model, external_data: bool | None) -> bool:
+    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
+    return bool(weights) and (external_data if external_data is not None else weights > EXTERNAL_FROM_BYTES)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 _BIG_WEIGHTS = 256 * 2**20
+_LARGEST_GRAPH = 32 * 2**20
 
 
 class RuntimeFailureError(AnyshapeError):
@@ -57,8 +58,7 @@ class Session:
         for library in libraries:
             _register(options, library)
         if isinstance(model, Path) and _weights_beside(model) > _BIG_WEIGHTS:
-            # mapped weights stay on disk; prepacking would copy them all
-            options.add_session_config_entry("session.disable_prepacking", "1")
+            _leave_weights_in_their_file(ort, options)
         if folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         source = str(model) if isinstance(model, Path) else model
@@ -99,8 +99,30 @@ def _register(options: Any, library: str) -> None:
 
 
 def _weights_beside(model: Path) -> int:
-    beside = model.with_name(model.name + ".data")
-    return beside.stat().st_size if beside.exists() else 0
+    """The bytes in other files that a model names; one that is large holds its weights itself."""
+    if not model.is_file() or model.stat().st_size > _LARGEST_GRAPH:
+        return 0
+    try:
+        stored = onnx.load(model, load_external_data=False).graph.initializer
+    except Exception:  # noqa: BLE001  no model: the runtime will say so
+        return 0
+    names = {entry.value for tensor in stored for entry in tensor.external_data if entry.key == "location"}
+    files = [model.parent / name for name in names]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+_LARGEST_FOLDED = 2**20
+
+
+def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
+    """The runtime maps external weights; nothing may copy them: not packed, laid out anew or widened beforehand."""
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(_LARGEST_FOLDED))
+    # the levels above change layouts, and widen float16 weights that the CPU has no kernel for, all at once
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    # weights that are widened for one node must go before the next: widened late, not planned for together, not pooled
+    options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
+    options.enable_mem_pattern = options.enable_cpu_mem_arena = False
 
 
 _NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)

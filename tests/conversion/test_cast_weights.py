@@ -1,0 +1,67 @@
+"""A file in bfloat16 is checked in float32 with the data that it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+import torch
+from torch import Tensor, nn
+
+import anyshape
+from anyshape.conversion.cast_weights import widened_file
+from anyshape.onnxfile import saving
+from anyshape.verification import runtime
+from anyshape.verification.runtime import Session
+
+
+class Branching(nn.Module):
+    """A weight is used by an inner graph alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(24, 24), nn.Linear(24, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.first(x) if x.sum() > 0 else self.second(x) * 2
+
+
+def exported(model: nn.Module, path: Path) -> nn.Module:
+    torch.manual_seed(0)
+    model = model.to(torch.bfloat16).eval()
+    x = torch.randn(3, 24, dtype=torch.bfloat16)
+    result = anyshape.export(model, (x,), path, dims={"x" if isinstance(model, Branching) else "input": "batch 24"})
+    assert result.verification is not None
+    assert result.verification.computed_in == "float32"
+    return model
+
+
+@pytest.fixture(autouse=True)
+def _small_is_big(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 1000)
+    monkeypatch.setattr(runtime, "_BIG_WEIGHTS", 1000)
+
+
+@pytest.mark.parametrize("model", [nn.Sequential(nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 24)), Branching()])
+def test_the_wide_graph_shares_the_data_and_computes_the_same(model: nn.Module, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    model = exported(model, path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    wide = tmp_path / "wide.onnx"
+    ir.save(widened_file(path), wide)
+    after = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file != wide}
+    assert after == before
+    assert wide.stat().st_size < (tmp_path / "m.onnx.data").stat().st_size * 2
+    for sign in (1, -1):
+        x = sign * torch.rand(5, 24)
+        name = next(iter(Session(wide).inputs))
+        (result,) = Session(wide).run({name: x.numpy()})
+        assert np.allclose(result, model.float()(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_weight_is_cast_just_before_it_is_used(tmp_path: Path) -> None:
+    exported(nn.Sequential(*(nn.Linear(24, 24) for _ in range(3))), tmp_path / "m.onnx")
+    operators = [node.op_type for node in widened_file(tmp_path / "m.onnx").graph]
+    assert operators == ["Cast", "Gemm"] * 3

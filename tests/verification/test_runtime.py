@@ -1,0 +1,73 @@
+"""Sessions on files with large weights leave them where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape.onnxfile import saving
+from anyshape.verification import runtime
+from anyshape.verification.runtime import Session
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[onnxruntime.SessionOptions]:
+    """The options of every session that is opened."""
+    real, found = onnxruntime.InferenceSession, []
+
+    def open_session(model, options, **how):
+        found.append(options)
+        return real(model, options, **how)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", open_session)
+    return found
+
+
+def export(path: Path, dtype: torch.dtype) -> nn.Module:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 24)).to(dtype).eval()
+    anyshape.export(model, (torch.randn(3, 24, dtype=dtype),), path, dims={"input": "batch 24"}, external_data=True)
+    return model
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_large_weights_are_neither_packed_nor_pooled_and_give_the_same(tmp_path, monkeypatch, opened, dtype):
+    monkeypatch.setattr(runtime, "_BIG_WEIGHTS", 1000)
+    model = export(tmp_path / "m.onnx", dtype)
+    opened.clear()
+    x = torch.randn(5, 24, dtype=dtype)
+    (result,) = Session(tmp_path / "m.onnx").run({"input": x.numpy()})
+    (options,) = opened
+    assert options.get_session_config_entry("session.disable_prepacking") == "1"
+    assert not options.enable_cpu_mem_arena
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-2
+    assert np.allclose(result, model(x).detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_small_weights_are_loaded_as_usual(tmp_path, opened):
+    export(tmp_path / "m.onnx", torch.float32)
+    assert all(options.enable_cpu_mem_arena for options in opened)
+
+
+@pytest.mark.parametrize("name", ["m.onnx.data", "m.onnx_data", "weights.bin"])
+def test_weights_count_whatever_their_file_is_called(tmp_path, name):
+    export(tmp_path / "m.onnx", torch.float32)
+    model = onnx.load(tmp_path / "m.onnx")
+    (tmp_path / "m.onnx.data").unlink()
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location=name, size_threshold=0)
+    assert runtime._weights_beside(tmp_path / "m.onnx") == (tmp_path / name).stat().st_size > 0
+
+
+def test_a_model_that_holds_its_weights_itself_has_none_beside(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 2**30)
+    model = nn.Linear(24, 32)
+    anyshape.export(model, (torch.randn(3, 24),), tmp_path / "m.onnx", dims={"input": "batch 24"}, quick=True)
+    (tmp_path / "m.onnx.data").write_bytes(b"somebody else's")
+    assert runtime._weights_beside(tmp_path / "m.onnx") == 0
