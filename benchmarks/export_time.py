@@ -1,19 +1,24 @@
-"""Export time: anyshape against torch.onnx.export on six models of growing size, in one run and CPU time.
+"""Export time: anyshape against torch.onnx.export, and against the trace alone, in one run and CPU time.
 
-Conversion and verification are timed apart. Each model is exported twice by each, warm; the faster run counts.
-Run: python benchmarks/export_time.py [--runs N]
+Conversion and verification are timed apart. Each model is exported by each, warm; the fastest run counts. Then the
+first export of a process in which nothing but torch was imported.
+Run: python benchmarks/export_time.py [--runs N] [--only REGEX]
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import io
 import logging
 import platform
+import re
+import subprocess
+import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,14 +28,35 @@ import torch
 from torch import nn
 
 import anyshape
+from anyshape import pipeline, trial
 
 
 @dataclass(frozen=True)
 class Subject:
     name: str
-    model: nn.Module
+    build: Callable[[], nn.Module]
     args: tuple[Any, ...]
     dims: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """CPU seconds of one subject."""
+
+    name: str
+    trace: float
+    torch: float
+    whole: float
+    check: float
+    sizes: int
+    forced_by: tuple[str, ...]
+
+    @property
+    def convert(self) -> float:
+        return self.whole - self.check
+
+
+# ---- models
 
 
 class Encoder(nn.Module):
@@ -60,31 +86,99 @@ def residual_network(blocks: int) -> nn.Module:
     return nn.Sequential(stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
 
 
+_SMALL: dict[str, Any] = {
+    "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "use_cache": False,
+}  # fmt: skip
+
+
+def _bert() -> nn.Module:
+    import transformers
+
+    return transformers.BertModel(transformers.BertConfig(num_hidden_layers=4, **_SMALL))
+
+
+def _llama() -> nn.Module:
+    import transformers
+
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(num_hidden_layers=2, **_SMALL))
+
+
+class Written(nn.Module):
+    """A write into a view of a view: torch has to take the program apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = Encoder(2)
+
+    def forward(self, tokens):
+        result = self.layers(tokens)
+        result.transpose(0, 1)[0].mul_(2.0)
+        return result
+
+
 def subjects() -> list[Subject]:
-    torch.manual_seed(0)
-    tokens, image = torch.randint(0, 100, (2, 9)), torch.randn(2, 3, 40, 48)
-    text = {"tokens": "batch seq"}
-    picture = {"input": "batch 3 height width"}
-    found = [
-        Subject("linear", nn.Linear(10, 5), (torch.randn(3, 10),), {"input": "batch 10"}),
-        Subject("encoder 2", Encoder(2), (tokens,), text),
-        Subject("residual 8", residual_network(8), (image,), picture),
-        Subject("encoder 6", Encoder(6), (tokens,), text),
-        Subject("residual 24", residual_network(24), (image,), picture),
-        Subject("encoder 12", Encoder(12), (tokens,), text),
+    tokens, mask = torch.randint(0, 100, (2, 9)), torch.ones(2, 9, dtype=torch.long)
+    image = torch.randn(2, 3, 40, 48)
+    text, picture = {"tokens": "batch seq"}, {"input": "batch 3 height width"}
+    masked = {"input_ids": "batch seq", "attention_mask": "batch seq"}
+    return [
+        Subject("linear", partial(nn.Linear, 10, 5), (torch.randn(3, 10),), {"input": "batch 10"}),
+        Subject("encoder 2", partial(Encoder, 2), (tokens,), text),
+        Subject("encoder 12", partial(Encoder, 12), (tokens,), text),
+        Subject("encoder 48", partial(Encoder, 48), (tokens,), text),
+        Subject("residual 8", partial(residual_network, 8), (image,), picture),
+        Subject("residual 24", partial(residual_network, 24), (image,), picture),
+        Subject("bert 4", _bert, (tokens, mask), masked),
+        Subject("llama 2", _llama, (tokens, mask), masked),
+        Subject("written views", Written, (tokens,), text),
     ]
-    for subject in found:
-        subject.model.eval()
-    return found
 
 
-def by_torch(subject: Subject) -> None:
-    names = {k: {i: n for i, n in enumerate(v.split()) if n.isidentifier()} for k, v in subject.dims.items()}
-    torch.onnx.export(subject.model, subject.args, None, dynamo=True, dynamic_shapes=names, verbose=False)
+# ---- measuring
 
 
-def by_anyshape(subject: Subject) -> anyshape.Result:
-    return anyshape.export(subject.model, subject.args, None, dims=subject.dims)
+def by_trace(subject: Subject, model: nn.Module) -> None:
+    dynamic = tuple(_axes(text, torch.export.Dim.DYNAMIC) for text in subject.dims.values())
+    with torch.no_grad():
+        torch.export.export(model, subject.args, dynamic_shapes=dynamic, strict=False)
+
+
+def by_torch(subject: Subject, model: nn.Module) -> None:
+    names = {name: _axes(text) for name, text in subject.dims.items()}
+    torch.onnx.export(model, subject.args, None, dynamo=True, dynamic_shapes=names, verbose=False)
+
+
+def _axes(text: str, each: Any = None) -> dict[int, Any]:
+    return {axis: each or name for axis, name in enumerate(text.split()) if name.isidentifier()}
+
+
+def by_anyshape(subject: Subject, model: nn.Module) -> tuple[anyshape.Result, float]:
+    """The result, and the CPU seconds of all runs of the model and the file."""
+    with contextlib.ExitStack() as stack:
+        stages = ((pipeline, "survey"), (trial, "verify"), (trial, "provoke"))
+        seconds = [stack.enter_context(_stopwatch(*stage)) for stage in stages]
+        result = anyshape.export(model, subject.args, None, dims=subject.dims)
+    return result, sum(map(sum, seconds))
+
+
+@contextlib.contextmanager
+def _stopwatch(module: Any, name: str) -> Iterator[list[float]]:
+    """The CPU seconds of each call of one stage."""
+    stage, seconds = getattr(module, name), []
+
+    @functools.wraps(stage)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.process_time()
+        try:
+            return stage(*args, **kwargs)
+        finally:
+            seconds.append(time.process_time() - start)
+
+    setattr(module, name, timed)
+    try:
+        yield seconds
+    finally:
+        setattr(module, name, stage)
 
 
 def cpu_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
@@ -99,27 +193,110 @@ def cpu_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
         return time.process_time() - start, result
 
 
+def measure(subject: Subject, runs: int) -> Row:
+    """Each in turn, so that a load on the machine weighs on all alike."""
+    torch.manual_seed(0)
+    model = subject.build().eval()
+    traces, torches, ours = [], [], []
+    for _ in range(runs):
+        traces.append(cpu_seconds(partial(by_trace, subject, model))[0])
+        torches.append(cpu_seconds(partial(by_torch, subject, model))[0])
+        ours.append(cpu_seconds(partial(by_anyshape, subject, model)))
+    whole, (result, check) = min(ours, key=lambda run: run[0])
+    sizes = len(result.verification.sizes_run)
+    return Row(subject.name, min(traces), min(torches), whole, check, sizes, result.attempts[-1].forced_by)
+
+
+# ---- a new process
+
+_TIMED = """
+import sys, time, {first}
+start = time.process_time()
+{code}
+sys.stderr.write(f"\\n{{time.process_time() - start}}")
+"""
+_LINEAR = "model, args = torch.nn.Linear(10, 5).eval(), (torch.randn(3, 10),)\n"
+_COLD = {
+    "torch": ("torch", _LINEAR + "torch.onnx.export(model, args, None, dynamo=True, dynamic_shapes=({0: 'batch'},))"),
+    "anyshape": ("torch", _LINEAR + "import anyshape; anyshape.export(model, args, None, dims={'input': 'batch 10'})"),
+    "import": ("sys", "import anyshape; assert 'torch' not in sys.modules"),
+    "--help": (
+        "sys",
+        (
+            "import anyshape.cli, contextlib\n"
+            "with contextlib.suppress(SystemExit): anyshape.cli.program(['--help'])\n"
+            "assert 'torch' not in sys.modules"
+        ),
+    ),
+}
+"""What a new process does: what it has imported before the clock starts, and what is timed."""
+
+
+def cold(runs: int) -> dict[str, float]:
+    """CPU seconds in new processes, the fastest of some."""
+    seconds: dict[str, list[float]] = {name: [] for name in _COLD}
+    for _ in range(runs + 1):
+        for name, (first, code) in _COLD.items():
+            seconds[name].append(_process_seconds(_TIMED.format(first=first, code=code)))
+    return {name: min(each) for name, each in seconds.items()}
+
+
+def _process_seconds(code: str) -> float:
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True)
+    return float(ran.stderr.splitlines()[-1])
+
+
+# ---- goals
+
+
+def goals(rows: list[Row]) -> Iterator[tuple[str, float, float]]:
+    """What is wanted of each figure: a sentence, the figure, and what it may be at most."""
+    for row in rows:
+        if row.name == "linear":
+            yield "linear: seconds above its trace", row.convert - row.trace, 0.05
+            continue
+        yield f"{row.name}: conversion / trace", row.convert / row.trace, 3.5 if row.forced_by else 2.0
+        if not row.forced_by:
+            yield f"{row.name}: conversion / torch.onnx.export", row.convert / row.torch, 1 / 3
+        yield f"{row.name}: with verification / torch.onnx.export without", row.whole / row.torch, 1.0
+    found = {row.name: row.convert for row in rows}
+    if {"encoder 12", "encoder 48"} <= set(found):
+        yield "48 layers / 12 layers", found["encoder 48"] / found["encoder 12"], 4.5
+
+
+def cold_goals(seconds: dict[str, float]) -> Iterator[tuple[str, float, float]]:
+    yield "the first export of a process / torch's, linear", seconds["anyshape"] / seconds["torch"], 0.8
+    yield "import anyshape, seconds", seconds["import"], 0.3
+    yield "anyshape --help, seconds", seconds["--help"], 0.3
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2)
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", default="", help="subjects whose names this finds")
+    given = parser.parse_args()
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     versions = f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}"
-    print(f"CPU seconds, warm, one thread, best of {runs}; {versions}")
-    rows = subjects()
-    cpu_seconds(partial(by_torch, rows[0]))
-    cpu_seconds(partial(by_anyshape, rows[0]))
-    print("model          torch  convert   check   whole  convert/torch  whole/torch  sizes")
-    for subject in rows:
-        torch_seconds = min(cpu_seconds(partial(by_torch, subject))[0] for _ in range(runs))
-        whole, result = min((cpu_seconds(partial(by_anyshape, subject)) for _ in range(runs)), key=lambda row: row[0])
-        check = min(result.verification.seconds, whole)
-        convert = whole - check
+    print(f"CPU seconds, warm, one thread, best of {given.runs}; {versions}")
+    chosen = subjects()
+    cpu_seconds(partial(measure, chosen[0], 1))
+    print("model          trace   torch  convert   check   whole  convert/trace  convert/torch  whole/torch  sizes")
+    rows = []
+    for subject in chosen:
+        if not re.search(given.only, subject.name):
+            continue
+        rows.append(row := measure(subject, given.runs))
         print(
-            f"{subject.name:<12} {torch_seconds:>7.2f} {convert:>8.2f} {check:>7.2f} {whole:>7.2f} "
-            f"{convert / torch_seconds:>14.2f} {whole / torch_seconds:>12.2f} {len(result.verification.sizes_run):>6}"
+            f"{row.name:<13} {row.trace:>6.2f} {row.torch:>7.2f} {row.convert:>8.2f} {row.check:>7.2f} "
+            f"{row.whole:>7.2f} {row.convert / row.trace:>14.2f} {row.convert / row.torch:>14.2f} "
+            f"{row.whole / row.torch:>12.2f} {row.sizes:>6}" + ("  taken apart" if row.forced_by else ""),
+            flush=True,
         )
+    seconds = {} if given.only else cold(given.runs)
+    print()
+    for text, figure, most in (*goals(rows), *(cold_goals(seconds) if seconds else ())):
+        print(f"{'met' if figure <= most else 'MISSED':<7} {figure:>6.2f}  at most {most:.2f}  {text}")
 
 
 if __name__ == "__main__":

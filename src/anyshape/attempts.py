@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from anyshape.conversion.candidates import Attempt, Candidate, Strategy, Try
-from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, STRATEGIES, elsewhere
+from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
 from anyshape.diagnosis import doubts
 from anyshape.diagnosis.findings import Finding
 from anyshape.diagnosis.unknown import unknown_operators
@@ -64,7 +64,9 @@ def try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]]
             return _end(ground, stage, tried.checked, attempts)
         if tried.unknown and tried.candidate is not None:
             return _with_unknown_operators(ground, stage, tried, attempts), ()
-        if tried.candidate is not None and tried.candidate.simpler is not None and not _breaks_assumptions(tried):
+        if tried.attempt.copied and _may_be_badly_written(tried):
+            queue.insert(0, (IN_FULL, partial(_run_strategy, ground, in_full, tries)))
+        if tried.candidate is not None and tried.candidate.simpler is not None and _may_be_badly_written(tried):
             queue.insert(0, (f"{name} in simpler operators", tried.candidate.simpler))
         if sum(one.seconds for one in attempts) > _SECONDS_FOR_STRATEGIES:
             tries += [
@@ -109,6 +111,12 @@ def _at_other_sizes(ground: Ground, tries: Sequence[Tried]) -> tuple[str, Try] |
 def _breaks_assumptions(tried: Tried) -> bool:
     """Whether the file is wrong at sizes at which an assumption of its trace does not hold."""
     return any(_broken(tried, sizes) for sizes in _failing_sizes(tried))
+
+
+def _may_be_badly_written(tried: Tried) -> bool:
+    """Whether the trace may be right although the file is not; a file that is right is no better in another form."""
+    is_right = tried.checked is not None and tried.checked.verification.is_right
+    return not is_right and not _breaks_assumptions(tried)
 
 
 def _failing_sizes(tried: Tried) -> list[Mapping[str, int]]:

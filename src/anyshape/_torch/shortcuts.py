@@ -11,6 +11,7 @@ import copy
 import functools
 import operator
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,18 +32,26 @@ _CHECKS = frozenset(
 
 
 @contextlib.contextmanager
-def shortcuts() -> Iterator[None]:
-    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it."""
+def shortcuts() -> Iterator[set[str]]:
+    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it.
+
+    What it yields fills with the operators that forced torch to write the program in simpler ones.
+    """
+    forced: set[str] = set()
     with contextlib.ExitStack() as stack:
         passes = _passes()
-        for name, stage in (("decompose_with_registry", _decompose), ("insert_type_promotion_nodes", _promote)):
+        stages = (("decompose_with_registry", partial(_decompose, forced)), ("insert_type_promotion_nodes", _promote))
+        for name, stage in stages:
             if hasattr(passes, name):
                 stack.enter_context(patched(passes, name, stage(getattr(passes, name))))
+        make_table = getattr(getattr(passes, "_decomp", None), _MAKE_TABLE, None)
+        if make_table is not None:
+            stack.enter_context(patched(passes._decomp, _MAKE_TABLE, partial(_table_made_once, make_table)))
         with contextlib.suppress(ImportError, AttributeError):
             from onnxscript.rewriter._rewrite_rule import RewriteRule
 
             stack.enter_context(patched(RewriteRule, "try_rewrite", _tried_at_roots(RewriteRule.try_rewrite)))
-        yield
+        yield forced
 
 
 def _passes() -> Any:
@@ -56,17 +65,30 @@ def _passes() -> Any:
 # ---- simpler operators
 
 
-def _decompose(original: Any) -> Any:
+def _decompose(forced: set[str], original: Any) -> Any:
     def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
         twin = _copied(program)
         without_mutations(twin.graph)
         _name_results(twin, program)
-        if needs_simpler_operators(twin.graph_module, registry):
+        if obstacles := needs_simpler_operators(twin.graph_module, registry):
+            forced.update(obstacles)
             decomposed: torch.export.ExportedProgram = original(twin, registry)
             return decomposed
         return twin
 
     return decompose_with_registry
+
+
+_MAKE_TABLE = "create_onnx_friendly_decomposition_table"
+_TABLES: dict[frozenset[Any], dict[Any, Any]] = {}
+
+
+def _table_made_once(make: Any, translated: set[Any]) -> dict[Any, Any]:
+    """What each operator is made of, for those without a translation: the same for all programs of a process."""
+    key = frozenset(translated)
+    if key not in _TABLES:
+        _TABLES[key] = make(translated)
+    return dict(_TABLES[key])
 
 
 def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -117,17 +139,43 @@ def _obstacle(node: fx.Node, registry: Any) -> str | None:
 
 def _promote(original: Any) -> Any:
     def insert_type_promotion_nodes(module: fx.GraphModule) -> None:
-        if any(_is_promoted(node) for node in module.graph.nodes) or len(list(module.modules())) > 1:
+        if not any(_is_promoted(node) for node in module.graph.nodes) and len(list(module.modules())) == 1:
+            return
+        if any(map(_is_complex, module.graph.nodes)) or len(list(module.modules())) > 1:
             original(module)
+        else:
+            with patched(_promotion(), "_TypePromotionInterpreter", _sparing(_promotion()._TypePromotionInterpreter)):
+                original(module)
 
     return insert_type_promotion_nodes
 
 
-@functools.cache
-def _promotions() -> Any:
+def _is_complex(node: fx.Node) -> bool:
+    """There literals count, too: they become tensors of real and imaginary parts."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_complex()
+
+
+def _sparing(interpreter: Any) -> Any:
+    """Runs nothing but the nodes whose types it changes; what the others give is known from the trace."""
+
+    def run_node(self: Any, node: fx.Node) -> Any:
+        if "val" in node.meta and not _is_promoted(node):
+            return node.meta["val"]
+        return None if node.op == "output" else interpreter.run_node(self, node)
+
+    return type("_Sparing", (interpreter,), {"run_node": run_node})
+
+
+def _promotion() -> Any:
     from torch.onnx._internal.fx.passes import type_promotion
 
-    return type_promotion.TypePromotionTable()
+    return type_promotion
+
+
+@functools.cache
+def _promotions() -> Any:
+    return _promotion().TypePromotionTable()
 
 
 def _is_promoted(node: fx.Node) -> bool:

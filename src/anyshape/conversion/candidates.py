@@ -29,6 +29,8 @@ class Job:
     """Arguments of torch's translation that the user gave, such as `custom_translation_table`."""
     spread: Callable[[], Sequence[Sizes]] = tuple
     """Sizes that stand for all that were declared, those of the leaves first: where branches may part."""
+    rewrites: bool = True
+    """Whether the graph is rewritten to run faster, if the user lets it be optimised."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,7 +54,8 @@ class Candidate:
     suspects: tuple[int, ...] = ()
     """Sizes at which a repair may not hold."""
     simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
-    """The same trace without operators that runtimes implement narrowly; worth a try where this model is wrong."""
+    """The same trace written more plainly: without operators that runtimes implement narrowly, or without rewrites;
+    worth a try where this model is wrong."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,10 @@ class Attempt:
     pins: tuple[PinnedByTrace, ...] = ()
     guards: tuple[Guard, ...] = field(default=(), compare=False, repr=False)
     """What the trace assumed: a further strategy may have no record of its own."""
+    forced_by: tuple[str, ...] = ()
+    """Operators for whose sake the whole program was written in simpler ones, which takes longer than the trace."""
+    copied: tuple[str, ...] = ()
+    """Classes of parts whose nodes were copied from parts like them."""
 
 
 Try = Callable[[], tuple[Candidate | None, Attempt]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,23 +16,34 @@ from anyshape._torch import capture
 from anyshape._torch.branching import branching
 from anyshape._torch.forking import Forks
 from anyshape._torch.reasons import reason_of
+from anyshape._torch.repeating import repeated_parts
 from anyshape._torch.sampling import Samples, Table
-from anyshape._torch.translation import translate_program
+from anyshape._torch.translation import Translation, translate_program
 from anyshape.conversion import tracing
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Try
 from anyshape.conversion.padded_pools import keep_pads_of_pools
 from anyshape.conversion.regions import lower_regions
 from anyshape.conversion.repairs import Acted, Repair, applied
 from anyshape.conversion.repairs.custom_operators import CustomOperators, UntranslatedOperatorError
+from anyshape.conversion.rewriting import is_rewritten, rewrite
+from anyshape.conversion.rewriting.sizes import DeclaredAxis
 from anyshape.conversion.rotary import spread_rotary_tables
 from anyshape.conversion.tracing import PinnedByTrace
 from anyshape.conversion.weights import lay_out_weights
 
+_log = logging.getLogger(__name__)
+
 
 def by_export(
-    job: Job, name: str, repairs: Sequence[Repair], *, strict: bool = False, both_sides: bool = False
+    job: Job,
+    name: str,
+    repairs: Sequence[Repair],
+    *,
+    strict: bool = False,
+    both_sides: bool = False,
+    copying: bool = False,
 ) -> tuple[Candidate | None, Attempt, Acted]:
-    """One try; with `both_sides` the trace takes every branch both ways."""
+    """One try; with `both_sides` the trace takes every branch both ways, with `copying` parts alike are traced once."""
     start = time.monotonic()
     custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
     with (
@@ -40,11 +52,12 @@ def by_export(
         _forking(job, recorder, both_sides=both_sides) as forks,
     ):
         try:
-            program = _traced(job, forks, strict=strict)
+            with repeated_parts(wanted=copying) as copied:
+                program = _traced(job, forks, strict=strict)
             custom.refuse_untranslated(program)
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             outputs = tracing.output_expressions(program, meaning)
-            model = _translated(program, job, job.opset)
+            translation = _translated(program, job, job.opset)
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
             pins, guards = tracing.pins_of(recorder, meaning), tracing.guards_of(recorder, meaning)
@@ -54,15 +67,16 @@ def by_export(
     if branches:
         acted.note(_sentence(branches))
     guards, pins = tracing.guards_of(recorder, meaning), tracing.pins_of(recorder, meaning)
-    attempt = Attempt(name, "converted", "", time.monotonic() - start, None, pins, guards)
+    seconds = time.monotonic() - start
+    attempt = Attempt(name, "converted", "", seconds, None, pins, guards, translation.forced_by, tuple(copied))
     candidate = Candidate(
-        model, job.opset, guards, branches, outputs,
+        translation.model, job.opset, guards, branches, outputs,
         repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
     )  # fmt: skip
-    if _holds_newest_operators(model) and not job.opset_is_fixed:
-        simpler: Try = partial(_in_simpler_operators, name, program, job, candidate)
+    if (plainer := _plainer(job, translation.model)) is not None:
+        simpler: Try = partial(_written_again, name, program, plainer, candidate)
         if both_sides:  # a program with several paths is translated with the knowledge of its trace
-            simpler = lambda: by_export(replace(job, opset=_SIMPLER_OPSET), name, repairs, both_sides=True)[:2]  # noqa: E731
+            simpler = lambda: by_export(plainer, name, repairs, both_sides=True)[:2]  # noqa: E731
         candidate = replace(candidate, simpler=simpler)
     return candidate, attempt, acted
 
@@ -98,13 +112,29 @@ def _sentence(branches: Sequence[tracing.Guard]) -> str:
     return f"{count} kept as If: {places}"
 
 
-def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> ir.Model:
-    model = translate_program(program, opset, job.extra)
+def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> Translation:
+    translation = translate_program(program, opset, job.extra)
+    model = translation.model
     spread_rotary_tables(model)  # its nodes are given names that differ in all graphs when regions are lowered
     keep_pads_of_pools(model)
     lower_regions(model)
     lay_out_weights(model)
-    return model
+    if not (job.rewrites and job.extra.get("optimize", True)):
+        return translation
+    try:
+        rewrite(model, [_declared(job, name) for name in job.names])
+    except Exception:  # noqa: BLE001  a faster file is no reason to have none
+        _log.exception("a rewrite failed; the file is written without")
+        return _translated(program, replace(job, rewrites=False), opset)
+    return translation
+
+
+def _declared(job: Job, name: str) -> list[DeclaredAxis | None]:
+    """What the axes of an input were declared as, and how small each may be; an expression may be anything."""
+    return [
+        None if axis is None else DeclaredAxis(str(axis), job.spec.ranges[axis.text].nearest(0) if axis.is_name else 0)
+        for axis in job.spec.axes.get(name, ())
+    ]
 
 
 _NEWEST_OPERATORS = {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter", "Swish"}
@@ -116,16 +146,25 @@ def _holds_newest_operators(model: ir.Model) -> bool:
     return any(node.op_type in _NEWEST_OPERATORS for node in ir.traversal.RecursiveGraphIterator(model.graph))
 
 
-def _in_simpler_operators(
+def _plainer(job: Job, model: ir.Model) -> Job | None:
+    """The job of writing the same program more plainly: in older operators, then as it was translated."""
+    if job.opset > _SIMPLER_OPSET and _holds_newest_operators(model) and not job.opset_is_fixed:
+        return replace(job, opset=_SIMPLER_OPSET)
+    return replace(job, rewrites=False) if is_rewritten(model) else None
+
+
+def _written_again(
     name: str, program: torch.export.ExportedProgram, job: Job, candidate: Candidate
 ) -> tuple[Candidate | None, Attempt]:
     start = time.monotonic()
-    name = f"{name}, opset {_SIMPLER_OPSET}"
+    name = f"{name}, opset {job.opset}" if job.rewrites else f"{name}, not rewritten"
     try:
-        model = _translated(program, job, _SIMPLER_OPSET)
+        model = _translated(program, job, job.opset).model
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt(name, "failed", cause_of(error), time.monotonic() - start, error)
-    twin = replace(candidate, model=model, opset=_SIMPLER_OPSET, simpler=None)
+    twin = replace(candidate, model=model, opset=job.opset, simpler=None)
+    if (plainer := _plainer(job, model)) is not None:
+        twin = replace(twin, simpler=partial(_written_again, name, program, plainer, twin))
     return twin, Attempt(name, "converted", "", time.monotonic() - start)
 
 

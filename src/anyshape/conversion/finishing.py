@@ -147,7 +147,7 @@ def set_output_axes(model: ir.Model, outputs: Sequence[Axes | None]) -> None:
 
 def integers_of(model: ir.Model) -> tuple[int, ...]:
     """The whole numbers in a file: first its short integer constants, then the lengths of its constant tables."""
-    tensors = [value.const_value for value in model.graph.initializers.values()]
+    tensors = [value.const_value for value in model.graph.initializers.values() if not _is_weight(value)]
     written: set[int] = set()
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
         for attribute in node.attributes.values():
@@ -165,6 +165,18 @@ def integers_of(model: ir.Model) -> tuple[int, ...]:
             if inside and tensor.dtype in (ir.DataType.INT64, ir.DataType.INT32) and tensor.size <= 16:
                 written.update(_positive(tensor.numpy().ravel()))
     return (*sorted(written), *sorted(lengths - written))
+
+
+_WEIGHTED = {
+    "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "InstanceNormalization", "LayerNormalization",
+    "RMSNormalization", "RNN", "LSTM", "GRU",
+}  # fmt: skip
+
+
+def _is_weight(value: ir.Value) -> bool:
+    """Whether it is used as the weight of layers alone: its lengths count channels, and no size that varies."""
+    uses = value.uses()
+    return bool(uses) and all(use.node.op_type in _WEIGHTED and use.idx > 0 for use in uses)
 
 
 def _positive(values: Iterable[int]) -> set[int]:

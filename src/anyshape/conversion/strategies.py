@@ -16,6 +16,7 @@ from anyshape.conversion.exporting import by_export, cause_of
 from anyshape.conversion.loops import kept_loops
 from anyshape.conversion.repairs import REPAIRS
 
+IN_FULL = "torch.export in full"
 REPAIRED = "torch.export with repairs"
 ELSEWHERE = "torch.export at other sizes"
 CONTROLLED = "torch.export with branches and loops"
@@ -23,7 +24,13 @@ _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 
 
 def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    candidate, attempt, _ = by_export(job, "torch.export", _ALWAYS)
+    candidate, attempt, _ = by_export(job, "torch.export", _ALWAYS, copying=True)
+    return candidate, attempt
+
+
+def in_full(job: Job) -> tuple[Candidate | None, Attempt]:
+    """Every part traced by itself: for parts that only looked alike."""
+    candidate, attempt, _ = by_export(job, IN_FULL, _ALWAYS)
     return candidate, attempt
 
 

@@ -38,7 +38,7 @@ def traced(model: nn.Module, *example: Tensor) -> tuple[torch.export.ExportedPro
 
 def kept(model: nn.Module, *example: Tensor) -> tuple[ir.Model, list[str]]:
     program, said = traced(model, *example)
-    made = translate_program(program, 20, {})
+    made = translate_program(program, 20, {}).model
     lower_regions(made)
     return made, said
 

@@ -55,6 +55,7 @@ def test_a_loop_over_an_axis_becomes_scan(opset: int) -> None:
     step = body(made.graph, "Scan")
     assert len(step.inputs) == 2  # the state and the slice, but no index
     assert not {"Gather", "Slice"} & set(operators(step))
+    assert all(value.uses() for value in made.graph.initializers.values())
 
 
 def test_results_of_all_steps_are_stacked() -> None:

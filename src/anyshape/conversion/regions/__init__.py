@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from anyshape.conversion.regions.branches import join_groups, lower_branches
 from anyshape.conversion.regions.loops import lower_loops
@@ -22,6 +23,7 @@ def lower_regions(model: ir.Model) -> None:
     join_groups(model.graph)
     _lower(model.graph, lengths_of(model.graph.inputs))
     _refuse_leftovers(model)
+    RemoveUnusedNodesPass()(model)  # constants that only a mark needed
     name_apart(model)
     model.opset_imports.pop(DOMAIN, None)
 

@@ -16,7 +16,7 @@ import torch
 
 from anyshape._torch import kernels, operators
 from anyshape._torch.reasons import is_known, reason_of
-from anyshape._torch.translation import is_translated
+from anyshape._torch.registry import is_translated
 from anyshape.conversion.repairs.base import Repair, Used
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_recorded_stack

@@ -1,0 +1,251 @@
+"""Inference time in ONNX Runtime: anyshape's dynamic files against those of torch's exporters, plain and optimised.
+
+Each model is timed at three sizes, on one thread and on two. In every round all files run in random order, each after
+an untimed call; the 20 % quantile counts. A figure is the ratio to torch's static file for that very size: below 1 is
+faster. What gives other numbers than PyTorch is not timed.
+Run: python benchmarks/inference.py [--only REGEX] [--runs N] [--threads 1,2] [--compile] [--folder DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import re
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from torch import nn
+
+from inference_files import OURS, PEERS, STATIC, TORCH, Files, count_nodes, describe, inputs_of, make_files
+from inference_models import Sizes, Subject, subjects
+
+FIXED = f"{OURS}+sizes"
+"""Our file in a session for one size alone."""
+ADVISED = f"{FIXED}+advice"
+"""The same with the session options that the file's metadata advise."""
+REFERENCE = ("eager", "compile")
+QUANTILE = 0.2
+SHORT = 1.0
+"""Milliseconds below which a call is mostly overhead."""
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model at one size on some threads: milliseconds by name."""
+
+    model: str
+    sizes: Sizes
+    threads: int
+    milliseconds: Mapping[str, float]
+
+    def ratio(self, name: str, to: str) -> float:
+        return self.milliseconds[name] / self.milliseconds[to]
+
+
+# ---- what is run
+
+
+def session_call(
+    path: Path, feeds: Sequence[np.ndarray], threads: int, sizes: Sizes | None = None, **more: Any
+) -> Call:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    for dim, size in (sizes or {}).items():
+        options.add_free_dimension_override_by_name(dim, size)
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], **more)
+    named = dict(zip([one.name for one in session.get_inputs()], feeds, strict=True))
+    return lambda: session.run(None, named)
+
+
+def advised(path: Path) -> list[str]:
+    rows = {entry.key: entry.value for entry in onnx.load(path, load_external_data=False).metadata_props}
+    return list(json.loads(rows.get("anyshape.session", "{}")).get("disabled_optimizers", []))
+
+
+def session_calls(
+    files: Mapping[str, Path], feeds: Sequence[np.ndarray], sizes: Sizes, threads: int
+) -> dict[str, Call]:
+    calls = {}
+    for name, path in files.items():
+        try:
+            calls[name] = session_call(path, feeds, threads)
+            if name == OURS:
+                calls[FIXED] = session_call(path, feeds, threads, sizes)
+                if disabled := advised(path):
+                    calls[ADVISED] = session_call(path, feeds, threads, sizes, disabled_optimizers=disabled)
+        except Exception as error:
+            print(f"  {name}: not loaded ({str(error).strip().splitlines()[0][:100]})")
+    return calls
+
+
+def torch_calls(model: nn.Module, compiled: nn.Module | None, tensors: tuple[torch.Tensor, ...]) -> dict[str, Call]:
+    found = {"eager": lambda: model(*tensors)}
+    return found if compiled is None else {**found, "compile": lambda: compiled(*tensors)}
+
+
+def right(call: Call, expected: Sequence[np.ndarray]) -> bool:
+    try:
+        found = call()
+    except Exception:
+        return False
+    return all(
+        a.shape == b.shape and np.allclose(a, b, atol=1e-3 * np.abs(b).max(initial=1.0))
+        for a, b in zip(found, expected, strict=True)
+    )
+
+
+# ---- how it is timed
+
+
+def is_short(call: Call) -> bool:
+    """Whether a call is over so soon that many rounds cost little."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start < 3 * SHORT / 1000
+
+
+def quantiles(calls: Mapping[str, Call], runs: int, threads: int) -> dict[str, float]:
+    """Milliseconds by name: of the thread itself, whatever else the machine does; of the clock where there are two."""
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    order = list(calls)
+    for _ in range(runs):
+        random.shuffle(order)
+        for name in order:
+            calls[name]()
+            start = clock()
+            calls[name]()
+            seconds[name].append(clock() - start)
+    return {name: 1000 * float(np.quantile(row, QUANTILE)) for name, row in seconds.items()}
+
+
+def timed(subject: Subject, model: nn.Module, compiled: Any, files: Files, threads: int, runs: int) -> list[Row]:
+    rows = []
+    for index, sizes in enumerate(subject.timed):
+        tensors = inputs_of(subject, sizes)
+        feeds = [tensor.numpy() for tensor in tensors]
+        found = model(*tensors)
+        expected = [tensor.numpy() for tensor in (found if isinstance(found, tuple) else (found,))]
+        calls = session_calls(files.at(index), feeds, sizes, threads)
+        for name in [name for name, call in calls.items() if not right(call, expected)]:
+            print(f"  {name}: fails or is wrong at {describe(sizes)}")
+            del calls[name]
+        calls |= torch_calls(model, compiled, tensors)
+        milliseconds = quantiles(calls, 3 * runs if is_short(calls.get(OURS, calls["eager"])) else runs, threads)
+        rows.append(Row(subject.name, sizes, threads, milliseconds))
+    return rows
+
+
+# ---- what is printed
+
+COLUMNS = (OURS, FIXED, ADVISED, *PEERS, "script static", *REFERENCE)
+
+
+def print_times(rows: Sequence[Row]) -> None:
+    print("\nratio to the static file (left: its milliseconds)")
+    print(
+        f"{'model':<12} {'sizes':>10} {'threads':>7} {STATIC:>8} "
+        + " ".join(f"{name:>{width(name)}}" for name in COLUMNS)
+    )
+    for row in rows:
+        base = row.milliseconds.get(STATIC)
+        start = f"{row.model:<12} {describe(row.sizes):>10} {row.threads:>7} {base or float('nan'):>8.3f} "
+        cells = (row.milliseconds[n] / base if base and n in row.milliseconds else None for n in COLUMNS)
+        print(
+            start
+            + " ".join(
+                f"{'-' if c is None else format(c, '.2f'):>{width(n)}}" for n, c in zip(COLUMNS, cells, strict=True)
+            )
+        )
+
+
+def width(name: str) -> int:
+    return max(len(name), 6)
+
+
+def print_nodes(counts: Mapping[str, Mapping[str, int]]) -> None:
+    names = (STATIC, OURS, *PEERS)
+    print("\nnodes in the file")
+    print(f"{'model':<12} " + " ".join(f"{name:>{width(name)}}" for name in names))
+    for model, row in counts.items():
+        print(f"{model:<12} " + " ".join(f"{row.get(name, '-'):>{width(name)}}" for name in names))
+
+
+def print_goals(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]) -> None:
+    ours = [row for row in rows if OURS in row.milliseconds]
+    against_static = [
+        (row, row.ratio(OURS, STATIC) / (1.10 if row.milliseconds[STATIC] < SHORT else 1.05))
+        for row in ours if STATIC in row.milliseconds
+    ]  # fmt: skip
+    with_peers = [(row, [name for name in PEERS if name in row.milliseconds]) for row in ours]
+    against_peers = [
+        (row, row.milliseconds[OURS] / min(row.milliseconds[name] for name in names) / 1.03)
+        for row, names in with_peers if names
+    ]  # fmt: skip
+    against_torch = [
+        (row, row.ratio(OURS, TORCH) / 0.90)
+        for row in ours if row.model in ("bert", "llama", "llama cache") and TORCH in row.milliseconds
+    ]  # fmt: skip
+    print("\ngoals (a figure is the ratio to what is allowed: up to 1.00 is met)")
+    print_goal("at most 1.05 x the static file (1.10 x below 1 ms)", against_static)
+    print_goal("at most 1.03 x the fastest dynamic file of the others", against_peers)
+    print_goal("at most 0.90 x torch's dynamic file on BERT and llama", against_torch)
+    fewest = {model: row[OURS] <= min(row[name] for name in PEERS if name in row) for model, row in counts.items()}
+    missed = [model for model, is_met in fewest.items() if not is_met]
+    print(f"fewest nodes of all dynamic files: {len(fewest) - len(missed)} of {len(fewest)} models" + told(missed))
+
+
+def print_goal(text: str, figures: Sequence[tuple[Row, float]]) -> None:
+    missed = [f"{r.model} {describe(r.sizes)} on {r.threads} ({figure:.2f})" for r, figure in figures if figure > 1.0]
+    print(f"{text}: met in {len(figures) - len(missed)} of {len(figures)}" + told(missed))
+
+
+def told(missed: Sequence[str]) -> str:
+    return f"; missed by {', '.join(missed)}" if missed else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="models whose name this expression matches")
+    parser.add_argument("--runs", type=int, default=40, help="rounds for each size")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--compile", action="store_true", help="torch.compile, too: slow to start")
+    parser.add_argument("--folder", type=Path, help="where to keep the files; what is there is not made anew")
+    given = parser.parse_args()
+    random.seed(0)
+    versions = f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}"
+    print(f"20 % quantiles of {given.runs} rounds; {versions}")
+    rows, counts = [], {}
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        for subject in (one for one in subjects() if re.search(given.only, one.name)):
+            print(subject.name, flush=True)
+            torch.manual_seed(0)
+            model = subject.build()
+            files = make_files(subject, model, given.folder or Path(folder))
+            for name, reason in files.missing.items():
+                print(f"  {name}: no file ({reason})")
+            counts[subject.name] = {name: count_nodes(path) for name, path in files.at(0).items()}
+            compiled = torch.compile(model, dynamic=True) if given.compile else None
+            for threads in map(int, given.threads.split(",")):
+                torch.set_num_threads(threads)
+                rows += timed(subject, model, compiled, files, threads, given.runs)
+    print_times(rows)
+    print_nodes(counts)
+    print_goals(rows, counts)
+
+
+if __name__ == "__main__":
+    main()
