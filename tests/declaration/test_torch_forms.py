@@ -262,9 +262,8 @@ def test_defaults_of_torch_are_silent():
     [
         ({"dynamo": False},
          ["dynamo=False is ignored: both of torch's exporters are tried and the one that is right is kept"]),
-        ({"optimize": False, "report": True},
-         ["optimize=False is ignored: the graph is always optimised before it is checked",
-          "report=True is ignored: the result is the report"]),
+        ({"profile": True, "report": True},
+         ["profile=True is ignored: the result holds the seconds", "report=True is ignored: the result is the report"]),
         ({"do_constant_folding": False}, ["do_constant_folding=False is ignored: constants are always folded"]),
         ({"verbose": True, "verify": True, "fallback": True, "dynamo": True}, []),
         ({"training": SimpleNamespace(value=0)}, []),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 
 import onnx
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.declaration.notation import SizeRange, parse_condition, parse_sizes
-from anyshape.onnxfile.contract import KEY, Contract, read_contract
+from anyshape.declaration.notation import SizeRange, parse_condition, parse_expression, parse_sizes
+from anyshape.onnxfile.contract import KEY, Contract, Evidence, read_contract
+from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
 
 
 def stored(text):
@@ -26,6 +28,14 @@ FULL = Contract(
     {"keep": 4, "flag": True, "scale": 0.5},
     "narrowed",
     "0.1.0",
+    {"count": parse_expression("seq // 2")},
+    (
+        Parameter("batch", "both", Branch("dict", ("ids", 3), (Slot("batch.ids"), Fixed(None)))),
+        Parameter("rest", "many", Branch("tuple", (), (Slot("rest.0"), Fixed(value=True)))),
+        Parameter("past", "keyword", Branch("cache", (), (Branch("tuple", (), (Slot("k"), Slot("v"))),))),
+    ),
+    Branch("namedtuple", ("a", "b"), (Slot("logits"), Branch("fields", ("c",), (Fixed("text"),))), "Pair"),
+    Evidence(40, {"seq": (8, 512)}, "ONNX Runtime 1.31.1", "PyTorch", 0.51, 8.0, "rounding noise", "float32"),
 )
 
 
@@ -35,7 +45,23 @@ def test_a_contract_is_the_same_after_it_was_written_and_read():
     assert found.conditions == FULL.conditions
     assert (found.verdict, found.version) == ("narrowed", "0.1.0")
     assert found.constants == {"keep": "4", "flag": "True", "scale": "0.5"}
+    assert (found.numbers, found.call, found.returns) == (FULL.numbers, FULL.call, FULL.returns)
+    assert found.evidence == FULL.evidence
     assert stored(Contract({}).to_text()) == Contract({})
+
+
+def test_a_contract_of_the_first_format_is_read():
+    rows = json.loads(FULL.to_text())
+    for name in ("format", "numbers", "call", "returns", "checked"):
+        del rows[name]
+    found = stored(json.dumps(rows))
+    assert (found.dims, found.limits) == (FULL.dims, FULL.limits)
+    assert (found.numbers, found.call, found.returns, found.evidence) == ({}, None, None, None)
+
+
+def test_what_a_later_anyshape_adds_is_ignored_and_a_later_format_is_not_read():
+    assert stored(changed(mood="good")).dims == FULL.dims
+    assert stored(changed(format=3)) is None
 
 
 def test_the_same_contract_gives_the_same_text():
@@ -61,6 +87,18 @@ def changed(**rows):
         changed(limits="n"), changed(limits=["n"]), changed(limits=[["n <= 3"]]), changed(limits=["a.b <= 3"]),
         changed(limits=["-" * 900 + "a <= 3"]), changed(conditions=["n"]), changed(conditions=3),
         changed(outputs=[]), changed(outputs={"y": 3}), changed(constants=3),
+        changed(numbers=["n"]), changed(numbers={"n": "f(x)"}), changed(call=3), changed(call=[{"name": "x"}]),
+        changed(call=[{"name": "x", "way": "sideways", "value": None}]),
+        changed(call=[{"name": "x", "way": "both", "value": None}] * 2),
+        changed(call=[{"name": 3, "way": "both", "value": None}]),
+        changed(returns=3), changed(returns={"kind": "set", "parts": []}), changed(returns={"kind": "list"}),
+        changed(returns={"kind": "dict", "keys": ["a", "a"], "parts": ["x", "y"]}),
+        changed(returns={"kind": "dict", "keys": [["a"]], "parts": ["x"]}),
+        changed(returns={"kind": "namedtuple", "keys": ["a"], "parts": ["x"], "name": "import os"}),
+        changed(returns={"kind": "namedtuple", "keys": ["class"], "parts": ["x"], "name": "Pair"}),
+        changed(returns=functools.reduce(lambda inner, _: {"kind": "list", "parts": [inner]}, range(70), "x")),
+        changed(returns={"kind": "fixed", "value": ["x"]}), changed(checked={}), changed(checked={"sizes": "many"}),
+        changed(format="2"), changed(format=0),
         changed(verdict="perfect"), changed(verdict=["checked"]), changed(verdict="\x1b[31mchecked"),
     ],
     ids=lambda text: text[:30] + "..." + text[-60:] if len(text) > 90 else text,
@@ -77,7 +115,14 @@ values = st.recursive(
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.dictionaries(st.sampled_from(["dims", "limits", "conditions", "outputs", "constants", "verdict"]), values))
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["dims", "limits", "conditions", "outputs", "verdict", "numbers", "call", "returns", "checked", "format"]
+        ),
+        values,
+    )
+)
 def test_no_rows_whatever_crash_the_reader(rows):
     found = stored(changed(**rows))
     assert found is None or isinstance(found, Contract)

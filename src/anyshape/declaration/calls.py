@@ -184,6 +184,24 @@ def _container_of(value: Any) -> Callable[[Any], tuple[dict[str, Any], _Join]] |
     return next((split for fits, split in _CONTAINERS if fits(value)), None)
 
 
+_KINDS = {
+    _split_cache: "cache",
+    _split_mapping: "dict",
+    _split_named_tuple: "namedtuple",
+    _split_dataclass: "fields",
+    _split_object: "fields",
+}
+
+
+def parts_of(value: Any) -> tuple[str, dict[str, Any]] | None:
+    """The kind of a container and its parts by the names that they have in leaves; None for what is no container."""
+    split = _container_of(value)
+    if split is None:
+        return None
+    kind = _KINDS.get(split) or ("list" if isinstance(value, list) else "tuple")
+    return kind, split(value)[0]
+
+
 # ---- a call
 
 

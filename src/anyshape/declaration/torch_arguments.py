@@ -34,7 +34,6 @@ TORCH_ARGUMENTS: Mapping[str, TorchArgument] = {
     "profile": TorchArgument("ignored", "the result holds the seconds"),
     "dump_exported_program": TorchArgument("ignored", "the exported program is not written"),
     "artifacts_dir": TorchArgument("ignored", "nothing but the model is written", lambda _: False),
-    "optimize": TorchArgument("ignored", "the graph is always optimised before it is checked", _IS_FALSE),
     "do_constant_folding": TorchArgument("ignored", "constants are always folded", _IS_FALSE),
     "autograd_inlining": TorchArgument("ignored", "the model is traced without gradients", lambda _: False),
     "custom_opsets": TorchArgument("ignored", "opsets are taken from the nodes in the graph"),
@@ -63,6 +62,6 @@ def notes_on(arguments: Mapping[str, Any]) -> list[str]:
 
 _OWN = (
     "dims", "sizes", "make_inputs", "kwargs", "input_names", "output_names", "dynamic_axes", "dynamic_shapes",
-    "opset_version", "target", "metadata", "narrow", "unchecked", "dtype", "atol", "rtol", "budget", "quick",
-    "thorough",
+    "opset_version", "target", "optimize", "metadata", "narrow", "unchecked", "dtype", "atol", "rtol", "budget",
+    "quick", "thorough",
 )  # fmt: skip

@@ -1,19 +1,75 @@
-"""The contract: dims, sizes, relations and limits under which a file is valid, stored in the file itself."""
+"""The contract: dims, sizes, relations and limits under which a file is valid, stored in the file itself.
+
+docs/contract.md has a table of its fields. What a later format adds is ignored; a later format itself is not read.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from anyshape.declaration.notation import Condition, SizeRange, parse_condition, parse_sizes
+from anyshape.declaration.notation import (
+    Condition,
+    Expression,
+    SizeRange,
+    parse_condition,
+    parse_expression,
+    parse_sizes,
+)
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.structure import Node, Parameter, from_rows, parameter_from_rows, parameter_to_rows, to_rows
+
+if TYPE_CHECKING:
+    from anyshape.verification.records import Verification
 
 KEY = "anyshape.contract"
+FORMAT = 2
+"""Format 1 had no number, no structures, and did not say what was checked."""
 _LONGEST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was run before the file was written."""
+
+    sizes: int
+    """At how many sizes."""
+    ranges: Mapping[str, tuple[int, int]]
+    """The smallest and the largest size of each dim that was run."""
+    runtime: str
+    against: str
+    error: float | None
+    """The largest error, counted in `unit`; None where values were not compared."""
+    allowed: float
+    unit: str
+    computed_in: str | None = None
+
+    def __str__(self) -> str:
+        where = f"at {self.sizes} size{'s' if self.sizes != 1 else ''} in {self.runtime} against {self.against}"
+        if self.error is None:
+            return where
+        return f"{where}, error at most {self.error:.1f} x {self.unit} ({self.allowed:g} is allowed)"
+
+
+def evidence_of(verification: Verification) -> Evidence:
+    run = verification.sizes_run
+    dims = run[0] if run else {}
+    ratio = verification.largest_ratio
+    return Evidence(
+        len(run),
+        {dim: (min(sizes[dim] for sizes in run), max(sizes[dim] for sizes in run)) for dim in dims},
+        verification.runtime,
+        verification.against,
+        round(ratio, 2) if verification.compares_values and math.isfinite(ratio) else None,
+        verification.factor,
+        verification.measure,
+        verification.computed_in,
+    )
 
 
 @dataclass(frozen=True)
@@ -30,9 +86,18 @@ class Contract:
     constants: Mapping[str, Any] = field(default_factory=dict)
     verdict: str = "checked"
     version: str = ""
+    """Of anyshape."""
+    numbers: Mapping[str, Expression] = field(default_factory=dict)
+    """Inputs without axes whose value is a size: a dim, or an expression of dims."""
+    call: tuple[Parameter, ...] | None = None
+    """The module's parameters, and where the file's inputs stand in them; None where it is not known."""
+    returns: Node | None = None
+    """What the module returns, and where the file's outputs stand in it."""
+    evidence: Evidence | None = None
 
     def to_text(self) -> str:
         rows = {
+            "format": FORMAT,
             "version": self.version,
             "verdict": self.verdict,
             "dims": {dim: str(declared) for dim, declared in self.dims.items()},
@@ -40,18 +105,28 @@ class Contract:
             "conditions": [str(condition) for condition in self.conditions],
             "outputs": {name: list(axes) for name, axes in self.outputs.items()},
             "constants": {name: repr(value) for name, value in self.constants.items()},
+            "numbers": {name: str(expression) for name, expression in self.numbers.items()},
         }
+        if self.call is not None:
+            rows["call"] = [parameter_to_rows(parameter) for parameter in self.call]
+        if self.returns is not None:
+            rows["returns"] = to_rows(self.returns)
+        if self.evidence is not None:
+            rows["checked"] = _evidence_to_rows(self.evidence)
         return json.dumps(rows, ensure_ascii=False)
 
 
 def read_contract(model: onnx.ModelProto) -> Contract | None:
     """The contract of a file; None where it has none, or none that can be read: a file is data, not to be trusted."""
-    text = next((entry.value for entry in model.metadata_props if entry.key == KEY), "")
+    return parse_contract(next((entry.value for entry in model.metadata_props if entry.key == KEY), ""))
+
+
+def parse_contract(text: str) -> Contract | None:
     if not text or len(text) > _LONGEST:
         return None
     try:
         return _from_rows(json.loads(text))
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, DeclarationError):
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError, DeclarationError):
         return None
 
 
@@ -61,6 +136,8 @@ _VERDICTS = ("checked", "narrowed", "unchecked")
 def _from_rows(rows: Any) -> Contract:
     if rows["verdict"] not in _VERDICTS or not all(dim.isidentifier() for dim in rows["dims"]):
         raise ValueError("written by somebody else")
+    if rows.get("format", 1) not in range(1, FORMAT + 1):
+        raise ValueError("written by a later anyshape")
     return Contract(
         dims={str(dim): parse_sizes(str(text), dim=str(dim)) for dim, text in rows["dims"].items()},
         limits=tuple(parse_condition(str(text)) for text in rows["limits"]),
@@ -69,4 +146,41 @@ def _from_rows(rows: Any) -> Contract:
         constants={str(name): str(value) for name, value in rows["constants"].items()},
         verdict=str(rows["verdict"]),
         version=str(rows["version"]),
+        numbers={str(name): parse_expression(str(text)) for name, text in rows.get("numbers", {}).items()},
+        call=_call_from_rows(rows["call"]) if "call" in rows else None,
+        returns=from_rows(rows["returns"]) if "returns" in rows else None,
+        evidence=_evidence_from_rows(rows["checked"]) if "checked" in rows else None,
+    )
+
+
+def _call_from_rows(rows: Iterable[Any]) -> tuple[Parameter, ...]:
+    found = tuple(parameter_from_rows(row) for row in rows)
+    if len({parameter.name for parameter in found}) != len(found):
+        raise ValueError("two parameters of one name")
+    return found
+
+
+def _evidence_to_rows(evidence: Evidence) -> dict[str, Any]:
+    return {
+        "sizes": evidence.sizes,
+        "ranges": {dim: list(ends) for dim, ends in evidence.ranges.items()},
+        "runtime": evidence.runtime,
+        "against": evidence.against,
+        "error": evidence.error,
+        "allowed": evidence.allowed,
+        "unit": evidence.unit,
+        "computed_in": evidence.computed_in,
+    }
+
+
+def _evidence_from_rows(rows: Any) -> Evidence:
+    return Evidence(
+        int(rows["sizes"]),
+        {str(dim): (int(low), int(high)) for dim, (low, high) in rows["ranges"].items()},
+        str(rows["runtime"]),
+        str(rows["against"]),
+        None if rows["error"] is None else float(rows["error"]),
+        float(rows["allowed"]),
+        str(rows["unit"]),
+        None if rows["computed_in"] is None else str(rows["computed_in"]),
     )

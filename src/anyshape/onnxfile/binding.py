@@ -1,0 +1,189 @@
+"""From a call as the module took it to the file's inputs, and from the file's outputs to what the module returned."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from anyshape.declaration.notation import did_you_mean
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.structure import Branch, Fixed, Node, Parameter, Slot, slots
+
+Feeds = dict[str, Any]
+_Take = Callable[[Any, Feeds], None]
+_Make = Callable[[Sequence[Any]], Any]
+
+
+class Binder:
+    """The module's parameters, ready to take calls."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self._positional = tuple(p.name for p in parameters if p.way in ("both", "positional"))
+        self._named = frozenset(p.name for p in parameters if p.way in ("both", "keyword"))
+        self._many = next((p.name for p in parameters if p.way == "many"), None)
+        self._takes = tuple((p.name, _needs_something(p.node), taker(p.name, p.node)) for p in parameters)
+
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Feeds:
+        """The file's inputs by name, as they were given."""
+        given = dict(zip(self._positional, args, strict=False))
+        if len(args) > len(given):
+            self._take_surplus(args, given)
+        for name, value in kwargs.items():
+            if name in given or name not in self._named:
+                raise DeclarationError(self._unfit(name, given))
+            given[name] = value
+        feeds: Feeds = {}
+        for name, is_needed, take in self._takes:
+            if name in given:
+                take(given[name], feeds)
+            elif is_needed:
+                raise DeclarationError(f"`{name}` is missing: the file takes {self._listed}")
+        return feeds
+
+    def _take_surplus(self, args: Sequence[Any], given: Feeds) -> None:
+        if self._many is None:
+            raise DeclarationError(f"{len(args)} arguments are given: the file takes {self._listed}")
+        given[self._many] = args[len(given) :]
+
+    def _unfit(self, name: str, given: Feeds) -> str:
+        if name in given:
+            return f"`{name}` is given twice: by its place and by its name"
+        known = [one for one, _, _ in self._takes]
+        return f"`{name}` is unknown: the file takes {self._listed}{did_you_mean(name, known)}"
+
+    @property
+    def _listed(self) -> str:
+        return ", ".join(f"`{name}`" for name, is_needed, _ in self._takes if is_needed) or "nothing"
+
+
+def _needs_something(node: Node) -> bool:
+    return next(slots(node), None) is not None
+
+
+# ---- taking a value apart
+
+
+def taker(where: str, node: Node) -> _Take:
+    """What puts the inputs below a value into feeds."""
+    if isinstance(node, Slot):
+        return _slot_taker(where, node.name)
+    if isinstance(node, Fixed):
+        return lambda value, _: _compare(where, value, node.value)
+    if node.kind in ("list", "tuple", "cache"):
+        return _sequence_taker(where, node)
+    return _keyed_taker(where, node)
+
+
+def _slot_taker(where: str, name: str) -> _Take:
+    def take(value: Any, feeds: Feeds) -> None:
+        if value is None:
+            raise DeclarationError(f"`{where}` is None, but was an input when the file was made")
+        feeds[name] = value
+
+    return take
+
+
+def _compare(where: str, value: Any, wanted: object) -> None:
+    """A value that became part of the file; what the file knows nothing of (a device, a dtype) may be anything."""
+    if wanted is None:
+        if isinstance(value, (bool, int, float, list, tuple, Mapping)) or hasattr(value, "shape"):
+            raise DeclarationError(f"`{where}` is given, but was None when the file was made: there is no input for it")
+    elif not isinstance(value, (bool, int, float, str)) or value != wanted:
+        shown = repr(value) if isinstance(value, (bool, int, float, str)) else f"of type `{type(value).__name__}`"
+        raise DeclarationError(f"`{where}` is {shown}, but {wanted!r} is part of the file")
+
+
+def _sequence_taker(where: str, node: Branch) -> _Take:
+    takes = [taker(f"{where}.{index}", part) for index, part in enumerate(node.parts)]
+
+    def take(value: Any, feeds: Feeds) -> None:
+        parts = _layers(value) if node.kind == "cache" else value
+        if not isinstance(parts, (list, tuple)):
+            raise DeclarationError(f"`{where}` takes a {node.kind}, not `{type(value).__name__}`")
+        if len(parts) != len(takes):
+            raise DeclarationError(f"`{where}` takes {len(takes)} parts, not {len(parts)}")
+        for part, inner in zip(parts, takes, strict=True):
+            inner(part, feeds)
+
+    return take
+
+
+def _layers(cache: Any) -> Any:
+    """Keys and values, layer by layer: of a transformers cache, or as they are."""
+    layers = getattr(cache, "layers", None)
+    if layers is None:
+        return cache
+    names = ("keys", "values", "cumulative_length")
+    rows = ([getattr(layer, name, None) for name in names] for layer in layers)
+    return [row if hasattr(row[2], "shape") else row[:2] for row in rows]
+
+
+def _keyed_taker(where: str, node: Branch) -> _Take:
+    takes = {key: taker(f"{where}.{key}", part) for key, part in zip(node.keys, node.parts, strict=True)}
+    needed = [key for key, part in zip(node.keys, node.parts, strict=True) if _needs_something(part)]
+    kind, listed = node.name or "dict", ", ".join(f"`{key}`" for key in needed)
+
+    def take(value: Any, feeds: Feeds) -> None:
+        given = _entries(value, node)
+        if given is None:
+            raise DeclarationError(f"`{where}` takes a {kind} of {listed}, not `{type(value).__name__}`")
+        for key, part in given.items():
+            if key in takes:
+                takes[key](part, feeds)
+            elif part is not None:
+                hint = did_you_mean(str(key), map(str, takes))
+                raise DeclarationError(f"`{where}` takes {listed}, but has `{key}`{hint}")
+        for key in needed:
+            if key not in given:
+                raise DeclarationError(f"`{where}` lacks `{key}`: it takes {listed}")
+
+    return take
+
+
+def _entries(value: Any, node: Branch) -> Mapping[Any, Any] | None:
+    """The parts of a dict, of a tuple in the place of a named one, or of an object's fields."""
+    if isinstance(value, Mapping):
+        return value
+    if node.kind == "namedtuple" and isinstance(value, tuple):
+        return dict(zip(node.keys, value, strict=False))
+    if node.kind == "fields" and not hasattr(value, "shape"):
+        return {key: getattr(value, str(key)) for key in node.keys if hasattr(value, str(key))}
+    return None
+
+
+# ---- putting a result together
+
+
+class Fields(dict[str, Any]):
+    """A result with names, by key or by attribute: in the place of a class that the reader of a file does not have."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def maker(node: Node, places: Mapping[str, int]) -> _Make:
+    """What builds the module's result from the flat results of the file."""
+    if isinstance(node, Slot):
+        place = places[node.name]
+        return lambda results: results[place]
+    if isinstance(node, Fixed):
+        return lambda _: node.value
+    parts = [maker(part, places) for part in node.parts]
+    build = _builder(node)
+    return lambda results: build([part(results) for part in parts])
+
+
+def _builder(node: Branch) -> Callable[[list[Any]], Any]:
+    if node.kind in ("list", "cache"):
+        return list
+    if node.kind == "tuple":
+        return tuple
+    if node.kind == "namedtuple":
+        made = collections.namedtuple(node.name, [str(key) for key in node.keys])  # type: ignore[misc]  # noqa: PYI024
+        return made._make
+    keyed: type[dict[Any, Any]] = dict if node.kind == "dict" else Fields
+    return lambda parts: keyed(zip(node.keys, parts, strict=True))
