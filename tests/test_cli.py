@@ -203,12 +203,14 @@ def test_check_without_a_model_holds_the_file_to_its_shapes(exported):
 def test_inspect_shows_what_stands_in_the_file(exported):
     result = run("inspect", exported[0])
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[1:] == [
+    _, *lines, evidence = result.stdout.splitlines()
+    assert lines == [
         "  input    tokens  int64[batch, seq]",
         "  output   output  float32[batch, seq, 3]",
         "  dims     batch 1.., seq 1..6",
         f"  contract checked by anyshape {anyshape.__version__}",
     ]
+    assert re.fullmatch(r"  checked  at \d+ sizes in ONNX Runtime \S+ against PyTorch, error at most .*", evidence)
     assert json.loads(run("inspect", exported[0], "--json").stdout)["dims"] == {"batch": "1..", "seq": "1..6"}
 
 
@@ -355,12 +357,16 @@ def test_the_codes_of_other_endings(monkeypatch):
     )
 
 
-def test_debug_shows_the_traceback_of_every_attempt(monkeypatch):
-    attempts = (Attempt("torch.export", "failed", "ValueError: inner", 0.0, ValueError("inner")), Attempt("x", "wrong"))
+def test_debug_shows_the_traceback_of_every_attempt_and_what_made_it_slow(monkeypatch):
+    forced = Attempt("x", "wrong", forced_by=("aten.copy_.default", "cond"))
+    attempts = (Attempt("torch.export", "failed", "ValueError: inner", 0.0, ValueError("inner")), forced)
     result = ends_with(monkeypatch, ExportError(anyshape.Result("refused", attempts=attempts)), "--debug")
     assert result.exit_code == 1
     assert "  tried    torch.export, failed: ValueError: inner" in result.stdout
-    assert result.stderr == "---- torch.export\nValueError: inner\n\n"
+    assert result.stderr == (
+        "---- torch.export\nValueError: inner\n\n"
+        "---- x: written in simpler operators because of aten.copy_.default, cond\n"
+    )
 
 
 # ---- what TARGET may be
@@ -508,12 +514,13 @@ def test_options_reach_the_library(asked, folder):
     options = [
         *("--opset", 18, "--target", "onnxruntime==1.18", "--narrow", "--unchecked", "my::Op", "--dtype", "float16"),
         *("--atol", "1e-3", "--rtol", "1e-4", "--budget", 5, "--thorough", "--metadata", "a=b=c", "--no-external-data"),
+        "--no-optimize",
     ]
     found = asked(f"{folder}/model.py:Net", "--input", TOKENS, *options).arguments
     expected = {
         "opset_version": 18, "target": "onnxruntime==1.18", "narrow": True, "unchecked": ("my::Op",),
         "dtype": "float16", "atol": 1e-3, "rtol": 1e-4, "budget": 5.0, "quick": False, "thorough": True,
-        "metadata": {"a": "b=c"}, "external_data": False, "seed": 0, "f": "m.onnx",
+        "metadata": {"a": "b=c"}, "external_data": False, "optimize": False, "seed": 0, "f": "m.onnx",
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
 

@@ -46,7 +46,7 @@ MASKS = (
     (r"\d+\.\d+\.\d+(\+\w+)?", "<version>"),
     (r"\bopset \d+", "opset <n>"),
     (r"\b\d+(\.\d+)? s\b", "<seconds> s"),
-    (r"\b\d+\.\d x the model's", "<ratio> x the model's"),
+    (r"\b\d+\.\d x the (model|static file)'s", r"<ratio> x the \1's"),
     (r"\bat \d+ sizes? in\b", "at <n> sizes in"),
     (r"\b\d+ to \d+ \(\d+\)", "<from> to <to> (<n>)"),
     (r"\b(\d+) \((\d+)\)(?=;|$)", "<size> (<n>)"),
@@ -261,7 +261,8 @@ def test_the_changelog_names_the_version() -> None:
 def test_every_public_name_and_every_option_is_documented() -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert [name for name in anyshape.__all__ if name not in text] == []
-    arguments = [*inspect.signature(anyshape.export).parameters, *inspect.signature(anyshape.check).parameters]
+    functions = (anyshape.export, anyshape.check, anyshape.make_dynamic)
+    arguments = [name for function in functions for name in inspect.signature(function).parameters]
     assert [name for name in arguments if name != "torch_arguments" and f"`{name}" not in text] == []
     options = [o for command in program.commands.values() for p in command.params for o in p.opts if o[:2] == "--"]
     assert [name for name in options if name not in text] == []

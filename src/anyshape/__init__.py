@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from anyshape.diagnosis.findings import Finding
     from anyshape.errors import AnyshapeError, DeclarationError, ExportError
     from anyshape.existing import check
+    from anyshape.loading import load
+    from anyshape.making_dynamic import make_dynamic
     from anyshape.onnxfile.inspection import inspect
     from anyshape.pipeline import export
     from anyshape.result import Result
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "diagnose", "export", "inspect",
-    "translation",
+    "load", "make_dynamic", "translation",
 ]  # fmt: skip
 
 _HOMES = {
@@ -30,6 +32,8 @@ _HOMES = {
     "diagnose": "anyshape.diagnosing",
     "export": "anyshape.pipeline",
     "inspect": "anyshape.onnxfile.inspection",
+    "load": "anyshape.loading",
+    "make_dynamic": "anyshape.making_dynamic",
     "translation": "anyshape.conversion.user_translations",
 }
 

@@ -18,9 +18,11 @@ from anyshape.commands import tasks
 from anyshape.commands.console import Tell, as_text, flush_c, perform
 from anyshape.commands.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
 from anyshape.commands.options import (
+    budget_options,
     checking_options,
     debug_option,
     declaration_options,
+    freeing_options,
     json_option,
     option,
     output_options,
@@ -65,12 +67,13 @@ class Program(click.Group):
         "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
         "anyshape check model.onnx model.py:Net",
         "anyshape diagnose model.py:Net --write",
+        "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
         "anyshape inspect model.onnx",
     )
     + """
 
 \b
-Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 export wrote nothing, 4 a bug in anyshape.
+Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 nothing was written, 4 a bug in anyshape.
 Completion: eval "$(_ANYSHAPE_COMPLETE=bash_source anyshape)"   (or zsh_source, fish_source)""",
 )
 @click.version_option(anyshape.__version__, prog_name="anyshape", message="%(prog)s %(version)s")
@@ -100,6 +103,7 @@ def _one_tier(options: Mapping[str, Any]) -> None:
 @option("--repair", "With `edits`: convert with the safe edits of findings, in memory alone.", "edits")
 @option("--unchecked", "An operator that the runtime lacks: write the file unchecked.", "DOMAIN::OP", multiple=True)
 @option("--dtype", "Convert the model to this type, such as float16.", "DTYPE")
+@option("--optimize/--no-optimize", "Rewrite the graph to run faster.", default=True, show_default=True)
 @option("--metadata", "An entry for the file's metadata.", "KEY=VALUE", multiple=True, callback=pairs)
 @option("--external-data/--no-external-data", "Weights beside the file; by default where they are large.", default=None)
 @checking_options
@@ -188,6 +192,34 @@ def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: b
         return conclude(findings, wishes, concise=concise)
 
     return perform(work, conclude=ending, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@program.command(
+    name="make-dynamic",
+    epilog=_example(
+        "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
+        "anyshape make-dynamic bert.onnx -o bert.onnx --dim '*=batch seq' --size seq=1..512",
+    ),
+)
+@click.argument("model", type=click.Path())
+@option("-o --output", "The ONNX file to write; it may be the same file.", "FILE", required=True, type=click.Path())
+@freeing_options
+@budget_options
+@seed_option
+@output_options
+def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Make a static ONNX file serve other sizes, checked against the file itself, or write nothing.
+
+    Without --input, the batch on axis 0 is freed. No PyTorch is needed, unless --model gives a model to check against.
+    """
+    _one_tier(options)
+    if options["weights"] is not None and options["target"] is None:
+        raise click.UsageError("--weights is about the model: give --model, too")
+
+    def work(tell: Tell) -> Result:
+        return tasks.free_file(model, output, options, tell)
+
+    return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
 
 @program.command(epilog=_example("anyshape explain pinned-dim", "anyshape explain"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -12,13 +13,15 @@ from anyshape.conversion.candidates import Attempt, Candidate
 from anyshape.conversion.repairs.custom_operators import UntranslatedOperatorError
 from anyshape.conversion.strategies import REPAIRED
 from anyshape.declaration.notation import SizeRange
+from anyshape.declaration.structures import call_structure, result_structure
 from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
 from anyshape.errors import first_line
-from anyshape.onnxfile.contract import KEY, Contract
+from anyshape.onnxfile.contract import KEY, Contract, evidence_of
 from anyshape.onnxfile.interface import read_interface, unused_inputs
 from anyshape.onnxfile.labelling import declared_expressions, output_axes, output_names
 from anyshape.onnxfile.saving import Stage
+from anyshape.onnxfile.session_advice import session_advice
 from anyshape.result import Result, Verdict
 from anyshape.survey import Ground
 from anyshape.trial import Checked, give_names
@@ -84,8 +87,11 @@ def write(
         spec.constants,
         verdict,
         _version(),
+        **_structures(ground),
+        evidence=None if verification is None else evidence_of(verification),
     )
-    finishing.metadata(candidate.model, {**wishes.metadata, KEY: contract.to_text()})
+    advice = session_advice(candidate.model)
+    finishing.metadata(candidate.model, {**wishes.metadata, **advice, KEY: contract.to_text()})
     stage.write(candidate.model, external_data=wishes.external_data)
     if verification is not None and verification.computed_in is None:
         wishes.custom_ops.open(stage.path, wishes.providers)  # the final bytes load
@@ -112,6 +118,17 @@ def write(
         _model=candidate.model,
         _custom_ops=wishes.custom_ops,
     )
+
+
+def _structures(ground: Ground) -> dict[str, Any]:
+    """Where the file's inputs and outputs stand in the module's call and result."""
+    request, ports = ground.request, ground.request.input_names
+    names = output_names(request, ground.first.names)
+    return {
+        "numbers": {ports[leaf]: expression for leaf, expression in request.spec.scalars.items()},
+        "call": call_structure(request.target, request.signature, ports),
+        "returns": result_structure(ground.reference, ground.first, names),
+    }
 
 
 def _label_outputs(

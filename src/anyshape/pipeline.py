@@ -54,6 +54,7 @@ def export(
     opset_version: int | None = None,
     target: str | None = None,
     external_data: bool | None = None,
+    optimize: bool = True,
     custom_translation_table: Mapping[Any, Any] | None = None,
     custom_ops: Sequence[Any] | Mapping[str, Callable[..., Any]] = (),
     metadata: Mapping[str, str] | None = None,
@@ -103,7 +104,7 @@ def export(
         seed=seed,
         providers=providers,
         custom_ops=understand_custom_ops(custom_ops),
-        extra={"custom_translation_table": translations(custom_translation_table)},
+        extra={"custom_translation_table": translations(custom_translation_table), "optimize": optimize},
         notes=tuple(notes),
         tell=_aloud(progress) if progress is not None else lambda _: None,
     )

@@ -490,6 +490,26 @@ error[lost-input]: the file does not depend on `scale`, the model does
     )
 
 
+def test_an_unchecked_dim_says(tmp_path: Path) -> None:
+    graph = """
+        <ir_version: 9, opset_import: ["" : 20]>
+        largest (float[2, 7, 4] x) => (float[2, 4] y) <int64[1] axes = {1}> { y = ReduceMax <keepdims = 0> (x, axes) }
+"""
+    onnx.save(onnx.parser.parse_model(graph), tmp_path / "model.onnx")
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.make_dynamic(tmp_path / "model.onnx", {"x": "batch seq 4"})
+    assert (
+        _text(refused.value)
+        == """\
+error[unchecked-dim]: nothing in the file tells whether other sizes of `seq` are right
+  --> model.onnx:1:1
+  = note: `y`: what stands at one place depends on too many others along `seq`, as control runs show
+  = help: check against the model: `--model FILE.py:NAME`, in Python `model=`
+  = help: or write the file unchecked: `--unchecked seq`, in Python `unchecked=["seq"]`
+"""
+    )
+
+
 def test_every_rule_has_its_text_here() -> None:
-    shown = {name.split(":")[0] for name in (*EXPORTS, *FILES, *DIAGNOSED)} | {"lost-input"}
+    shown = {name.split(":")[0] for name in (*EXPORTS, *FILES, *DIAGNOSED)} | {"lost-input", "unchecked-dim"}
     assert shown == set(RULES)

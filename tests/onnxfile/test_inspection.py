@@ -17,6 +17,8 @@ import pytest
 import anyshape
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.baked import Baked
+from anyshape.onnxfile.contract import Evidence
+from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
 
 from . import drawing
 
@@ -66,6 +68,10 @@ def test_everything_is_plain_values_for_json(tmp_path):
             "limits": ["seq <= 8"],
             "conditions": [],
             "constants": {},
+            "numbers": {},
+            "call": None,
+            "returns": None,
+            "checked": None,
         },
         "opset": 18,
         "domains": {},
@@ -74,6 +80,34 @@ def test_everything_is_plain_values_for_json(tmp_path):
         "bytes": path.stat().st_size,
         "data": {},
         "baked": [],
+        "freeable": None,
+    }
+
+
+def test_a_nested_call_its_result_and_what_was_checked_are_shown(tmp_path):
+    promise = drawing.contract({"batch": "1..", "seq": "1..8"}, "seq <= 8")
+    batch = Branch("dict", ("ids", 3), (Slot("x"), Fixed(None)))
+    returns = Branch("namedtuple", ("a", "b"), (Branch("tuple", (), (Slot("y"),)), Branch("list", (), ())), "Pair")
+    evidence = Evidence(1, {"seq": (1, 8)}, "ONNX Runtime 1.0", "PyTorch", 0.25, 8.0, "rounding noise")
+    full = dataclasses.replace(
+        promise,
+        call=(Parameter("batch", "both", batch), Parameter("scale", "keyword", Fixed(2.0))),
+        returns=returns,
+        evidence=evidence,
+    )
+    path = drawing.write(tmp_path / "doubled.onnx", drawing.DOUBLED, full)
+    found = anyshape.inspect(path)
+    assert str(found).splitlines()[-4:] == [
+        "  call     (batch={'ids': x, 3: None}, scale=2.0)",
+        "  returns  Pair(a=(y,), b=[])",
+        "  contract checked by anyshape 0.1.0",
+        "  checked  at 1 size in ONNX Runtime 1.0 against PyTorch, error at most 0.2 x rounding noise (8 is allowed)",
+    ]
+    assert found.to_dict()["contract"]["checked"]["ranges"] == {"seq": [1, 8]}
+    assert found.to_dict()["contract"]["call"][1] == {
+        "name": "scale",
+        "way": "keyword",
+        "value": {"kind": "fixed", "value": 2.0},
     }
 
 

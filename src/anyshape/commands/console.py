@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from anyshape.commands.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, tracebacks
+from anyshape.commands.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, for_debug
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -47,7 +47,7 @@ def perform(
         ending = ending_of(error, refusal=refusal)
     _show(ending, as_json=as_json)
     if debug:
-        for text in tracebacks(ending):
+        for text in for_debug(ending):
             click.echo(text, err=True)
     return ending.code
 

@@ -1,7 +1,7 @@
 """How a command ends: the exit code, what is printed, and what `--json` says.
 
-0 done, 1 `check` or `diagnose` says no, 2 wrong usage, 3 `export` wrote nothing, 4 our own bug; 130 and 143 for Ctrl-C
-and SIGTERM.
+0 done, 1 `check` or `diagnose` says no, 2 wrong usage, 3 `export` or `make-dynamic` wrote nothing, 4 our own bug;
+130 and 143 for Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import errno
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from anyshape.errors import AnyshapeError, DeclarationError, ExportError
+
+if TYPE_CHECKING:
+    from anyshape.conversion.candidates import Attempt
 
 DONE, SAYS_NO, USAGE, NOTHING_WRITTEN, BUG, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 PACKAGES = ("torch", "onnxscript", "onnxruntime")
@@ -35,6 +38,8 @@ class Ending:
     document: dict[str, Any]
     is_result: bool = True
     error: BaseException | None = field(default=None, repr=False)
+    attempts: tuple[Attempt, ...] = ()
+    """What the strategies did, for `--debug`."""
     summary: str = ""
     """What stderr tells beside a JSON document; without one, the first line of the text."""
 
@@ -45,13 +50,13 @@ class Ending:
 
 def done(result: Any) -> Ending:
     """The ending of a command that does what it was asked for."""
-    return Ending(DONE, str(result), result.to_dict())
+    return Ending(DONE, str(result), result.to_dict(), attempts=getattr(result, "attempts", ()))
 
 
 def ending_of(error: BaseException, *, refusal: int) -> Ending:
     """The ending that an exception means; `refusal` is the code where the model or the file is to blame."""
     if isinstance(error, ExportError):
-        return Ending(refusal, str(error), error.result.to_dict(), error=error)
+        return Ending(refusal, str(error), error.result.to_dict(), error=error, attempts=error.result.attempts)
     code, kind, sentence = _judged(error, refusal)
     return Ending(code, sentence, error_document(kind, sentence), is_result=False, error=error)
 
@@ -82,11 +87,12 @@ def error_document(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"kind": kind, "message": message}}
 
 
-def tracebacks(ending: Ending) -> Iterator[str]:
-    """For `--debug`: the traceback of the error, or of every strategy that was tried."""
-    if isinstance(ending.error, ExportError):
-        for attempt in ending.error.result.attempts:
-            if attempt.error is not None:
-                yield f"---- {attempt.strategy}\n{''.join(traceback.format_exception(attempt.error))}"
-    elif ending.error is not None:
+def for_debug(ending: Ending) -> Iterator[str]:
+    """For `--debug`: what every strategy did beyond the ordinary, or the traceback of the error."""
+    for attempt in ending.attempts:
+        if attempt.forced_by:
+            yield f"---- {attempt.strategy}: written in simpler operators because of {', '.join(attempt.forced_by)}"
+        if attempt.error is not None:
+            yield f"---- {attempt.strategy}\n{''.join(traceback.format_exception(attempt.error))}"
+    if ending.error is not None and not isinstance(ending.error, ExportError):
         yield "".join(traceback.format_exception(ending.error))

@@ -72,18 +72,31 @@ declaration_options = _stacked(
     option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
     option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path()),
 )
+_FILE_INPUT = "One input of the file, with the names of the axes that are to be free; numbers stay."
+freeing_options = _stacked(
+    option("--input inputs", _FILE_INPUT, "'NAME: [AXES]'", multiple=True, callback=_inputs),
+    option("--dim dims", "The same in another form, for any name: tokens='batch seq'; wildcards work.", "NAME=AXES",
+           multiple=True, callback=pairs),
+    option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
+    option("--unchecked", "A dim to which no check applies: write the file all the same.", "DIM", multiple=True),
+    option("--model target", "The PyTorch model to check against, as for `anyshape export`.", "TARGET"),
+    option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path()),
+)  # fmt: skip
 seed_option = option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True)
-checking_options = _stacked(
-    option("--atol", f"Absolute {_TOLERANCE}", "NUMBER", type=float),
-    option("--rtol", f"Relative {_TOLERANCE}", "NUMBER", type=float),
+budget_options = _stacked(
     option(
         "--budget", "How long to check; 10 s by default, or as long as the export.", "SECONDS", type=click.FloatRange(0)
     ),
     option("--quick", "Check at few sizes.", is_flag=True),
     option("--thorough", "Check at many sizes.", is_flag=True),
+)
+checking_options = _stacked(
+    option("--atol", f"Absolute {_TOLERANCE}", "NUMBER", type=float),
+    option("--rtol", f"Relative {_TOLERANCE}", "NUMBER", type=float),
+    budget_options,
     option("--custom-ops", "A library of operators for ONNX Runtime, to check with.", "LIBRARY", multiple=True),
     seed_option,
 )
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
-debug_option = option("--debug", "Show tracebacks, PyTorch's too.", is_flag=True)
+debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
 output_options = _stacked(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _EXPORT_OPTIONS = {
     "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "unchecked": "unchecked",
-    "dtype": "dtype", "metadata": "metadata", "external_data": "external_data",
+    "dtype": "dtype", "metadata": "metadata", "external_data": "external_data", "optimize": "optimize",
 }  # fmt: skip
 _CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
 
@@ -72,3 +72,25 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
     with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
         call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
         return diagnose_model(subject.model, progress=tell, seed=seed, **call.arguments)
+
+
+def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
+    """Without a model to check against, torch is not imported."""
+    from anyshape.making_dynamic import make_dynamic
+
+    dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]}
+    names = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked")}
+    chosen = {**_chosen(options, names), "out": output, "sizes": options["sizes"] or None, "progress": tell}
+    if options["target"] is None:
+        return make_dynamic(model, dims or None, **chosen)
+    from anyshape.commands.calls import call_of
+    from anyshape.commands.targets import loaded
+    from anyshape.onnxfile.interface import read_interface
+    from anyshape.onnxfile.loading import load_checked
+
+    ports, seed = read_interface(load_checked(model)).inputs, options["seed"]
+    inputs = [port.name for port in ports]
+    with loaded(options["target"], inputs=inputs, weights=options["weights"], seed=seed) as subject:
+        call = call_of(subject, [], {}, {}, seed, ports)
+        called = {"args": call.args, "kwargs": call.kwargs, "make_inputs": call.make_inputs}
+        return make_dynamic(model, dims or None, model=subject.model, **called, **chosen)

@@ -29,6 +29,7 @@ RULES: Mapping[str, str] = {
     "wrong-type": "the file gives another element type than PyTorch",
     "mislabelled-dim": "the file declares a shape that it does not keep",
     "runtime-error": "ONNX Runtime fails where PyTorch runs",
+    "unchecked-dim": "nothing shows whether other sizes of a static file's dim are right",
     "not-converted": "no exporter could convert the model",
     "random-output": "the model's result is random",
 }

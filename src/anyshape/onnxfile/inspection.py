@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +16,10 @@ from anyshape.declaration.notation import SizeRange
 from anyshape.onnxfile.baked import Baked, find_baked
 from anyshape.onnxfile.constants import graphs_of
 from anyshape.onnxfile.contract import Contract, read_contract
+from anyshape.onnxfile.freeable import Freeable, find_freeable
 from anyshape.onnxfile.interface import Port, read_interface
 from anyshape.onnxfile.loading import load_checked
+from anyshape.onnxfile.structure import Slot, shown, shown_call
 
 _LONGEST = 200
 _MOST_ROWS = 12
@@ -42,6 +46,8 @@ class Inspection:
     data: Mapping[str, int] = field(default_factory=dict)
     """External data: file -> bytes."""
     baked: tuple[Baked, ...] = ()
+    freeable: Freeable | None = None
+    """Of a static file: whether its batch could be free."""
 
     def formulas(self, output: str) -> tuple[str, ...]:
         """The formula of every axis of an output, as the contract has it; none where it has none."""
@@ -56,12 +62,13 @@ class Inspection:
 
 
 def inspect(f: str | os.PathLike[str]) -> Inspection:
-    """What stands in an ONNX file, by whomever; needs neither torch nor a runtime."""
+    """What stands in an ONNX file, by whomever; needs no torch, and no runtime unless a static file is to be tried."""
     path = Path(f)
     model = load_checked(path)
     interface = read_interface(model)
     contract = read_contract(model)
     known = contract.dims if contract is not None else {}
+    freeable = find_freeable(path, model, interface)  # before the weights are cleared
     versions = {entry.domain: int(entry.version) for entry in model.opset_import}
     return Inspection(
         path,
@@ -76,6 +83,7 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
         path.stat().st_size,
         _external_data(model, path),
         find_baked(model, interface),
+        freeable,
     )
 
 
@@ -134,11 +142,7 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
     if found.dims:
         yield "dims", ", ".join(f"{dim} {sizes}" if sizes is not None else dim for dim, sizes in found.dims.items())
     if found.contract is not None:
-        yield from (("limit", f"{limit} (PyTorch itself)") for limit in found.contract.limits)
-        yield from (("narrowed", f"only where {condition}") for condition in found.contract.conditions)
-        if constants := found.contract.constants:
-            yield "constant", ", ".join(f"{name} = {value}" for name, value in constants.items())
-        yield "contract", f"{found.contract.verdict} by anyshape {found.contract.version}".rstrip()
+        yield from _contract_facts(found.contract)
     elif found.dims:
         yield "contract", "none: which sizes the dims may take is not written in the file"
     if found.domains:
@@ -149,6 +153,35 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "baked in", str(baked)
     if len(found.baked) > _MOST_ROWS:
         yield "baked in", f"... and {len(found.baked) - _MOST_ROWS} more"
+    if found.freeable is not None:
+        yield from _freeable_facts(found.freeable)
+
+
+def _contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
+    yield from (("limit", f"{limit} (PyTorch itself)") for limit in contract.limits)
+    yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
+    if contract.constants:
+        yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
+    yield from _structure_facts(contract)
+    yield "contract", f"{contract.verdict} by anyshape {contract.version}".rstrip()
+    if contract.evidence is not None:
+        yield "checked", str(contract.evidence)
+
+
+def _structure_facts(contract: Contract) -> Iterator[tuple[str, str]]:
+    """How the module is called and what it returns, where the list of inputs and outputs does not say it already."""
+    if contract.call is not None and any(shown(p.node) != p.name for p in contract.call):
+        yield "call", shown_call(contract.call)
+    if contract.returns is not None and not isinstance(contract.returns, Slot):
+        yield "returns", shown(contract.returns)
+
+
+def _freeable_facts(freeable: Freeable) -> Iterator[tuple[str, str]]:
+    yield ("pinned", str(freeable)) if freeable.pinned else ("could be", f"free: {freeable}")
+    yield from (("pinned", text) for text in freeable.rewrites[:_MOST_ROWS])
+    if len(freeable.rewrites) > _MOST_ROWS:
+        yield "pinned", f"... and {len(freeable.rewrites) - _MOST_ROWS} more"
+    yield from (("limit", text) for text in freeable.limits)
 
 
 def printable(text: str) -> str:
@@ -184,10 +217,12 @@ def _to_dict(found: Inspection) -> dict[str, Any]:
         "bytes": found.bytes,
         "data": dict(found.data),
         "baked": [_baked_to_dict(baked) for baked in found.baked],
+        "freeable": None if found.freeable is None else dataclasses.asdict(found.freeable),
     }
 
 
 def _contract_to_dict(contract: Contract) -> dict[str, Any]:
+    rows = json.loads(contract.to_text())
     return {
         "verdict": contract.verdict,
         "version": contract.version,
@@ -195,7 +230,12 @@ def _contract_to_dict(contract: Contract) -> dict[str, Any]:
         "limits": [str(limit) for limit in contract.limits],
         "conditions": [str(condition) for condition in contract.conditions],
         "constants": {name: str(value) for name, value in contract.constants.items()},
+        **{key: rows.get(key) for key in _FURTHER},
     }
+
+
+_FURTHER = ("numbers", "call", "returns", "checked")
+"""What is given as it stands in the file; null where it does not."""
 
 
 def _baked_to_dict(baked: Baked) -> dict[str, Any]:

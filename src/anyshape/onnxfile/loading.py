@@ -38,6 +38,15 @@ def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
                 raise DeclarationError(f"{kept}, outside its own folder: refused")
             if not target.is_file():
                 raise DeclarationError(f"{kept}, which does not exist")
+            if missing := _bytes_missing(tensor, target):
+                raise DeclarationError(f"{kept}, which is {missing} bytes too short for it")
+
+
+def _bytes_missing(tensor: onnx.TensorProto, target: Path) -> int:
+    """By how much a file ends before the tensor that it should hold; what is no number is the runtime's business."""
+    numbers = {entry.key: entry.value for entry in tensor.external_data if entry.value.isdecimal()}
+    end = int(numbers.get("offset", "0")) + int(numbers.get("length", "0"))
+    return max(0, end - target.stat().st_size)
 
 
 def _inside(model: Path, location: str) -> Path | None:

@@ -45,6 +45,8 @@ def _verification(verification: Verification) -> dict[str, Any]:
         "seconds": round(verification.seconds, 3),
         "largest_error_ratio": ratio if ratio < float("inf") else None,
         "computed_in": verification.computed_in,
+        "against": verification.against,
+        "how": dict(verification.how),
         "sizes_run": [dict(sizes) for sizes in verification.sizes_run],
         "sizes_not_run": [{"sizes": dict(sizes), "reason": reason} for sizes, reason in verification.skipped],
         "sizes_pytorch_refuses": [dict(sizes) for sizes in verification.invalid],

@@ -79,13 +79,15 @@ def _headline(result: Result) -> str:
     verification = result.verification
     if result.verdict == "refused":
         return f"refused: {'the file is wrong' if result.what == 'check' else 'no file written'}"
+    if result.verdict == "unchecked" and result.what == "make-dynamic":
+        return f"unchecked: {_where(result)}, not every dim could be checked"
     if result.verdict == "unchecked" or verification is None:
         return f"unchecked: {_where(result)}, never run against the model"
     sizes = len(verification.sizes_run)
     where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
     if not verification.compares_values:
         return f"{result.verdict}: {_where(result)}, keeps the shapes it declares at {where}"
-    return f"{result.verdict}: {_where(result)}, right at {where} against PyTorch"
+    return f"{result.verdict}: {_where(result)}, right at {where} against {verification.against}"
 
 
 def _where(result: Result) -> str:
@@ -110,17 +112,22 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     for text in result.given_up:
         yield "given up", text
     for limit in result.limits:
-        yield "limit", f"{limit} (PyTorch itself)"
+        yield "limit", limit if result.what == "make-dynamic" else f"{limit} (PyTorch itself)"
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
-    for repair in result.repairs:
-        yield "repair", repair
+    label = "rewrite" if result.what == "make-dynamic" else "repair"
+    shown = result.repairs[:_MOST_ROWS] if result.what == "make-dynamic" else result.repairs
+    yield from ((label, repair) for repair in shown)
+    if len(shown) < len(result.repairs):
+        yield label, f"... and {len(result.repairs) - len(shown)} more"
     if result.verification is not None:
         yield from _verification_facts(result.verification)
     if result.what == "export":
         winner = next((a.strategy for a in result.attempts if a.outcome in ("checked", "narrowed")), None)
         by = f" by {winner}" if winner else ""
         yield "took", f"{result.seconds:.1f} s to convert{by} (opset {result.opset}), {_seconds(result)} to check"
+    if result.what == "make-dynamic":
+        yield "took", f"{result.seconds:.1f} s to free (opset {result.opset}), {_seconds(result)} to check"
 
 
 def _seconds(result: Result) -> str:
@@ -128,7 +135,10 @@ def _seconds(result: Result) -> str:
 
 
 def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]:
-    yield "run", "; ".join(_spans_of_sizes(verification))
+    if verification.how:
+        yield from (("checked", f"{dim} {how}") for dim, how in verification.how.items())
+    else:
+        yield "run", "; ".join(_spans_of_sizes(verification))
     if verification.compares_values:
         times = f"{verification.largest_ratio:.1f} x {verification.measure}"
         yield "error", f"at most {times} ({verification.factor:g} is allowed)"

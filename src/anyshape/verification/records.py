@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from anyshape.verification.shapes import Observation
 from anyshape.verification.sizes import Sizes
@@ -51,6 +52,10 @@ class Verification:
     """The wider type in which the graph was run, where the runtime cannot run its own."""
     notes: tuple[str, ...] = ()
     """What no run has shown, a sentence each."""
+    against: str = "PyTorch"
+    """What the values were compared with."""
+    how: Mapping[str, str] = field(default_factory=dict)
+    """Dim -> at which sizes and in which way it was checked, where there is no model to compare with."""
 
     @property
     def sizes_run(self) -> tuple[Sizes, ...]:

@@ -1,0 +1,152 @@
+"""`make_dynamic`: a static ONNX file made to serve other sizes, checked against the file itself; no torch."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from anyshape.declaration.notation import did_you_mean
+from anyshape.declaration.options import check_options
+from anyshape.diagnosis.findings import Finding
+from anyshape.diagnosis.unknown import not_loaded
+from anyshape.errors import DeclarationError, ExportError
+from anyshape.freed_files import first_that_is_right
+from anyshape.freed_verdicts import SECONDS, Subject, Trial, Wishes
+from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.loading import load_checked
+from anyshape.onnxfile.saving import Stage, check_destination, staged
+from anyshape.onnxfile.wanted import Declaration, declare_free
+from anyshape.result import Result
+from anyshape.verification.contents import Contents, find_contents
+from anyshape.verification.custom_ops import CustomOps
+from anyshape.verification.runtime import RuntimeFailureError, Session
+from anyshape.verification.sizes import choose_tier
+
+
+def make_dynamic(
+    path: str | os.PathLike[str],
+    dims: Mapping[str, Any] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    unchecked: Sequence[str] = (),
+    model: Any = None,
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    make_inputs: Callable[..., Any] | None = None,
+    budget: float | None = None,
+    quick: bool = False,
+    thorough: bool = False,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Result:
+    """Free the declared dims of a static file and write it to `out`, if it is right; ExportError with the finding else.
+
+    Without `dims`, `batch` on axis 0 is meant. The file itself is the reference: sample by sample for a batch, by its
+    prefixes for a sequence, by its parts for height and width. A dim to which no check applies is refused, unless it is
+    `unchecked`. With `model`, all is checked against PyTorch. `out` may be `path`; None writes nothing.
+    """
+    check_options(budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, unchecked=unchecked)
+    if not isinstance(path, (str, os.PathLike)):
+        raise DeclarationError(f"`path` is a {type(path).__name__}: pass the path of an ONNX file")
+    source = Path(path)
+    proto = load_checked(source)
+    interface = read_interface(proto)
+    declaration = declare_free(interface, dims, sizes)
+    _refuse_unknown_dims(unchecked, declaration)
+    options = {"budget": budget, "quick": quick, "thorough": thorough, "seed": seed}
+    call = {"args": args, "kwargs": kwargs, "make_inputs": make_inputs, "sizes": sizes}
+    against = None if model is None else _checker(model, {**call, **options})
+    wishes = Wishes(
+        tuple(unchecked), SECONDS if budget is None else budget, choose_tier(quick=quick, thorough=thorough), seed,
+        against, progress or (lambda _: None),
+    )  # fmt: skip
+    result = _made(Subject(source, proto, interface, declaration, wishes), check_destination(out))
+    if result.verdict == "refused":
+        raise ExportError(result)
+    return result
+
+
+def _refuse_unknown_dims(unchecked: Iterable[str], declaration: Declaration) -> None:
+    for dim in unchecked:
+        if dim not in declaration.sizes:
+            known = ", ".join(f"`{one}`" for one in declaration.sizes)
+            raise DeclarationError(
+                f"unchecked names `{dim}`, but the dims are {known}{did_you_mean(dim, declaration.sizes)}"
+            )
+
+
+def _checker(model: Any, options: Mapping[str, Any]) -> Callable[[Path], Result]:
+    """What checks a file against the model, as `anyshape.check` does."""
+    from anyshape.existing import check
+
+    def against(path: Path) -> Result:
+        try:
+            return check(path, model, **options)
+        except ExportError as error:
+            return error.result
+
+    return against
+
+
+# ---- one file
+
+
+def _made(subject: Subject, destination: Path | None) -> Result:
+    """The result; where it is not refused, the file has been written."""
+    start = time.monotonic()
+    subject.wishes.tell(f"running {subject.path.name}")
+    refused = Result(
+        "refused", subject.interface.inputs, subject.interface.outputs, subject.declaration.ranges,
+        notes=subject.declaration.notes, what="make-dynamic",
+    )  # fmt: skip
+    static, contents, findings = _opened(subject)
+    if static is None or contents is None:
+        return replace(refused, findings=findings)
+    with staged(destination) as stage:
+        trial = first_that_is_right(subject, static, contents, stage)
+        if trial.findings:
+            return replace(refused, findings=trial.findings, verification=trial.verification)
+        return _written(subject, trial, stage, time.monotonic() - start)
+
+
+def _opened(subject: Subject) -> tuple[Session | None, Contents | None, tuple[Finding, ...]]:
+    """The static file, loaded, and values that it takes; or why not."""
+    try:
+        static = Session(subject.path)
+    except RuntimeFailureError as failure:
+        return None, None, not_loaded(failure, subject.proto, CustomOps(), subject.home)
+    try:
+        return static, find_contents(static, subject.interface.inputs, subject.wishes.seed), ()
+    except RuntimeFailureError as failure:
+        message = f"the file does not run on inputs that were made up: {failure}"
+        return None, None, (Finding("runtime-error", message, subject.home),)
+
+
+def _written(subject: Subject, trial: Trial, stage: Stage, seconds: float) -> Result:
+    """The file in its place, and what is told about it."""
+    assert trial.freed is not None
+    interface = read_interface(onnx.load(stage.path, load_external_data=False))
+    stage.commit()
+    verification = trial.verification
+    return Result(
+        trial.verdict,
+        interface.inputs,
+        interface.outputs,
+        trial.ranges,
+        limits=trial.limits,
+        repairs=tuple(f"{one.operator} `{one.node}`: {one.what}" for one in trial.freed.rewrites),
+        verification=verification,
+        notes=(*subject.declaration.notes, *trial.notes),
+        path=stage.destination,
+        opset=next((entry.version for entry in subject.proto.opset_import if entry.domain in ("", "ai.onnx")), None),
+        seconds=max(0.0, seconds - (verification.seconds if verification else 0.0)),
+        what="make-dynamic",
+        _model=trial.freed.model,
+    )
