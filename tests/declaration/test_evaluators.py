@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.declaration.evaluators import evaluator, holder, solve_for
+from anyshape.declaration.evaluators import evaluator, solve_for
 from anyshape.declaration.notation import parse_condition, parse_expression
 
 EXPRESSIONS = ["a", "7", "a + b", "-a - 3 * b", "a // b + 1", "a % b", "min(a, 50, b * 2)", "max(a // 2, b) % 5"]
@@ -13,22 +13,26 @@ sizes = st.integers(0, 60)
 
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(EXPRESSIONS), sizes, sizes)
-def test_the_functions_give_what_the_notation_gives(text, a, b):
+def test_the_functions_give_what_python_gives(text, a, b):
     expression, dims = parse_expression(text), {"a": a, "b": b}
     try:
-        expected = expression.value(dims)
+        expected = eval(text, {}, dims)
     except ZeroDivisionError:
         with pytest.raises(ZeroDivisionError):
-            evaluator(expression)(dims)
+            expression.value(dims)
     else:
-        assert evaluator(expression)(dims) == expected
+        assert expression.value(dims) == expected
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(EXPRESSIONS), st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), sizes, sizes)
-def test_conditions_hold_where_the_notation_says_so(text, relation, a, b):
-    condition = parse_condition(f"{text} {relation} 10")
-    assert holder(condition)({"a": a, "b": b}) == condition.holds({"a": a, "b": b})
+def test_conditions_hold_where_python_says_so(text, relation, a, b):
+    condition = f"{text} {relation} 10"
+    try:
+        expected = eval(condition, {}, {"a": a, "b": b})
+    except ZeroDivisionError:
+        expected = False
+    assert parse_condition(condition).holds({"a": a, "b": b}) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,4 +44,4 @@ def test_conditions_hold_where_the_notation_says_so(text, relation, a, b):
     ],
 )  # fmt: skip
 def test_a_dim_is_solved_for_where_there_is_one_answer(text, size, found):
-    assert solve_for("a", evaluator(parse_expression(text)), size, {"b": 4}) == found
+    assert solve_for("a", evaluator(text), size, {"b": 4}) == found

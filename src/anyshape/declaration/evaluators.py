@@ -1,37 +1,29 @@
-"""Expressions and conditions made ready for many calls: nested functions in the place of a tree that is walked."""
+"""Expressions of sizes as functions: what a tree of Python's own parser computes, made ready once for many calls."""
 
 from __future__ import annotations
 
 import ast
 import bisect
+import functools
 import operator
 from collections.abc import Callable, Mapping
 
-from anyshape.declaration.notation import Condition, Expression
-
 Evaluate = Callable[[Mapping[str, int]], int]
-Holds = Callable[[Mapping[str, int]], bool]
 
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_RELATIONS: dict[str, Callable[[int, int], bool]] = {
-    "==": operator.eq,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-    "!=": operator.ne,
-}
+FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
 
 
-def evaluator(expression: Expression) -> Evaluate:
+@functools.lru_cache(maxsize=4096)
+def evaluator(text: str) -> Evaluate:
     """The size of an expression from those of its dims, as a function."""
-    return _function(ast.parse(expression.text, mode="eval").body)
+    return _function(ast.parse(text, mode="eval").body)
 
 
 def _function(node: ast.expr) -> Evaluate:
@@ -44,25 +36,12 @@ def _function(node: ast.expr) -> Evaluate:
             inner = _function(operand)
             return lambda sizes: -inner(sizes)
         case ast.BinOp(left=left, op=op, right=right):
-            compute, first, second = _OPERATORS[type(op)], _function(left), _function(right)
+            compute, first, second = OPERATORS[type(op)], _function(left), _function(right)
             return lambda sizes: compute(first(sizes), second(sizes))
         case ast.Call(func=ast.Name(id=name), args=args):
-            choose, parts = (min if name == "min" else max), [_function(part) for part in args]
+            choose, parts = FUNCTIONS[name], [_function(part) for part in args]
             return lambda sizes: choose(part(sizes) for part in parts)
     raise AssertionError(ast.dump(node))  # `parse_expression` lets nothing else through
-
-
-def holder(condition: Condition) -> Holds:
-    """Whether a condition holds, as a function; one that divides by zero does not."""
-    compare, left, right = _RELATIONS[condition.relation], evaluator(condition.left), evaluator(condition.right)
-
-    def holds(sizes: Mapping[str, int]) -> bool:
-        try:
-            return compare(left(sizes), right(sizes))
-        except ZeroDivisionError:
-            return False
-
-    return holds
 
 
 _LARGEST_SIZE = 2**40

@@ -14,16 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 
+from anyshape.declaration.evaluators import FUNCTIONS, OPERATORS, evaluator
 from anyshape.errors import DeclarationError
 
-_OPERATORS: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-}
-_FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
 _LONGEST_EXPRESSION = 1000
 _DEEPEST_EXPRESSION = 64
 """Far more than anybody writes, and far less than Python's stack."""
@@ -38,7 +31,7 @@ class Expression:
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The dims in it, in order of appearance."""
-        found = [n for n in ast.walk(self._tree) if isinstance(n, ast.Name) and n.id not in _FUNCTIONS]
+        found = [n for n in ast.walk(self._tree) if isinstance(n, ast.Name) and n.id not in FUNCTIONS]
         return tuple(dict.fromkeys(n.id for n in sorted(found, key=lambda n: n.col_offset)))
 
     @property
@@ -48,7 +41,7 @@ class Expression:
 
     def value(self, sizes: Mapping[str, int]) -> int:
         """Its size where the dims have these sizes; ZeroDivisionError where it has none."""
-        return _evaluate(self._tree, sizes)
+        return evaluator(self.text)(sizes)
 
     @functools.cached_property
     def _tree(self) -> ast.expr:
@@ -82,31 +75,16 @@ def _is_deep(tree: ast.AST) -> bool:
 def _is_allowed(node: ast.expr) -> bool:
     match node:
         case ast.Name():
-            return node.id not in _FUNCTIONS
+            return node.id not in FUNCTIONS
         case ast.Constant():
             return type(node.value) is int
         case ast.UnaryOp(op=ast.USub()):
             return _is_allowed(node.operand)
         case ast.BinOp():
-            return type(node.op) in _OPERATORS and _is_allowed(node.left) and _is_allowed(node.right)
+            return type(node.op) in OPERATORS and _is_allowed(node.left) and _is_allowed(node.right)
         case ast.Call(func=ast.Name(id=name), keywords=[]):
-            return name in _FUNCTIONS and len(node.args) >= 2 and all(map(_is_allowed, node.args))
+            return name in FUNCTIONS and len(node.args) >= 2 and all(map(_is_allowed, node.args))
     return False
-
-
-def _evaluate(node: ast.expr, sizes: Mapping[str, int]) -> int:
-    match node:
-        case ast.Name():
-            return sizes[node.id]
-        case ast.Constant():
-            return int(node.value)  # type: ignore[arg-type]
-        case ast.UnaryOp():
-            return -_evaluate(node.operand, sizes)
-        case ast.BinOp():
-            return _OPERATORS[type(node.op)][1](_evaluate(node.left, sizes), _evaluate(node.right, sizes))
-        case ast.Call(func=ast.Name(id=name)):
-            return _FUNCTIONS[name](*(_evaluate(a, sizes) for a in node.args))
-    raise AssertionError(ast.dump(node))
 
 
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {

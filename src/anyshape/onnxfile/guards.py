@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from anyshape.declaration.evaluators import Evaluate, Holds, evaluator, holder, solve_for
+from anyshape.declaration.evaluators import Evaluate, evaluator, solve_for
 from anyshape.declaration.notation import Condition, Expression, SizeRange, parse_expression
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import Contract
@@ -83,7 +83,7 @@ class Guards:
     computed: tuple[Computed, ...]
     ranges: tuple[tuple[str, Container[int], SizeRange], ...]
     """Each dim with its sizes twice: as Python finds a member soonest, and as it was declared."""
-    conditions: tuple[tuple[Condition, frozenset[str], Holds], ...]
+    conditions: tuple[tuple[Condition, frozenset[str]], ...]
     """With the dims in each: one that only an expression holds may stay unknown."""
 
     def check(self, feeds: Mapping[str, Any]) -> dict[str, int]:
@@ -106,8 +106,8 @@ class Guards:
         for dim, allowed, declared in self.ranges:
             if dim in sizes and sizes[dim] not in allowed:
                 raise DeclarationError(_outside(dim, sizes[dim], declared))
-        for condition, dims, holds in self.conditions:
-            if sizes.keys() >= dims and not holds(sizes):
+        for condition, dims in self.conditions:
+            if sizes.keys() >= dims and not condition.holds(sizes):
                 raise DeclarationError(_broken(condition, sizes))
 
     def _check_computed(self, feeds: Mapping[str, Any], sizes: dict[str, int]) -> None:
@@ -166,7 +166,7 @@ def make_guards(ports: Sequence[Port], contract: Contract | None) -> Guards:
         tuple(_guard(port, numbers.get(port.name), has_contract=contract is not None) for port in ports),
         tuple(_computed(ports, numbers)) if contract is not None else (),
         tuple((dim, _members(sizes), sizes) for dim, sizes in contract.dims.items()) if contract is not None else (),
-        tuple((one, frozenset(one.names), holder(one)) for one in _conditions(contract)),
+        tuple((one, frozenset(one.names)) for one in _conditions(contract)),
     )
 
 
@@ -202,10 +202,10 @@ def _computed(ports: Iterable[Port], numbers: Mapping[str, Expression]) -> Itera
         for axis, label in enumerate(port.axes or ()):
             if isinstance(label, str) and _is_computed(label):
                 expression = parse_expression(label)
-                yield Computed(port.name, axis, expression, evaluator(expression))
+                yield Computed(port.name, axis, expression, evaluator(expression.text))
         number = numbers.get(port.name)
         if number is not None and not number.is_name and port.axes == ():
-            yield Computed(port.name, None, number, evaluator(number))
+            yield Computed(port.name, None, number, evaluator(number.text))
 
 
 def _conditions(contract: Contract | None) -> list[Condition]:
