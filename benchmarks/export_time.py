@@ -10,14 +10,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import io
-import logging
 import platform
 import re
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +26,7 @@ from torch import nn
 
 import anyshape
 from anyshape import pipeline, trial
+from silence import silence
 
 
 @dataclass(frozen=True)
@@ -182,12 +180,7 @@ def _stopwatch(module: Any, name: str) -> Iterator[list[float]]:
 
 
 def cpu_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
+    with silence():
         start = time.process_time()
         result = run()
         return time.process_time() - start, result
@@ -276,7 +269,6 @@ def main() -> None:
     parser.add_argument("--only", default="", help="subjects whose names this finds")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    logging.disable(logging.WARNING)
     versions = f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}"
     print(f"CPU seconds, warm, one thread, best of {given.runs}; {versions}")
     chosen = subjects()

@@ -25,7 +25,8 @@ import onnxruntime
 import torch
 
 import anyshape
-from static_files import BATCHES, EXPORTERS, LENGTH, Architecture, StaticFile, architectures, make_file, silence
+from silence import silence
+from static_files import BATCHES, EXPORTERS, LENGTH, Architecture, StaticFile, architectures, make_file
 
 Sizes = tuple[int, int]
 """Samples and steps."""

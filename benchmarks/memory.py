@@ -8,10 +8,7 @@ Run: python benchmarks/memory.py [--gigabytes 1] [--only REGEX] [--runs 1] [--fo
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
-import logging
 import math
 import platform
 import re
@@ -20,8 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -31,6 +27,7 @@ import torch
 from torch import nn
 
 import anyshape
+from silence import silence
 
 _LAYERS = 64
 _VOCABULARY_SHARE = 32
@@ -213,7 +210,7 @@ def warm_up(export: Callable[[Subject, Path, Watch], str], folder: Path) -> None
 def measure(name: str, tool: str, size: int, folder: Path) -> Usage:
     export = by_torch if tool == "torch" else by_anyshape
     usage = Usage()
-    with quiet():
+    with silence():
         torch.manual_seed(0)
         warm_up(export, folder)
         subject = SUBJECTS[name](size)
@@ -226,18 +223,6 @@ def measure(name: str, tool: str, size: int, folder: Path) -> Usage:
         usage.seconds, usage.written = time.monotonic() - started, written() - before
     usage.size = sum(path.stat().st_size for path in folder.iterdir())
     return usage
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    logging.disable(logging.WARNING)
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
-        yield
 
 
 # ---- all of them

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import math
 import platform
 import subprocess
@@ -50,7 +49,6 @@ def subject(nodes: int) -> Subject:
 def run_one(exporter: str, nodes: int) -> dict[str, Any]:
     """In a new process: one small export to warm up, then the one that counts."""
     torch.set_num_threads(1)
-    logging.disable(logging.WARNING)
     export: Callable[..., Any] = by_torch if exporter == "torch" else by_anyshape
     small, wanted = subject(10), subject(nodes)
     cpu_seconds(lambda: export(small, small.build().eval()))

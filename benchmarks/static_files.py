@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +12,7 @@ from torch import nn
 
 import static_models as small
 from coverage_models.stand_ins import stand_ins
+from silence import silence
 
 EXPORTERS = ("dynamo", "torchscript")
 BATCHES = (1, 2)
@@ -239,19 +236,3 @@ def make_file(architecture: Architecture, exporter: str, batch: int, folder: Pat
     except Exception as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     return file
-
-
-@contextlib.contextmanager
-def silence() -> Iterator[None]:
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
