@@ -9,7 +9,7 @@ from typing import Any
 
 from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError, ExportError
-from anyshape.onnxfile.loading import load_checked
+from anyshape.onnxfile.reading import load_checked
 from anyshape.result import Result
 from anyshape.verification.custom_ops import understand_custom_ops
 from anyshape.verification.sizes import choose_tier

@@ -22,7 +22,7 @@ from anyshape.onnxfile.binding import Binder, maker
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.guards import make_guards
 from anyshape.onnxfile.interface import Interface, Port, read_interface
-from anyshape.onnxfile.loading import load_checked
+from anyshape.onnxfile.reading import load_checked
 from anyshape.onnxfile.structure import Branch, Node, Parameter, Slot, slots
 from anyshape.verification.runtime import RuntimeFailureError, load_runtime
 

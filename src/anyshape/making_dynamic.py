@@ -19,7 +19,7 @@ from anyshape.errors import DeclarationError, ExportError
 from anyshape.freed_files import first_that_is_right
 from anyshape.freed_verdicts import SECONDS, Subject, Trial, Wishes
 from anyshape.onnxfile.interface import read_interface
-from anyshape.onnxfile.loading import load_checked
+from anyshape.onnxfile.reading import load_checked
 from anyshape.onnxfile.saving import Stage, check_destination, staged
 from anyshape.onnxfile.wanted import Declaration, declare_free
 from anyshape.result import Result

@@ -49,7 +49,7 @@ def check_against(model: str, target: str, options: Mapping[str, Any]) -> Result
     from anyshape.commands.targets import loaded
     from anyshape.existing import check as check_file
     from anyshape.onnxfile.interface import read_interface
-    from anyshape.onnxfile.loading import load_checked
+    from anyshape.onnxfile.reading import load_checked
 
     ports = read_interface(load_checked(model)).inputs
     inputs, seed = options["inputs"], options["seed"]
@@ -86,7 +86,7 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
     from anyshape.commands.calls import call_of
     from anyshape.commands.targets import loaded
     from anyshape.onnxfile.interface import read_interface
-    from anyshape.onnxfile.loading import load_checked
+    from anyshape.onnxfile.reading import load_checked
 
     ports, seed = read_interface(load_checked(model)).inputs, options["seed"]
     inputs = [port.name for port in ports]

@@ -18,7 +18,7 @@ from anyshape.onnxfile.constants import graphs_of
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.freeable import Freeable, find_freeable
 from anyshape.onnxfile.interface import Port, read_interface
-from anyshape.onnxfile.loading import load_checked
+from anyshape.onnxfile.reading import load_checked
 from anyshape.onnxfile.structure import Slot, shown, shown_call
 
 _LONGEST = 200
