@@ -79,6 +79,7 @@ def request_for(
     kwargs: Mapping[str, Any] | None,
     dims: Mapping[str, Any] | None,
     sizes: Mapping[str, Any] | None,
+    where: Sequence[str],
     make_inputs: Callable[..., Any] | None,
 ) -> Request:
     """The user's declaration; what is missing is read from the file: names from its inputs, sizes from its contract."""
@@ -92,12 +93,15 @@ def request_for(
         ports = match_ports(interface.inputs, present)
         alone = {axis for port in interface.inputs for axis in port.axes or () if isinstance(axis, str)}
         dims = {leaf.name: _axes(ports[leaf.name], leaf.name, alone) for leaf in leaves}
-    request = understand(model, args, kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs)
+    request = understand(model, args, kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs)
     contract = read_contract(proto)
-    if sizes is not None or contract is None:
+    if contract is None or (sizes is not None and where):
         return request
-    promised = {dim: declared for dim, declared in contract.dims.items() if dim in request.spec.ranges}
-    return understand(model, args, kwargs, dims=dims, sizes=promised, make_inputs=make_inputs)
+    known = request.spec.ranges
+    if sizes is None:
+        sizes = {dim: declared for dim, declared in contract.dims.items() if dim in known}
+    where = where or [str(condition) for condition in contract.where if set(condition.names) <= set(known)]
+    return understand(model, args, kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs)
 
 
 def _readable(name: str, alone: set[str]) -> str:
@@ -141,6 +145,7 @@ def check_against(path: Path, proto: onnx.ModelProto, request: Request, wishes: 
     result = Result(
         "refused", interface.inputs, interface.outputs, request.spec.ranges, constants=request.spec.constants,
         path=path, opset=next((o.version for o in proto.opset_import if o.domain == ""), None), what="check",
+        where=tuple(map(str, request.spec.where)),
     )  # fmt: skip
     with capture.quiet(), untouched(request.target.module):
         reference = make_reference(request, wishes.seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from anyshape.diagnosis.findings import Finding
@@ -18,6 +18,7 @@ def diagnose(
     kwargs: Mapping[str, Any] | None = None,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
+    where: Sequence[str] = (),
     make_inputs: Callable[..., Any] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -29,8 +30,8 @@ def diagnose(
     """
     try:
         result = export(
-            model, args, kwargs=kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs, seed=seed, progress=progress,
-            **{"quick": True, **others},
+            model, args, kwargs=kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs, seed=seed,
+            progress=progress, **{"quick": True, **others},
         )  # fmt: skip
     except ExportError as error:
         result = error.result

@@ -79,17 +79,7 @@ def write(
     notes = [*ground.notes, *_unexplained(ground)]
     formulas = _label_outputs(ground, candidate, verification, notes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
-    contract = Contract(
-        final_ranges,
-        tuple(limit.condition for limit in limits if not limit.of_export),
-        tuple(limit.condition for limit in limits if limit.of_export),
-        formulas,
-        spec.constants,
-        verdict,
-        _version(),
-        **_structures(ground),
-        evidence=None if verification is None else evidence_of(verification),
-    )
+    contract = _contract(ground, final_ranges, formulas, verdict, verification)
     advice = session_advice(candidate.model)
     finishing.metadata(candidate.model, {**wishes.metadata, **advice, KEY: contract.to_text()})
     stage.write(candidate.model, external_data=wishes.external_data)
@@ -115,8 +105,31 @@ def write(
         candidate.opset,
         sum(attempt.seconds for attempt in attempts),
         given_up=_given_up(ground, ranges or spec.ranges),
+        where=tuple(map(str, spec.where)),
         _model=candidate.model,
         _custom_ops=wishes.custom_ops,
+    )
+
+
+def _contract(
+    ground: Ground,
+    ranges: Mapping[str, SizeRange],
+    formulas: Mapping[str, tuple[str, ...]],
+    verdict: Verdict,
+    verification: Verification | None,
+) -> Contract:
+    spec, limits = ground.request.spec, ground.boundaries.limits
+    return Contract(
+        ranges,
+        tuple(limit.condition for limit in limits if not limit.of_export),
+        tuple(limit.condition for limit in limits if limit.of_export),
+        formulas,
+        spec.constants,
+        verdict,
+        _version(),
+        **_structures(ground),
+        evidence=None if verification is None else evidence_of(verification),
+        where=spec.where,
     )
 
 
@@ -221,4 +234,5 @@ def refuse(
         findings=tuple(findings),
         notes=(*ground.notes, *(() if any(one.breaks_at for one in findings) else _unexplained(ground))),
         seconds=sum(attempt.seconds for attempt in attempts),
+        where=tuple(map(str, spec.where)),
     )

@@ -23,6 +23,7 @@ def check(
     kwargs: Mapping[str, Any] | None = None,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
+    where: Sequence[str] = (),
     make_inputs: Callable[..., Any] | None = None,
     atol: float | None = None,
     rtol: float | None = None,
@@ -58,14 +59,14 @@ def check(
 
         _refuse_what_needs_a_model(dims=dims, make_inputs=make_inputs, atol=atol, rtol=rtol, kwargs=kwargs)
         result = check_alone(
-            path, proto, sizes=sizes, budget=budget, at=at, seed=seed, providers=providers, tier=tier,
+            path, proto, sizes=sizes, where=where, budget=budget, at=at, seed=seed, providers=providers, tier=tier,
             custom_ops=computed_by,
         )  # fmt: skip
     else:
         from anyshape.against import CheckWishes, check_against, request_for
         from anyshape.verification.comparison import Tolerance
 
-        request = request_for(proto, model, args, kwargs, dims, sizes, make_inputs)
+        request = request_for(proto, model, args, kwargs, dims, sizes, where, make_inputs)
         wishes = CheckWishes(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
         result = check_against(path, proto, request, wishes)
     if result.verdict == "refused":

@@ -29,15 +29,27 @@ def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
         ranges={dim: declared for dim, declared in spec.ranges.items() if dim not in fixed},
         example={dim: size for dim, size in spec.example.items() if dim not in fixed},
         explicit=spec.explicit - set(fixed),
+        where=tuple(left for one in spec.where if (left := _left_of(one, fixed)) is not None),
     )
 
 
+def _left_of(condition: Condition, fixed: Mapping[str, int]) -> Condition | None:
+    """A relation with the sizes of fixed dims in it; None where nothing varies in it any more."""
+    sides = [_text_with(one, fixed) for one in (condition.left, condition.right)]
+    left = Condition(sides[0], condition.relation, sides[1])
+    return left if left.names else None
+
+
 def _substituted(expression: Expression, fixed: Mapping[str, int]) -> Expression | None:
+    left = _text_with(expression, fixed)
+    return left if left.names else None
+
+
+def _text_with(expression: Expression, fixed: Mapping[str, int]) -> Expression:
     text = expression.text
     for dim, size in fixed.items():
         text = re.sub(rf"\b{re.escape(dim)}\b", str(size), text)
-    left = parse_expression(text)
-    return left if left.names else None
+    return parse_expression(text)
 
 
 def assumed_conditions(verification: Verification, conditions: Sequence[Condition]) -> list[Condition]:

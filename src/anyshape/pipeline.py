@@ -46,6 +46,7 @@ def export(
     kwargs: Mapping[str, Any] | None = None,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
+    where: Sequence[str] = (),
     make_inputs: Callable[..., Any] | None = None,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
@@ -74,9 +75,9 @@ def export(
 ) -> Result:
     """Convert a model to an ONNX file that serves every declared size, or raise ExportError and write nothing.
 
-    `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`). `f=None` writes
-    nothing. `repair="edits"` converts the model with the safe edits of its findings in place, in memory alone. The
-    arguments of `torch.onnx.export` are understood under their own names.
+    `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`), `where` how they
+    belong together (`["src >= tgt"]`). `f=None` writes nothing. `repair="edits"` converts the model with the safe edits
+    of its findings in place, in memory alone. The arguments of `torch.onnx.export` are understood, too.
     """
     capture.require_torch()
     notes = notes_on(torch_arguments)
@@ -86,8 +87,9 @@ def export(
     )  # fmt: skip
     destination = check_destination(f)
     request = understand(
-        model, args, kwargs, dims=dims, sizes=sizes, make_inputs=make_inputs, dynamic_axes=dynamic_axes,
-        dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, dtype=dtype,
+        model, args, kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs,
+        dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names,
+        dtype=dtype,
     )  # fmt: skip
     wishes = Wishes(
         destination=destination,

@@ -44,6 +44,8 @@ class Result:
     """For the conversion; `verification.seconds` are apart."""
     given_up: tuple[str, ...] = ()
     """What a narrowed file does not serve although it was declared."""
+    where: tuple[str, ...] = ()
+    """Relations between dims that were declared."""
     shapes: str = "tested"
     what: str = "export"
     _model: ir.Model | None = field(default=None, repr=False, compare=False)

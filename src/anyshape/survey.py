@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any
 
 import torch
 
+from anyshape.declaration.conditions import fitting_sizes
+from anyshape.declaration.notation import parse_condition
 from anyshape.declaration.requests import Request
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_definition
@@ -120,7 +123,7 @@ def make_reference(request: Request, seed: int) -> Reference:
 
 def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]:
     """The example's sizes, moved into the declared ones, and what the model does there."""
-    start = {dim: request.spec.ranges[dim].nearest(size) for dim, size in request.spec.example.items()}
+    start = request.spec.start
     return start, _run_example(reference, request, start)
 
 
@@ -145,8 +148,9 @@ def _run_example(reference: Reference, request: Request, start: Sizes) -> Outcom
 
 def make_boundaries(reference: Reference, request: Request, base: Mapping[str, int]) -> Boundaries:
     return Boundaries(
-        lambda sizes: reference.run(sizes).error, request.spec.ranges, base, model_constants(request.target.module)
-    )
+        lambda sizes: reference.run(sizes).error, request.spec.ranges, base, model_constants(request.target.module),
+        where=request.spec.where,
+    )  # fmt: skip
 
 
 def model_constants(module: torch.nn.Module) -> set[int]:
@@ -155,10 +159,21 @@ def model_constants(module: torch.nn.Module) -> set[int]:
     return {int(size) for tensor in tensors for size in tensor.shape if size > 1}
 
 
+def _apart(request: Request, start: Sizes) -> Sizes:
+    """Where relations between dims may forbid to move one of them, sizes that differ are found together."""
+    if not request.spec.where:
+        return start
+    differ = [parse_condition(f"{a} != {b}") for a, b in itertools.combinations(start, 2)]
+    try:
+        return fitting_sizes(start, request.spec.ranges, (*request.spec.where, *differ))
+    except DeclarationError:
+        return start
+
+
 def _trace_sizes(reference: Reference, request: Request, boundaries: Boundaries, start: Sizes) -> Sizes:
     def works(sizes: Sizes) -> bool:
         return boundaries.holds(sizes) and reference.run(sizes).runs
 
     module, ranges = request.target.module, request.spec.ranges
-    plain = trace_sizes(start, ranges, model_constants(module), works)
+    plain = trace_sizes(_apart(request, start), ranges, model_constants(module), works)
     return building_sizes(reference, plain, ranges, boundaries.admit, kept_lengths(module))

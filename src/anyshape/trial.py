@@ -81,7 +81,16 @@ def make_job(ground: Ground, outcome: Outcome | None = None, constants: Iterable
     spread = partial(
         spread_sizes, request.spec.ranges, outcome.sizes, constants, ground.boundaries.holds, ground.wishes.seed
     )
-    return Job(adapter, leaves, request.spec, wishes.opset, wishes.opset_is_fixed, wishes.extra, spread)
+    return Job(
+        adapter, leaves, request.spec, wishes.opset, wishes.opset_is_fixed, wishes.extra, spread,
+        partial(_values_at, ground, names),
+    )  # fmt: skip
+
+
+def _values_at(ground: Ground, names: Sequence[str], sizes: Sizes) -> tuple[Any, ...] | None:
+    ground.reference.put_back()  # what an earlier trace left in the module
+    outcome = ground.reference.run(sizes) if ground.boundaries.holds(sizes) else None
+    return tuple(_traceable(outcome.leaves[name]) for name in names) if outcome is not None and outcome.runs else None
 
 
 def try_out(
@@ -132,7 +141,7 @@ def try_out(
 
 def _at_kept_state(ground: Ground, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:
     """Where the module may read what it kept: at the example's own sizes first, with which it was warmed up."""
-    example = {dim: ranges[dim].nearest(size) for dim, size in ground.request.spec.example.items()}
+    example = {dim: ranges[dim].nearest(size) for dim, size in ground.request.spec.start.items()}
     lengths = kept_lengths(ground.request.target.module)
     return [example, *kept_sizes(example, ranges, suspects), *kept_sizes(example, ranges, lengths)]
 

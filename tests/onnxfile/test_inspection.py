@@ -65,6 +65,7 @@ def test_everything_is_plain_values_for_json(tmp_path):
             "verdict": "checked",
             "version": "0.1.0",
             "dims": {"batch": "1..", "seq": "1..8"},
+            "where": [],
             "limits": ["seq <= 8"],
             "conditions": [],
             "constants": {},

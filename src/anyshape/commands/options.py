@@ -70,6 +70,7 @@ declaration_options = _stacked(
         callback=pairs,
     ),
     option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
+    option("--where", "A relation between dims: 'src >= tgt', 'height*width <= 1_000_000'.", "RELATION", multiple=True),
     option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path()),
 )
 _FILE_INPUT = "One input of the file, with the names of the axes that are to be free; numbers stay."

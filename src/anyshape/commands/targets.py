@@ -38,6 +38,15 @@ class Subject:
             raise DeclarationError(f"`{name}` of `{self.text}` is a {type(value).__name__}, not a dict")
         return None if value is None else dict(value)
 
+    def where(self, given: Sequence[str], inputs: Sequence[Any]) -> list[str]:
+        """The relations of the command line, and `where` of the file unless --input replaces what the file says."""
+        own = self.namespace.get("where", ())
+        if inputs or callable(own):  # torch.where and its like are no relations
+            return list(given)
+        if isinstance(own, str) or not isinstance(own, Sequence):
+            raise DeclarationError(f"`where` of `{self.text}` is a {type(own).__name__}, not a list")
+        return [*own, *given]
+
     def custom_ops(self, libraries: Sequence[str]) -> list[Any]:
         """The libraries of the command line, and `custom_ops` of the file; a module of that name is another thing."""
         own = self.namespace.get("custom_ops", ())

@@ -34,13 +34,14 @@ def export_target(target: str, output: str, options: Mapping[str, Any], tell: Te
         call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
         chosen = _chosen(options, {**_EXPORT_OPTIONS, **_CHECK_OPTIONS})
         chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
+        chosen["where"] = subject.where(options["where"], inputs)
         return export_model(subject.model, f=output, progress=tell, **call.arguments, **chosen)
 
 
 def check_alone(model: str, options: Mapping[str, Any]) -> Result:
     from anyshape.existing import check as check_file
 
-    chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
+    chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at", "where": "where"})
     return check_file(model, sizes=options["sizes"] or None, custom_ops=options["custom_ops"], **chosen)
 
 
@@ -58,6 +59,7 @@ def check_against(model: str, target: str, options: Mapping[str, Any]) -> Result
         call = call_of(subject, inputs, options["dims"], options["sizes"], seed, ports)
         chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
         chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
+        chosen["where"] = subject.where(options["where"], inputs)
         return check_file(model, subject.model, **call.arguments, **chosen)
 
 
@@ -71,7 +73,8 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
     names = [one.name for one in inputs]
     with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
         call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
-        return diagnose_model(subject.model, progress=tell, seed=seed, **call.arguments)
+        where = subject.where(options["where"], inputs)
+        return diagnose_model(subject.model, progress=tell, seed=seed, where=where, **call.arguments)
 
 
 def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:

@@ -10,9 +10,11 @@ from types import EllipsisType
 from typing import Any
 
 from anyshape.declaration.calls import Leaf, Signature
+from anyshape.declaration.conditions import fitting_sizes, narrowed_range, parse_where
 from anyshape.declaration.notation import (
     STATIC,
     Axis,
+    Condition,
     Expression,
     SizeRange,
     did_you_mean,
@@ -40,6 +42,13 @@ class Spec:
     constants: Mapping[str, Any]
     """Numbers of the call that become part of the file."""
     notes: tuple[str, ...] = ()
+    where: tuple[Condition, ...] = ()
+    """Relations between dims that the user wrote."""
+
+    @property
+    def start(self) -> dict[str, int]:
+        """The example's sizes, moved into what was declared."""
+        return fitting_sizes(self.example, self.ranges, self.where)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -59,9 +68,10 @@ def declare(
     dims: Mapping[str, Any],
     sizes: Mapping[str, Any] | None = None,
     *,
+    where: Sequence[str] = (),
     known: Mapping[str, int] | None = None,
 ) -> Spec:
-    """Check `dims` and `sizes` against the example call, and each other; `known` dims need no solving."""
+    """Check `dims`, `sizes` and `where` against the example call, and each other; `known` dims need no solving."""
     declared = _per_leaf(signature, dims)
     axes: dict[str, tuple[Expression | None, ...]] = {}
     scalars: dict[str, Expression] = {}
@@ -79,9 +89,14 @@ def declare(
     equations = _equations(signature, axes, scalars)
     used = {name for _, expression, _ in equations for name in expression.names}
     example = solve(equations, {dim: size for dim, size in (known or {}).items() if dim in used})
-    ranges = _ranges(example, sizes or {})
-    notes = tuple(_outside(example, ranges))
-    return Spec(axes, scalars, tuple(floats), ranges, frozenset(sizes or {}), example, constants, notes)
+    conditions = parse_where(where, example)
+    declared_ranges = _ranges(example, sizes or {})
+    # before ranges are narrowed, so that a contradiction is told in the user's own terms
+    start = fitting_sizes(example, declared_ranges, conditions)
+    ranges = {dim: narrowed_range(one, conditions, dim) for dim, one in declared_ranges.items()}
+    notes = (*_outside(example, ranges), *_broken(example, ranges, conditions, start))
+    written = {*(sizes or {}), *(one.names[0] for one in conditions if len(one.names) == 1)}
+    return Spec(axes, scalars, tuple(floats), ranges, frozenset(written), example, constants, notes, conditions)
 
 
 # ---- which declaration belongs to which leaf
@@ -303,6 +318,20 @@ def _outside(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> Ite
         if size not in ranges[dim]:
             nearest = ranges[dim].nearest(size)
             yield f"the example's `{dim}` = {size} lies outside {ranges[dim]}; {nearest} is used"
+
+
+def _broken(
+    example: Mapping[str, int],
+    ranges: Mapping[str, SizeRange],
+    where: Iterable[Condition],
+    start: Mapping[str, int],
+) -> Iterator[str]:
+    """A note for each relation that the example breaks, unless its ranges say so already."""
+    for condition in where:
+        if not condition.holds(example) and all(example[dim] in ranges[dim] for dim in condition.names):
+            given = ", ".join(f"{dim} = {example[dim]}" for dim in condition.names)
+            used = ", ".join(f"{dim} = {start[dim]}" for dim in condition.names)
+            yield f"the example's {given} breaks `{condition}`; {used} is used"
 
 
 def _listing(names: Iterable[str]) -> str:

@@ -121,10 +121,23 @@ class Condition:
 
 def parse_condition(text: str) -> Condition:
     """`seq <= 512` -> Condition."""
-    parts = re.split(r"(==|<=|>=|!=|<|>)", text)
-    if len(parts) != 3:
-        raise DeclarationError(f"`{text}` is not a condition: write two sizes and one of {', '.join(_RELATIONS)}")
-    return Condition(parse_expression(parts[0]), parts[1], parse_expression(parts[2]))
+    conditions = parse_conditions(text)
+    if len(conditions) != 1:
+        raise DeclarationError(_not_a_condition(text))
+    return conditions[0]
+
+
+def parse_conditions(text: str) -> tuple[Condition, ...]:
+    """As Python reads it: `1 <= src <= tgt` is two conditions."""
+    parts = [part.strip() for part in re.split(r"(==|<=|>=|!=|<|>)", text)]
+    if len(parts) < 3 or not all(parts):
+        raise DeclarationError(_not_a_condition(text))
+    sizes = [parse_expression(part) for part in parts[::2]]
+    return tuple(Condition(*row) for row in zip(sizes, parts[1::2], sizes[1:], strict=False))
+
+
+def _not_a_condition(text: str) -> str:
+    return f"`{text}` is not a condition: write two sizes and one of {', '.join(_RELATIONS)}"
 
 
 # ---- one input's axes

@@ -46,6 +46,7 @@ def understand(
     *,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
+    where: Sequence[str] = (),
     make_inputs: Callable[..., Any] | None = None,
     dynamic_axes: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
@@ -76,7 +77,7 @@ def understand(
         found = Declared({names.get(key, key): value for key, value in (dims or {}).items()})
         if dims is None:
             found.notes.append("nothing was declared, so every size is fixed; declare what varies with dims=")
-    spec = declare(signature, found.dims, {**found.sizes, **(sizes or {})}, known=known)
+    spec = declare(signature, found.dims, {**found.sizes, **(sizes or {})}, where=where, known=known)
     renamed = {leaf: name for name, leaf in names.items()}
     return Request(
         target,

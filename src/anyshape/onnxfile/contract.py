@@ -94,6 +94,13 @@ class Contract:
     returns: Node | None = None
     """What the module returns, and where the file's outputs stand in it."""
     evidence: Evidence | None = None
+    where: tuple[Condition, ...] = ()
+    """Relations between dims that the user declared."""
+
+    @property
+    def relations(self) -> tuple[Condition, ...]:
+        """All that must hold between sizes, whoever says so."""
+        return (*self.where, *self.limits, *self.conditions)
 
     def to_text(self) -> str:
         rows = {
@@ -101,6 +108,7 @@ class Contract:
             "version": self.version,
             "verdict": self.verdict,
             "dims": {dim: str(declared) for dim, declared in self.dims.items()},
+            "where": [str(condition) for condition in self.where],
             "limits": [str(limit) for limit in self.limits],
             "conditions": [str(condition) for condition in self.conditions],
             "outputs": {name: list(axes) for name, axes in self.outputs.items()},
@@ -150,6 +158,7 @@ def _from_rows(rows: Any) -> Contract:
         call=_call_from_rows(rows["call"]) if "call" in rows else None,
         returns=from_rows(rows["returns"]) if "returns" in rows else None,
         evidence=_evidence_from_rows(rows["checked"]) if "checked" in rows else None,
+        where=tuple(parse_condition(str(text)) for text in rows.get("where", ())),
     )
 
 

@@ -209,5 +209,4 @@ def _computed(ports: Iterable[Port], numbers: Mapping[str, Expression]) -> Itera
 
 
 def _conditions(contract: Contract | None) -> list[Condition]:
-    """The model's limits, and what the file was narrowed to."""
-    return [] if contract is None else [*contract.limits, *contract.conditions]
+    return [] if contract is None else list(contract.relations)

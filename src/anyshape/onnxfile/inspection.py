@@ -158,6 +158,8 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
 
 
 def _contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
+    if contract.where:
+        yield "where", ", ".join(map(str, contract.where))
     yield from (("limit", f"{limit} (PyTorch itself)") for limit in contract.limits)
     yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
     if contract.constants:
@@ -227,6 +229,7 @@ def _contract_to_dict(contract: Contract) -> dict[str, Any]:
         "verdict": contract.verdict,
         "version": contract.version,
         "dims": {dim: str(sizes) for dim, sizes in contract.dims.items()},
+        "where": [str(condition) for condition in contract.where],
         "limits": [str(limit) for limit in contract.limits],
         "conditions": [str(condition) for condition in contract.conditions],
         "constants": {name: str(value) for name, value in contract.constants.items()},

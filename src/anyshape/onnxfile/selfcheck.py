@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from anyshape.declaration.notation import Expression, SizeRange, did_you_mean, parse_expression, parse_sizes
+from anyshape.declaration.conditions import fitting_sizes, parse_where
+from anyshape.declaration.notation import Condition, Expression, SizeRange, did_you_mean, parse_expression, parse_sizes
 from anyshape.diagnosis.findings import Finding, Span
 from anyshape.diagnosis.unknown import not_loaded
 from anyshape.errors import DeclarationError
@@ -50,6 +51,7 @@ def check_alone(
     proto: onnx.ModelProto,
     *,
     sizes: Mapping[str, Any] | None,
+    where: Sequence[str] = (),
     budget: float | None,
     at: Mapping[str, int] | None,
     seed: int,
@@ -62,17 +64,19 @@ def check_alone(
     contract = read_contract(proto)
     calls = _Calls({port.name: _axes_of(port) for port in interface.inputs}, interface, seed)
     ranges = _ranges(calls.dims, contract, sizes or {})
+    relations = _relations(where, contract, ranges)
     home = Span(path.name, 1)
-    outcome = Result("refused", interface.inputs, interface.outputs, ranges, path=path, what="check")
+    told = tuple(map(str, relations))
+    outcome = Result("refused", interface.inputs, interface.outputs, ranges, path=path, what="check", where=told)
     custom_ops = custom_ops or CustomOps()
     try:
         subject = _Subject(custom_ops.open(path, providers), interface, calls, contract)
     except RuntimeFailureError as failure:
         return replace(outcome, findings=not_loaded(failure, proto, custom_ops, home))
-    base = _first_that_runs(subject, ranges)
     limits = contract.limits if contract is not None else ()
-    boundaries = Boundaries(lambda s: _as_error(subject.judge(s)), ranges, base, ())
     held = (*limits, *(contract.conditions if contract is not None else ()))
+    base = _first_that_runs(subject, ranges, relations)
+    boundaries = Boundaries(lambda s: _as_error(subject.judge(s)), ranges, base, (), where=relations)
     boundaries.limits.extend(Limit(limit) for limit in held if set(limit.names) <= set(ranges))
     plan = _plan(ranges, base, telling_sizes(proto), boundaries, tier, seed) if at is None else _only(at, base, tier)
     verification = _run(subject, plan, Budget(_SECONDS if budget is None else budget))
@@ -132,6 +136,15 @@ def _promised(dim: str, contract: Contract | None) -> SizeRange:
     """What the contract says; its numbers may be anything, so it ends where no size could be run anyway."""
     promised = (contract.dims if contract is not None else {}).get(dim, SizeRange())
     return promised if promised.hi is None or promised.hi <= _LARGEST_SIZE else promised.up_to(_LARGEST_SIZE)
+
+
+def _relations(
+    where: Sequence[str], contract: Contract | None, ranges: Mapping[str, SizeRange]
+) -> tuple[Condition, ...]:
+    """What the user says, else what the contract says; a file's relations may be anything, and are asked, too."""
+    if where or contract is None:
+        return parse_where(where, ranges)
+    return tuple(condition for condition in contract.where if set(condition.names) <= set(ranges))
 
 
 # ---- calls
@@ -251,9 +264,10 @@ def _as_error(judged: Check | Failure) -> Exception | None:
 # ---- which sizes
 
 
-def _first_that_runs(subject: _Subject, ranges: Mapping[str, SizeRange]) -> Sizes:
+def _first_that_runs(subject: _Subject, ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes:
     """Sizes to start from: small, pairwise different, and such that the file runs where any of a few do."""
-    rows = [trace_sizes(dict.fromkeys(ranges, size), ranges, (), lambda _: True) for size in _START_SIZES]
+    apart = [trace_sizes(dict.fromkeys(ranges, size), ranges, (), lambda _: True) for size in _START_SIZES]
+    rows = [fitting_sizes(row, ranges, where) for row in apart]
     return next((row for row in rows if isinstance(subject.judge(row), Check)), rows[0])
 
 

@@ -19,6 +19,7 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         "inputs": [port_to_dict(port) for port in result.inputs],
         "outputs": [port_to_dict(port) for port in result.outputs],
         "dims": {dim: str(declared) for dim, declared in result.dims.items()},
+        "where": list(result.where),
         "limits": list(result.limits),
         "given_up": list(result.given_up),
         "constants": dict(result.constants),

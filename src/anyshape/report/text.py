@@ -109,6 +109,8 @@ def _axes(port: Port) -> str:
 def _facts(result: Result) -> Iterable[tuple[str, str]]:
     if result.dims:
         yield "dims", ", ".join(f"{dim} {declared}" for dim, declared in result.dims.items())
+    if result.where:
+        yield "where", ", ".join(result.where)
     for text in result.given_up:
         yield "given up", text
     for limit in result.limits:

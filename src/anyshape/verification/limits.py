@@ -8,11 +8,10 @@ kept as it is and said.
 from __future__ import annotations
 
 import contextlib
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from anyshape.declaration.conditions import narrowed_range
 from anyshape.declaration.notation import Condition, SizeRange, parse_condition
 from anyshape.verification.explaining import LARGEST_MULTIPLE, find_limit
 from anyshape.verification.ties import tie_candidates
@@ -59,12 +58,14 @@ class Boundaries:
         base: Mapping[str, int],
         constants: Iterable[int],
         suggestions: Iterable[Condition] = (),
+        where: Iterable[Condition] = (),
     ) -> None:
         self._error_at = runs
         self._ranges = ranges
         self.base = dict(base)
         self._constants = sorted(set(constants))
         self.suggestions = tuple(suggestions)
+        self.where = tuple(where)
         self._ran: dict[tuple[int, ...], Sizes] = {}
         self.limits: list[Limit] = []
         self.pins: list[Pin] = []
@@ -75,7 +76,12 @@ class Boundaries:
         self.suggestions = (*self.suggestions, *conditions)
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        return all(limit.condition.holds(sizes) for limit in self.limits)
+        return all(condition.holds(sizes) for condition in self._conditions)
+
+    @property
+    def _conditions(self) -> list[Condition]:
+        """What the user declared, and what the model needs."""
+        return [*self.where, *(limit.condition for limit in self.limits)]
 
     def runs(self, sizes: Mapping[str, int], ties: Sequence[Condition] = ()) -> bool:
         """Whether PyTorch runs there, tied dims moved along. What was not declared is not asked."""
@@ -86,13 +92,16 @@ class Boundaries:
         return True
 
     def _is_declared(self, sizes: Mapping[str, int]) -> bool:
-        return all(size in self._ranges[dim] for dim, size in sizes.items())
+        return all(size in self._ranges[dim] for dim, size in sizes.items()) and self._is_wanted(sizes)
+
+    def _is_wanted(self, sizes: Mapping[str, int]) -> bool:
+        return all(condition.holds(sizes) for condition in self.where)
 
     # ---- ties: dims that follow others
 
     @property
     def _ties(self) -> list[Condition]:
-        return [c for c in (limit.condition for limit in self.limits) if c.relation == "==" and c.left.is_name]
+        return [c for c in self._conditions if c.relation == "==" and c.left.is_name]
 
     @property
     def free(self) -> list[str]:
@@ -112,9 +121,9 @@ class Boundaries:
     def admit(self, sizes: Sizes) -> Sizes | None:
         """The sizes moved inside the limits: by a small move where one does it, else towards the base."""
         moved = self._follow(sizes)
-        for limit in self.limits:
-            if not limit.condition.holds(moved):
-                moved = self._follow(self._move(moved, limit.condition))
+        for condition in self._conditions:
+            if not condition.holds(moved):
+                moved = self._follow(self._move(moved, condition))
         for eighths in range(8, 0, -1):
             between = {dim: self._between(dim, moved[dim], eighths) for dim in moved}
             if self.holds(followed := self._follow(between)) and self._is_declared(followed):
@@ -129,10 +138,19 @@ class Boundaries:
         """The nearest sizes of one dim at which a condition holds."""
         for dim in reversed(condition.names):
             near = (sizes[dim] + sign * d for d in range(LARGEST_MULTIPLE + 1) for sign in (-1, 1))
-            for size in (*near, self.base[dim]):
+            for size in (*near, self._edge(sizes, condition, dim), self.base[dim]):
                 if size in self._ranges[dim] and condition.holds({**sizes, dim: size}):
                     return {**sizes, dim: size}
         return sizes
+
+    def _edge(self, sizes: Sizes, condition: Condition, dim: str) -> int:
+        """The furthest size from the base at which a relation such as `height*width <= 1000000` still holds."""
+        grid, inside, beyond = self.grid(dim), self.base[dim], sizes[dim]
+        while abs(beyond - inside) > 1:
+            middle = (inside + beyond) // 2
+            holds = condition.holds({**sizes, dim: middle})
+            inside, beyond = (middle, beyond) if holds else (inside, middle)
+        return grid.nearest(inside if beyond > inside else inside + grid.step - 1)
 
     # ---- which dims move at all
 
@@ -150,7 +168,8 @@ class Boundaries:
         """Sizes that a dim could move to, the nearest first."""
         box, size = self._ranges[dim], self.base[dim]
         near = (size + box.step, size - box.step, size + 2 * box.step, 2 * size, size // 2, 3 * size)
-        return [s for s in dict.fromkeys(near) if s in box and s != size]
+        inside = (s for s in dict.fromkeys(near) if s in box and s != size)
+        return [s for s in inside if self._is_wanted(self._follow({**self.base, dim: s}))]
 
     def _moves(self, dim: str) -> bool:
         """Whether a neighbour runs; further sizes may run for being multiples."""
@@ -267,36 +286,4 @@ class Boundaries:
 
 def effective_range(declared: SizeRange, limits: Iterable[Limit], dim: str) -> SizeRange:
     """A declared range as the limits on this dim alone leave it."""
-    conditions = [limit.condition for limit in limits if limit.condition.names == (dim,)]
-    if declared.values is not None:
-        kept = tuple(v for v in declared.values if all(c.holds({dim: v}) for c in conditions))
-        return SizeRange(lo=kept[0], hi=kept[-1], values=kept) if kept else declared
-    bounds = [bound for condition in conditions if (bound := _bound(condition)) is not None]
-    multiples = [condition for condition in conditions if _MULTIPLE.fullmatch(str(condition))]
-    step = math.lcm(declared.step, *(int(str(c).split()[2]) for c in multiples))
-    lowest = max([declared.lo, *(lo for lo, _ in bounds if lo is not None)])
-    highest = min([hi for hi in (declared.hi, *(hi for _, hi in bounds)) if hi is not None], default=None)
-    first = declared.lo - (declared.lo - lowest) // declared.step * declared.step
-    starts = (s for s in range(first, first + step, declared.step) if all(c.holds({dim: s}) for c in multiples))
-    lo = next(starts, None)
-    if lo is None or (highest is not None and highest < lo):
-        return declared
-    return SizeRange(lo, None, step) if highest is None else SizeRange(lo, None, step).up_to(highest)
-
-
-_MULTIPLE = re.compile(r"\w+ % [1-9]\d* == \d+")
-
-
-def _bound(condition: Condition) -> tuple[int | None, int | None] | None:
-    """The lowest and the highest size of `dim <= 512` and its like."""
-    if not condition.left.is_name or condition.right.names:
-        return None
-    number = condition.right.value({})
-    ends: dict[str, tuple[int | None, int | None]] = {
-        "<=": (None, number),
-        "<": (None, number - 1),
-        ">=": (number, None),
-        ">": (number + 1, None),
-        "==": (number, number),
-    }
-    return ends.get(condition.relation)
+    return narrowed_range(declared, (limit.condition for limit in limits), dim)
