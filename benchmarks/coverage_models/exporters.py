@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,16 +30,33 @@ class RefusedError(Exception):
 def by_anyshape(model: nn.Module, entry: Entry, path: Path) -> Told:
     args, kwargs = entry.call(entry.example, seed=1)
     given: dict[str, Any] = {"make_inputs": entry.make} if entry.own_inputs else {"args": args, "kwargs": kwargs}
+    clock = _ConversionClock()
     try:
-        result = anyshape.export(model, f=path, dims=dict(entry.dims), sizes=dict(entry.sizes), **given)
+        result = anyshape.export(model, f=path, dims=dict(entry.dims), sizes=dict(entry.sizes), progress=clock, **given)
     except anyshape.ExportError as error:
         raise RefusedError(_findings(error.result), tried=_tried(error.result)) from error
     return {
+        "converting": clock.seconds(),
         "strategy": next((a.strategy for a in result.attempts if a.outcome == "checked"), result.verdict),
         "repairs": [one_line(repair) for repair in result.repairs],
         "limits": list(result.limits),
         "excluded": _excluded(entry, result.limits),
     }
+
+
+class _ConversionClock:
+    """CPU time of the conversions alone, read from what the export says it is doing."""
+
+    def __init__(self) -> None:
+        self._told: list[tuple[str, float]] = []
+
+    def __call__(self, text: str) -> None:
+        self._told.append((text, time.process_time()))
+
+    def seconds(self) -> float:
+        ends = [at for _, at in self._told[1:]] + [time.process_time()]
+        spans = ((text, end - at) for (text, at), end in zip(self._told, ends, strict=True))
+        return round(sum(span for text, span in spans if text.startswith("converting")), 2)
 
 
 def _excluded(entry: Entry, limits: Sequence[str]) -> list[str]:

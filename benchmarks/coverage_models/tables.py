@@ -16,7 +16,7 @@ Kept = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 def show_totals(console: Console, kept: Kept, exporters: Sequence[str]) -> None:
     table = Table(title="Real models, all natural dims dynamic", title_justify="left")
-    for heading in ("source", "exporter", "entries", "verified", "refused", "wrong", "median CPU s"):
+    for heading in ("source", "exporter", "entries", "verified", "refused", "wrong", "median CPU s", "of it converting"):
         table.add_column(heading, justify="left" if heading in ("source", "exporter") else "right")
     sources = list(dict.fromkeys(name.split(".")[0] for name in kept))
     for source in [*sources, "all"] if len(sources) > 1 else sources:
@@ -36,10 +36,11 @@ def _cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     total = len(rows) - counts["defect"]
     share = f" ({counts['verified'] / total:.0%})" if total else ""
     seconds = [row["seconds"] for row in rows if row["outcome"] == "verified" and "seconds" in row]
+    converting = [row["converting"] for row in rows if row["outcome"] == "verified" and "converting" in row]
     verified = f"{counts['verified']}{share}"
     return [
         str(total), verified, str(counts["refused"]), str(counts["wrong"]),
-        f"{median(seconds):.1f}" if seconds else "-",
+        f"{median(seconds):.2f}" if seconds else "-", f"{median(converting):.2f}" if converting else "-",
     ]  # fmt: skip
 
 
