@@ -14,9 +14,12 @@ from rich.table import Table
 Kept = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
+_HEADINGS = ("source", "exporter", "entries", "verified", "refused", "wrong", "median CPU s", "converting")
+
+
 def show_totals(console: Console, kept: Kept, exporters: Sequence[str]) -> None:
     table = Table(title="Real models, all natural dims dynamic", title_justify="left")
-    for heading in ("source", "exporter", "entries", "verified", "refused", "wrong", "median CPU s", "of it converting"):
+    for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading in ("source", "exporter") else "right")
     sources = list(dict.fromkeys(name.split(".")[0] for name in kept))
     for source in [*sources, "all"] if len(sources) > 1 else sources:
