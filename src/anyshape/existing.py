@@ -55,7 +55,7 @@ def check(
     proto = load_checked(path)
     tier = choose_tier(quick=quick, thorough=thorough)
     if model is None:
-        from anyshape.onnxfile.selfcheck import check_alone
+        from anyshape.onnxfile.alone import check_alone
 
         _refuse_what_needs_a_model(dims=dims, make_inputs=make_inputs, atol=atol, rtol=rtol, kwargs=kwargs)
         result = check_alone(

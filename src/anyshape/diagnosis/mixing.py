@@ -15,8 +15,9 @@ from functools import partial
 import torch
 
 from anyshape._torch.following import Call, followed
+from anyshape.declaration.batches import axis_of, batch_dims
 from anyshape.declaration.dims import Spec
-from anyshape.diagnosis.batches import Cut, axis_of, batch_dims, cut, samples_are_alike, splits
+from anyshape.diagnosis.batches import Cut, cut, samples_are_alike, splits
 from anyshape.diagnosis.findings import Finding, Span
 from anyshape.diagnosis.mixing_place import distance, moving_axes, places, scale
 from anyshape.verification.comparison import FACTOR
@@ -33,7 +34,11 @@ Outputs = tuple[torch.Tensor, ...]
 def mixed_samples(reference: Reference, spec: Spec, sizes: Mapping[str, int], home: Span) -> list[Finding]:
     """A warning for every expression that mixes the samples of a batch; the other dims stay at these sizes."""
     with _without_fast_paths():
-        return [finding for dim in batch_dims(spec) for finding in _mixed(reference, spec, sizes, dim, home)]
+        return [
+            finding
+            for dim in batch_dims(spec.dims, spec.axes.values())
+            for finding in _mixed(reference, spec, sizes, dim, home)
+        ]
 
 
 @contextlib.contextmanager

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from anyshape._torch import tracking
 from anyshape.conversion import tracing
 from anyshape.conversion.repairs import REPAIRS, applied
+from anyshape.declaration.batches import batch_dims
 from anyshape.declaration.calls import Adapter
-from anyshape.diagnosis.batches import batch_dims
 from anyshape.diagnosis.blame import Blame, Cause
 from anyshape.diagnosis.findings import Finding
 from anyshape.diagnosis.freezing import frozen
@@ -145,7 +145,7 @@ class Diagnosis:
         self._ground.reference.put_back()
         blame = Blame(track, tracing.meaning_of(recorder, names, request.spec), names)
         held = {id(tensor): name for name, tensor in tracking.held_tensors(adapter)}
-        batches = frozenset(batch_dims(request.spec))
+        batches = frozenset(batch_dims(request.spec.dims, request.spec.axes.values()))
         known = Knowledge(blame.expression_of, self.base, lambda one: held.get(id(one)), batches, track.maker_of)
         return _Seen([*blame.causes(), *frozen(track, blame.expression_of, self.base)], known)
 

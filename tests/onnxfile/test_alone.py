@@ -200,12 +200,12 @@ def test_inputs_that_cannot_be_made_up_are_named(tmp_path):
 
 
 def test_the_same_seed_makes_the_same_calls(tmp_path):
-    from anyshape.onnxfile import selfcheck
+    from anyshape.onnxfile.alone.calls import Calls
     from anyshape.onnxfile.interface import read_interface
 
     interface = read_interface(onnx.load(drawing.write(tmp_path / "m.onnx", drawing.DOUBLED)))
     shapes = {"x": (3, 4)}
-    first, again, other = (selfcheck._Calls({}, interface, seed).make(shapes, 0)["x"] for seed in (1, 1, 2))
+    first, again, other = (Calls({}, interface, seed).make(shapes, 0)["x"] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -215,3 +215,45 @@ def test_checking_a_file_alone_needs_no_torch(tmp_path):
     script = "import sys, anyshape; anyshape.check(sys.argv[1], quick=True); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+MIXED = """
+main (float[batch, seq] x) => (float[batch, seq] y)
+{
+  mean = ReduceMean<keepdims = 1>(x, axes)
+  y = Sub(x, mean)
+}"""
+
+
+def _mixed(over: int) -> str:
+    return MIXED.replace("\n{", f"\n<int64[1] axes = {{{over}}}> {{")
+
+
+def test_samples_that_are_mixed_are_a_warning(tmp_path):
+    result = anyshape.check(drawing.write(tmp_path / "m.onnx", _mixed(0)), sizes={"batch": "1..4", "seq": "1..3"})
+    assert (
+        without_version(result)
+        == """\
+checked: m.onnx, keeps the shapes it declares at 12 sizes in ONNX Runtime N
+  input    x  float32[batch, seq]
+  output   y  float32[batch, seq]
+  dims     batch 1..4, seq 1..3
+  run      batch 1 to 4 (4); seq 1 to 3 (3)
+  note     only shapes were checked: without the model there are no values to compare with
+
+warning[mixed-batch]: samples of `batch` are mixed
+  --> m.onnx:1:1
+  = note: f(cat(a, b)) differs from cat(f(a), f(b)): `y` of a sample changes when another stands beside it"""
+    )
+
+
+@pytest.mark.parametrize("text", [_mixed(1), drawing.DOUBLED, _mixed(0).replace("batch", "nodes")])
+def test_samples_apart_and_dims_that_are_no_batch_are_not_warned_of(tmp_path, text):
+    path = drawing.write(tmp_path / "m.onnx", text)
+    assert anyshape.check(path, sizes={"seq": "1..4"}).findings == ()
+
+
+def test_an_axis_that_looks_like_a_batch_of_one_is_told(tmp_path):
+    text = "main (float[1, seq] x, float[batch, seq] z) => (float[batch, seq] y)\n{ y = Add(x, z) }"
+    result = anyshape.check(drawing.write(tmp_path / "m.onnx", text), sizes={"batch": "1..3", "seq": "1..3"})
+    assert "input `x` has 1 on axis 0, which looks like a batch" in result.notes
