@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anyshape.diagnosis.provenance import source_line
@@ -75,14 +76,38 @@ def render_result(result: Result) -> str:
     return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class _Words:
+    """How the results of one verb speak."""
+
+    refused: str = "no file written"
+    unchecked: str = "never run against the model"
+    limited_by: str = " (PyTorch itself)"
+    change: str = "repair"
+    most_changes: int | None = None
+    verb: str = ""
+    """What took the time that is told; nothing is told where it is empty."""
+
+
+_WORDS = {
+    "export": _Words(verb="convert"),
+    "check": _Words(refused="the file is wrong"),
+    "make-dynamic": _Words(
+        unchecked="not every dim could be checked",
+        limited_by="",
+        change="rewrite",
+        most_changes=_MOST_ROWS,
+        verb="free",
+    ),
+}
+
+
 def _headline(result: Result) -> str:
-    verification = result.verification
+    verification, words = result.verification, _WORDS[result.what]
     if result.verdict == "refused":
-        return f"refused: {'the file is wrong' if result.what == 'check' else 'no file written'}"
-    if result.verdict == "unchecked" and result.what == "make-dynamic":
-        return f"unchecked: {_where(result)}, not every dim could be checked"
+        return f"refused: {words.refused}"
     if result.verdict == "unchecked" or verification is None:
-        return f"unchecked: {_where(result)}, never run against the model"
+        return f"unchecked: {_where(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
     where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
     if not verification.compares_values:
@@ -107,6 +132,7 @@ def _axes(port: Port) -> str:
 
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:
+    words = _WORDS[result.what]
     if result.dims:
         yield "dims", ", ".join(f"{dim} {declared}" for dim, declared in result.dims.items())
     if result.where:
@@ -114,22 +140,19 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     for text in result.given_up:
         yield "given up", text
     for limit in result.limits:
-        yield "limit", limit if result.what == "make-dynamic" else f"{limit} (PyTorch itself)"
+        yield "limit", f"{limit}{words.limited_by}"
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
-    label = "rewrite" if result.what == "make-dynamic" else "repair"
-    shown = result.repairs[:_MOST_ROWS] if result.what == "make-dynamic" else result.repairs
-    yield from ((label, repair) for repair in shown)
+    shown = result.repairs[: words.most_changes]
+    yield from ((words.change, repair) for repair in shown)
     if len(shown) < len(result.repairs):
-        yield label, f"... and {len(result.repairs) - len(shown)} more"
+        yield words.change, f"... and {len(result.repairs) - len(shown)} more"
     if result.verification is not None:
         yield from _verification_facts(result.verification)
-    if result.what == "export":
+    if words.verb:
         winner = next((a.strategy for a in result.attempts if a.outcome in ("checked", "narrowed")), None)
-        by = f" by {winner}" if winner else ""
-        yield "took", f"{result.seconds:.1f} s to convert{by} (opset {result.opset}), {_seconds(result)} to check"
-    if result.what == "make-dynamic":
-        yield "took", f"{result.seconds:.1f} s to free (opset {result.opset}), {_seconds(result)} to check"
+        what = f"{words.verb} by {winner}" if winner else words.verb
+        yield "took", f"{result.seconds:.1f} s to {what} (opset {result.opset}), {_seconds(result)} to check"
 
 
 def _seconds(result: Result) -> str:
