@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from anyshape.conversion.empty_reductions import count_axes_from_the_front
 from anyshape.declaration.notation import Expression
 from anyshape.diagnosis.provenance import span_of_recorded_stack
 from anyshape.verification.runtime import ir_version_for
@@ -28,6 +29,7 @@ def finish(
 
     Outputs stay without dims until all runs have shown what they are.
     """
+    count_axes_from_the_front(model)
     _restore_lost_inputs(model.graph, inputs)
     _make_names_free(model.graph, {name for name, *_ in inputs} | set(outputs))
     for value, (name, axes, _) in zip(model.graph.inputs, inputs, strict=True):
