@@ -148,7 +148,10 @@ def sbi4onnx(task: Task, out: Path) -> Made:
 
     if task.wants_sequence:
         raise RefusedError("the batch alone")
-    initialize(str(task.file.path), str(out), initialization_character_string="batch", non_verbose=True)
+    initialize(
+        input_onnx_file_path=str(task.file.path), output_onnx_file_path=str(out),
+        initialization_character_string="batch", non_verbose=True,
+    )  # fmt: skip
     return Made(out)
 
 
@@ -185,6 +188,7 @@ class Verdict:
 
 
 def judged(task: Task, tool: Callable[[Task, Path], Made], out: Path, model: torch.nn.Module) -> Verdict:
+    out.unlink(missing_ok=True)  # what the tool before wrote is not this one's
     try:
         with silence():
             made = tool(task, out)

@@ -20,6 +20,7 @@ import anyshape
 from anyshape.cli import program
 from anyshape.errors import DeclarationError, ExportError
 from anyshape.onnxfile.contract import read_contract
+from anyshape.onnxfile.freeing import free
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 FLATTEN = """
@@ -89,6 +90,21 @@ def test_the_contract_stands_in_the_file(write, tmp_path):
     assert {dim: str(sizes) for dim, sizes in contract.dims.items()} == {"batch": "1..", "seq": "1..6"}
     assert [str(condition) for condition in contract.conditions] == ["seq <= 6"]
     assert contract.outputs == {"y": ("batch", "seq")}
+
+
+@pytest.mark.parametrize(("text", "dims"), [(FLATTEN, {"x": "batch 3 4"}), (TABLE, {"ids": "batch seq"})])
+def test_the_contract_says_what_was_run(write, tmp_path, text, dims):
+    result = anyshape.make_dynamic(write(text), dims, out=tmp_path / "d.onnx")
+    evidence = read_contract(onnx.load(tmp_path / "d.onnx")).evidence
+    assert evidence.sizes == len(result.verification.sizes_run)
+    assert evidence.against == "static.onnx"
+    assert evidence.ranges["batch"] == (1, max(sizes["batch"] for sizes in result.verification.sizes_run))
+
+
+def test_the_evidence_of_a_model_names_pytorch(write, tmp_path):
+    model, x = torch.nn.Softmax(dim=1), torch.randn(2, 8)
+    anyshape.make_dynamic(write(SOFTMAX), {"x": "batch 8"}, out=tmp_path / "d.onnx", model=model, args=x, quick=True)
+    assert read_contract(onnx.load(tmp_path / "d.onnx")).evidence.against == "PyTorch"
 
 
 def test_a_table_is_a_limit_beyond_which_the_runtime_says_no(write, tmp_path):
@@ -246,6 +262,47 @@ def test_another_model_is_noticed(write):
         write(SOFTMAX), {"x": "batch seq"}, model=Peak(2.0), args=torch.randn(2, 8), quick=True
     ).findings
     assert finding.rule == "wrong-values"
+
+
+# ---- files that are dynamic in part
+
+
+PARTLY = """
+main (float[N, 6, 4] x, float[N, 4] z) => (float[N, 6, 2, 2] y, float[N, 4] w) <int64[4] shape = {-1, 6, 2, 2}> {
+  y = Reshape(x, shape)
+  w = Softmax<axis = 0>(z)
+}"""
+
+
+@pytest.mark.parametrize(("declared", "name"), [("_ seq 4", "N"), ("N seq 4", "N"), ("batch seq 4", "batch")])
+def test_open_axes_stay_open_and_the_rest_is_freed(write, tmp_path, declared, name):
+    result = anyshape.make_dynamic(write(PARTLY), {"x": declared}, out=tmp_path / "d.onnx")
+    assert [port.axes for port in result.inputs] == [(name, "seq", 4), (name, 4)]
+    assert [port.axes for port in result.outputs] == [(name, "seq", 2, 2), (name, 4)]
+    assert result.verification.how[name].endswith("by the file itself")
+    x, z = np.arange(5 * 9 * 4, dtype=np.float32).reshape(5, 9, 4), np.ones((5, 4), np.float32)
+    assert np.array_equal(run(tmp_path / "d.onnx", x=x, z=z), x.reshape(5, 9, 2, 2))
+
+
+def test_an_axis_that_joins_an_open_dim_is_checked_at_other_sizes(write):
+    text = "main (float[N, 4] x, float[2, 4] z) => (float[N, 4] y, float[2, 4] w) { y = Relu(x) w = Neg(z) }"
+    result = anyshape.make_dynamic(write(text), {"z": "N 4"})
+    assert [port.axes for port in result.inputs] == [("N", 4), ("N", 4)]
+    assert result.verification.how["N"].endswith("sample by sample")
+
+
+def test_a_freed_axis_that_breaks_an_open_one_is_noticed(write, monkeypatch):
+    """The open dim frozen by a rewrite: only the file at other sizes of it tells."""
+    path = write(PARTLY)
+
+    def frozen(model, wanted, choices=(), **options):
+        freed = free(model, wanted, choices, **options)
+        target = ir.tensor(np.array([3, -1, 2, 2], np.int64))
+        next(node for node in freed.model.graph if node.op_type == "Reshape").inputs[1].const_value = target
+        return freed
+
+    monkeypatch.setattr("anyshape.freed_files.free", frozen)
+    assert refused(path, {"x": "_ seq 4"}).findings[0].rule in ("runtime-error", "wrong-shape")
 
 
 # ---- external data

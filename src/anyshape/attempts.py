@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from anyshape.conversion.candidates import Attempt, Candidate, Strategy, Try
+from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
 from anyshape.diagnosis import doubts
 from anyshape.diagnosis.findings import Finding
@@ -55,6 +56,8 @@ def try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]]
         if queue[0][0] == CONTROLLED and (other := _at_other_sizes(ground, tries)) is not None:
             queue.insert(0, other)
         name, run = queue.pop(0)
+        if name == LIFTED and not _may_be_lifted(ground, tries):
+            continue
         tried = _try(ground, stage, name, run, _suspicion(tries))
         if tried.attempt.outcome == "skipped":
             continue  # it would have done what was done before
@@ -125,6 +128,16 @@ def _failing_sizes(tried: Tried) -> list[Mapping[str, int]]:
 
 def _broken(tried: Tried, sizes: Mapping[str, int]) -> bool:
     return not all(guard.holds(sizes) for guard in tried.attempt.guards)
+
+
+_SECONDS_TO_LIFT = 20.0
+
+
+def _may_be_lifted(ground: Ground, tries: Sequence[Tried]) -> bool:
+    """Several static exports take several times as long as one, and freeze every decision: on sizes and on values."""
+    fastest = min((tried.attempt.seconds for tried in tries), default=0.0)
+    decides = any(_breaks_assumptions(tried) for tried in tries)
+    return fastest <= _SECONDS_TO_LIFT and not decides and not _frozen(ground)
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:

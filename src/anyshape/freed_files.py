@@ -14,7 +14,7 @@ from anyshape.declaration.notation import SizeRange, parse_condition
 from anyshape.diagnosis.findings import Finding
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freed_verdicts import Subject, Trial, judged
-from anyshape.onnxfile.contract import KEY, Contract
+from anyshape.onnxfile.contract import KEY, Contract, evidence_of
 from anyshape.onnxfile.freeing import Bound, Freed, PinnedError, free
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.renaming import named, with_outputs
@@ -56,12 +56,19 @@ def first_that_is_right(subject: Subject, static: Session, contents: Contents, s
     except Exception as error:  # noqa: BLE001  a file is data: the runtime took it, the parser need not
         message = f"the file cannot be read: {_root_of(error)}"
         return Trial(findings=(Finding("not-converted", message, subject.home),))
+    for value, port in zip(_inputs(model.graph), subject.interface.inputs, strict=True):
+        value.shape = ir.Shape([int(axis or 0) for axis in port.axes or ()])  # open axes as they are run
     job = _Job(subject, model, static, contents, stage)
     trial = _by_readings(job)
     if trial.findings:
         renamed = _by_names_alone(job)
         trial = renamed if renamed is not None and renamed.verdict == "checked" else trial
     return trial
+
+
+def _inputs(graph: ir.Graph) -> list[ir.Value]:
+    """Those that a caller gives: others may hold weights."""
+    return [value for value in graph.inputs if value.name not in graph.initializers]
 
 
 def _by_readings(job: _Job) -> Trial:
@@ -179,14 +186,17 @@ def _tried(job: _Job, freed: Freed) -> Trial:
         message = f"ONNX Runtime does not load the freed file: {failure}"
         return replace(trial, findings=(Finding("runtime-error", message, subject.home),))
     interface = read_interface(onnx.load(stage.path, load_external_data=False))
-    pair = Pair(job.static, dynamic, interface, subject.declaration.wanted, subject.declaration.sizes, job.contents)
+    declaration = subject.declaration
+    pair = Pair(
+        job.static, dynamic, interface, declaration.wanted, declaration.sizes, job.contents, kept=declaration.kept
+    )
     try:
         trial = judged(subject, trial, pair, stage.path)
     except RuntimeFailureError as failure:  # of the static file: those of the freed one are what is looked for
         message = f"the static file does not run on inputs that were made up: {failure}"
         return replace(trial, findings=(Finding("runtime-error", message, subject.home),))
-    if trial.verdict == "unchecked":
-        _write(trial, stage, trial.verdict)
+    if not trial.findings:
+        _write(trial, stage, trial.verdict)  # with what was run; weights stay where they are
     return trial
 
 
@@ -204,7 +214,8 @@ def _write(trial: Trial, stage: Stage, verdict: Verdict) -> None:
         for value, axes in zip(freed.model.graph.outputs, freed.outputs, strict=True)
     }
     conditions = tuple(parse_condition(f"{one.dim} <= {one.most}") for one in freed.bounds)
-    contract = Contract(trial.ranges, (), conditions, outputs, {}, verdict, anyshape.__version__)
+    evidence = None if trial.verification is None else evidence_of(trial.verification)
+    contract = Contract(trial.ranges, (), conditions, outputs, {}, verdict, anyshape.__version__, evidence=evidence)
     freed.model.metadata_props[KEY] = contract.to_text()
     try:
         _take_in(freed.model)

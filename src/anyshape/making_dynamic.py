@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from anyshape.diagnosis.unknown import not_loaded
 from anyshape.errors import DeclarationError, ExportError
 from anyshape.freed_files import first_that_is_right
 from anyshape.freed_verdicts import SECONDS, Subject, Trial, Wishes
+from anyshape.onnxfile.freeing.observing import guesses
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.reading import load_checked
 from anyshape.onnxfile.saving import Stage, check_destination, staged
@@ -75,10 +76,10 @@ def make_dynamic(
 
 def _refuse_unknown_dims(unchecked: Iterable[str], declaration: Declaration) -> None:
     for dim in unchecked:
-        if dim not in declaration.sizes:
-            known = ", ".join(f"`{one}`" for one in declaration.sizes)
+        if dim not in declaration.ranges:
+            known = ", ".join(f"`{one}`" for one in declaration.ranges)
             raise DeclarationError(
-                f"unchecked names `{dim}`, but the dims are {known}{did_you_mean(dim, declaration.sizes)}"
+                f"unchecked names `{dim}`, but the dims are {known}{did_you_mean(dim, declaration.ranges)}"
             )
 
 
@@ -106,27 +107,51 @@ def _made(subject: Subject, destination: Path | None) -> Result:
         "refused", subject.interface.inputs, subject.interface.outputs, subject.declaration.ranges,
         notes=subject.declaration.notes, what="make-dynamic",
     )  # fmt: skip
-    static, contents, findings = _opened(subject)
-    if static is None or contents is None:
-        return replace(refused, findings=findings)
+    opened = _opened(subject)
+    if not isinstance(opened, _Opened):
+        return replace(refused, findings=opened)
+    subject = opened.subject
     with staged(destination) as stage:
-        trial = first_that_is_right(subject, static, contents, stage)
+        trial = first_that_is_right(subject, opened.static, opened.contents, stage)
         if trial.findings:
             return replace(refused, findings=trial.findings, verification=trial.verification)
         return _written(subject, trial, stage, time.monotonic() - start)
 
 
-def _opened(subject: Subject) -> tuple[Session | None, Contents | None, tuple[Finding, ...]]:
-    """The static file, loaded, and values that it takes; or why not."""
+@dataclass(frozen=True)
+class _Opened:
+    """A file that runs: every axis has a size, also those that the file leaves open."""
+
+    subject: Subject
+    static: Session
+    contents: Contents
+
+
+def _opened(subject: Subject) -> _Opened | tuple[Finding, ...]:
+    """The static file, loaded, with values that it takes; or why not."""
     try:
         static = Session(subject.path)
     except RuntimeFailureError as failure:
-        return None, None, not_loaded(failure, subject.proto, CustomOps(), subject.home)
-    try:
-        return static, find_contents(static, subject.interface.inputs, subject.wishes.seed), ()
-    except RuntimeFailureError as failure:
-        message = f"the file does not run on inputs that were made up: {failure}"
-        return None, None, (Finding("runtime-error", message, subject.home),)
+        return not_loaded(failure, subject.proto, CustomOps(), subject.home)
+    trouble: RuntimeFailureError | None = None
+    for sizes in guesses(subject.declaration.open_dims):
+        closed = _closed(subject, sizes)
+        try:
+            return _Opened(closed, static, find_contents(static, closed.interface.inputs, subject.wishes.seed))
+        except RuntimeFailureError as failure:
+            trouble = trouble or failure
+            if not subject.declaration.open_dims:
+                break
+    message = f"the file does not run on inputs that were made up: {trouble}"
+    return (Finding("runtime-error", message, subject.home),)
+
+
+def _closed(subject: Subject, sizes: Mapping[str, int]) -> Subject:
+    """With sizes for what the file leaves open: at these it is run and compared."""
+    ranges = subject.declaration.ranges
+    declaration = subject.declaration.at({dim: ranges[dim].nearest(size) for dim, size in sizes.items()})
+    inputs = tuple(replace(port, axes=declaration.shape(port)) for port in subject.interface.inputs)
+    return replace(subject, declaration=declaration, interface=replace(subject.interface, inputs=inputs))
 
 
 def _written(subject: Subject, trial: Trial, stage: Stage, seconds: float) -> Result:

@@ -29,6 +29,8 @@ class Job:
     """Arguments of torch's translation that the user gave, such as `custom_translation_table`."""
     spread: Callable[[], Sequence[Sizes]] = tuple
     """Sizes that stand for all that were declared, those of the leaves first: where branches may part."""
+    values_at: Callable[[Sizes], tuple[Any, ...] | None] = lambda _: None
+    """The leaves' values at other sizes, with the module as it was handed over; None where the module does not run."""
     rewrites: bool = True
     """Whether the graph is rewritten to run faster, if the user lets it be optimised."""
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from pathlib import Path
 
-import onnx_ir as ir
 import torch
 
 from anyshape._torch import capture
 from anyshape._torch.branching import missing_names
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Strategy
 from anyshape.conversion.exporting import by_export, cause_of
+from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.loops import kept_loops
 from anyshape.conversion.repairs import REPAIRS
+from anyshape.conversion.torchscript import torchscript_model
 
 IN_FULL = "torch.export in full"
 REPAIRED = "torch.export with repairs"
@@ -69,35 +68,17 @@ def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
         reason = "TorchScript cannot take a Python number as an input"
         return None, Attempt("TorchScript", "failed", reason, time.monotonic() - start)
     try:
-        model = _torchscript_model(job, opset)
+        model = torchscript_model(job, opset)
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt("TorchScript", "failed", cause_of(error), time.monotonic() - start, error)
     attempt = Attempt("TorchScript", "converted", "", time.monotonic() - start)
     return Candidate(model, opset, records_guards=False), attempt
 
 
-def _torchscript_model(job: Job, opset: int) -> ir.Model:
-    names = [f"input_{index}" for index in range(len(job.leaves))]
-    dynamic_axes = {
-        name: {
-            axis: f"{name}_{axis}"
-            for axis, expression in enumerate(job.spec.axes.get(leaf, ()))
-            if expression is not None
-        }
-        for name, leaf in zip(names, job.names, strict=True)
-    }
-    arguments = tuple(value for _, value in job.leaves)
-    with tempfile.TemporaryDirectory() as folder, capture.quiet(), capture.silent_descriptors():
-        path = Path(folder) / "model.onnx"
-        # with gradients on, attention layers do not take the fast path that this exporter cannot translate
-        with torch.enable_grad():
-            torch.onnx.export(
-                job.adapter, arguments, str(path), dynamo=False, input_names=names, dynamic_axes=dynamic_axes,
-                opset_version=opset, verbose=False,
-            )  # fmt: skip
-        model = ir.load(path)
-        ir.external_data.load_to_model(model)
-    return model
+def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
+    from anyshape.conversion.lifting.strategy import lifted  # what few models need is not loaded for all
+
+    return lifted(job)
 
 
 STRATEGIES: tuple[tuple[str, Strategy], ...] = (
@@ -106,4 +87,5 @@ STRATEGIES: tuple[tuple[str, Strategy], ...] = (
     (CONTROLLED, controlled),
     ("torch.export (strict)", strict),
     ("TorchScript", torchscript),
+    (LIFTED, lifted),
 )

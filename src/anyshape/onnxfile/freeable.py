@@ -10,7 +10,7 @@ import onnx
 
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.onnxfile.interface import Interface
-from anyshape.onnxfile.wanted import declare_free
+from anyshape.onnxfile.wanted import Declaration, declare_free
 
 _MOST_BYTES = 256 * 2**20
 _MOST_NODES = 5000
@@ -44,11 +44,8 @@ class Freeable:
 
 def find_freeable(path: Path, model: onnx.ModelProto, interface: Interface) -> Freeable | None:
     """Whether the batch of a static file could be free; None where the file is dynamic, large, or does not run."""
-    if not _is_small(path, model, interface):
-        return None
-    try:
-        declaration = declare_free(interface, None)
-    except DeclarationError:
+    declaration = _batch_of(interface) if _is_small(path, model, interface) else None
+    if declaration is None:
         return None
     try:
         import onnx_ir as ir
@@ -69,6 +66,14 @@ def find_freeable(path: Path, model: onnx.ModelProto, interface: Interface) -> F
     )
     limits = tuple(f"{one.dim} <= {one.most}: {one.why}" for one in freed.bounds)
     return Freeable(dim, axes, rewrites, limits, constants=len({one.node for one in freed.rewrites}))
+
+
+def _batch_of(interface: Interface) -> Declaration | None:
+    try:
+        declaration = declare_free(interface, None)
+    except DeclarationError:
+        return None
+    return None if declaration.kept else declaration
 
 
 def _is_small(path: Path, model: onnx.ModelProto, interface: Interface) -> bool:

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Any
 
@@ -32,57 +32,122 @@ class Declaration:
     wanted: Mapping[str, tuple[str | None, ...]]
     """Input -> the dim of each axis, None where it stays as it is."""
     sizes: Mapping[str, int]
+    """What each dim is in the file; those that the file leaves open have none until `at` gives them one."""
     ranges: Mapping[str, SizeRange]
     notes: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """The dims that the file leaves open by itself."""
 
     @property
     def dims(self) -> tuple[str, ...]:
         return tuple(self.sizes)
+
+    @property
+    def open_dims(self) -> tuple[str, ...]:
+        """The dims without a size so far."""
+        return tuple(dim for dim in self.ranges if dim not in self.sizes)
+
+    def at(self, sizes: Mapping[str, int]) -> Declaration:
+        """With sizes for the dims that the file leaves open, at which it is the reference for others."""
+        return replace(self, sizes={dim: self.sizes.get(dim, sizes.get(dim, 1)) for dim in self.ranges})
+
+    def shape(self, port: Port) -> tuple[int, ...]:
+        """The shape of an input at the sizes of the file."""
+        names = self.wanted.get(port.name, (None,) * len(port.axes or ()))
+        pairs = zip(port.axes or (), names, strict=True)
+        return tuple(self.sizes[name] if name is not None else int(axis or 0) for axis, name in pairs)
 
 
 def declare_free(
     interface: Interface, dims: Mapping[str, Any] | None, sizes: Mapping[str, Any] | None = None
 ) -> Declaration:
     """Check `dims` and `sizes` against the inputs of the file; without `dims`, a batch is looked for on axis 0."""
-    ports = _static_ports(interface)
+    ports = _ports(interface)
     if dims is None:
         wanted, notes = _batch_on_axis_0(ports)
     else:
         wanted, notes = _declared(ports, dims), ()
-    found = _sizes_in_file(ports, wanted)
-    if not found:
+    if not any(name and _shape(ports[leaf])[axis] for leaf, row in wanted.items() for axis, name in enumerate(row)):
         raise DeclarationError("`dims` names no dim: write the name of each axis that is to be free, such as `batch`")
-    return Declaration(wanted, found, _ranges(found, sizes or {}), notes)
+    wanted, kept = _with_open_axes(ports, wanted)
+    found = _sizes_in_file(ports, wanted)
+    kept = tuple(dim for dim in kept if dim not in found)
+    every = dict.fromkeys(name for row in wanted.values() for name in row if name is not None)
+    return Declaration(wanted, found, _ranges(every, sizes or {}), notes, kept)
 
 
-def _static_ports(interface: Interface) -> dict[str, Port]:
-    """The inputs by name; each axis must be a number, since the file is run at its own sizes."""
+def _ports(interface: Interface) -> dict[str, Port]:
+    """The inputs by name; at least one axis must be a number."""
     for port in interface.inputs:
         if port.axes is None:
             raise DeclarationError(f"input `{port.name}` declares no axes: the file does not say what it was made for")
-        for axis, size in enumerate(port.axes):
-            if not isinstance(size, int):
-                named = "has no size" if size is None else f"is `{size}`"
-                raise DeclarationError(f"axis {axis} of input `{port.name}` {named}: the file is dynamic already")
-            if size < 1:
+        for size in port.axes:
+            if isinstance(size, int) and size < 1:
                 raise DeclarationError(f"input `{port.name}` declares the size {size}")
     if not interface.inputs:
         raise DeclarationError("the file has no inputs: nothing can be free")
+    shapes = [_shape(port) for port in interface.inputs]
+    if any(shapes) and not any(size for shape in shapes for size in shape):
+        raise DeclarationError("no axis of an input is a number: the file is dynamic already")
     return {port.name: port for port in interface.inputs}
 
 
-def _shape(port: Port) -> tuple[int, ...]:
-    return tuple(axis for axis in port.axes or () if isinstance(axis, int))
+def _shape(port: Port) -> tuple[int | None, ...]:
+    """The sizes of the axes, None where the file leaves one open."""
+    return tuple(axis if isinstance(axis, int) else None for axis in port.axes or ())
+
+
+def _told(port: Port) -> str:
+    """The shape as a reader writes it: `(batch, 3)`."""
+    axes = [str(axis) if axis is not None else "?" for axis in port.axes or ()]
+    return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
+
+
+def _open_name(port: Port, axis: int) -> str:
+    """How an axis is called that the file leaves open."""
+    own = str((port.axes or ())[axis] or "")
+    return own if own.isidentifier() else re.sub(r"\W", "_", f"{port.name}_dim{axis}")
+
+
+Rows = dict[str, tuple[str | None, ...]]
+
+
+def _with_open_axes(ports: Mapping[str, Port], wanted: Rows) -> tuple[Rows, tuple[str, ...]]:
+    """Axes that are open stay so, under the file's name or under the one that the user gives to it."""
+    renamed: dict[str, str] = {}
+    for leaf, row in wanted.items():
+        for axis, name in enumerate(row):
+            if name is not None and _shape(ports[leaf])[axis] is None:
+                renamed.setdefault(_open_name(ports[leaf], axis), name)
+    every = {leaf: _names(ports[leaf], wanted.get(leaf), renamed) for leaf in dict.fromkeys((*wanted, *ports))}
+    rows = {leaf: row for leaf, row in every.items() if any(row)}
+    kept = {name for leaf, row in rows.items() for name, size in zip(row, _shape(ports[leaf]), strict=True) if not size}
+    return rows, tuple(sorted(name for name in kept if name is not None))
+
+
+def _names(port: Port, wanted: tuple[str | None, ...] | None, renamed: Mapping[str, str]) -> tuple[str | None, ...]:
+    """The dims of one input: the wanted ones, then those that it leaves open."""
+    names = []
+    for axis, size in enumerate(_shape(port)):
+        own = _open_name(port, axis)
+        wish = wanted[axis] if wanted is not None else None
+        names.append(renamed.get(own, own) if wish is None and size is None else wish)
+    return tuple(names)
 
 
 # ---- without a declaration
 
 
-def _batch_on_axis_0(ports: Mapping[str, Port]) -> tuple[dict[str, tuple[str | None, ...]], tuple[str, ...]]:
+def _batch_on_axis_0(ports: Mapping[str, Port]) -> tuple[Rows, tuple[str, ...]]:
     """`batch` on axis 0 of every input that has the size which most inputs have there."""
-    first = {name: _shape(port)[0] for name, port in ports.items() if _shape(port)}
-    if not first:
+    if not any(_shape(port) for port in ports.values()):
         raise DeclarationError("no input has an axis: nothing can be free")
+    first = {name: size for name, port in ports.items() for size in _shape(port)[:1] if size is not None}
+    already = [name for name, port in ports.items() if _shape(port)[:1] == (None,)]
+    if already:
+        raise DeclarationError(
+            f"axis 0 of {_listing(already)} is open already: name the axes that are to be free in `dims`"
+        )
     size = Counter(first.values()).most_common(1)[0][0]
     sharing = [name for name, number in first.items() if number == size]
     wanted = {name: (BATCH, *(None,) * (len(_shape(ports[name])) - 1)) for name in sharing}
@@ -94,7 +159,7 @@ def _batch_on_axis_0(ports: Mapping[str, Port]) -> tuple[dict[str, tuple[str | N
 # ---- with one
 
 
-def _declared(ports: Mapping[str, Port], dims: Mapping[str, Any]) -> dict[str, tuple[str | None, ...]]:
+def _declared(ports: Mapping[str, Port], dims: Mapping[str, Any]) -> Rows:
     if not isinstance(dims, Mapping):
         raise DeclarationError(f'dims is {dims!r}: give a dict, such as {{"x": "batch 3 224 224"}}')
     found: dict[str, tuple[bool, tuple[str | None, ...]]] = {}
@@ -125,7 +190,9 @@ def _numbered(port: Port, entries: Mapping[int, Axis]) -> list[Axis]:
     filled: list[Axis] = [STATIC] * len(shape)
     for axis, entry in entries.items():
         if not -len(shape) <= axis < len(shape):
-            raise DeclarationError(f"`{port.name}` is declared with an axis {axis} but has shape {shape} in the file")
+            raise DeclarationError(
+                f"`{port.name}` is declared with an axis {axis} but has shape {_told(port)} in the file"
+            )
         filled[axis] = entry
     return filled
 
@@ -136,7 +203,7 @@ def _filled(port: Port, entries: tuple[Axis | EllipsisType, ...], declared: Any)
     dots = len(entries) - rest
     if dots > 1 or rest > len(shape) or (dots == 0 and rest != len(shape)):
         written = declared if isinstance(declared, str) else " ".join(map(_as_written, declared))
-        raise DeclarationError(f"`{port.name}` is declared `{written}` but has shape {shape} in the file")
+        raise DeclarationError(f"`{port.name}` is declared `{written}` but has shape {_told(port)} in the file")
     filled: list[Axis] = []
     for entry in entries:
         filled.extend([STATIC] * (len(shape) - rest) if isinstance(entry, EllipsisType) else [entry])
@@ -150,14 +217,14 @@ def _as_written(entry: Any) -> str:
 def _dim(port: Port, axis: int, entry: Axis) -> str | None:
     """The name of a free axis, None for one that stays."""
     if entry is None:
-        return re.sub(r"\W", "_", f"{port.name}_dim{axis}")
+        return _open_name(port, axis)
     if isinstance(entry, Expression):
         if not entry.is_name:
             raise DeclarationError(f"axis {axis} of `{port.name}` is declared `{entry}`: give it a name of its own")
         return entry.text
     if entry not in (STATIC, _shape(port)[axis]):
         raise DeclarationError(
-            f"`{port.name}` is declared {entry} on axis {axis} but has shape {_shape(port)} in the file"
+            f"`{port.name}` is declared {entry} on axis {axis} but has shape {_told(port)} in the file"
         )
     return None
 
@@ -171,7 +238,7 @@ def _sizes_in_file(ports: Mapping[str, Port], wanted: Mapping[str, tuple[str | N
     where: dict[str, str] = {}
     for name, dims in wanted.items():
         for axis, (dim, size) in enumerate(zip(dims, _shape(ports[name]), strict=True)):
-            if dim is None:
+            if dim is None or size is None:
                 continue
             place = where.setdefault(dim, f"axis {axis} of `{name}`")
             if found.setdefault(dim, size) != size:
@@ -179,7 +246,7 @@ def _sizes_in_file(ports: Mapping[str, Port], wanted: Mapping[str, tuple[str | N
     return found
 
 
-def _ranges(found: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
+def _ranges(found: Iterable[str], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
     for name in sizes:
         if name not in found:
             raise DeclarationError(

@@ -17,7 +17,7 @@ from anyshape.verification.plausibility import misplaced_batch, run_only
 from anyshape.verification.prefixes import check_by_prefixes, hidden_outputs, hidings
 from anyshape.verification.records import Check, Failure, Verification
 from anyshape.verification.repeats import check_by_repeats, periods_of, repeatable_outputs, sizes_for
-from anyshape.verification.runtime import runtime_version
+from anyshape.verification.runtime import RuntimeFailureError, runtime_version
 from anyshape.verification.samples import check_by_samples, independent_outputs
 from anyshape.verification.shifts import check_by_shifts, reaches, steps_of
 from anyshape.verification.sizes import Tier
@@ -148,7 +148,7 @@ def _report(pair: Pair, scope: Scope, dim: str) -> DimReport:
     left = list(range(len(pair.interface.outputs)))
     ways: list[str] = []
     outcomes: list[Check | Failure] = []
-    for check in (_by_samples, _by_prefixes, _by_repeats, _by_shifts):
+    for check in (_by_itself, _by_samples, _by_prefixes, _by_repeats, _by_shifts):
         for way, covered, found in check(pair, scope, dim, left) if left else ():
             ways.append(way)
             outcomes += found
@@ -160,6 +160,27 @@ def _report(pair: Pair, scope: Scope, dim: str) -> DimReport:
         outcomes += ran if len(fails) == len(ran) else [one for one in ran if one not in fails]
     names = tuple(pair.interface.outputs[index].name for index in left)
     return DimReport(dim, tuple(ways), tuple(outcomes), names, tuple(fails))
+
+
+def _by_itself(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+    """A dim that the reference leaves open, too."""
+    if dim not in pair.kept:
+        return
+    found: list[Check | Failure] = []
+    for size in _counts(pair, scope, dim):
+        sizes = {**pair.sizes, dim: size}
+        feeds = pair.feeds(sizes, 1)
+        try:
+            pair.static.run(feeds)
+        except RuntimeFailureError:  # a size that the reference does not take
+            continue
+        actual = run_dynamic(pair, feeds, sizes)
+        everything = Region(feeds, sizes, whole(pair))
+        found.append(
+            actual if isinstance(actual, Failure) else compare(pair, everything, actual, whole(pair), sizes, left)
+        )
+    if found:
+        yield "by the file itself", left, found
 
 
 def _by_samples(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:

@@ -37,6 +37,8 @@ class Pair:
     contents: Contents
     samples: tuple[str, ...] = ()
     """The dims along which samples are known to be independent."""
+    kept: tuple[str, ...] = ()
+    """The dims that are open in the static file, too: it is the reference at every size of them."""
 
     def with_samples(self, *dims: str) -> Pair:
         return replace(self, samples=(*self.samples, *dims))

@@ -29,6 +29,15 @@ def test_heads_are_split_from_a_batch_on_axis_1():
     assert_right_sample_by_sample(static, result.model, axis=1)
 
 
+def test_a_transpose_that_was_written_as_a_reshape_is_one_of_the_readings():
+    text = """g (float[1, 5, 3] x) => (float[1, 5, 3] y) {
+        t = Reshape(x, s) c = CumSum(t, zero) y = Reshape(c, r) }"""
+    static = model(text, s=ints(5, 1, 3), r=ints(1, 5, 3), zero=np.array(0))
+    result = freed(static, (1, 1), x="batch _ _")
+    assert whats(result)["Reshape"].startswith(("axes were moved", "target"))
+    assert_right_sample_by_sample(static, result.model)
+
+
 def test_a_target_that_the_file_computes_is_left_alone():
     text = """g (float[2, 3, 4] x) => (float[2, 12] y) {
         a = Shape<start = 0, end = 1>(x) s = Concat<axis = 0>(a, m) y = Reshape(x, s) }"""
@@ -82,6 +91,22 @@ def test_a_split_leaves_the_rest_to_the_longest_part():
     result = freed(model(text, s=ints(1, 5)), x="_ seq")
     x = floats(2, 9)
     np.testing.assert_array_equal(run(result.model, x)[1], x[:, 1:])
+
+
+@pytest.mark.parametrize("parts", ["split = [3, 3]", "split = [1, 5]"])
+@pytest.mark.parametrize("opset", [11, 12])
+def test_a_split_of_an_older_opset_follows_its_axis(opset, parts):
+    text = f"g (float[2, 6] x) => (float[2, 6] y) {{ a, b = Split<axis = 1, {parts}>(x) y = Concat<axis = 1>(b, a) }}"
+    result = freed(model(text, opset), x="_ seq")
+    x = floats(2, 10)
+    first = 1 if "1" in parts else 5
+    np.testing.assert_array_equal(run(result.model, x)[0], np.concatenate([x[:, first:], x[:, :first]], 1))
+
+
+def test_a_split_of_an_older_opset_whose_parts_are_outputs_is_refused():
+    text = "g (float[2, 6] x) => (float[2, 1] y, float[2, 5] z) { y, z = Split<axis = 1, split = [1, 5]>(x) }"
+    with pytest.raises(PinnedError, match="its parts are an attribute"):
+        freed(model(text, 11), x="_ seq")
 
 
 def test_the_last_entry_stays_the_last():

@@ -45,20 +45,28 @@ class Piece:
 
 def diagonal_pieces(array: Array, rows: int, columns: int) -> tuple[Piece, ...] | None:
     """The causal mask, clipped distances and their kin: entry (i, j) depends on i - j alone, in few straight pieces."""
-    n = array.shape[rows]
-    if n != array.shape[columns] or n < 3:
+    if array.shape[rows] != array.shape[columns]:
+        return None
+    pieces = pieces_of_distance(array, rows, columns)
+    return pieces if pieces is not None and len(pieces) > 1 else None
+
+
+def pieces_of_distance(array: Array, rows: int, columns: int) -> tuple[Piece, ...] | None:
+    """The same of any number of rows and columns, even if it is one piece."""
+    n, m = array.shape[rows], array.shape[columns]
+    if min(n, m) < 3:
         return None
     others = [axis for axis in range(array.ndim) if axis not in (rows, columns)]
-    matrix = np.transpose(array, [*others, rows, columns]).reshape(-1, n, n)
+    matrix = np.transpose(array, [*others, rows, columns]).reshape(-1, n, m)
     if not is_uniform(matrix, 0):
         return None
     matrix = matrix[0]
-    line = np.concatenate([matrix[0, ::-1], matrix[1:, 0]])  # i - j from -(n-1) to n-1
-    i, j = np.indices((n, n))
-    if not np.array_equal(matrix, line[i - j + n - 1]):
+    line = np.concatenate([matrix[0, ::-1], matrix[1:, 0]])  # i - j from -(m-1) to n-1
+    i, j = np.indices((n, m))
+    if not np.array_equal(matrix, line[i - j + m - 1]):
         return None
-    pieces = _pieces(line, 1 - n)
-    return pieces if 1 < len(pieces) <= _MOST_PIECES else None
+    pieces = _pieces(line, 1 - m)
+    return pieces if len(pieces) <= _MOST_PIECES else None
 
 
 def _pieces(line: Array, start: int) -> tuple[Piece, ...]:

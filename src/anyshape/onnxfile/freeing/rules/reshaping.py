@@ -23,6 +23,9 @@ def reshape(walk: Walk, node: ir.Node) -> Shapes:
     if target is None or atoms is None:
         raise walk.pinned(node, "its target depends on the data", product(shape))
     found = readings(atoms, target)
+    moved = _moved(walk, shape, target)
+    if found and moved and walk.chooser.choose((False, True)):
+        return _transposed(walk, node, data, moved)
     if not found:
         why = f"{_listed(shape)} cannot become {list(target)} at other sizes"
         raise walk.pinned(node, why, product(s for s in shape if walk.is_free(s)))
@@ -32,6 +35,31 @@ def reshape(walk: Walk, node: ir.Node) -> Shapes:
     walk.factors.set(node.outputs[0], reading)
     _rewrite(walk, node, shape, sizes, written)
     return [sizes]
+
+
+def _moved(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | None:
+    """The order of axes, where one that is free and was 1 in the file went elsewhere: a Reshape was as good there."""
+    sizes = [walk.at_file(size) for size in shape]
+    free = [axis for axis, size in enumerate(shape) if walk.is_free(size) and sizes[axis] == 1]
+    if len(free) != 1 or len(shape) != len(target) or sizes == list(target):
+        return None
+    rest = [axis for axis in range(len(shape)) if axis != free[0]]
+    for place in range(len(shape)):
+        order = [*rest[:place], free[0], *rest[place:]]
+        if [sizes[axis] for axis in order] == list(target) and sizes.count(1) == 1:
+            return order
+    return None
+
+
+def _transposed(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
+    shape = tuple((walk.shape(data) or ())[axis] for axis in order)
+    factors = walk.factors.of(data)
+    value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, attributes={"perm": list(order)})
+    walk.factors.set(value, [factors[axis] for axis in order])
+    walk.factors.set(node.outputs[0], [factors[axis] for axis in order])
+    walk.replace(node, 0, value, f"axes were moved in the order {list(order)}")
+    _rewrite(walk, node, shape, shape, walk.numbers(node.inputs[1]))
+    return [shape]
 
 
 def _target(walk: Walk, node: ir.Node, shape: Shape) -> tuple[int, ...] | None:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.onnxfile.freeing.families import axes_of
+from anyshape.onnxfile.freeing.growing import sliced
 from anyshape.onnxfile.freeing.rules.rule import Rule, Shapes
 from anyshape.onnxfile.freeing.sizes import Shape, Size, is_number, number, spelled
 from anyshape.onnxfile.freeing.walking import Walk, attribute
@@ -115,12 +116,29 @@ def split(walk: Walk, node: ir.Node) -> Shapes:
     if lengths is None:
         return None
     rest = [(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths]
-    if walk.opset < 13:
-        raise walk.pinned(node, "its parts are an attribute, which cannot follow a dim in this opset", size)
-    node.resize_inputs(2)
-    node.attributes.pop("num_outputs", None)
-    walk.replace(node, 1, walk.builder.vector(lengths), f"parts became [{', '.join(map(spelled, lengths))}]")
+    if walk.opset >= 13:
+        node.resize_inputs(2)
+        node.attributes.pop("num_outputs", None)
+        walk.replace(node, 1, walk.builder.vector(lengths), f"parts became [{', '.join(map(spelled, lengths))}]")
+    elif len(set(lengths)) == 1:
+        if node.attributes.pop("split", None) is not None:
+            walk.note(node, f"parts became equal ones, of `{spelled(lengths[0])}`")
+    else:
+        _as_slices(walk, node, axis, lengths, rest)
     return rest
+
+
+def _as_slices(walk: Walk, node: ir.Node, axis: int, lengths: Sequence[Size], shapes: Sequence[Shape]) -> None:
+    """Where parts are an attribute, they cannot follow a dim: each becomes a Slice."""
+    if any(value.is_graph_output() for value in node.outputs):
+        raise walk.pinned(node, "its parts are an attribute, which cannot follow a dim in this opset", sum(lengths))
+    whole, start = node.inputs[0], number(0)
+    assert whole is not None
+    for value, length, shape in zip(list(node.outputs), lengths, shapes, strict=True):
+        part = sliced(walk, whole, {axis: (start, start + length)}, shape)
+        value.replace_all_uses_with(part)
+        start += length
+    walk.note(node, f"parts became slices of [{', '.join(map(spelled, lengths))}]")
 
 
 def _lengths(walk: Walk, node: ir.Node, size: Size) -> list[Size] | None:
