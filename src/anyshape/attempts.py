@@ -10,7 +10,7 @@ from anyshape.conversion.candidates import Attempt, Candidate, Strategy, Try
 from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
 from anyshape.diagnosis import doubts
-from anyshape.diagnosis.findings import Finding
+from anyshape.diagnosis.findings import Finding, Span
 from anyshape.diagnosis.unknown import unknown_operators
 from anyshape.ending import accept, explain, most_telling, refuse, write
 from anyshape.narrowing import assumed_conditions, cut_ranges
@@ -241,21 +241,30 @@ def _frozen(ground: Ground) -> str:
     return ", ".join(str(place or ground.home) for place in places)
 
 
-_SIZES_TO_READ_AT = 4
+_RUNS_TO_READ = 4
 
 
 def _frozen_elsewhere(ground: Ground, checked: Checked) -> str:
     """Where the module decides by values at sizes that the trace's own path excludes: no run tells, if all values that
     were tried decide the same way.
     """
-    sizes = [check.sizes for check in checked.verification.checks if check.content == 0]
-    beyond = [one for one in sizes if not all(guard.holds(one) for guard in checked.candidate.guards)]
-    if not beyond:
+    beyond = [check for check in checked.verification.checks if _leaves_the_trace(checked, check.sizes)]
+    plain, others = ([check for check in beyond if bool(check.content) is other] for other in (False, True))
+    if not plain:
         return ""
     kept = {*ground.reference.value_decisions(ground.first), *(branch.span for branch in checked.candidate.branches)}
-    runs = (ground.reference.run(one) for one in beyond[:_SIZES_TO_READ_AT])
-    places = [place for run in runs for place in ground.reference.value_decisions(run) if place not in kept]
+    read: dict[Span | None, set[object]] = {}
+    for check in (*plain[:_RUNS_TO_READ], *others[:_RUNS_TO_READ]):
+        run = ground.reference.run(dict(check.sizes), check.content)
+        for place, answers in ground.reference.value_decisions(run).items():
+            read.setdefault(place, set()).update(answers)
+    # where it was decided both ways, and the file was right each time, nothing is frozen
+    places = [place for place, answers in read.items() if place not in kept and answers != {True, False}]
     return ", ".join(dict.fromkeys(str(place or ground.home) for place in places))
+
+
+def _leaves_the_trace(checked: Checked, sizes: Mapping[str, int]) -> bool:
+    return not all(guard.holds(sizes) for guard in checked.candidate.guards)
 
 
 def _wrong_reason(checked: Checked) -> str:

@@ -209,7 +209,7 @@ def explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checked
         return pinned
     if decided := rules.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
         return decided
-    places = ground.reference.value_decisions(ground.first)
+    places = list(ground.reference.value_decisions(ground.first))
     if places and not wrong:
         return rules.frozen_decisions(places, ground.home)
     if wrong:

@@ -64,22 +64,28 @@ class _Reading(TorchFunctionMode):
     def __init__(self, following: _Following) -> None:
         super().__init__()
         self._following = following
-        self.places: list[Span | None] = []
+        self.answers: dict[Span | None, set[object]] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
+        answer = func(*args, **(kwargs or {}))
         if getattr(func, "__name__", "") in _READS:
             tensors = [value for value in args if isinstance(value, torch.Tensor)]
             if any(value in self._following.marked for value in tensors):
-                self.places.append(span_of_stack(sys._getframe(1)))
-        return func(*args, **(kwargs or {}))
+                place = span_of_stack(sys._getframe(1))
+                self.answers.setdefault(place, set()).add(answer if isinstance(answer, bool) else _OTHER)
+        return answer
 
 
-def value_decisions(run: Callable[[], Any], inputs: Iterable[Any]) -> list[Span | None]:
-    """The places at which `run` reads a value that depends on the inputs' values."""
+_OTHER = "a value"
+"""What was read where it is neither True nor False: it may have any number of others."""
+
+
+def value_decisions(run: Callable[[], Any], inputs: Iterable[Any]) -> dict[Span | None, set[object]]:
+    """The places at which `run` reads a value that depends on the inputs' values, with what it read there."""
     following = _Following(inputs)
     reading = _Reading(following)
     # torch.cond and its like would compile themselves under these modes, and keep what came of it
     with torch.compiler.set_stance("force_eager"), following, reading:
         run()
-    return list(dict.fromkeys(reading.places))
+    return reading.answers

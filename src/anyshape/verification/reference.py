@@ -140,8 +140,8 @@ class Reference:
         """The module as it was handed over, whatever a trace left in it."""
         self._state.restore()
 
-    def value_decisions(self, outcome: Outcome) -> list[Span | None]:
-        """Where the module reads values of this call into Python."""
+    def value_decisions(self, outcome: Outcome) -> dict[Span | None, set[object]]:
+        """Where the module reads values of this call into Python, and what it reads there."""
         leaves = _copies(outcome.leaves)
         tensors = [value for value in leaves.values() if isinstance(value, torch.Tensor)]
         return value_decisions(lambda: self._call(leaves, copies=False), tensors)

@@ -1,0 +1,23 @@
+"""A module that decides by values at some sizes, where its trace decides nothing: right, if both answers were run."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import anyshape
+
+
+class Skipping(nn.Module):
+    """As masks are skipped in transformers: with one token and nothing hidden, a shorter way gives the same."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        if x.shape[1] == 1 and not torch.compiler.is_exporting() and bool(mask.all()):
+            return x * 2
+        return x * 2 * mask.float().mean(1)[:, None, None]
+
+
+def test_a_decision_that_was_taken_both_ways_is_not_frozen() -> None:
+    call = (torch.randn(2, 3, 4), torch.ones(2, 6, dtype=torch.bool))
+    result = anyshape.export(Skipping(), call, dims={"x": "batch seq 4", "mask": "batch n"})
+    assert [(attempt.strategy, attempt.outcome) for attempt in result.attempts] == [("torch.export", "checked")]
