@@ -36,7 +36,7 @@ def _dotted(node: ast.AST) -> str:
 def test_the_public_names_are_these() -> None:
     assert sorted(anyshape.__all__) == [
         "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "diagnose", "export",
-        "inspect", "load", "make_dynamic", "translation",
+        "inspect", "load", "make_dynamic", "translation", "watch",
     ]  # fmt: skip
     assert all(getattr(anyshape, name) is not None for name in anyshape.__all__)
 

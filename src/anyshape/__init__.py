@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from anyshape.making_dynamic import make_dynamic
     from anyshape.onnxfile.inspection import inspect
     from anyshape.pipeline import export
+    from anyshape.proposing.several_calls.watching import watch
     from anyshape.result import Result
 
 __version__ = "0.1.0"
 __all__ = [
     "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "diagnose", "export", "inspect",
-    "load", "make_dynamic", "translation",
+    "load", "make_dynamic", "translation", "watch",
 ]  # fmt: skip
 
 _HOMES = {
@@ -35,6 +36,7 @@ _HOMES = {
     "load": "anyshape.loading",
     "make_dynamic": "anyshape.making_dynamic",
     "translation": "anyshape.conversion.user_translations",
+    "watch": "anyshape.proposing.several_calls.watching",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,13 @@ def request_for(
     sizes: Mapping[str, Any] | None,
     where: Sequence[str],
     make_inputs: Callable[..., Any] | None,
+    examples: Any = None,
 ) -> Request:
     """The user's declaration; what is missing is read from the file: names from its inputs, sizes from its contract."""
     interface = read_interface(proto)
+    read = partial(understand, model, args, kwargs, make_inputs=make_inputs, examples=examples)
     if dims is None:
-        bare = understand(model, args, kwargs, dims={}, make_inputs=make_inputs)
+        bare = read(dims={})
         names = {port.name for port in interface.inputs}
         leaves = [leaf for leaf in bare.signature.leaves if leaf.is_tensor or leaf.name in names]
         present = _in_file(interface, [leaf.name for leaf in leaves])  # whether the others matter is asked later
@@ -93,7 +96,7 @@ def request_for(
         ports = match_ports(interface.inputs, present)
         alone = {axis for port in interface.inputs for axis in port.axes or () if isinstance(axis, str)}
         dims = {leaf.name: _axes(ports[leaf.name], leaf.name, alone) for leaf in leaves}
-    request = understand(model, args, kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs)
+    request = read(dims=dims, sizes=sizes, where=where)
     contract = read_contract(proto)
     if contract is None or (sizes is not None and where):
         return request
@@ -101,7 +104,7 @@ def request_for(
     if sizes is None:
         sizes = {dim: declared for dim, declared in contract.dims.items() if dim in known}
     where = where or [str(condition) for condition in contract.where if set(condition.names) <= set(known)]
-    return understand(model, args, kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs)
+    return read(dims=dims, sizes=sizes, where=where)
 
 
 def _readable(name: str, alone: set[str]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import anyshape
-from anyshape.commands import tasks
+from anyshape.commands import checkpoints, tasks
 from anyshape.commands.console import Tell, as_text, flush_c, perform
 from anyshape.commands.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
 from anyshape.commands.options import (
@@ -22,6 +22,7 @@ from anyshape.commands.options import (
     checking_options,
     debug_option,
     declaration_options,
+    example_options,
     freeing_options,
     json_option,
     option,
@@ -32,7 +33,9 @@ from anyshape.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from anyshape.checkpoints.exported import Exported
     from anyshape.commands.explaining import Explanation, Overview
+    from anyshape.commands.proposals import Proposed
     from anyshape.diagnosis.findings import Finding
     from anyshape.onnxfile.inspection import Inspection
     from anyshape.result import Result
@@ -67,6 +70,7 @@ class Program(click.Group):
         "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
         "anyshape check model.onnx model.py:Net",
         "anyshape diagnose model.py:Net --write",
+        "anyshape dims model.py:Net",
         "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
         "anyshape inspect model.onnx",
     )
@@ -91,12 +95,18 @@ def _one_tier(options: Mapping[str, Any]) -> None:
 
 @program.command(
     epilog=_example(
-        "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512"
+        "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
+        "anyshape export ./checkpoint -o onnx/ --dtype float16",
     )
 )
 @click.argument("target", type=click.Path())
-@option("-o --output", "The ONNX file to write.", "FILE", required=True, type=click.Path())
+@option(
+    "-o --output", "The ONNX file to write; for a checkpoint, the folder.", "FILE", required=True, type=click.Path()
+)
 @declaration_options
+@option("--task", "What a checkpoint is for, where its config does not tell, such as fill-mask.", "TASK")
+@option("--layout", "Names and places of a checkpoint's files; optimum's by default.", "optimum|transformers.js")
+@option("--trust-remote-code", "Run Python code that a checkpoint brings along.", is_flag=True)
 @option("--opset", "The opset to write; by default the newest that the runtime takes.", "N", type=int)
 @option("--target runtime", "The oldest runtime to serve, such as onnxruntime==1.18.", "RUNTIME")
 @option("--narrow", "Write the widest declaration that is right, where all of it is not.", is_flag=True)
@@ -114,10 +124,15 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
     TARGET is FILE.py:NAME or package.module:NAME[.method]: a module, a class, or a function that returns one. A
     function that needs arguments is exported itself. Beside it may stand `inputs` (a call, or a function that makes
     one of any sizes), `dims`, `sizes` and `custom_ops`.
+
+    Or the folder of a transformers checkpoint, or of an adapter: every file of its model is written to the folder -o.
     """
     _one_tier(options)
+    of_a_checkpoint = checkpoints.is_folder(target, options)
 
-    def work(tell: Tell) -> Result:
+    def work(tell: Tell) -> Result | Exported:
+        if of_a_checkpoint:
+            return checkpoints.export_folder(target, output, options, tell)
         return tasks.export_target(target, output, options, tell)
 
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
@@ -192,6 +207,28 @@ def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: b
         return conclude(findings, wishes, concise=concise)
 
     return perform(work, conclude=ending, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@program.command(
+    epilog=_example(
+        "anyshape dims model.py:Net", "anyshape dims model.py:Net --input 'tokens: int64[2, 16] < 1000' --json"
+    )
+)
+@click.argument("target", type=click.Path())
+@example_options
+@seed_option
+@output_options
+def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Find the dims that a model lets vary, from one call, and print them ready to paste.
+
+    TARGET is as for `anyshape export`. The model is run in PyTorch at small sizes; nothing is exported. Beside TARGET
+    may stand `inputs` or `examples`; a Lightning module's `example_input_array` is a call, too.
+    """
+
+    def work(tell: Tell) -> Proposed:
+        return tasks.propose_dims(target, options, tell)
+
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
 @program.command(

@@ -16,6 +16,7 @@ def diagnose(
     args: Any = (),
     *,
     kwargs: Mapping[str, Any] | None = None,
+    examples: Any = None,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
@@ -30,8 +31,8 @@ def diagnose(
     """
     try:
         result = export(
-            model, args, kwargs=kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs, seed=seed,
-            progress=progress, **{"quick": True, **others},
+            model, args, kwargs=kwargs, examples=examples, dims=dims, sizes=sizes, where=where,
+            make_inputs=make_inputs, seed=seed, progress=progress, **{"quick": True, **others},
         )  # fmt: skip
     except ExportError as error:
         result = error.result

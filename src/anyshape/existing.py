@@ -21,6 +21,7 @@ def check(
     args: Any = (),
     *,
     kwargs: Mapping[str, Any] | None = None,
+    examples: Any = None,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
@@ -57,7 +58,9 @@ def check(
     if model is None:
         from anyshape.onnxfile.alone import check_alone
 
-        _refuse_what_needs_a_model(dims=dims, make_inputs=make_inputs, atol=atol, rtol=rtol, kwargs=kwargs)
+        _refuse_what_needs_a_model(
+            dims=dims, make_inputs=make_inputs, examples=examples, atol=atol, rtol=rtol, kwargs=kwargs
+        )
         result = check_alone(
             path, proto, sizes=sizes, where=where, budget=budget, at=at, seed=seed, providers=providers, tier=tier,
             custom_ops=computed_by,
@@ -66,7 +69,7 @@ def check(
         from anyshape.against import CheckWishes, check_against, request_for
         from anyshape.verification.comparison import Tolerance
 
-        request = request_for(proto, model, args, kwargs, dims, sizes, where, make_inputs)
+        request = request_for(proto, model, args, kwargs, dims, sizes, where, make_inputs, examples)
         wishes = CheckWishes(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
         result = check_against(path, proto, request, wishes)
     if result.verdict == "refused":

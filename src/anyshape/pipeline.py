@@ -44,6 +44,7 @@ def export(
     f: str | os.PathLike[str] | None = None,
     *,
     kwargs: Mapping[str, Any] | None = None,
+    examples: Any = None,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
@@ -87,7 +88,7 @@ def export(
     )  # fmt: skip
     destination = check_destination(f)
     request = understand(
-        model, args, kwargs, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs,
+        model, args, kwargs, examples=examples, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs,
         dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names,
         dtype=dtype,
     )  # fmt: skip

@@ -103,7 +103,9 @@ def test_the_library_is_asked_for_what_was_declared(diagnose):
     assert rest.pop("kwargs")["x"].shape[1:] == (8,)
     assert callable(rest.pop("progress"))
     dims = {"x": [parse_expression("batch"), 8]}
-    assert rest == {"dims": dims, "sizes": {"batch": "1..9"}, "make_inputs": None, "seed": 5}
+    assert rest == {
+        "dims": dims, "sizes": {"batch": "1..9"}, "where": [], "make_inputs": None, "examples": None, "seed": 5,
+    }  # fmt: skip
 
 
 def test_weights_are_loaded(diagnose, place):

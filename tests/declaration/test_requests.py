@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.declaration.requests import as_dtype, understand
+from anyshape.declaration.dtypes import as_dtype
+from anyshape.declaration.requests import understand
 from anyshape.errors import DeclarationError
 
 
@@ -55,11 +56,64 @@ def test_every_way_of_declaring_gives_the_same_request(way):
     assert request.notes == ()
 
 
-def test_nothing_declared_is_a_static_file_with_a_note():
+def test_nothing_declared_is_found_by_probing_with_a_note():
     request = understand(Net(), tensor(), None)
-    assert request.spec.dims == ()
-    assert request.notes == ("nothing was declared, so every size is fixed; declare what varies with dims=",)
-    assert understand(Net(), tensor(), None, dims={}).notes == ()
+    assert request.spec.dims == ("batch",)
+    assert request.notes[0] == "nothing was declared: dims were found by probing; declare dims= to say otherwise"
+    assert request.spec.explicit == frozenset()
+    assert understand(Net(), tensor(), None, dims={}).spec.dims == ()
+
+
+def test_dims_are_found_from_several_calls():
+    request = understand(Net(), (), None, examples=[(tensor(2, 4),), {"x": tensor(5, 4)}])
+    assert request.spec.dims == ("batch",)
+    assert request.spec.example == {"batch": 2}
+    assert request.notes == ("dims were found from 2 calls; declare dims= to say otherwise",)
+
+
+def test_dims_that_are_declared_are_not_looked_for_in_examples():
+    request = understand(Net(), (), None, examples=[(tensor(2, 4),), (tensor(5, 4),)], dims={"x": "n 4"})
+    assert request.spec.dims == ("n",)
+    assert request.notes == ()
+
+
+def test_a_module_s_own_example_is_its_call():
+    net = Net()
+    net.example_input_array = tensor(3, 4)
+    assert understand(net, (), None, dims={"x": "n 4"}).spec.example == {"n": 3}
+    assert understand(net, tensor(5, 4), None, dims={"x": "n 4"}).spec.example == {"n": 5}
+
+
+def test_dims_are_the_parameters_of_make_inputs():
+    class Joined(nn.Module):
+        def forward(self, x, past, count):
+            return torch.cat([past, x], 1)[:, :count]
+
+    def make(samples, past=3, more=2):
+        return torch.randn(samples, 2 * more, 4), torch.randn(samples, past, 4), past
+
+    request = understand(Joined(), (), None, make_inputs=make)
+    assert {name: [str(e) if e else None for e in row] for name, row in request.spec.axes.items()} == {
+        "x": ["samples", "2 * more", None],
+        "past": ["samples", "past", None],
+    }
+    assert {name: str(e) for name, e in request.spec.scalars.items()} == {"count": "past"}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"args": (torch.ones(2, 4),)}, "examples= and args= both give the call: give one of them"),
+        (
+            {"make_inputs": lambda n: (torch.ones(n, 4),)},
+            "examples= and make_inputs= both give the call: give one of them",
+        ),
+    ],
+)
+def test_examples_stand_for_themselves(given, sentence):
+    with pytest.raises(DeclarationError) as raised:
+        understand(Net(), given.pop("args", ()), None, examples=[(tensor(),)], **given)
+    assert str(raised.value) == sentence
 
 
 def test_sizes_of_the_user_win_over_those_of_a_torch_dim():

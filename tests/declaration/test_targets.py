@@ -265,3 +265,12 @@ def test_random_generators_are_as_before():
     with untouched(net):
         torch.rand(9), random.random(), np.random.rand(4)
     assert (torch.rand(2).tolist(), random.random(), np.random.rand()) == wanted
+
+
+def test_a_folder_is_told_how_a_checkpoint_is_exported(tmp_path):
+    with pytest.raises(DeclarationError) as caught:
+        resolve_target(tmp_path)
+    assert str(caught.value) == (
+        f"{str(tmp_path)!r} is a folder: pass a module; a checkpoint's folder is exported by "
+        "anyshape.checkpoints.export_checkpoint, or by `anyshape export FOLDER -o OUT`"
+    )

@@ -24,10 +24,16 @@ class Call:
     make_inputs: Callable[..., Any] | None = None
     dims: Mapping[str, Any] | None = None
     sizes: Mapping[str, Any] | None = None
+    examples: Any = None
 
     @property
     def arguments(self) -> dict[str, Any]:
         return vars(self)
+
+    @property
+    def first(self) -> tuple[Any, Mapping[str, Any] | None]:
+        """Arguments and keywords of the call, or of the first of several."""
+        return (self.args, self.kwargs) if self.examples is None else _as_call(self.examples[0])
 
 
 def call_of(
@@ -43,7 +49,11 @@ def call_of(
         return _from_options(subject, inputs, dims, sizes, seed)
     all_dims = {**(subject.mapping("dims") or {}), **dims}
     all_sizes = {**(subject.mapping("sizes") or {}), **sizes}
+    if "examples" in subject.namespace and not (all_dims and "inputs" in subject.namespace):
+        return Call(dims=all_dims or None, sizes=all_sizes or None, examples=_examples_of_file(subject, seed))
     args, kwargs, make_inputs = _inputs_of_file(subject, seed)
+    if make_inputs is None and args is None and not ports:
+        args, kwargs = _own_example(subject)
     if make_inputs is None and args is None:
         if not ports:
             raise DeclarationError(_no_inputs(subject))
@@ -73,15 +83,32 @@ def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any]
     named = [p for p in parameters if p.kind not in variadic]
     if any(p.default is p.empty for p in named):
         return None, None, inputs
-    return (*_as_call(_called(subject, inputs, seed)), inputs if parameters else None)
+    return (*_as_call(_called(subject, "inputs", seed)), inputs if parameters else None)
 
 
-def _called(subject: Subject, inputs: Callable[..., Any], seed: int) -> Any:
+def _own_example(subject: Subject) -> tuple[Any, Mapping[str, Any] | None]:
+    """The call that a Lightning module carries; a method of it is called otherwise."""
+    from anyshape.declaration.targets import resolve_target
+    from anyshape.proposing.lightning import example_of
+
+    target = resolve_target(subject.model)
+    found = example_of(target.module) if target.call is target.module else None
+    return (None, None) if found is None else found
+
+
+def _examples_of_file(subject: Subject, seed: int) -> Any:
+    """The calls of a file that shows instead of declaring: a list, or a function that returns or yields them."""
+    examples = subject.namespace["examples"]
+    return _called(subject, "examples", seed) if callable(examples) else examples
+
+
+def _called(subject: Subject, name: str, seed: int) -> Any:
     import torch
 
     torch.manual_seed(seed)
-    with users_code(f"`inputs` of `{subject.text}` fails"):
-        return inputs()
+    with users_code(f"`{name}` of `{subject.text}` fails"):
+        made = subject.namespace[name]()
+        return list(made) if inspect.isgenerator(made) else made
 
 
 def _as_call(given: Any) -> tuple[Any, Mapping[str, Any] | None]:

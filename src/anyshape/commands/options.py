@@ -60,6 +60,11 @@ _INPUT = (
 _SIZE = "Sizes of one dim: seq=1..512, seq=8.., height='32..1024 step 32', batch=1,2,4."
 _TOLERANCE = "tolerance instead of the model's own rounding noise."
 
+_WEIGHTS = option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path())
+_SHOWN = "One input of the call: random values to start from. Replaces `inputs` of the target's file."
+example_options = _stacked(
+    option("--input inputs", _SHOWN, "'NAME: DTYPE[SIZES] < N'", multiple=True, callback=_inputs), _WEIGHTS
+)
 declaration_options = _stacked(
     option("--input inputs", _INPUT, "'NAME: DTYPE[AXES] < N'", multiple=True, callback=_inputs),
     option(
@@ -71,7 +76,7 @@ declaration_options = _stacked(
     ),
     option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
     option("--where", "A relation between dims: 'src >= tgt', 'height*width <= 1_000_000'.", "RELATION", multiple=True),
-    option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path()),
+    _WEIGHTS,
 )
 _FILE_INPUT = "One input of the file, with the names of the axes that are to be free; numbers stay."
 freeing_options = _stacked(
@@ -81,7 +86,7 @@ freeing_options = _stacked(
     option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
     option("--unchecked", "A dim to which no check applies: write the file all the same.", "DIM", multiple=True),
     option("--model target", "The PyTorch model to check against, as for `anyshape export`.", "TARGET"),
-    option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path()),
+    _WEIGHTS,
 )  # fmt: skip
 seed_option = option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True)
 budget_options = _stacked(

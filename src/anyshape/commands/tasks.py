@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anyshape.commands.console import Tell
+    from anyshape.commands.proposals import Proposed
     from anyshape.diagnosis.findings import Finding
     from anyshape.result import Result
 
@@ -77,6 +78,20 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
         return diagnose_model(subject.model, progress=tell, seed=seed, where=where, **call.arguments)
 
 
+def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Proposed:
+    tell(f"loading {target}")
+    from anyshape.commands.calls import call_of
+    from anyshape.commands.proposals import proposed
+    from anyshape.commands.targets import loaded
+
+    inputs, seed = options["inputs"], options["seed"]
+    names = [one.name for one in inputs]
+    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
+        call = call_of(subject, inputs, {}, {}, seed)
+        tell(f"probing {target}")
+        return proposed(subject.model, call)
+
+
 def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
     """Without a model to check against, torch is not imported."""
     from anyshape.making_dynamic import make_dynamic
@@ -95,5 +110,6 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
     inputs = [port.name for port in ports]
     with loaded(options["target"], inputs=inputs, weights=options["weights"], seed=seed) as subject:
         call = call_of(subject, [], {}, {}, seed, ports)
-        called = {"args": call.args, "kwargs": call.kwargs, "make_inputs": call.make_inputs}
+        args, kwargs = call.first
+        called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
         return make_dynamic(model, dims or None, model=subject.model, **called, **chosen)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-import functools
-import inspect
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from anyshape._torch.state import untouched
 from anyshape.declaration import torch_forms
 from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.dims import Spec, declare, mentioned
-from anyshape.declaration.notation import SizeRange, did_you_mean, parse_sizes
+from anyshape.declaration.dims import Spec, declare
+from anyshape.declaration.dtypes import as_dtype, cast, casting, converted
+from anyshape.declaration.first_calls import first_call, with_fixed_rest
+from anyshape.declaration.notation import parse_sizes
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.declaration.torch_forms import Declared
-from anyshape.errors import DeclarationError, first_line
-from anyshape.verification.reference import bind_made, call_make_inputs
+from anyshape.errors import DeclarationError
+from anyshape.proposing.lightning import example_of
+from anyshape.proposing.several_calls.given_calls import best_call, read_calls
+from anyshape.proposing.several_calls.watching import Seen
+from anyshape.proposing.undeclared import propose
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ def understand(
     args: Any,
     kwargs: Mapping[str, Any] | None,
     *,
+    examples: Any = None,
     dims: Mapping[str, Any] | None = None,
     sizes: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
@@ -56,28 +57,29 @@ def understand(
 ) -> Request:
     """Bind the call, read the declaration in whichever form it came, and check one against the other."""
     _refuse_other_types(dims=dims, sizes=sizes, dynamic_axes=dynamic_axes, kwargs=kwargs)
-    _one_way(dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
+    _one_way("declare the dims", dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
+    called = args if _is_given(args, None) else None
+    _one_way("give the call", examples=examples, args=called, kwargs=kwargs or None)
+    _one_way("give the call", examples=examples, make_inputs=make_inputs)
     target = resolve_target(model)
     if dtype is not None:
-        target = _converted(target, as_dtype(dtype))
-        make_inputs = make_inputs and _casting(make_inputs, target, as_dtype(dtype))
-    known: dict[str, int] = {}
-    if make_inputs is not None and not _is_given(args, kwargs):
-        signature, known = _example_from(make_inputs, dims or {}, sizes or {}, target)
+        target = converted(target, as_dtype(dtype))
+        make_inputs = make_inputs and casting(make_inputs, target, as_dtype(dtype))
+    call = _call(target, args, kwargs, examples, make_inputs, dims or {}, sizes or {})
+    call = call if dtype is None else call.cast(as_dtype(dtype))
+    signature = call.signature
+    if dims is None and dynamic_axes is None and dynamic_shapes is None:
+        found = _undeclared(target, call, make_inputs, sizes or {})
     else:
-        signature = bind_call(target, args, kwargs)
-    if dtype is not None:
-        signature = _cast(signature, as_dtype(dtype))
-    names = _input_names(signature, input_names, dims or {})
+        found = Declared(dict(dims or {}))
+    names = _input_names(signature, input_names, found.dims)
     if dynamic_axes is not None:
         found = torch_forms.from_dynamic_axes(dynamic_axes, {n: n for n in names.values()} | names, output_names)
     elif dynamic_shapes is not None:
         found = torch_forms.from_dynamic_shapes(dynamic_shapes, target, signature, args, kwargs)
-    else:
-        found = Declared({names.get(key, key): value for key, value in (dims or {}).items()})
-        if dims is None:
-            found.notes.append("nothing was declared, so every size is fixed; declare what varies with dims=")
-    spec = declare(signature, found.dims, {**found.sizes, **(sizes or {})}, where=where, known=known)
+    by_leaf = {names.get(key, key): value for key, value in found.dims.items()}
+    spec = declare(signature, by_leaf, {**found.sizes, **(sizes or {})}, where=where, known=call.known)
+    spec = replace(spec, explicit=spec.explicit - found.offered.difference(sizes or ()))
     renamed = {leaf: name for name, leaf in names.items()}
     return Request(
         target,
@@ -86,9 +88,56 @@ def understand(
         {leaf: renamed.get(leaf, leaf) for leaf in spec.inputs(signature)},
         None if output_names is None else tuple(_name_list(output_names, "output_names")),
         found.labels,
-        make_inputs and _with_fixed_rest(make_inputs, spec.dims, known),
-        (*found.notes, *spec.notes),
+        make_inputs and with_fixed_rest(make_inputs, spec.dims, call.known),
+        (*found.notes, *call.notes, *spec.notes),
     )
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What the user calls the model with, once or several times."""
+
+    calls: tuple[Signature, ...]
+    known: Mapping[str, int]
+    """The sizes of a call that make_inputs made."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def signature(self) -> Signature:
+        return self.calls[best_call(self.calls)]
+
+    def cast(self, dtype: torch.dtype) -> _Call:
+        return replace(self, calls=tuple(cast(call, dtype) for call in self.calls))
+
+
+def _call(
+    target: Target,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    examples: Any,
+    make_inputs: Callable[..., Any] | None,
+    dims: Mapping[str, Any],
+    sizes: Mapping[str, Any],
+) -> _Call:
+    if examples is not None:
+        return _Call(read_calls(target, examples), {}, tuple(examples.notes if isinstance(examples, Seen) else ()))
+    if make_inputs is not None and not _is_given(args, kwargs):
+        made, known = first_call(make_inputs, dims, sizes, target)
+        return _Call((made,), known)
+    own = None if _is_given(args, kwargs) or target.call is not target.module else example_of(target.module)
+    return _Call((bind_call(target, *(own or (args, kwargs))),), {})
+
+
+def _undeclared(
+    target: Target, call: _Call, make_inputs: Callable[..., Any] | None, sizes: Mapping[str, Any]
+) -> Declared:
+    """What is found where the user says nothing."""
+    known = call.known
+    if make_inputs is not None and not known:  # a call was given, too
+        _, known = first_call(make_inputs, {}, sizes, target)
+    proposal = propose(target, call.calls, make_inputs, known)
+    found = {dim: parse_sizes(text, dim=dim) for dim, text in proposal.sizes.items()}
+    return Declared(dict(proposal.dims), found, notes=list(proposal.notes), offered=frozenset(found))
 
 
 def _refuse_other_types(**arguments: Any) -> None:
@@ -109,10 +158,10 @@ def _is_given(args: Any, kwargs: Mapping[str, Any] | None) -> bool:
     return bool(kwargs) or not (args is None or (isinstance(args, tuple) and not args))
 
 
-def _one_way(**ways: Any) -> None:
+def _one_way(what: str, **ways: Any) -> None:
     used = [f"{name}=" for name, value in ways.items() if value is not None]
     if len(used) > 1:
-        raise DeclarationError(f"{' and '.join(used)} both declare the dims: give one of them")
+        raise DeclarationError(f"{' and '.join(used)} both {what}: give one of them")
 
 
 def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mapping[str, Any]) -> dict[str, str]:
@@ -125,118 +174,3 @@ def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mappin
     if len(set(names)) != len(names) or len(set(in_order)) != len(in_order):
         raise DeclarationError(f"input_names {names} gives two of the inputs {leaves} one name")
     return dict(zip(in_order, leaves, strict=True))
-
-
-# ---- an example from make_inputs
-
-_FIRST_SIZES = (
-    (3, 5, 7, 4, 6, 9, 8, 10),
-    (2, 4, 6, 3, 5, 8, 7, 9),
-    (32, 64, 96, 48, 80),
-    (8, 16, 24, 12, 20),
-    (64, 128, 96),
-)
-
-
-def _example_from(
-    make_inputs: Callable[..., Any], dims: Mapping[str, Any], sizes: Mapping[str, Any], target: Target
-) -> tuple[Signature, dict[str, int]]:
-    """The first sizes at which make_inputs returns a call that the model accepts."""
-    error: Exception | None = None
-    for candidate in _size_candidates(make_inputs, dims, sizes):
-        try:
-            signature = call_make_inputs(make_inputs, candidate, seed=0, target=target)
-            _run(target, signature)
-        except DeclarationError:
-            raise
-        except Exception as failure:  # noqa: BLE001  the user's own function
-            error = failure
-        else:
-            return signature, candidate
-    said = first_line(error)
-    raise DeclarationError(
-        f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {said}; "
-        "give an example or sizes="
-    )
-
-
-def _run(target: Target, signature: Signature) -> None:
-    args, kwargs = signature.build({leaf.name: leaf.value.clone() for leaf in signature.leaves if leaf.is_tensor})
-    with untouched(target.module), torch.no_grad():
-        target.call(*args, **kwargs)
-
-
-def _size_candidates(
-    make_inputs: Callable[..., Any], dims: Mapping[str, Any], sizes: Mapping[str, Any]
-) -> Iterator[dict[str, int]]:
-    defaults = _parameters(make_inputs, (*mentioned(dims), *sizes))
-    ranges = {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else SizeRange(lo=0) for dim in defaults}
-    for row in _FIRST_SIZES:
-        wanted = zip(defaults.items(), itertools.cycle(row), strict=False)
-        yield {dim: ranges[dim].nearest(size if default is None else default) for (dim, default), size in wanted}
-
-
-def _parameters(make_inputs: Callable[..., Any], others: Iterable[str]) -> dict[str, int | None]:
-    """The sizes that make_inputs takes and their defaults; a parameter with another default, a dtype say, is none."""
-    parameters = inspect.signature(make_inputs).parameters.values()
-    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    found = {p.name: None if p.default is p.empty else p.default for p in named if _is_size(p)}
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    return {**dict.fromkeys(others if takes_any else ()), **found}
-
-
-def _is_size(parameter: inspect.Parameter) -> bool:
-    return parameter.default is parameter.empty or type(parameter.default) is int
-
-
-def _with_fixed_rest(
-    make_inputs: Callable[..., Any], dims: Iterable[str], known: Mapping[str, int]
-) -> Callable[..., Any]:
-    """What it takes beside the declared dims keeps its first size; without a first size, that is an error."""
-    dims = tuple(dims)
-    rest = [name for name in _parameters(make_inputs, known) if name not in dims]
-    required = [n for n in rest if n not in known and _parameters(make_inputs, ())[n] is None]
-    if required:
-        raise DeclarationError(
-            f"make_inputs takes `{required[0]}`, but no axis is called so{did_you_mean(required[0], dims)}"
-        )
-    return functools.partial(make_inputs, **{name: known[name] for name in rest if name in known})
-
-
-# ---- dtype=
-
-
-def as_dtype(dtype: Any) -> torch.dtype:
-    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise DeclarationError(f"dtype is {dtype!r}: give a floating type such as torch.float16 or 'bfloat16'")
-    return found
-
-
-def _converted(target: Target, dtype: torch.dtype) -> Target:
-    """A copy of the module in another type; the user's own is not touched."""
-    if target.call is not target.module and not inspect.ismethod(target.call):
-        raise DeclarationError("dtype= converts a module or its method, not a function")
-    try:
-        twin = copy.deepcopy(target.module).to(dtype)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise DeclarationError(f"dtype= needs a copy of the model, which cannot be copied ({reason})") from error
-    return resolve_target(twin if target.call is target.module else getattr(twin, str(target.call.__name__)))
-
-
-def _casting(make_inputs: Callable[..., Any], target: Target, dtype: torch.dtype) -> Callable[..., Any]:
-    @functools.wraps(make_inputs)
-    def cast_inputs(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        made, keywords = _cast(bind_made(target, make_inputs(*args, **kwargs)), dtype).build({})
-        return {"args": made, "kwargs": keywords}
-
-    return cast_inputs
-
-
-def _cast(signature: Signature, dtype: torch.dtype) -> Signature:
-    leaves = tuple(
-        type(leaf)(leaf.name, leaf.value.to(dtype)) if leaf.is_tensor and leaf.value.is_floating_point() else leaf
-        for leaf in signature.leaves
-    )
-    return Signature(leaves, signature.positional, signature.keywords)

@@ -6,8 +6,10 @@ import contextlib
 import dis
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -57,6 +59,11 @@ def resolve_target(target: Any) -> Target:
         raise DeclarationError(f"`{target.__name__}` is a class: pass an instance of it")
     if callable(target):
         return Target(target, _Holder(_modules_of(target)), _name_of(target), target)
+    if isinstance(target, (str, os.PathLike)) and Path(target).is_dir():
+        raise DeclarationError(
+            f"{str(target)!r} is a folder: pass a module; a checkpoint's folder is exported by "
+            "anyshape.checkpoints.export_checkpoint, or by `anyshape export FOLDER -o OUT`"
+        )
     raise DeclarationError(f"{target!r} is a {type(target).__name__}: pass a module, a bound method or a function")
 
 

@@ -28,6 +28,8 @@ class Declared:
     notes: list[str] = field(default_factory=list)
     written: AbstractSet[str] = frozenset()
     """All names as they were written."""
+    offered: frozenset[str] = frozenset()
+    """Dims whose sizes nobody wrote: what the model cannot do of them is a limit, not a refusal."""
 
 
 # ---- dynamic_axes

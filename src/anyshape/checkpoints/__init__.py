@@ -1,0 +1,48 @@
+"""A transformers checkpoint in a folder to ONNX files in a folder: what stands in both, `exporting.py` tells in order.
+
+torch and transformers are imported when a checkpoint is exported; a missing one gets one sentence.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from anyshape.checkpoints.folders import is_checkpoint, read_folder
+from anyshape.errors import AnyshapeError
+
+if TYPE_CHECKING:
+    from anyshape.checkpoints.exported import Exported
+
+__all__ = ["export_checkpoint", "is_checkpoint"]
+
+
+def export_checkpoint(
+    folder: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    layout: str = "optimum",
+    task: str | None = None,
+    dtype: Any = None,
+    trust_remote_code: bool = False,
+    sizes: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Exported:
+    """Convert a transformers checkpoint to checked ONNX files in a folder, or raise and write nothing.
+
+    `task` is by default what the config's architecture is for; `sizes` narrows dims by their names, such as
+    `{"sequence_length": "1..128"}`. The other options are those of `export`, for every file.
+    """
+    source = read_folder(folder)
+    if importlib.util.find_spec("transformers") is None:
+        raise AnyshapeError(
+            f"`{source.path}` is a checkpoint of transformers, which is not installed: pip install transformers"
+        )
+    from anyshape.checkpoints.exporting import Wishes, export_folder
+
+    wishes = Wishes(layout, task, dtype, trust_remote_code, sizes or {}, seed, progress or (lambda _: None), options)
+    return export_folder(source, out, wishes)

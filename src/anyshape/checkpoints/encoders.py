@@ -1,0 +1,200 @@
+"""Models without a cache: text, images, sound and pairs of them, in one file with the names that optimum gives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from anyshape.checkpoints import inputs
+from anyshape.checkpoints.parts import Call, Part
+from anyshape.errors import DeclarationError, first_line
+
+TEXT = ("input_ids", "attention_mask", "token_type_ids")
+SIGNALS = ("pixel_values", "input_values", "input_features")
+_OUTPUTS = (
+    "last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits", "pred_boxes", "pred_masks",
+    "logits_per_image", "logits_per_text", "text_embeds", "image_embeds", "embeddings", "prediction_logits",
+    "seq_relationship_logits", "predicted_depth", "reconstruction", "class_queries_logits", "masks_queries_logits",
+)  # fmt: skip
+"""The results that a user asks a model for; hidden states, attentions and caches are not among them."""
+
+
+class Encoder(nn.Module):
+    """A model that is called with keywords and returns what is asked for, by name."""
+
+    def __init__(self, model: Any, outputs: Sequence[str], fixed: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.model = model
+        self._outputs = tuple(outputs)
+        self._fixed = dict(fixed)
+
+    def forward(self, **call: torch.Tensor) -> Any:
+        result = self.model(**call, **self._fixed)
+        if not isinstance(result, Mapping):
+            return result  # code that a checkpoint brings along may return anything
+        tensors = {name: value for name, value in result.items() if isinstance(value, torch.Tensor)}
+        return {name: tensors[name] for name in self._outputs if name in tensors} or tensors
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input: its axes, sizes at which the model runs, and values of any shape."""
+
+    axes: tuple[str, ...]
+    """Dims, and `_` where an axis is fixed."""
+    shape: tuple[int, ...]
+    make: Callable[..., torch.Tensor]
+
+    def renamed(self, **names: str) -> Port:
+        return replace(self, axes=tuple(names.get(axis, axis) for axis in self.axes))
+
+    def value(self, sizes: Mapping[str, int]) -> torch.Tensor:
+        return self.make(*(sizes.get(axis, size) for axis, size in zip(self.axes, self.shape, strict=True)))
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The inputs of a model, and what is to be said about them."""
+
+    ports: Mapping[str, Port]
+    notes: tuple[str, ...] = ()
+
+
+def encoder_part(model: Any, ports: Ports, *, name: str = "model", outputs: Sequence[str] = _OUTPUTS) -> Part:
+    found = ports.ports
+    taken = set(inspect.signature(model.forward).parameters)
+    fixed = {key: value for key, value in (("use_cache", False), ("return_dict", True)) if key in taken}
+    dims = {key: " ".join(port.axes) for key, port in found.items() if set(port.axes) != {"_"}}
+    pairs = [pair for port in found.values() for pair in zip(port.axes, port.shape, strict=True)]
+    example = {axis: size for axis, size in pairs if axis != "_"}
+
+    def make_call(**sizes: int) -> Call:
+        return {key: port.value(sizes) for key, port in found.items()}
+
+    return Part(name, Encoder(model, outputs, fixed), make_call, dims, example, notes=ports.notes)
+
+
+def ports_of(model: Any, config: Any, *, module: Any = None, wants_types: bool | None = None) -> Ports:
+    """The inputs that a model needs: what its config and its `forward` speak of, tried on the model itself."""
+    module = model if module is None else module
+    taken = set(inspect.signature(module.forward).parameters)
+    signals = [name for name in SIGNALS if name in taken]
+    text = {} if "input_ids" not in taken else _text_ports(config, taken, wants_types=wants_types)
+    found: dict[str, Port] = {}
+    if text and (not signals or getattr(model, "main_input_name", "input_ids") == "input_ids"):
+        found |= text
+    notes: list[str] = []
+    for name in signals:
+        port, note = _signal_port(name, config, module, model.dtype, found)
+        found[name] = port
+        notes += [note] if note else []
+    if not found:
+        raise DeclarationError(f"`{type(model).__name__}` takes none of {_listed((*TEXT[:1], *SIGNALS))}")
+    if text and signals and len(found) > len(signals):
+        found = _two_batches(found, signals)
+    return Ports(dict(sorted(found.items(), key=lambda pair: _ORDER.index(pair[0]))), tuple(notes))
+
+
+_ORDER = ("input_ids", "pixel_values", "input_values", "input_features", "attention_mask", "token_type_ids")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _two_batches(found: Mapping[str, Port], signals: Sequence[str]) -> dict[str, Port]:
+    """A model of pairs compares every text with every image: they need not be equally many."""
+    return {
+        name: port.renamed(batch_size="image_batch_size" if name in signals else "text_batch_size")
+        for name, port in found.items()
+    }
+
+
+def _text_ports(config: Any, taken: set[str], *, wants_types: bool | None) -> dict[str, Port]:
+    text = config.get_text_config()
+    axes, shape = ("batch_size", "sequence_length"), (2, _example_length(text))
+    types = inputs.first_set(text, "type_vocab_size") or 0
+    found = {"input_ids": Port(axes, shape, lambda rows, length: inputs.text_ids(rows, length, text))}
+    if "attention_mask" in taken:
+        found["attention_mask"] = Port(axes, shape, inputs.mask_padded_right)
+    if "token_type_ids" in taken and (types > 1 if wants_types is None else wants_types):
+        found["token_type_ids"] = Port(axes, shape, lambda rows, length: inputs.token_ids(rows, length, max(1, types)))
+    return found
+
+
+def _example_length(config: Any) -> int:
+    return min(7, inputs.first_set(config, "max_position_embeddings") or 7)
+
+
+# ---- images and sound
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How an image or a sound may come: axes that may vary, the sizes that the config speaks of, others to try."""
+
+    axes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+def _signal_port(
+    name: str, config: Any, module: Any, dtype: torch.dtype, known: Mapping[str, Port]
+) -> tuple[Port, str | None]:
+    """The input in the first shape that the model takes; its axes vary where another size runs, too."""
+
+    def error(shape: tuple[int, ...]) -> Exception | None:
+        call = {key: port.value({}) for key, port in known.items()}
+        try:
+            with torch.no_grad():
+                module(**call, **{name: make(*shape)})
+        except Exception as failure:  # noqa: BLE001  the model's own
+            return failure
+        return None
+
+    def make(*shape: int) -> torch.Tensor:
+        return inputs.floats(*shape, dtype=dtype)
+
+    shapes = _shapes_of(name, config)
+    shape = next((shape for shape in shapes if error(shape.sizes) is None), None)
+    if shape is None:
+        failure, listed = error(shapes[0].sizes), list(shapes[0].sizes)
+        said = f"{type(failure).__name__}: {first_line(failure)}"
+        raise DeclarationError(f"`{type(module).__name__}` does not run on `{name}` of the shape {listed}: {said}")
+    if error(shape.others) is None:
+        return Port(shape.axes, shape.sizes, make), None
+    kept = " x ".join(str(size) for size in shape.sizes[1:])
+    fixed = ("batch_size", *("_" for _ in shape.sizes[1:]))
+    return Port(fixed, shape.sizes, make), f"`{name}` is fixed at {kept}: the model takes no other size"
+
+
+def _shapes_of(name: str, config: Any) -> list[Shape]:
+    if name == "pixel_values":
+        return [_image(inputs.first_set(config, "vision_config", "encoder") or config)]
+    bins = inputs.first_set(config, "num_mel_bins", "input_feat_per_channel", "feature_size")
+    if bins is None:
+        return [Shape(("batch_size", "sequence_length"), (2, 2000), (2, 2777))]
+    places = inputs.first_set(config, "max_source_positions")
+    frames = 2 * places if places else inputs.first_set(config, "max_length") or 128
+    in_front = Shape(("batch_size", "_", "sequence_length"), (2, bins, frames), (2, bins, frames - 16))
+    at_the_end = Shape(("batch_size", "sequence_length", "_"), (2, frames, bins), (2, frames - 16, bins))
+    return [in_front, at_the_end] if name == "input_features" else [at_the_end, in_front]
+
+
+def _image(config: Any) -> Shape:
+    height, width = _both(inputs.first_set(config, "image_size") or 64)
+    down, right = _both(inputs.first_set(config, "patch_size") or 16)
+    channels = inputs.first_set(config, "num_channels", "in_channels") or 3
+    larger = (2, channels, height + 4 * max(16, down), width + 8 * max(16, right))
+    return Shape(("batch_size", "_", "height", "width"), (2, channels, height, width), larger)
+
+
+def _both(size: Any) -> tuple[int, int]:
+    if isinstance(size, Mapping):
+        return int(size["height"]), int(size["width"])
+    return (int(size), int(size)) if isinstance(size, int) else (int(size[0]), int(size[1]))

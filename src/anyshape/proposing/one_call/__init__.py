@@ -1,0 +1,1 @@
+"""Dims from one call, by asking the model; `automatic.py` has the steps in order."""

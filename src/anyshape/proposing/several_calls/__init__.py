@@ -1,0 +1,1 @@
+"""Dims from several calls, given or watched; `by_example.py` has the steps in order."""

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from anyshape.commands.calls import call_of
+from anyshape.commands.targets import loaded
+from anyshape.errors import DeclarationError
+
+NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n\n\n"
+
+
+def call(folder: Path, text: str, dims=None):
+    (folder / "model.py").write_text(NET + text)
+    with loaded(f"{folder}/model.py:Net") as subject:
+        return call_of(subject, [], dims or {}, {}, 0)
+
+
+WAYS = {
+    "a list": "examples = [(torch.ones(2, 3),), (torch.ones(3, 5),)]\n",
+    "a function": "def examples():\n    return [(torch.ones(2, 3),), (torch.ones(3, 5),)]\n",
+    "a generator": "def examples():\n    for shape in (2, 3), (3, 5):\n        yield (torch.ones(shape),)\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_may_show_calls_instead_of_declaring(tmp_path, way):
+    found = call(tmp_path, WAYS[way])
+    assert [tuple(one[0].shape) for one in found.examples] == [(2, 3), (3, 5)]
+    assert found.arguments == {
+        "args": (), "kwargs": None, "make_inputs": None, "dims": None, "sizes": None, "examples": found.examples,
+    }  # fmt: skip
+
+
+def test_calls_say_more_than_inputs_without_dims_and_less_than_inputs_with_dims(tmp_path):
+    both = f"inputs = (torch.ones(4, 4),)\n{WAYS['a list']}"
+    assert len(call(tmp_path, both).examples) == 2
+    assert call(tmp_path, f"{both}dims = {{'x': 'n m'}}\n").examples is None
+    assert call(tmp_path, both, dims={"x": "n m"}).examples is None
+
+
+def test_random_calls_follow_the_seed(tmp_path):
+    text = "def examples():\n    yield torch.randn(2, 3)\n"
+    assert torch.equal(call(tmp_path, text).examples[0], call(tmp_path, text).examples[0])
+
+
+def test_calls_that_fail_are_named_with_their_line(tmp_path):
+    with pytest.raises(DeclarationError) as caught:
+        call(tmp_path, "def examples():\n    yield 1\n    yield 1 // 0\n")
+    assert str(caught.value) == (
+        f"`examples` of `{tmp_path}/model.py:Net` fails: ZeroDivisionError: integer division or modulo by zero "
+        "(model.py:11)"
+    )
+
+
+def test_the_first_of_several_calls_can_be_had_alone(tmp_path):
+    args, kwargs = call(tmp_path, WAYS["a list"]).first
+    assert [tuple(one.shape) for one in args] == [(2, 3)]
+    assert kwargs is None

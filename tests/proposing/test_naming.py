@@ -1,0 +1,112 @@
+"""Names of dims: by the inputs' names and ranks, as optimum names them for transformers models."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from anyshape.declaration.calls import bind_call
+from anyshape.declaration.targets import Target, resolve_target
+from anyshape.proposing.naming import is_pretrained, name_dims
+from anyshape.proposing.probing import Place
+
+
+def _target(leaves: dict[str, Any], *, of_transformers: bool = False) -> Target:
+    class Model(nn.Module):
+        pass
+
+    base: type[nn.Module] = Model
+    if of_transformers:
+        base = type("PreTrainedModel", (nn.Module,), {"__module__": "transformers.modeling_utils"})
+    return resolve_target(type("Named", (base,), {"forward": _function_of(list(leaves))})())
+
+
+def _function_of(names: list[str]) -> Callable[..., None]:
+    def forward(*_: Any) -> None:
+        raise NotImplementedError
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return forward
+
+
+def names(leaves: dict[str, Any], *groups: set[Place], of_transformers: bool = False) -> list[str]:
+    target = _target(leaves, of_transformers=of_transformers)
+    return name_dims([frozenset(group) for group in groups], bind_call(target, (), leaves), target)
+
+
+def floats(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape)
+
+
+def whole(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape, dtype=torch.int64)
+
+
+PLAIN: list[tuple[str, dict[str, Any], list[set[Place]], list[str]]] = [
+    ("text", {"ids": whole(2, 5)}, [{("ids", 0)}, {("ids", 1)}], ["batch", "seq"]),
+    ("image", {"x": floats(2, 3, 8, 9)}, [{("x", 0)}, {("x", 2)}, {("x", 3)}], ["batch", "height", "width"]),
+    ("image, channels last", {"x": floats(2, 8, 9, 3)}, [{("x", 1)}, {("x", 2)}], ["height", "width"]),
+    ("volume", {"x": floats(2, 1, 4, 8, 9)}, [{("x", 2)}, {("x", 3)}, {("x", 4)}], ["depth", "height", "width"]),
+    ("video", {"video": floats(2, 3, 4, 8, 9)}, [{("video", 2)}, {("video", 3)}, {("video", 4)}],
+     ["frames", "height", "width"]),
+    ("heads", {"q": floats(2, 4, 5, 8)}, [{("q", 0)}, {("q", 2)}], ["batch", "seq"]),
+    ("cache", {"past_k": floats(2, 4, 5, 8)}, [{("past_k", 0)}, {("past_k", 2)}], ["batch", "past"]),
+    ("sound", {"waveform": floats(2, 400)}, [{("waveform", 0)}, {("waveform", 1)}], ["batch", "samples"]),
+    ("spectrogram", {"mel": floats(2, 80, 50)}, [{("mel", 0)}, {("mel", 2)}], ["batch", "frames"]),
+    ("graph", {"x": floats(6, 4), "edge_index": whole(2, 9), "edge_attr": floats(9, 2)},
+     [{("x", 0)}, {("edge_index", 1), ("edge_attr", 0)}], ["nodes", "edges"]),
+    ("boxes", {"boxes": floats(7, 4), "scores": floats(7)}, [{("boxes", 0), ("scores", 0)}], ["boxes"]),
+    ("points", {"cloud": floats(2, 9, 3)}, [{("cloud", 0)}, {("cloud", 1)}], ["batch", "points"]),
+    ("two sides", {"src": whole(2, 5), "tgt": whole(2, 6)}, [{("src", 1)}, {("tgt", 1)}], ["source", "target"]),
+    ("two towers", {"left": floats(2, 5, 3), "right": floats(2, 6, 3)}, [{("left", 1)}, {("right", 1)}],
+     ["left_seq", "right_seq"]),
+    ("question and text", {"q_ids": whole(2, 5), "q_mask": whole(2, 5), "c_ids": whole(2, 6)},
+     [{("q_ids", 1), ("q_mask", 1)}, {("c_ids", 1)}], ["q_seq", "c_seq"]),
+    ("time first with a state", {"x": floats(5, 2, 3), "h0": floats(1, 2, 8)}, [{("x", 0)}, {("x", 1), ("h0", 1)}],
+     ["seq", "batch"]),
+    ("time first with lengths", {"x": floats(5, 2, 3), "lengths": whole(2)}, [{("x", 0)}, {("x", 1), ("lengths", 0)}],
+     ["seq", "batch"]),
+    ("a square mask is no batch", {"x": floats(2, 5, 3), "later": floats(5, 5)},
+     [{("x", 0)}, {("x", 1), ("later", 0), ("later", 1)}], ["batch", "seq"]),
+    ("a number", {"x": floats(2, 5), "keep": 3}, [{("x", 0)}, {("keep", None)}], ["batch", "keep"]),
+    ("a name that is a function", {"max": 3}, [{("max", None)}], ["dim_max"]),
+    ("nothing known", {"x": floats(2, 3, 4, 5, 6, 7)}, [{("x", 4)}], ["x_dim4"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("leaves", "groups", "wanted"), [row[1:] for row in PLAIN], ids=[row[0] for row in PLAIN])
+def test_a_dim_has_the_usual_name_for_what_it_is(leaves: dict[str, Any], groups: list[set[Place]], wanted: list[str]):
+    assert names(leaves, *groups) == wanted
+
+
+OPTIMUM: list[tuple[str, dict[str, Any], list[set[Place]], list[str]]] = [
+    ("encoder", {"input_ids": whole(2, 5)}, [{("input_ids", 0)}, {("input_ids", 1)}],
+     ["batch_size", "sequence_length"]),
+    ("encoder and decoder", {"input_ids": whole(2, 5), "decoder_input_ids": whole(2, 6)},
+     [{("input_ids", 0), ("decoder_input_ids", 0)}, {("input_ids", 1)}, {("decoder_input_ids", 1)}],
+     ["batch_size", "encoder_sequence_length", "decoder_sequence_length"]),
+    ("two batches", {"input_ids": whole(2, 5), "pixel_values": floats(3, 3, 8, 8)},
+     [{("input_ids", 0)}, {("input_ids", 1)}, {("pixel_values", 0)}, {("pixel_values", 2)}, {("pixel_values", 3)}],
+     ["text_batch_size", "sequence_length", "image_batch_size", "height", "width"]),
+    ("speech", {"input_values": floats(2, 400)}, [{("input_values", 1)}], ["sequence_length"]),
+    ("prompts of points", {"input_points": floats(2, 1, 4, 2)}, [{("input_points", 1)}, {("input_points", 2)}],
+     ["point_batch_size", "nb_points_per_image"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("leaves", "groups", "wanted"), [row[1:] for row in OPTIMUM], ids=[row[0] for row in OPTIMUM])
+def test_a_transformers_model_has_the_names_of_optimum(
+    leaves: dict[str, Any], groups: list[set[Place]], wanted: list[str]
+):
+    assert names(leaves, *groups, of_transformers=True) == wanted
+
+
+def test_a_transformers_model_is_known_by_its_base_class():
+    assert is_pretrained(_target({"x": 1}, of_transformers=True))
+    assert not is_pretrained(_target({"x": 1}))
