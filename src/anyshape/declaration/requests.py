@@ -58,9 +58,9 @@ def understand(
     """Bind the call, read the declaration in whichever form it came, and check one against the other."""
     _refuse_other_types(dims=dims, sizes=sizes, dynamic_axes=dynamic_axes, kwargs=kwargs)
     _one_way("declare the dims", dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
-    called = args if _is_given(args, None) else None
-    _one_way("give the call", examples=examples, args=called, kwargs=kwargs or None)
-    _one_way("give the call", examples=examples, make_inputs=make_inputs)
+    ways = {"args": args if _is_given(args, None) else None, "kwargs": kwargs or None, "make_inputs": make_inputs}
+    for name, value in ways.items():
+        _one_way("give the call", examples=examples, **{name: value})
     target = resolve_target(model)
     if dtype is not None:
         target = converted(target, as_dtype(dtype))
