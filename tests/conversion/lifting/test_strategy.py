@@ -18,7 +18,9 @@ ONLY_LIFTED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ONLY_LIFTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == ONLY_LIFTED[0] else pytest.mark.slow) for name in ONLY_LIFTED]
+)
 def test_no_other_strategy_serves_the_case(name):
     case = cases.load(name)
     args, kwargs = cases.example(case)
