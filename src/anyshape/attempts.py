@@ -9,6 +9,7 @@ from functools import partial
 from anyshape.conversion.candidates import Attempt, Candidate, Strategy, Try
 from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
+from anyshape.conversion.tracing import Guard
 from anyshape.diagnosis import doubts
 from anyshape.diagnosis.findings import Finding, Span
 from anyshape.diagnosis.unknown import unknown_operators
@@ -106,14 +107,14 @@ def _at_other_sizes(ground: Ground, tries: Sequence[Tried]) -> tuple[str, Try] |
     was_tried = any(tried.attempt.strategy == ELSEWHERE for tried in tries)
     if was_tried or not wrong or wrong[-1].attempt.seconds > _SECONDS_FOR_OTHER_SIZES:
         return None
-    possible = [sizes for sizes in _failing_sizes(wrong[-1]) if _broken(wrong[-1], sizes)]
+    possible = [sizes for sizes in _failing_sizes(wrong[-1]) if _leaves_the_trace(wrong[-1].attempt.guards, sizes)]
     sizes = min(possible, key=lambda sizes: sum(sizes.values()))
     return ELSEWHERE, partial(elsewhere, make_job(ground, ground.reference.run(sizes)))
 
 
 def _breaks_assumptions(tried: Tried) -> bool:
     """Whether the file is wrong at sizes at which an assumption of its trace does not hold."""
-    return any(_broken(tried, sizes) for sizes in _failing_sizes(tried))
+    return any(_leaves_the_trace(tried.attempt.guards, sizes) for sizes in _failing_sizes(tried))
 
 
 def _may_be_badly_written(tried: Tried) -> bool:
@@ -126,8 +127,9 @@ def _failing_sizes(tried: Tried) -> list[Mapping[str, int]]:
     return [] if tried.checked is None else [failure.sizes for failure in tried.checked.verification.failures]
 
 
-def _broken(tried: Tried, sizes: Mapping[str, int]) -> bool:
-    return not all(guard.holds(sizes) for guard in tried.attempt.guards)
+def _leaves_the_trace(guards: Sequence[Guard], sizes: Mapping[str, int]) -> bool:
+    """Whether an assumption of the trace does not hold at these sizes."""
+    return not all(guard.holds(sizes) for guard in guards)
 
 
 _SECONDS_TO_LIFT = 20.0
@@ -248,7 +250,9 @@ def _frozen_elsewhere(ground: Ground, checked: Checked) -> str:
     """Where the module decides by values at sizes that the trace's own path excludes: no run tells, if all values that
     were tried decide the same way.
     """
-    beyond = [check for check in checked.verification.checks if _leaves_the_trace(checked, check.sizes)]
+    beyond = [
+        check for check in checked.verification.checks if _leaves_the_trace(checked.candidate.guards, check.sizes)
+    ]
     plain, others = ([check for check in beyond if bool(check.content) is other] for other in (False, True))
     if not plain:
         return ""
@@ -261,10 +265,6 @@ def _frozen_elsewhere(ground: Ground, checked: Checked) -> str:
     # where it was decided both ways, and the file was right each time, nothing is frozen
     places = [place for place, answers in read.items() if place not in kept and answers != {True, False}]
     return ", ".join(dict.fromkeys(str(place or ground.home) for place in places))
-
-
-def _leaves_the_trace(checked: Checked, sizes: Mapping[str, int]) -> bool:
-    return not all(guard.holds(sizes) for guard in checked.candidate.guards)
 
 
 def _wrong_reason(checked: Checked) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.notation import STATIC
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.proposing.probing import Place
-from anyshape.proposing.proposal import Proposal
+from anyshape.proposing.proposal import Proposal, notation
 from anyshape.proposing.several_calls.given_calls import columns_of
 from anyshape.proposing.several_calls.relations import Column, moves, readings
 from anyshape.verification.reference import call_make_inputs
@@ -27,7 +26,7 @@ def propose(target: Target, make_inputs: Callable[..., Any], known: Mapping[str,
     texts = {place: _text(place, column, parameters) for place, column in columns.items() if moves(column)}
     example = calls[0][1]
     used = [name for name in known if any(name in text for text in texts.values())]
-    return Proposal(_axes(example, texts), {}, dict.fromkeys(used, "a parameter of make_inputs"))
+    return Proposal(notation(example, texts), {}, dict.fromkeys(used, "a parameter of make_inputs"))
 
 
 def _rows(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
@@ -53,13 +52,3 @@ def _text(place: Place, column: Column, parameters: Mapping[str, Column]) -> str
         where = f"`{name}`" if axis is None else f"axis {axis} of `{name}`"
         raise DeclarationError(f"{where} moves with the sizes of make_inputs in no way that is known: give dims=")
     return found[0].text(dict(enumerate(varying)))
-
-
-def _axes(example: Signature, texts: Mapping[Place, str]) -> dict[str, tuple[str, ...]]:
-    found = {}
-    for leaf in example.leaves:
-        places: list[Place] = [(leaf.name, axis) for axis in range(leaf.value.dim())] if leaf.is_tensor else []
-        row = tuple(texts.get(place, STATIC) for place in places or [(leaf.name, None)])
-        if any(text != STATIC for text in row):
-            found[leaf.name] = row
-    return found

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyshape.declaration.notation import STATIC
+
+if TYPE_CHECKING:
+    from anyshape.declaration.calls import Signature
+    from anyshape.proposing.probing import Place
 
 
 @dataclass(frozen=True)
@@ -27,3 +34,14 @@ class Proposal:
     """Dim -> one clause that says on what it is based."""
     offers: tuple[Offer, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tuple[str, ...]]:
+    """Every leaf that varies: one entry per axis."""
+    rows: dict[str, tuple[str, ...]] = {}
+    for leaf in signature.leaves:
+        axes = range(leaf.value.dim()) if leaf.is_tensor else (None,)
+        row = tuple(entries.get((leaf.name, axis), STATIC) for axis in axes)
+        if any(entry != STATIC for entry in row):
+            rows[leaf.name] = row
+    return rows

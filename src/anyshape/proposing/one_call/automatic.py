@@ -23,7 +23,7 @@ from anyshape.proposing.meanings import Scene
 from anyshape.proposing.naming import name_dims
 from anyshape.proposing.one_call.bundles import spread
 from anyshape.proposing.one_call.features import without_features
-from anyshape.proposing.one_call.layout import Dim, dims_of, expressions, followers, notation
+from anyshape.proposing.one_call.layout import Dim, dims_of, expressions, followers
 from anyshape.proposing.one_call.limiting import limited
 from anyshape.proposing.one_call.moves import Ground, Move
 from anyshape.proposing.one_call.numbers import without_options
@@ -32,7 +32,7 @@ from anyshape.proposing.one_call.telling import NOTHING_VARIES, basis_of, note_o
 from anyshape.proposing.one_call.ties import coincidences, tie
 from anyshape.proposing.one_call.trials import Trials
 from anyshape.proposing.probing import Budget
-from anyshape.proposing.proposal import Offer, Proposal
+from anyshape.proposing.proposal import Offer, Proposal, notation
 from anyshape.verification.reference import may_be_provoked
 
 _MOST_RUNS, _LEAST_SECONDS, _LEAST_RUNS = 400, 20.0, 60

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from anyshape.declaration.calls import Signature
-from anyshape.declaration.notation import STATIC
 from anyshape.proposing.one_call.moves import Move
 from anyshape.proposing.probing import Place
 
@@ -98,14 +96,3 @@ def _is_product(place: Place, one: Dim, other: Dim, sizes: Mapping[Place, int]) 
     """Whether each dim moves a place as often as the other is long: `height * width`."""
     crosswise = one.ratios[place] == other.probed and other.ratios[place] == one.probed
     return crosswise and sizes[place] == one.size * other.size and max(one.size, other.size) > 1
-
-
-def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tuple[str, ...]]:
-    """Every leaf that varies: one entry per axis."""
-    rows: dict[str, tuple[str, ...]] = {}
-    for leaf in signature.leaves:
-        axes = range(leaf.value.dim()) if leaf.is_tensor else (None,)
-        row = tuple(entries.get((leaf.name, axis), STATIC) for axis in axes)
-        if any(entry != STATIC for entry in row):
-            rows[leaf.name] = row
-    return rows

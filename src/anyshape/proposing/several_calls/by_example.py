@@ -8,11 +8,11 @@ from dataclasses import replace
 import torch
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.notation import STATIC, parse_expression
+from anyshape.declaration.notation import parse_expression
 from anyshape.declaration.targets import Target
 from anyshape.proposing.naming import name_dims
 from anyshape.proposing.probing import Budget, Place, Prober, sizes_of
-from anyshape.proposing.proposal import Proposal
+from anyshape.proposing.proposal import Proposal, notation
 from anyshape.proposing.several_calls.call_kinds import refuse_other_kinds
 from anyshape.proposing.several_calls.followers import by_input, follows_by_name
 from anyshape.proposing.several_calls.given_calls import best_call, columns_of
@@ -39,7 +39,7 @@ def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -
     names = _names(structure, steps, example, target)
     texts = _texts(structure, steps, names, example)
     return Proposal(
-        {**_axes(example, structure, texts), **dict.fromkeys(_varying_floats(signatures), ())},
+        {**notation(example, structure.spread(texts)), **dict.fromkeys(_varying_floats(signatures), ())},
         {name: text for dim, name in names.items() if (text := steps[dim].notation)},
         {name: _basis(structure.parts[dim].column) for dim, name in names.items()},
         notes=(
@@ -163,19 +163,6 @@ def _texts(
         )
 
     return {index: parse_expression(text(index)).text for index in range(len(structure.parts))}
-
-
-def _axes(example: Signature, structure: Structure, texts: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
-    written = {place: texts[index] for index, part in enumerate(structure.parts) for place in part.places}
-    rows = {
-        leaf.name: [(leaf.name, axis) for axis in range(leaf.value.dim())] if leaf.is_tensor else [(leaf.name, None)]
-        for leaf in example.leaves
-    }
-    return {
-        name: tuple(written.get(place, STATIC) for place in row)
-        for name, row in rows.items()
-        if not written.keys().isdisjoint(row)
-    }
 
 
 def _varying_floats(signatures: Sequence[Signature]) -> list[str]:

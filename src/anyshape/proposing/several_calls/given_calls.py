@@ -13,7 +13,7 @@ from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.proposing.probing import Place, sizes_of
 from anyshape.proposing.several_calls.call_kinds import refuse_other_kinds
-from anyshape.proposing.several_calls.relations import Column
+from anyshape.proposing.several_calls.relations import Column, moves
 from anyshape.proposing.several_calls.watching import Call, Seen
 
 
@@ -57,7 +57,7 @@ def columns_of(signatures: Sequence[Signature]) -> dict[Place, Column]:
 
 def best_call(signatures: Sequence[Signature]) -> int:
     """The call to export with: no size below 2, no two alike, as far as the calls have it; of several the smallest."""
-    columns = {column for column in columns_of(signatures).values() if len(set(column)) > 1}
+    columns = {column for column in columns_of(signatures).values() if moves(column)}
 
     def drawback(number: int) -> tuple[int, int, int]:
         sizes = [column[number] for column in columns]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
+from anyshape.proposing.probing import Place
 from anyshape.proposing.several_calls.relations import Column, Kind, Reading
 
-Place = tuple[str, int | None]
-"""A leaf and one of its axes; None: the value of a Python int."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,11 @@ class Structure:
 
     def sizes(self, dims: Mapping[int, int]) -> dict[Place, int]:
         """The size of every place where the dims have these sizes."""
-        known = {index: self._size(index, dims) for index in range(len(self.parts))}
-        return {place: known[index] for index, part in enumerate(self.parts) for place in part.places}
+        return self.spread({index: self._size(index, dims) for index in range(len(self.parts))})
+
+    def spread(self, by_part: Mapping[int, _T]) -> dict[Place, _T]:
+        """What is known of the parts, for every place."""
+        return {place: by_part[index] for index, part in enumerate(self.parts) for place in part.places}
 
     def _size(self, index: int, dims: Mapping[int, int]) -> int:
         reading = self.readings[index]

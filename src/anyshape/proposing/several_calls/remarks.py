@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.proposing.one_call.features import looks_like_features
-from anyshape.proposing.probing import Prober
+from anyshape.proposing.probing import Place, Prober
 from anyshape.proposing.several_calls.followers import by_input
-from anyshape.proposing.several_calls.parts import Part, Place, Structure
+from anyshape.proposing.several_calls.parts import Part, Structure
 from anyshape.proposing.several_calls.relations import Column, moves
 from anyshape.proposing.several_calls.settling import Settled, moves_alone
 

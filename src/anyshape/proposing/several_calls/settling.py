@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from anyshape.proposing.several_calls.parts import Part, Place, Structure
+from anyshape.proposing.probing import Place
+from anyshape.proposing.several_calls.parts import Part, Structure
 from anyshape.proposing.several_calls.relations import Column, Kind, Reading, largest_step, readings
 
 Options = Mapping[int, tuple[Reading | None, ...]]

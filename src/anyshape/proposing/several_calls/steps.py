@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from anyshape.proposing.several_calls.parts import Place, Structure
+from anyshape.proposing.probing import Place
+from anyshape.proposing.several_calls.parts import Structure
 from anyshape.proposing.several_calls.relations import Column, are_squares, largest_step
 
 Shapes = tuple[tuple[int, ...], ...]
