@@ -1,7 +1,7 @@
 """Memory of make_dynamic: what freeing a file with large weights beside it takes, in units of the weights.
 
-The file is made here, never held in memory, and freed in a process of its own. Anonymous memory is counted: pages of a
-mapped file can be dropped at any time, and are shown apart. Goal: at most 0.2 beyond the weights themselves.
+The file is made here, never held in memory, and freed in a process of its own. The resident set is counted, pages of
+mapped files among it, though these can be dropped at any time. Goal: at most 1.2 times the weights.
 Run: python benchmarks/make_dynamic_memory.py [--gigabytes 2] [--only REGEX] [--runs 1] [--folder DIR]
 """
 
@@ -27,7 +27,7 @@ from memory import Usage, Watch, written
 _LAYERS = 16
 _HEADS = 16
 _LENGTH = 8
-_GOAL = 0.2
+_GOAL = 1.2
 KINDS = ("MatMul", "Gemm")
 
 # ---- the file
@@ -108,13 +108,14 @@ def main() -> None:
         print(json.dumps(asdict(measure(options.child[0], int(options.child[1]), Path.cwd()))))
         return
     print(f"{options.gigabytes:g} GB of weights; in units of the weights")
-    print(f"{'layers':<8} {'free':>7} {'check':>7} {'mapped':>7} {'written':>8} {'seconds':>8}")
+    print(f"{'layers':<8} {'free':>7} {'check':>7} {'mapped':>7} {'resident':>8} {'written':>8} {'seconds':>8}")
     for kind in (kind for kind in KINDS if re.search(options.only, kind)):
         found = [in_a_child(kind, int(options.gigabytes * 2**30), options.folder) for _ in range(options.runs)]
-        usage = min(found, key=lambda one: max(one.anonymous.values()))
-        shares = [usage.anonymous.get("convert", 0), usage.anonymous.get("check", 0), usage.mapped, usage.written]
+        usage = min(found, key=lambda one: one.together)
+        own = [usage.anonymous.get(stage, 0) for stage in ("convert", "check")]
+        shares = [*own, usage.mapped, usage.together, usage.written]
         columns = " ".join(f"{share / usage.weights:>7.3f}" for share in shares)
-        met = "" if max(usage.anonymous.values()) <= _GOAL * usage.weights else "  misses the goal"
+        met = "" if usage.together <= _GOAL * usage.weights else "  misses the goal"
         print(f"{kind:<8} {columns} {usage.seconds:>9.1f}  {usage.verdict}{met}", flush=True)
 
 

@@ -136,6 +136,8 @@ class Usage:
     anonymous: dict[str, int] = field(default_factory=dict)
     """Stage -> bytes beyond the loaded model."""
     mapped: int = 0
+    together: int = 0
+    """Anonymous and mapped: the resident set."""
     written: int = 0
     size: int = 0
     seconds: float = 0.0
@@ -177,6 +179,7 @@ class Watch:
             anonymous, file = (now - before for now, before in zip(resident(), self._start, strict=True))
             usage.anonymous[self.stage] = max(usage.anonymous.get(self.stage, 0), anonymous)
             usage.mapped = max(usage.mapped, file)
+            usage.together = max(usage.together, anonymous + file)
 
     def tell(self, text: str) -> None:
         self.stage = "check" if text.startswith("checking") else "convert"

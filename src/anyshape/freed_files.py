@@ -141,6 +141,7 @@ def _with_count(findings: Sequence[Finding], tried: int) -> tuple[Finding, ...]:
 
 def _by_engine(job: _Job, choices: Choices) -> Trial:
     subject = job.subject
+    job.static.rest()  # the engine looks at every tensor of the file itself
     try:
         freed = free(job.model, subject.declaration.wanted, choices, folder=subject.path.parent)
     except PinnedError as error:

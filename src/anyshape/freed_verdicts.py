@@ -95,6 +95,8 @@ def judged(subject: Subject, trial: Trial, pair: Pair, path: Path) -> Trial:
 
 def _against_model(subject: Subject, trial: Trial, pair: Pair, path: Path) -> Trial:
     assert subject.wishes.against_model is not None
+    pair.static.rest()
+    pair.dynamic.rest()
     result = subject.wishes.against_model(path)
     trial = replace(trial, verification=result.verification, notes=result.notes)
     if result.verdict == "refused":

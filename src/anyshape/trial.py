@@ -18,8 +18,8 @@ from anyshape.conversion.candidates import Attempt, Candidate, Job
 from anyshape.conversion.cast_weights import widened_file
 from anyshape.conversion.tracing import Guard
 from anyshape.conversion.widening import holds_bfloat16
-from anyshape.declaration.calls import Adapter
 from anyshape.declaration.notation import Expression, SizeRange
+from anyshape.declaration.outputs import Adapter
 from anyshape.diagnosis.locating import Place, first_difference
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.labelling import input_ports, output_names

@@ -14,7 +14,8 @@ from transformers import BatchEncoding, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicSlidingWindowLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from anyshape.declaration.calls import Adapter, as_tensor, bind_call, flatten_outputs
+from anyshape.declaration.calls import bind_call
+from anyshape.declaration.outputs import Adapter, as_tensor, flatten_outputs
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 

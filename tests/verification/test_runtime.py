@@ -51,6 +51,28 @@ def test_large_weights_are_neither_packed_nor_pooled_and_give_the_same(tmp_path,
     assert np.allclose(result, model(x).detach().numpy(), rtol=tolerance, atol=tolerance)
 
 
+def test_large_weights_are_let_go_and_mapped_again(tmp_path, monkeypatch, opened):
+    export(tmp_path / "m.onnx", torch.float32)
+    monkeypatch.setattr(runtime, "_BIG_WEIGHTS", 1000)
+    opened.clear()
+    feeds = {"input": torch.randn(5, 24).numpy()}
+    session = Session(tmp_path / "m.onnx")
+    (before,) = session.run(feeds)
+    session.rest()
+    (after,) = session.run(feeds)
+    assert np.array_equal(before, after)
+    assert len(opened) == 2
+
+
+def test_small_weights_stay_loaded(tmp_path, opened):
+    export(tmp_path / "m.onnx", torch.float32)
+    opened.clear()
+    session = Session(tmp_path / "m.onnx")
+    session.rest()
+    session.run({"input": torch.randn(5, 24).numpy()})
+    assert len(opened) == 1
+
+
 def test_small_weights_are_loaded_as_usual(tmp_path, opened):
     export(tmp_path / "m.onnx", torch.float32)
     assert all(options.enable_cpu_mem_arena for options in opened)

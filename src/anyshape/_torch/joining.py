@@ -12,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from anyshape._torch import naming
-from anyshape._torch.regions import is_same_number
+from anyshape._torch.expressions import is_same_number
 from anyshape._torch.sampling import Samples
 from anyshape.conversion.evaluating import Values
 from anyshape.errors import AnyshapeError

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.fx.experimental import proxy_tensor
 from torch.utils import _pytree
 
+from anyshape._torch.expressions import is_same_number
 from anyshape._torch.patching import patched
-from anyshape._torch.regions import is_same_number
 
 _NUMBERS = itertools.count()
 Pairs = Sequence[tuple[int, int]]

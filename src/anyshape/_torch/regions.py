@@ -12,9 +12,9 @@ from typing import Any
 
 import onnx_ir as ir
 import onnxscript.evaluator
-import sympy
 import torch
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from anyshape._torch.expressions import is_same_number
 
 LIBRARY = torch.library.Library("anyshape", "FRAGMENT")
 LIBRARY.define("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor")
@@ -43,27 +43,6 @@ def _cut(tensor: torch.Tensor, axis: int, start: Any, end: Any) -> torch.Tensor:
     del start, end
     length = torch.library.get_ctx().new_dynamic_size()
     return tensor.new_empty([length if a == axis else size for a, size in enumerate(tensor.shape)])
-
-
-def has_unknown_length(part: slice) -> bool:
-    """Whether a slice has a border that depends on values, and a length that does."""
-    start, end = 0 if part.start is None else part.start, part.stop
-    if any(isinstance(border, torch.Tensor) for border in (start, end)):
-        return False
-    borders = [number for number in (start, end) if isinstance(number, torch.SymInt)]
-    if part.step not in (None, 1) or not any(free_unbacked_symbols(number) for number in borders):
-        return False
-    return end is None or not isinstance(expression_of(end - start), sympy.Integer)
-
-
-def expression_of(number: Any) -> sympy.Basic:
-    """What a number is in torch's symbols."""
-    symbolic = isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool))
-    return number.node.expr if symbolic else sympy.sympify(number)
-
-
-def is_same_number(left: Any, right: Any) -> bool:
-    return bool(expression_of(left) == expression_of(right))
 
 
 def _loop_begin(

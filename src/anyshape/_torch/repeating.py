@@ -19,8 +19,8 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
+from anyshape._torch.expressions import expression_of
 from anyshape._torch.patching import patched
-from anyshape._torch.regions import expression_of
 
 _FEWEST_NODES = 4
 """Below, copying costs as much as tracing."""

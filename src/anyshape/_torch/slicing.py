@@ -1,4 +1,4 @@
-"""How long a slice is at each of the samples, where torch has only a symbol for it.
+"""How long a slice is: whether that depends on values, and at each of the samples where torch has only a symbol.
 
 Torch makes a new symbol for the length of `x[:, a:b]` wherever it cannot tell how the borders lie. Python's rules tell
 it for every sample.
@@ -9,10 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from anyshape._torch.expressions import expression_of
 from anyshape._torch.sampling import Samples
 from anyshape.conversion.evaluating import Values
+
+
+def has_unknown_length(part: slice) -> bool:
+    """Whether a slice has a border that depends on values, and a length that does."""
+    start, end = 0 if part.start is None else part.start, part.stop
+    if any(isinstance(border, torch.Tensor) for border in (start, end)):
+        return False
+    borders = [number for number in (start, end) if isinstance(number, torch.SymInt)]
+    if part.step not in (None, 1) or not any(free_unbacked_symbols(number) for number in borders):
+        return False
+    return end is None or not isinstance(expression_of(end - start), sympy.Integer)
 
 
 def length_of_slice(size: Any, start: Any, end: Any, samples: Samples) -> Values | None:

@@ -11,6 +11,7 @@ from typing import Any
 from anyshape.commands.inputs import example_call, understand_inputs
 from anyshape.commands.targets import Subject, users_code
 from anyshape.declaration.notation import InputText, parse_sizes
+from anyshape.declaration.written_calls import read_call
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
 
@@ -33,7 +34,7 @@ class Call:
     @property
     def first(self) -> tuple[Any, Mapping[str, Any] | None]:
         """Arguments and keywords of the call, or of the first of several."""
-        return (self.args, self.kwargs) if self.examples is None else _as_call(self.examples[0])
+        return (self.args, self.kwargs) if self.examples is None else read_call(self.examples[0])
 
 
 def call_of(
@@ -77,13 +78,13 @@ def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any]
     """Arguments, keywords and `make_inputs`, as the file's `inputs` gives them."""
     inputs = subject.namespace.get("inputs")
     if inputs is None or not callable(inputs):
-        return (*_as_call(inputs), None)
+        return (*read_call(inputs), None)
     parameters = inspect.signature(inputs).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = [p for p in parameters if p.kind not in variadic]
     if any(p.default is p.empty for p in named):
         return None, None, inputs
-    return (*_as_call(_called(subject, "inputs", seed)), inputs if parameters else None)
+    return (*read_call(_called(subject, "inputs", seed)), inputs if parameters else None)
 
 
 def _own_example(subject: Subject) -> tuple[Any, Mapping[str, Any] | None]:
@@ -109,12 +110,6 @@ def _called(subject: Subject, name: str, seed: int) -> Any:
     with users_code(f"`{name}` of `{subject.text}` fails"):
         made = subject.namespace[name]()
         return list(made) if inspect.isgenerator(made) else made
-
-
-def _as_call(given: Any) -> tuple[Any, Mapping[str, Any] | None]:
-    if isinstance(given, dict) and given and set(given) <= {"args", "kwargs"}:
-        return tuple(given.get("args", ())), given.get("kwargs")
-    return given, None
 
 
 def _texts(ports: Sequence[Port]) -> list[InputText]:

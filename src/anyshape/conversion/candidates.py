@@ -9,9 +9,9 @@ from typing import Any
 import onnx_ir as ir
 
 from anyshape.conversion.tracing import Guard, PinnedByTrace
-from anyshape.declaration.calls import Adapter
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.notation import Expression
+from anyshape.declaration.outputs import Adapter
 from anyshape.verification.sizes import Sizes
 
 

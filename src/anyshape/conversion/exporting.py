@@ -13,7 +13,6 @@ import onnx_ir as ir
 import torch
 
 from anyshape._torch import capture
-from anyshape._torch.branching import branching
 from anyshape._torch.forking import Forks
 from anyshape._torch.reasons import reason_of
 from anyshape._torch.repeating import repeated_parts
@@ -86,6 +85,8 @@ def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Itera
     if not both_sides:
         yield None
         return
+    from anyshape._torch.branching import branching  # few models need it
+
     table = Table(job.spread(), recorder.sources, partial(tracing.meaning_of, recorder, job.names, job.spec))
     with branching(job.adapter, Samples.of(table), recorder) as forks:
         yield forks

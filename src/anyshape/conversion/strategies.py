@@ -1,4 +1,7 @@
-"""Ways to an ONNX model, in the order in which they are tried. None of them is trusted: the checker decides."""
+"""Ways to an ONNX model, in the order in which they are tried. None of them is trusted: the checker decides.
+
+What few models need is imported when it is tried, so that the others do not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,10 @@ import time
 import torch
 
 from anyshape._torch import capture
-from anyshape._torch.branching import missing_names
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Strategy
 from anyshape.conversion.exporting import by_export, cause_of
 from anyshape.conversion.lifting import LIFTED
-from anyshape.conversion.loops import kept_loops
 from anyshape.conversion.repairs import REPAIRS
-from anyshape.conversion.torchscript import torchscript_model
 
 IN_FULL = "torch.export in full"
 REPAIRED = "torch.export with repairs"
@@ -49,6 +49,9 @@ def elsewhere(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def controlled(job: Job) -> tuple[Candidate | None, Attempt]:
     """Both sides of every branch, and loops over a varying axis as loops; with all repairs."""
+    from anyshape._torch.branching import missing_names
+    from anyshape.conversion.loops import kept_loops
+
     if missing := missing_names():
         return None, Attempt(CONTROLLED, "failed", f"this torch has no {', '.join(missing)}")
     candidate, attempt, _ = by_export(job, CONTROLLED, (*REPAIRS, kept_loops(job.adapter)), both_sides=True)
@@ -62,6 +65,8 @@ def strict(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
     """The older exporter: it traces with real tensors, so it knows no symbols and makes no guards."""
+    from anyshape.conversion.torchscript import torchscript_model
+
     start = time.monotonic()
     opset = min(job.opset, capture.newest_torchscript_opset())
     if any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
@@ -76,7 +81,7 @@ def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
 
 
 def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
-    from anyshape.conversion.lifting.strategy import lifted  # what few models need is not loaded for all
+    from anyshape.conversion.lifting.strategy import lifted
 
     return lifted(job)
 

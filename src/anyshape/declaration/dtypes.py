@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from anyshape.declaration.calls import Signature
+from anyshape.declaration.calls import Signature, bind_call
 from anyshape.declaration.targets import Target, resolve_target
+from anyshape.declaration.written_calls import read_call
 from anyshape.errors import DeclarationError, first_line
-from anyshape.verification.reference import bind_made
 
 
 def as_dtype(dtype: Any) -> torch.dtype:
@@ -38,7 +38,7 @@ def converted(target: Target, dtype: torch.dtype) -> Target:
 def casting(make_inputs: Callable[..., Any], target: Target, dtype: torch.dtype) -> Callable[..., Any]:
     @functools.wraps(make_inputs)
     def cast_inputs(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        made, keywords = cast(bind_made(target, make_inputs(*args, **kwargs)), dtype).build({})
+        made, keywords = cast(bind_call(target, *read_call(make_inputs(*args, **kwargs))), dtype).build({})
         return {"args": made, "kwargs": keywords}
 
     return cast_inputs

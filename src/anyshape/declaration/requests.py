@@ -18,9 +18,6 @@ from anyshape.declaration.targets import Target, resolve_target
 from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError
 from anyshape.proposing.lightning import example_of
-from anyshape.proposing.several_calls.given_calls import best_call, read_calls
-from anyshape.proposing.several_calls.watching import Seen
-from anyshape.proposing.undeclared import propose
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,12 @@ class _Call:
     known: Mapping[str, int]
     """The sizes of a call that make_inputs made."""
     notes: tuple[str, ...] = ()
+    best: int = 0
+    """Which of the calls to export with."""
 
     @property
     def signature(self) -> Signature:
-        return self.calls[best_call(self.calls)]
+        return self.calls[self.best]
 
     def cast(self, dtype: torch.dtype) -> _Call:
         return replace(self, calls=tuple(cast(call, dtype) for call in self.calls))
@@ -120,7 +119,7 @@ def _call(
     sizes: Mapping[str, Any],
 ) -> _Call:
     if examples is not None:
-        return _Call(read_calls(target, examples), {}, tuple(examples.notes if isinstance(examples, Seen) else ()))
+        return _shown(target, examples)
     if make_inputs is not None and not _is_given(args, kwargs):
         made, known = first_call(make_inputs, dims, sizes, target)
         return _Call((made,), known)
@@ -128,10 +127,20 @@ def _call(
     return _Call((bind_call(target, *(own or (args, kwargs))),), {})
 
 
+def _shown(target: Target, examples: Any) -> _Call:
+    from anyshape.proposing.several_calls.given_calls import best_call, read_calls  # as below
+    from anyshape.proposing.several_calls.watching import Seen
+
+    calls = read_calls(target, examples)
+    return _Call(calls, {}, tuple(examples.notes if isinstance(examples, Seen) else ()), best_call(calls))
+
+
 def _undeclared(
     target: Target, call: _Call, make_inputs: Callable[..., Any] | None, sizes: Mapping[str, Any]
 ) -> Declared:
     """What is found where the user says nothing."""
+    from anyshape.proposing.undeclared import propose  # whoever declares does not wait for it
+
     known = call.known
     if make_inputs is not None and not known:  # a call was given, too
         _, known = first_call(make_inputs, {}, sizes, target)

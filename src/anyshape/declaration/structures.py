@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from anyshape.declaration.calls import Signature, flatten_outputs, parts_of
+from anyshape.declaration.calls import Signature
+from anyshape.declaration.containers import parts_of
+from anyshape.declaration.outputs import flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.onnxfile.structure import Branch, Fixed, Kind, Node, Parameter, Slot, Way
 

@@ -17,13 +17,12 @@ from anyshape.diagnosis import rules
 from anyshape.diagnosis.findings import Finding
 from anyshape.diagnosis.freezing import frozen
 from anyshape.diagnosis.mixing import mixed_samples
-from anyshape.diagnosis.pinning import Diagnosis
 from anyshape.survey import Ground
 
 
 def pinned(ground: Ground) -> list[Finding]:
     """Why PyTorch itself runs at one size only, and what else is doubtful."""
-    found = Diagnosis(ground).findings()
+    found = _diagnosis(ground)
     told = {dim for finding in found for dim in finding.dims}
     rest = [pin for pin in ground.boundaries.pins if pin.dim not in told]
     return [*found, *rules.pinned_in_pytorch(rest, ground.home)]
@@ -36,8 +35,14 @@ def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
     conditions = dict.fromkeys(guard.condition for guard in guards if guard.condition is not None)
     doubtful = any(_is_split(one, ground.start) or _fails_without(ground, one) for one in conditions)
     if doubtful or _is_bounded_at_example(ground) or _looks_frozen(ground):
-        return Diagnosis(ground).findings()
+        return _diagnosis(ground)
     return mixed_samples(ground.reference, ground.request.spec, ground.traced, ground.home)
+
+
+def _diagnosis(ground: Ground) -> list[Finding]:
+    from anyshape.diagnosis.pinning import Diagnosis  # a healthy model does not wait for it
+
+    return Diagnosis(ground).findings()
 
 
 def _is_bounded_at_example(ground: Ground) -> bool:

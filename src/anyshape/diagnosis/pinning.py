@@ -15,7 +15,7 @@ from anyshape._torch import tracking
 from anyshape.conversion import tracing
 from anyshape.conversion.repairs import REPAIRS, applied
 from anyshape.declaration.batches import batch_dims
-from anyshape.declaration.calls import Adapter
+from anyshape.declaration.outputs import Adapter
 from anyshape.diagnosis.blame import Blame, Cause
 from anyshape.diagnosis.findings import Finding
 from anyshape.diagnosis.freezing import frozen

@@ -17,8 +17,9 @@ import torch
 
 from anyshape._torch.capture import quiet
 from anyshape._torch.state import untouched
-from anyshape.declaration.calls import Signature, flatten_outputs
+from anyshape.declaration.calls import Signature
 from anyshape.declaration.notation import Expression
+from anyshape.declaration.outputs import flatten_outputs
 from anyshape.declaration.resizing import LEVELS, Example, resize
 from anyshape.declaration.slices import repeat_edge
 from anyshape.declaration.targets import Target

@@ -171,7 +171,7 @@ def _by_itself(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
         sizes = {**pair.sizes, dim: size}
         feeds = pair.feeds(sizes, 1)
         try:
-            pair.static.run(feeds)
+            pair.run_static(feeds)
         except RuntimeFailureError:  # a size that the reference does not take
             continue
         actual = run_dynamic(pair, feeds, sizes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from anyshape.verification.closeness import Array, Feeds
 from anyshape.verification.contents import is_mask
 from anyshape.verification.records import Check, Failure
-from anyshape.verification.runtime import Session
 from anyshape.verification.static_reference import Pair, Sizes, run_dynamic
 
 
@@ -39,17 +39,17 @@ def run_only(pair: Pair, dim: str, sizes: Sequence[int]) -> list[Check | Failure
 
 def _unfelt(pair: Pair, dim: str, sizes: Sizes) -> Failure | None:
     """Places that change nothing, though they do in the static file: an unrolled loop looks at its own length alone."""
-    static = _feels(pair, pair.static, dim, pair.sizes)
-    if not any(static) or any(_feels(pair, pair.dynamic, dim, sizes)):
+    static = _feels(pair, pair.run_static, dim, pair.sizes)
+    if not any(static) or any(_feels(pair, pair.run_dynamic, dim, sizes)):
         return None
     sentence = f"ignores the second half of {sizes[dim]} places along `{dim}`, which matters in the static file"
     return Failure(dict(sizes), 0, "wrong-values", None, sentence)
 
 
-def _feels(pair: Pair, session: Session, dim: str, sizes: Sizes) -> list[bool]:
+def _feels(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> list[bool]:
     """Of each output, whether it depends on the second half of a dim; on the last place alone does not count."""
     feeds, others = (pair.feeds(sizes, number) for number in (401, 402))
     shown = {port.name: np.ones_like(feeds[port.name]) for port in pair.contents.ports if is_mask(port)}
     feeds, others = {**feeds, **shown}, {**others, **shown}
     changed = pair.replaced(feeds, dim, slice(sizes[dim] // 2, sizes[dim] - 1), others)
-    return [not np.array_equal(a, b) for a, b in zip(session.run(feeds), session.run(changed), strict=True)]
+    return [not np.array_equal(a, b) for a, b in zip(run(feeds), run(changed), strict=True)]

@@ -20,9 +20,11 @@ from anyshape._torch.state import Change, ModuleState
 from anyshape._torch.tracking import Track, track_calls
 from anyshape._torch.watching import floating_results
 from anyshape.declaration import resizing
-from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs
+from anyshape.declaration.calls import Signature, bind_call
 from anyshape.declaration.dims import Spec
+from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
+from anyshape.declaration.written_calls import read_call
 from anyshape.diagnosis.findings import Span
 from anyshape.errors import DeclarationError
 
@@ -272,14 +274,7 @@ def call_make_inputs(make_inputs: Callable[..., Any], sizes: Sizes, *, seed: int
     wanted = {name: size for name, size in sizes.items() if takes_any or name in parameters}
     with _seeded(seed):
         made = make_inputs(**wanted)
-    return bind_made(target, made)
-
-
-def bind_made(target: Target, made: Any) -> Signature:
-    """What `make_inputs` may return: a tuple of arguments, `{"args": ..., "kwargs": ...}`, keywords, one argument."""
-    if isinstance(made, dict) and set(made) <= {"args", "kwargs"} and made:
-        return bind_call(target, tuple(made.get("args", ())), made.get("kwargs"))
-    return bind_call(target, made)
+    return bind_call(target, *read_call(made))
 
 
 @contextlib.contextmanager

@@ -41,6 +41,8 @@ def runtime_version() -> str:
 class Session:
     """One file, loaded once, run at many sizes."""
 
+    _is_large = False
+
     def __init__(
         self,
         model: Path | bytes,
@@ -51,33 +53,48 @@ class Session:
     ) -> None:
         """`folder` is where the weights of a model that is given as bytes lie."""
         self._providers, self._libraries = providers, libraries
+        self._source, self._folder = model, folder
+        self._is_large = isinstance(model, Path) and _weights_beside(model) > _BIG_WEIGHTS
+        self._session: onnxruntime.InferenceSession | None = None
+        session = self._opened()
+        self.inputs = {i.name: (i.type, tuple(i.shape)) for i in session.get_inputs()}
+        self.outputs = tuple(o.name for o in session.get_outputs())
+
+    def _opened(self) -> onnxruntime.InferenceSession:
+        if self._session is not None:
+            return self._session
         ort = load_runtime()
         options = ort.SessionOptions()
         options.log_severity_level = 4
-        _refuse_missing_providers(ort, providers or ())
-        for library in libraries:
+        _refuse_missing_providers(ort, self._providers or ())
+        for library in self._libraries:
             _register(options, library)
-        if isinstance(model, Path) and _weights_beside(model) > _BIG_WEIGHTS:
+        if self._is_large:
             _leave_weights_in_their_file(ort, options)
-        if folder is not None:
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-        source = str(model) if isinstance(model, Path) else model
+        if self._folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
+        source = str(self._source) if isinstance(self._source, Path) else self._source
         try:
-            self._session: onnxruntime.InferenceSession = ort.InferenceSession(
-                source, options, providers=list(providers or ["CPUExecutionProvider"])
+            self._session = ort.InferenceSession(
+                source, options, providers=list(self._providers or ["CPUExecutionProvider"])
             )
         except Exception as error:
             raise RuntimeFailureError(_shortened(error)) from error
-        self.inputs = {i.name: (i.type, tuple(i.shape)) for i in self._session.get_inputs()}
-        self.outputs = tuple(o.name for o in self._session.get_outputs())
+        return self._session
 
     def reopened(self, model: bytes) -> Session:
         """Another model in the same way: with the same providers and libraries."""
         return Session(model, providers=self._providers, libraries=self._libraries)
 
+    def rest(self) -> None:
+        """Give back the memory of large weights; the next run maps them again."""
+        if self._is_large:
+            self._session = None
+
     def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        session = self._opened()
         try:
-            return list(self._session.run(None, {name: feeds[name] for name in self.inputs}))
+            return list(session.run(None, {name: feeds[name] for name in self.inputs}))
         except Exception as error:
             raise RuntimeFailureError(_shortened(error)) from error
 

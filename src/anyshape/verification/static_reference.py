@@ -99,13 +99,21 @@ class Pair:
         except (DeclarationError, KeyError, ZeroDivisionError):
             return 0
 
-    # ---- runs
+    # ---- runs: of large weights, those of one file are in memory at a time
+
+    def run_static(self, feeds: Feeds) -> list[Array]:
+        self.dynamic.rest()
+        return self.static.run(feeds)
+
+    def run_dynamic(self, feeds: Feeds) -> list[Array]:
+        self.static.rest()
+        return self.dynamic.run(feeds)
 
     def expected(self, feeds: Feeds, sizes: Sizes) -> list[Array]:
         """What the static file gives: in groups of its own number of samples, the last one filled up with the first."""
         dim = next((dim for dim in self.samples if sizes[dim] != self.sizes[dim]), None)
         if dim is None:
-            return self.static.run(feeds)
+            return self.run_static(feeds)
         own, count = self.sizes[dim], sizes[dim]
         groups = []
         for first in range(0, count, own):
@@ -150,7 +158,7 @@ def _picked(value: Array, axes: Sequence[int], chosen: list[int]) -> Array:
 def run_dynamic(pair: Pair, feeds: Feeds, sizes: Sizes) -> list[Array] | Failure:
     """The outputs, or the failure: an error of the runtime, or a shape that is not the declared one."""
     try:
-        outputs = pair.dynamic.run(feeds)
+        outputs = pair.run_dynamic(feeds)
     except RuntimeFailureError as failure:
         return Failure(dict(sizes), 0, "runtime-error", None, f"fails in ONNX Runtime: {failure}")
     shapes = {name: value.shape for name, value in feeds.items()}

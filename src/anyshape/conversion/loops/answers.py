@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from anyshape._torch.expressions import is_same_number
 from anyshape._torch.looping import is_varying
-from anyshape._torch.regions import is_same_number
 from anyshape.conversion.loops.collected import Collected, Steps, holds_steps, joined, parts_of, stacked
 
 

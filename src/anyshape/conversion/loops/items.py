@@ -10,8 +10,8 @@ from typing import Any
 import sympy
 from torch import Tensor
 
+from anyshape._torch.expressions import expression_of, is_same_number
 from anyshape._torch.looping import is_varying, larger, smaller, state
-from anyshape._torch.regions import expression_of, is_same_number
 from anyshape.conversion.loops.collected import Collected, Steps, holds_steps, parts_of, stacked
 
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from anyshape._torch.expressions import is_same_number
 from anyshape._torch.held_numbers import Held
-from anyshape._torch.regions import is_same_number
 from anyshape.conversion.loops.errors import LoopError
 from anyshape.conversion.loops.items import Cut, Items
 from anyshape.conversion.loops.moments import Kept

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
+from anyshape._torch.expressions import expression_of, is_same_number
 from anyshape._torch.looping import Begun, Pairs, memory_of, state
-from anyshape._torch.regions import expression_of, is_same_number
 from anyshape.conversion.loops.carrying import (
     Gathered,
     Last,

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from anyshape._torch import looping
 from anyshape._torch.exploring import Exploration, explore
+from anyshape._torch.expressions import expression_of
 from anyshape._torch.looping import Begun
-from anyshape._torch.regions import expression_of
 from anyshape.conversion.loops.carrying import (
     Gathered,
     Last,

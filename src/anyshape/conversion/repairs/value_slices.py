@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from anyshape._torch.forking import is_size
-from anyshape._torch.regions import has_unknown_length
+from anyshape._torch.slicing import has_unknown_length
 from anyshape.conversion.repairs.answering import answered
 from anyshape.conversion.repairs.base import Repair, Used
 

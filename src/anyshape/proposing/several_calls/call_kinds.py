@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from anyshape.declaration.calls import Signature, parts_of
+from anyshape.declaration.calls import Signature
+from anyshape.declaration.containers import parts_of
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 

@@ -10,6 +10,7 @@ import torch
 
 from anyshape.declaration.calls import Signature, bind_call
 from anyshape.declaration.targets import Target
+from anyshape.declaration.written_calls import read_call
 from anyshape.errors import DeclarationError
 from anyshape.proposing.probing import Place, sizes_of
 from anyshape.proposing.several_calls.call_kinds import refuse_other_kinds
@@ -36,11 +37,8 @@ def _bound(target: Target, call: Any, number: int) -> Signature:
     try:
         if isinstance(call, Call):
             return bind_call(target, call.args, call.kwargs)
-        if isinstance(call, dict) and call and set(call) <= {"args", "kwargs"}:
-            args = call.get("args", ())
-            return bind_call(target, tuple(args) if isinstance(args, list) else args, call.get("kwargs"))
         if isinstance(call, (tuple, dict, collections.UserDict, torch.Tensor)):
-            return bind_call(target, call)
+            return bind_call(target, *read_call(call))
     except DeclarationError as error:
         raise DeclarationError(f"examples[{number}]: {error}") from None
     raise DeclarationError(

@@ -14,7 +14,8 @@ from typing import Any, overload
 import torch
 from torch import nn
 
-from anyshape.declaration.calls import bind_call, parts_of
+from anyshape.declaration.calls import bind_call
+from anyshape.declaration.containers import parts_of
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.errors import DeclarationError, first_line
 from anyshape.proposing.several_calls.call_kinds import kinds
