@@ -21,3 +21,25 @@ def test_a_decision_that_was_taken_both_ways_is_not_frozen() -> None:
     call = (torch.randn(2, 3, 4), torch.ones(2, 6, dtype=torch.bool))
     result = anyshape.export(Skipping(), call, dims={"x": "batch seq 4", "mask": "batch n"})
     assert [(attempt.strategy, attempt.outcome) for attempt in result.attempts] == [("torch.export", "checked")]
+
+
+class SkippingInTwoPlaces(nn.Module):
+    """The second place is asked only where something is hidden, and then has one answer, at every size."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        if x.shape[1] > 1:
+            x = x + 0.0
+        weighted = x * mask.float().mean(1)[:, None, None]
+        if torch.compiler.is_exporting():
+            return weighted
+        if bool(mask.all()):
+            return x
+        if bool(mask[:, : mask.shape[1]].all()):
+            return x
+        return weighted
+
+
+def test_a_decision_that_the_trace_passes_by_at_its_own_sizes_is_not_frozen_at_others() -> None:
+    call = (torch.randn(2, 3, 4), torch.ones(2, 6, dtype=torch.bool))
+    result = anyshape.export(SkippingInTwoPlaces(), call, dims={"x": "batch seq 4", "mask": "batch n"})
+    assert [(attempt.strategy, attempt.outcome) for attempt in result.attempts] == [("torch.export", "checked")]

@@ -256,15 +256,25 @@ def _frozen_elsewhere(ground: Ground, checked: Checked) -> str:
     plain, others = ([check for check in beyond if bool(check.content) is other] for other in (False, True))
     if not plain:
         return ""
-    kept = {*ground.reference.value_decisions(ground.first), *(branch.span for branch in checked.candidate.branches)}
-    read: dict[Span | None, set[object]] = {}
-    for check in (*plain[:_RUNS_TO_READ], *others[:_RUNS_TO_READ]):
-        run = ground.reference.run(dict(check.sizes), check.content)
-        for place, answers in ground.reference.value_decisions(run).items():
-            read.setdefault(place, set()).update(answers)
+    plain, others = plain[:_RUNS_TO_READ], others[:_RUNS_TO_READ]
+    read = _read_values(ground, [(check.sizes, check.content) for check in (*plain, *others)])
+    # what is decided at the traced sizes, too, the trace has passed by: it would not have been made otherwise
+    contents = dict.fromkeys([0, *(check.content for check in others)])
+    passed_by = _read_values(ground, [(ground.traced, content) for content in contents]) if read else {}
+    kept = {*passed_by, *(branch.span for branch in checked.candidate.branches)}
     # where it was decided both ways, and the file was right each time, nothing is frozen
     places = [place for place, answers in read.items() if place not in kept and answers != {True, False}]
     return ", ".join(dict.fromkeys(str(place or ground.home) for place in places))
+
+
+def _read_values(ground: Ground, runs: Sequence[tuple[Mapping[str, int], int]]) -> dict[Span | None, set[object]]:
+    """Where the module reads values in these runs, each of some sizes and a content, and what it reads there."""
+    read: dict[Span | None, set[object]] = {}
+    for sizes, content in runs:
+        run = ground.reference.run(dict(sizes), content)
+        for place, answers in ground.reference.value_decisions(run).items():
+            read.setdefault(place, set()).update(answers)
+    return read
 
 
 def _wrong_reason(checked: Checked) -> str:
