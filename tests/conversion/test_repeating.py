@@ -177,3 +177,80 @@ def test_the_graph_is_the_same_as_without_copying(tmp_path: Path, monkeypatch: p
         counts.append((bool(result.attempts[-1].copied), sorted(node.op_type for node in result.model.graph)))
     assert (counts[0][0], counts[1][0]) == (True, False)
     assert counts[0][1] == counts[1][1]
+
+
+class Numbered(Block):
+    """As the layers of transformers, each of which knows its number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number, self.inner = number, nn.Identity()
+        vars(self.inner)["number"] = number
+
+
+class ReadingItsNumber(Numbered):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (self.number // 2)
+
+
+class ReadingByDict(Numbered):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (vars(self)["number"] // 2)
+
+
+class ReadingInside(Numbered):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (self.inner.number // 2)
+
+
+class ReadingByItself(Numbered):
+    """Nobody can see what it reads."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return object.__getattribute__(self, name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (self.number // 2)
+
+
+@pytest.mark.parametrize(
+    ("block", "copies"),
+    [(Numbered, 3), (ReadingItsNumber, 1), (ReadingByDict, 1), (ReadingInside, 1), (ReadingByItself, 1)],
+)
+def test_a_number_matters_where_it_is_read(block: type[Numbered], copies: int, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    result = exported(Stack(*(block(number) for number in (2, 3, 4, 2))), tmp_path / "model.onnx")
+    assert result.attempts[-1].copied.count(block.__name__) == copies
+    assert "__getattribute__" not in vars(nn.Module)
+
+
+def test_a_number_that_an_inner_part_has_read_matters_where_that_part_was_copied(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    stacks = [Stack(*map(ReadingItsNumber, numbers)) for numbers in ((2, 2), (2, 4), (2, 2))]
+    result = exported(Stack(*stacks), tmp_path / "model.onnx")
+    assert result.attempts[-1].copied == ("ReadingItsNumber", "ReadingItsNumber", "Stack")
+
+
+class Weighted(Block):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(x) * mask[:, :, None]
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Weighted() for _ in range(3))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x, mask)
+        return x
+
+
+def test_sizes_that_turn_out_to_be_one_while_the_first_is_traced_make_no_difference(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, path = Masked().eval(), tmp_path / "model.onnx"
+    call = (torch.randn(3, 5, 8), torch.rand(3, 5))
+    result = anyshape.export(model, call, path, dims={**DIMS, "mask": "batch seq"}, quick=True)
+    assert result.attempts[-1].copied == ("Weighted", "Weighted")
+    assert all(is_right(path, model, (torch.randn(*sizes, 8), torch.rand(*sizes))) for sizes in SIZES)

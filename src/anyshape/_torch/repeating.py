@@ -2,16 +2,16 @@
 
 Deep models repeat a block with other weights. Each operator of a trace costs a millisecond or two; a copy of its node,
 a hundredth of that. Parts are alike if their classes, their attributes, the shapes of their weights and what they are
-called with are the same. A part is copied only if its nodes depend on nothing but that. Code may still decide by
-something that nobody sees; the file is checked like any other, and traced in full where it is wrong.
+called with are the same, but for numbers that the first has not read. A part is copied only if its nodes depend on
+nothing but that. Code may still decide by something that nobody sees; the file is checked like any other, and traced in
+full where it is wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
 import operator
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,11 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
-from anyshape._torch.expressions import expression_of
+from anyshape._torch.likeness import PLAIN, Looks, Place, Reads, look_of
 from anyshape._torch.patching import patched
 
 _FEWEST_NODES = 4
 """Below, copying costs as much as tracing."""
-_PLAIN = (type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.memory_format, torch.layout)
 
 
 @contextlib.contextmanager
@@ -42,7 +41,7 @@ def repeated_parts(*, wanted: bool) -> Iterator[list[str]]:
     parts = _Parts(original, copied)
     # a bound method would not be given the tracer
     call = lambda tracer, *call: parts.call(tracer, *call)  # noqa: E731, PLW0108
-    with patched(tracers._ModuleStackTracer, "call_module", call):
+    with patched(tracers._ModuleStackTracer, "call_module", call), parts.reads.watched():
         yield copied
 
 
@@ -70,75 +69,50 @@ class _Parts:
 
     def __init__(self, original: Callable[..., Any], copied: list[str]) -> None:
         self._original, self._copied = original, copied
-        self._traced: dict[Hashable, _Traced | None] = {}
-        self._looks: dict[int, tuple[nn.Module, Hashable]] = {}
+        self._looks, self.reads = Looks(), Reads()
+        self._traced: dict[Hashable, list[tuple[Mapping[Place, int], _Traced | None]]] = {}
+        """With the numbers that were read meanwhile; None where a copy would not be the same."""
 
     def call(self, tracer: Any, part: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
         trace = lambda: self._original(tracer, part, forward, args, kwargs)  # noqa: E731
         if getattr(tracer, "enable_attr_proxy", True):
             return trace()  # a part that stands at two places of the model is called through a proxy
-        leaves = [*pytree.tree_leaves((args, kwargs)), *_weights(part)]
-        look, call, inputs = self._look(part), _look_of_call((args, kwargs)), _nodes(leaves, tracer)
-        if look is None or call is None or inputs is None:
+        inputs = _nodes([*pytree.tree_leaves((args, kwargs)), *_weights(part)], tracer)
+        look, key = self._looks.of(part), self._key(tracer, part, (args, kwargs), inputs)
+        if look is None or key is None or inputs is None:
             return trace()
-        key = (id(tracer), torch.is_grad_enabled(), look, call, _pattern(inputs))
-        if key not in self._traced:
-            last = _last(tracer.graph)
+        for read, traced in self._traced.get(key, ()):
+            if any(look.numbers[place] != number for place, number in read.items()):
+                continue
+            if traced is None:
+                return trace()
+            self._copied.append(type(part).__name__)
+            self.reads.again(part, read)
+            return _copy(traced, inputs, tracer)
+        last = _last(tracer.graph)
+        with self.reads.during(part, look) as read:
             result = trace()
-            self._traced[key] = _recorded(tracer, last, inputs, result)
-            return result
-        known = self._traced[key]
-        if known is None:
-            return trace()
-        self._copied.append(type(part).__name__)
-        return _copy(known, inputs, tracer)
+        key = self._key(tracer, part, (args, kwargs), inputs)  # two sizes may have turned out to be one meanwhile
+        self._traced.setdefault(key, []).append((read, _recorded(tracer, last, inputs, result)))
+        return result
 
-    def _look(self, part: nn.Module) -> Hashable | None:
-        if id(part) not in self._looks:
-            self._looks[id(part)] = (part, self._look_at(part))  # held, so that the number is not given to another
-        return self._looks[id(part)][1]
-
-    def _look_at(self, part: nn.Module) -> Hashable | None:
-        if part._forward_hooks or part._forward_pre_hooks:
+    def _key(self, tracer: Any, part: nn.Module, given: Any, inputs: Sequence[fx.Node] | None) -> Hashable | None:
+        """What is the same for calls of parts that are alike, but for numbers."""
+        look, call = self._looks.of(part), _look_of_call(given)
+        if look is None or call is None or inputs is None:
             return None
-        attributes = {name: value for name, value in vars(part).items() if not isinstance(value, nn.Module)}
-        for name in ("_parameters", "_buffers", "_modules"):
-            attributes.pop(name, None)
-        children = [(name, self._look(child)) for name, child in part._modules.items() if child is not None]
-        if any(look is None for _, look in children):
-            return None
-        weights = [(name, _look_of(value)) for name, value in (*part._parameters.items(), *part._buffers.items())]
-        return type(part), _look_of(attributes), tuple(children), tuple(weights)
+        return id(tracer), torch.is_grad_enabled(), look.kind, call, _pattern(inputs)
 
 
 def _weights(part: nn.Module) -> list[torch.Tensor]:
     return [*part.parameters(), *part.buffers()]
 
 
-def _look_of(value: Any) -> Hashable:
-    """What a value is to code that looks at it; of an object that is not plain, that it is this very object."""
-    look: Hashable = id(value)
-    if isinstance(value, torch.Tensor):
-        sizes = tuple(map(expression_of, (*value.shape, *value.stride())))
-        look = sizes, value.dtype, value.device, value.requires_grad
-    elif isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        look = expression_of(value)
-    elif isinstance(value, _PLAIN):
-        look = value
-    elif type(value) in (tuple, list):
-        look = tuple(map(_look_of, value))
-    elif type(value) in (dict, OrderedDict):
-        look = tuple((_look_of(key), _look_of(one)) for key, one in value.items())
-    elif value == set():  # names of buffers that are not saved
-        look = ()
-    return type(value), look
-
-
 def _look_of_call(call: Any) -> Hashable | None:
     leaves, structure = pytree.tree_flatten(call)
-    if not all(isinstance(leaf, (torch.Tensor, torch.SymInt, *_PLAIN)) for leaf in leaves):
+    if not all(isinstance(leaf, (torch.Tensor, torch.SymInt, *PLAIN)) for leaf in leaves):
         return None  # a cache may keep what it is given
-    return str(structure), *map(_look_of, leaves)
+    return str(structure), *map(look_of, leaves)
 
 
 def _nodes(leaves: Sequence[Any], tracer: Any) -> tuple[fx.Node, ...] | None:
@@ -186,7 +160,7 @@ def _recorded(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], result:
     inside = {*made, *inputs}
     if len(nodes) < _FEWEST_NODES or not all(_may_be_copied(one, inside, made) for one in nodes):
         return None
-    if not all(isinstance(one, (*_PLAIN, torch.SymInt)) or one in inside for one in results):
+    if not all(isinstance(one, (*PLAIN, torch.SymInt)) or one in inside for one in results):
         return None
     return _Traced(tuple(nodes), inputs, tuple(results), tensors, structure)
 

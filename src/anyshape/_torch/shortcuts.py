@@ -214,7 +214,7 @@ def _tried_at_roots(original: Any) -> Any:
 
     def try_rewrite(self: Any, model: Any, graph: Any, node: Any, **how: Any) -> Any:
         root = _root(self)
-        if root is not None and (node.domain, node.op_type) != root:
+        if root is not None and ((node.domain, node.op_type) != root or _is_lonely(self, node)):
             return None
         return original(self, model, graph, node, **how)
 
@@ -232,3 +232,16 @@ def _root(rule: Any) -> tuple[str, str] | None:
 
 
 _ROOT = "_anyshape_root"
+
+
+def _is_lonely(rule: Any, node: Any) -> bool:
+    """Whether a pattern that ends in several nodes, such as slices of one value, has not as many here.
+
+    The others would be looked for in the whole graph, at every such node.
+    """
+    if rule._target_pattern.has_single_output_node:
+        return False
+    ends = rule._target_pattern.output_nodes
+    shared = [place for place, value in enumerate(ends[0].inputs) if all(value in end.inputs for end in ends)]
+    values = [node.inputs[place] for place in shared if place < len(node.inputs)]
+    return any(value is not None and len(value.consumers()) < len(ends) for value in values)

@@ -28,6 +28,7 @@ from anyshape.conversion.rewriting import is_rewritten, rewrite
 from anyshape.conversion.rewriting.sizes import DeclaredAxis
 from anyshape.conversion.rotary import spread_rotary_tables
 from anyshape.conversion.tracing import PinnedByTrace
+from anyshape.conversion.uncollected import uncollected
 from anyshape.conversion.weights import lay_out_weights
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ def by_export(
         capture.recording() as recorder,
         applied((*repairs, custom.repair)) as acted,
         _forking(job, recorder, both_sides=both_sides) as forks,
+        uncollected(),
     ):
         try:
             with repeated_parts(wanted=copying) as copied:

@@ -150,8 +150,8 @@ def _judge_by_noise(
     scale = float(want.abs().max())
     floor = epsilon * scale
     distance = float((got - want).abs().max())
-    # noise is at least `floor`, so this much is half of what is allowed whatever float64 would say: no need to ask
-    if distance <= (factor / 2 - 1) * floor:
+    # noise is at least `floor`, and PyTorch within it of the truth: so much is allowed, whatever float64 would say
+    if distance <= (factor - 1) * floor:
         return Judgement(distance / floor if floor else 0.0)
     exact = oracles.exact()
     if exact is None or exact.shape != finite.shape:

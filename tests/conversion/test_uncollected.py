@@ -1,0 +1,43 @@
+"""The collector rests while a model is converted, and is as it was afterwards."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape.conversion.uncollected import uncollected
+
+_seen: dict[bool, set[bool]] = {True: set(), False: set()}
+"""While exporting or not: whether the collector was on."""
+
+
+class Asking(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _seen[torch.compiler.is_exporting()].add(gc.isenabled())
+        return x * 2
+
+
+def test_it_rests_during_the_trace_and_not_during_the_check() -> None:
+    anyshape.export(Asking(), torch.randn(2, 3), dims={"x": "batch 3"})
+    assert _seen == {True: {False}, False: {True}}
+    assert gc.isenabled()
+
+
+def test_one_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with uncollected():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_it_is_on_again_after_an_error() -> None:
+    with pytest.raises(ValueError, match="trace"), uncollected():
+        raise ValueError("trace")
+    assert gc.isenabled()
