@@ -66,6 +66,8 @@ class Session:
         ort = load_runtime()
         options = ort.SessionOptions()
         options.log_severity_level = 4
+        # between two runs comes PyTorch's turn: threads that wait for work by spinning would take its cores
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         _refuse_missing_providers(ort, self._providers or ())
         for library in self._libraries:
             _register(options, library)
