@@ -46,8 +46,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'anyshape' has no attribute {name!r}")
     import importlib
 
+    from anyshape.uncollected import uncollected
+
     try:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        with uncollected():
+            return getattr(importlib.import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "onnxscript", "onnxruntime"):
             raise

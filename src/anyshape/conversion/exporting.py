@@ -28,8 +28,8 @@ from anyshape.conversion.rewriting import is_rewritten, rewrite
 from anyshape.conversion.rewriting.sizes import DeclaredAxis
 from anyshape.conversion.rotary import spread_rotary_tables
 from anyshape.conversion.tracing import PinnedByTrace
-from anyshape.conversion.uncollected import uncollected
 from anyshape.conversion.weights import lay_out_weights
+from anyshape.uncollected import uncollected
 
 _log = logging.getLogger(__name__)
 
