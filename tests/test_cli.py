@@ -359,13 +359,15 @@ def test_the_codes_of_other_endings(monkeypatch):
 
 def test_debug_shows_the_traceback_of_every_attempt_and_what_made_it_slow(monkeypatch):
     forced = Attempt("x", "wrong", forced_by=("aten.copy_.default", "cond"))
-    attempts = (Attempt("torch.export", "failed", "ValueError: inner", 0.0, ValueError("inner")), forced)
+    inlined = Attempt("y", "wrong", inlined=("aten.trapezoid.dx",))
+    attempts = (Attempt("torch.export", "failed", "ValueError: inner", 0.0, ValueError("inner")), forced, inlined)
     result = ends_with(monkeypatch, ExportError(anyshape.Result("refused", attempts=attempts)), "--debug")
     assert result.exit_code == 1
     assert "  tried    torch.export, failed: ValueError: inner" in result.stdout
     assert result.stderr == (
         "---- torch.export\nValueError: inner\n\n"
-        "---- x: written in simpler operators because of aten.copy_.default, cond\n"
+        "---- x: all in simpler operators because of aten.copy_.default, cond\n"
+        "---- y: in simpler operators aten.trapezoid.dx\n"
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
+from anyshape.conversion import cast_weights
 from anyshape.conversion.cast_weights import widened_file
 from anyshape.onnxfile import saving
 from anyshape.verification import runtime
@@ -65,3 +66,32 @@ def test_a_weight_is_cast_just_before_it_is_used(tmp_path: Path) -> None:
     exported(nn.Sequential(*(nn.Linear(24, 24) for _ in range(3))), tmp_path / "m.onnx")
     operators = [node.op_type for node in widened_file(tmp_path / "m.onnx").graph]
     assert operators == ["Cast", "Gemm"] * 3
+
+
+class Tied(nn.Module):
+    """One table for words and results; `straight` multiplies with it as it is, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.straight = nn.Embedding(50, 24), nn.Parameter(torch.randn(24, 36))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self.words(x)
+        return rows @ self.words.weight.T, rows @ self.straight
+
+
+def test_a_large_table_is_never_cast_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cast_weights, "_LARGEST_CAST", 16 * 24 * 4)
+    torch.manual_seed(0)
+    model, path, wide = Tied().to(torch.bfloat16).eval(), tmp_path / "m.onnx", tmp_path / "wide.onnx"
+    result = anyshape.export(model, (torch.randint(0, 50, (2, 5)),), path, dims={"x": "batch seq"})
+    assert result.verdict == "checked"
+    twin = widened_file(path)
+    ir.save(twin, wide)
+    model.float()
+    x = torch.randint(0, 50, (3, 7))
+    for found, expected in zip(Session(wide).run({"x": x.numpy()}), model(x), strict=True):
+        assert np.allclose(found, expected.detach().numpy(), rtol=1e-4, atol=1e-4)
+    casts = [node.inputs[0] for node in twin.graph if node.op_type == "Cast"]
+    assert len(casts) == 1 + 4 + 3  # rows, 50 words by 16, 36 columns by 16
+    assert not any(value.is_initializer() for value in casts)

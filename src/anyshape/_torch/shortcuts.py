@@ -11,6 +11,7 @@ import copy
 import functools
 import operator
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from anyshape._torch.inlining import inline
 from anyshape._torch.patching import patched
 from anyshape._torch.unmutated import without_mutations
 
@@ -31,16 +33,26 @@ _CHECKS = frozenset(
 """What torch itself takes out before it translates."""
 
 
-@contextlib.contextmanager
-def shortcuts() -> Iterator[set[str]]:
-    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it.
-
-    What it yields fills with the operators that forced torch to write the program in simpler ones.
+@dataclass(frozen=True)
+class Simplified:
+    """Operators without a translation: those that were replaced, each by itself, and those that forced torch to write
+    the whole program in simpler ones.
     """
-    forced: set[str] = set()
+
+    inlined: set[str] = field(default_factory=set)
+    forced_by: set[str] = field(default_factory=set)
+
+
+@contextlib.contextmanager
+def shortcuts() -> Iterator[Simplified]:
+    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it."""
+    simplified = Simplified()
     with contextlib.ExitStack() as stack:
         passes = _passes()
-        stages = (("decompose_with_registry", partial(_decompose, forced)), ("insert_type_promotion_nodes", _promote))
+        stages = (
+            ("decompose_with_registry", partial(_decompose, simplified)),
+            ("insert_type_promotion_nodes", _promote),
+        )
         for name, stage in stages:
             if hasattr(passes, name):
                 stack.enter_context(patched(passes, name, stage(getattr(passes, name))))
@@ -51,7 +63,7 @@ def shortcuts() -> Iterator[set[str]]:
             from onnxscript.rewriter._rewrite_rule import RewriteRule
 
             stack.enter_context(patched(RewriteRule, "try_rewrite", _tried_at_roots(RewriteRule.try_rewrite)))
-        yield forced
+        yield simplified
 
 
 def _passes() -> Any:
@@ -65,21 +77,24 @@ def _passes() -> Any:
 # ---- simpler operators
 
 
-def _decompose(forced: set[str], original: Any) -> Any:
+def _decompose(simplified: Simplified, original: Any) -> Any:
     def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
         twin = _copied(program)
-        without_mutations(twin.graph)
+        obstacles = _obstacles(twin.graph, registry)
+        if _inlined(twin.graph, registry):
+            simplified.inlined.update(obstacles.values())
+            _name_results(twin, program)
+            return twin
+        simplified.forced_by.update(obstacles.values())
+        twin = _copied(program)  # what was begun is of no use
         _name_results(twin, program)
-        if obstacles := needs_simpler_operators(twin.graph_module, registry):
-            forced.update(obstacles)
-            decomposed: torch.export.ExportedProgram = original(twin, registry)
-            return decomposed
-        return twin
+        decomposed: torch.export.ExportedProgram = original(twin, registry)
+        return decomposed
 
     return decompose_with_registry
 
 
-_MAKE_TABLE = "create_onnx_friendly_decomposition_table"
+_MAKE_TABLE, _TRANSLATED = "create_onnx_friendly_decomposition_table", "get_onnx_implemented_overloads"
 _TABLES: dict[frozenset[Any], dict[Any, Any]] = {}
 
 
@@ -91,8 +106,20 @@ def _table_made_once(make: Any, translated: set[Any]) -> dict[Any, Any]:
     return dict(_TABLES[key])
 
 
+_MOST_ROUNDS = 3
+
+
+def _inlined(graph: fx.Graph, registry: Any) -> bool:
+    """Replace, in place, operators without a translation; False where only torch can."""
+    for _ in range(_MOST_ROUNDS):
+        obstacles = _obstacles(graph, registry)
+        if not obstacles or not inline(graph, obstacles, _table(registry)):
+            return not obstacles
+    return not _obstacles(graph, registry)
+
+
 def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """A program with a graph of its own: the stages that follow write to it."""
+    """A program with a graph of its own, to which the stages that follow write, and without needless mutations."""
     twin = object.__new__(type(program))
     vars(twin).update(vars(program))
     graph = fx.Graph()
@@ -101,6 +128,7 @@ def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgr
     graph.output(results[0]).meta = dict(results[1].meta)
     twin._graph_module = fx.GraphModule(program.graph_module, graph)
     twin._graph_module.meta.update(program.graph_module.meta)
+    without_mutations(twin.graph)
     return twin
 
 
@@ -115,9 +143,18 @@ def _name_results(twin: torch.export.ExportedProgram, program: torch.export.Expo
             twin._graph_signature.replace_all_uses(before, now)
 
 
-def needs_simpler_operators(module: fx.GraphModule, registry: Any) -> set[str]:
-    """What only torch's own decomposition can write: mutations, programs inside programs, unknown operators."""
-    return {name for node in module.graph.nodes if (name := _obstacle(node, registry)) is not None}
+def _table(registry: Any) -> dict[Any, Any]:
+    """What operators without a translation are made of; empty where torch has moved it."""
+    parts = getattr(_passes(), "_decomp", None)
+    if not all(hasattr(parts, name) for name in (_MAKE_TABLE, _TRANSLATED)):
+        return {}
+    table: dict[Any, Any] = getattr(parts, _MAKE_TABLE)(set(getattr(parts, _TRANSLATED)(registry)))
+    return table
+
+
+def _obstacles(graph: fx.Graph, registry: Any) -> dict[fx.Node, str]:
+    """What cannot be translated as it is: mutations, programs inside programs, unknown operators."""
+    return {node: name for node in graph.nodes if (name := _obstacle(node, registry)) is not None}
 
 
 def _obstacle(node: fx.Node, registry: Any) -> str | None:

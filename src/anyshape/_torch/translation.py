@@ -20,23 +20,26 @@ from anyshape._torch.state import LOCK
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
-    """An ONNX model, and the operators for whose sake the whole program had to be written in simpler ones."""
+    """An ONNX model, the operators that were replaced by simpler ones in it, and those that forced torch to do so with
+    the whole program.
+    """
 
     model: ir.Model
+    inlined: tuple[str, ...] = ()
     forced_by: tuple[str, ...] = ()
 
 
 def translate_program(program: torch.export.ExportedProgram, opset: int, extra: Mapping[str, Any]) -> Translation:
     """An ONNX model of the program; `extra` are further arguments of torch.onnx.export."""
     with (
-        LOCK, quiet(), torch.no_grad(), without_answers(), operators_built_once(), shortcuts() as forced,
+        LOCK, quiet(), torch.no_grad(), without_answers(), operators_built_once(), shortcuts() as simplified,
         numbers.gathered(),
     ):  # fmt: skip
         converted = torch.onnx.export(
             program, (), None, dynamo=True, opset_version=opset, verbose=False, **{"optimize": True, **extra}
         )
     assert converted is not None
-    return Translation(converted.model, tuple(sorted(forced)))
+    return Translation(converted.model, tuple(sorted(simplified.inlined)), tuple(sorted(simplified.forced_by)))
 
 
 def with_outputs(function: Any) -> Any:

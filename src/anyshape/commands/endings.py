@@ -91,7 +91,9 @@ def for_debug(ending: Ending) -> Iterator[str]:
     """For `--debug`: what every strategy did beyond the ordinary, or the traceback of the error."""
     for attempt in ending.attempts:
         if attempt.forced_by:
-            yield f"---- {attempt.strategy}: written in simpler operators because of {', '.join(attempt.forced_by)}"
+            yield f"---- {attempt.strategy}: all in simpler operators because of {', '.join(attempt.forced_by)}"
+        if attempt.inlined:
+            yield f"---- {attempt.strategy}: in simpler operators {', '.join(attempt.inlined)}"
         if attempt.error is not None:
             yield f"---- {attempt.strategy}\n{''.join(traceback.format_exception(attempt.error))}"
     if ending.error is not None and not isinstance(ending.error, ExportError):

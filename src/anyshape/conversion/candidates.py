@@ -75,6 +75,8 @@ class Attempt:
     """What the trace assumed: a further strategy may have no record of its own."""
     forced_by: tuple[str, ...] = ()
     """Operators for whose sake the whole program was written in simpler ones, which takes longer than the trace."""
+    inlined: tuple[str, ...] = ()
+    """Operators that were replaced, each by itself, by what they are made of."""
     copied: tuple[str, ...] = ()
     """Classes of parts whose nodes were copied from parts like them."""
 

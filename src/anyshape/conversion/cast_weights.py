@@ -1,15 +1,22 @@
 """The graph of a file in float32 whose bfloat16 weights stay in their data file: each is cast where it is used.
 
-A wide copy of all weights would take three times their memory, and be written once more.
+A wide copy of all weights would take three times their memory, and be written once more. Of a table that is large by
+itself the rows that are looked up are cast, and products with it are taken in blocks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from anyshape.conversion.widening import widened
+
+_LARGEST_CAST = 2**25
+"""Bytes in float32 of what is cast at once, where it can be helped."""
 
 
 def widened_file(path: Path) -> ir.Model:
@@ -29,18 +36,26 @@ def _stays(tensor: ir.TensorProtocol | None) -> bool:
 
 
 def _cast(graph: ir.Graph, wide: ir.Value, tensor: ir.TensorProtocol | None) -> None:
-    """Put a stored weight and a cast in the place of an input."""
+    """Put a stored weight and casts in the place of an input."""
     graph.inputs.remove(wide)
-    user = _first_user(graph, wide)
     stored = ir.Value(name=f"{wide.name}_narrow", const_value=tensor)
     stored.dtype, stored.shape = ir.DataType.BFLOAT16, wide.shape
-    node = ir.node("Cast", [stored], attributes={"to": int(ir.DataType.FLOAT)})
-    wide.replace_all_uses_with(node.outputs[0])
-    node.outputs[0].name = wide.name
-    node.outputs[0].dtype = ir.DataType.FLOAT
+    if tensor is not None and 2 * tensor.nbytes > _LARGEST_CAST:
+        _cast_parts(graph, wide, stored)
+    user = _first_user(graph, wide)
     if user is not None:
+        node = _wide(stored)
+        wide.replace_all_uses_with(node.outputs[0])
+        node.outputs[0].name = wide.name
         graph.insert_before(user, node)
+    if stored.uses():
         graph.register_initializer(stored)
+
+
+def _wide(narrow: ir.Value) -> ir.Node:
+    node = ir.node("Cast", [narrow], attributes={"to": int(ir.DataType.FLOAT)})
+    node.outputs[0].dtype = ir.DataType.FLOAT
+    return node
 
 
 def _first_user(graph: ir.Graph, value: ir.Value) -> ir.Node | None:
@@ -52,3 +67,66 @@ def _first_user(graph: ir.Graph, value: ir.Value) -> ir.Node | None:
         if node in users:
             return outer
     return None
+
+
+# ---- tables
+
+
+def _cast_parts(graph: ir.Graph, wide: ir.Value, stored: ir.Value) -> None:
+    """Give lookups and products in the graph itself what they need of the weight; other users are left."""
+    for user, place in list(wide.uses()):
+        if user.graph is not graph:
+            continue
+        if user.op_type == "Gather" and place == 0:
+            rows = ir.node("Gather", [stored, user.inputs[1]], attributes=dict(user.attributes))
+            _replace(graph, user, [rows, _wide(rows.outputs[0])])
+        elif user.op_type == "MatMul" and place == 1:
+            _multiply_in_blocks(graph, user, stored, turned=False)
+        elif user.op_type == "Transpose" and user.attributes.get_ints("perm", ()) == (1, 0):
+            products = [one for one, at in user.outputs[0].uses() if one.op_type == "MatMul" and at == 1]
+            for product in (one for one in products if one.graph is graph):
+                _multiply_in_blocks(graph, product, stored, turned=True)
+            if not user.outputs[0].uses() and not user.outputs[0].is_graph_output():
+                graph.remove(user, safe=True)
+
+
+def _multiply_in_blocks(graph: ir.Graph, product: ir.Node, stored: ir.Value, *, turned: bool) -> None:
+    """`x @ weight`, or with its transpose, as the blocks of the result side by side; each is cast just before its use.
+
+    A runtime that goes by order has one of them in memory at a time.
+    """
+    axis = 0 if turned else 1
+    sizes = stored.shape.numpy() if stored.shape is not None else ()
+    if len(sizes) != 2:
+        return
+    nodes, results = [], []
+    for start, end in _blocks(sizes[axis], 4 * sizes[1 - axis]):
+        borders = [_number(graph, number) for number in (start, end, axis)]
+        chain = [ir.node("Slice", [stored, *borders])]
+        chain.append(_wide(chain[-1].outputs[0]))
+        if turned:
+            chain.append(ir.node("Transpose", [chain[-1].outputs[0]], attributes={"perm": [1, 0]}))
+        chain.append(ir.node("MatMul", [product.inputs[0], chain[-1].outputs[0]]))
+        nodes += chain
+        results.append(chain[-1].outputs[0])
+    _replace(graph, product, [*nodes, ir.node("Concat", results, attributes={"axis": -1})])
+
+
+def _blocks(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
+    step = max(1, _LARGEST_CAST // row_bytes)
+    return ((start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _number(graph: ir.Graph, number: int) -> ir.Value:
+    name = f"anyshape_border_{number}"
+    if name not in graph.initializers:
+        tensor = ir.tensor(np.array([number], np.int64), name=name)
+        value = ir.Value(name=name, const_value=tensor, shape=ir.Shape([1]), type=ir.TensorType(tensor.dtype))
+        graph.register_initializer(value)
+    return graph.initializers[name]
+
+
+def _replace(graph: ir.Graph, node: ir.Node, others: list[ir.Node]) -> None:
+    """Other nodes in the place of one; the last of them gives its result."""
+    results: Any = others[-1].outputs
+    ir.convenience.replace_nodes_and_values(graph, node, [node], others, node.outputs, results)

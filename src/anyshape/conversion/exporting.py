@@ -69,7 +69,9 @@ def by_export(
         acted.note(_sentence(branches))
     guards, pins = tracing.guards_of(recorder, meaning), tracing.pins_of(recorder, meaning)
     seconds = time.monotonic() - start
-    attempt = Attempt(name, "converted", "", seconds, None, pins, guards, translation.forced_by, tuple(copied))
+    attempt = Attempt(
+        name, "converted", "", seconds, None, pins, guards, translation.forced_by, translation.inlined, tuple(copied)
+    )
     candidate = Candidate(
         translation.model, job.opset, guards, branches, outputs,
         repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
