@@ -110,11 +110,11 @@ class Reads:
     def watched(self) -> Iterator[None]:
         """Inside, reads of modules' attributes are noted."""
         read = object.__getattribute__
-        torchs_own = sys.modules[nn.Module.__module__].__file__
+        not_the_models = (sys.modules[nn.Module.__module__].__file__, __file__)
 
         def noted(module: nn.Module, name: str) -> Any:
             value = read(module, name)
-            if type(value) is int or (name == _ALL and sys._getframe(1).f_code.co_filename != torchs_own):
+            if type(value) is int or (name == _ALL and sys._getframe(1).f_code.co_filename not in not_the_models):
                 self._read.add((id(module), name))
             return value
 
@@ -130,9 +130,12 @@ class Reads:
             yield found
         finally:
             inner, self._read = self._read, outer | self._read
-            paths = list(part.named_modules(remove_duplicate=False))
-            holders = {path: {name for holder, name in inner if holder == id(module)} for path, module in paths}
-            found |= {place: value for place, value in look.numbers.items() if {place[1], _ALL} & holders[place[0]]}
+            names: dict[int, set[str]] = {}
+            for holder, name in inner:
+                names.setdefault(holder, set()).add(name)
+            holders = part.named_modules(remove_duplicate=False)
+            read = {path: names.get(id(module), set()) for path, module in holders}
+            found |= {place: value for place, value in look.numbers.items() if {place[1], _ALL} & read[place[0]]}
 
     def again(self, part: nn.Module, places: Mapping[Place, int]) -> None:
         """The same numbers of another part count as read: it was not run, since it would have read them."""
