@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 
 from anyshape._torch.inlining import inline
 from anyshape._torch.patching import patched
+from anyshape._torch.rule_ends import rules_tried_at_their_ends
 from anyshape._torch.unmutated import without_mutations
 
 _CHECKS = frozenset(
@@ -59,10 +60,7 @@ def shortcuts() -> Iterator[Simplified]:
         make_table = getattr(getattr(passes, "_decomp", None), _MAKE_TABLE, None)
         if make_table is not None:
             stack.enter_context(patched(passes._decomp, _MAKE_TABLE, partial(_table_made_once, make_table)))
-        with contextlib.suppress(ImportError, AttributeError):
-            from onnxscript.rewriter._rewrite_rule import RewriteRule
-
-            stack.enter_context(patched(RewriteRule, "try_rewrite", _tried_at_roots(RewriteRule.try_rewrite)))
+        stack.enter_context(rules_tried_at_their_ends())
         yield simplified
 
 
@@ -241,44 +239,3 @@ def _differs(value: Any, dtype: torch.dtype) -> bool:
     return isinstance(value, torch.SymBool | torch.SymFloat) or (
         isinstance(value, torch.SymInt) and dtype != torch.int64
     )
-
-
-# ---- rewriting
-
-
-def _tried_at_roots(original: Any) -> Any:
-    """A rule of onnxscript is tried at nodes of the operator that its pattern ends in, and not at every node."""
-
-    def try_rewrite(self: Any, model: Any, graph: Any, node: Any, **how: Any) -> Any:
-        root = _root(self)
-        if root is not None and ((node.domain, node.op_type) != root or _is_lonely(self, node)):
-            return None
-        return original(self, model, graph, node, **how)
-
-    return try_rewrite
-
-
-def _root(rule: Any) -> tuple[str, str] | None:
-    if _ROOT not in vars(rule):
-        pattern = rule._target_pattern
-        last = pattern.output_node if pattern.has_single_output_node else pattern.output_nodes[0]
-        identifier = last.op_identifier()
-        setattr(rule, _ROOT, None if identifier is None else (identifier[0], identifier[1]))
-    root: tuple[str, str] | None = vars(rule)[_ROOT]
-    return root
-
-
-_ROOT = "_anyshape_root"
-
-
-def _is_lonely(rule: Any, node: Any) -> bool:
-    """Whether a pattern that ends in several nodes, such as slices of one value, has not as many here.
-
-    The others would be looked for in the whole graph, at every such node.
-    """
-    if rule._target_pattern.has_single_output_node:
-        return False
-    ends = rule._target_pattern.output_nodes
-    shared = [place for place, value in enumerate(ends[0].inputs) if all(value in end.inputs for end in ends)]
-    values = [node.inputs[place] for place in shared if place < len(node.inputs)]
-    return any(value is not None and len(value.consumers()) < len(ends) for value in values)
