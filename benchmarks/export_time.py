@@ -25,7 +25,8 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape import pipeline, trial
+from anyshape import attempts, pipeline, trial
+from anyshape.diagnosis import doubts
 from silence import silence
 
 
@@ -153,7 +154,10 @@ def _axes(text: str, each: Any = None) -> dict[int, Any]:
 def by_anyshape(subject: Subject, model: nn.Module) -> tuple[anyshape.Result, float]:
     """The result, and the CPU seconds of all runs of the model and the file."""
     with contextlib.ExitStack() as stack:
-        stages = ((pipeline, "survey"), (trial, "verify"), (trial, "provoke"))
+        stages = (
+            (pipeline, "survey"), (trial, "verify"), (trial, "provoke"), (attempts, "_frozen_elsewhere"),
+            (doubts, "doubts"),
+        )  # fmt: skip
         seconds = [stack.enter_context(_stopwatch(*stage)) for stage in stages]
         result = anyshape.export(model, subject.args, None, dims=subject.dims)
     return result, sum(map(sum, seconds))

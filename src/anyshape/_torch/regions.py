@@ -15,6 +15,7 @@ import onnxscript.evaluator
 import torch
 
 from anyshape._torch.expressions import is_same_number
+from anyshape._torch.registering import register_fake
 
 LIBRARY = torch.library.Library("anyshape", "FRAGMENT")
 LIBRARY.define("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor")
@@ -94,7 +95,7 @@ for _name, _function in (
     ("loop_begin", _loop_begin),
     ("loop_end", _loop_end),
 ):
-    torch.library.register_fake(f"anyshape::{_name}", _function, lib=LIBRARY)
+    register_fake(f"anyshape::{_name}", _function, lib=LIBRARY)
 
 
 def record_mark(

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import Tensor
 
+from anyshape._torch.registering import register_fake
 from anyshape.conversion.repairs.answering import answered
 from anyshape.conversion.repairs.base import Repair, Used
 
@@ -25,7 +26,7 @@ def _shape(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
 
 
 torch.library.define("anyshape_sizes::grouped_mm", "(Tensor x, Tensor weight, Tensor ends) -> Tensor")
-torch.library.register_fake("anyshape_sizes::grouped_mm", _shape)
+register_fake("anyshape_sizes::grouped_mm", _shape)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import SymInt, Tensor
 
+from anyshape._torch.registering import register_fake
 from anyshape.conversion.repairs.answering import answered
 from anyshape.conversion.repairs.base import Repair, Used
 
@@ -52,7 +53,7 @@ def _shape_of_taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
 
 
 torch.library.define("anyshape_sizes::take_along", "(Tensor x, Tensor index, int dim) -> Tensor")
-torch.library.register_fake("anyshape_sizes::take_along", _shape_of_taken)
+register_fake("anyshape_sizes::take_along", _shape_of_taken)
 
 
 def _take_along(used: Used) -> Function:
@@ -92,7 +93,7 @@ def _shape_of_triangle(rows: Any, columns: Any, offset: Any, lower: bool) -> Ten
 
 
 torch.library.define("anyshape_sizes::triangle", "(SymInt rows, SymInt columns, SymInt offset, bool lower) -> Tensor")
-torch.library.register_fake("anyshape_sizes::triangle", _shape_of_triangle)
+register_fake("anyshape_sizes::triangle", _shape_of_triangle)
 
 
 def _triangle(used: Used, name: str, *, lower: bool) -> Function:

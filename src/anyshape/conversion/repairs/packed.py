@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, invert_permutation
 
 from anyshape._torch import recurrence
+from anyshape._torch.registering import register_fake
 from anyshape.conversion.repairs.base import Repair, Used
 from anyshape.conversion.repairs.lengths import Unread
 from anyshape.conversion.repairs.recurrent import NAMESPACE, layer, tell
@@ -46,13 +47,13 @@ torch.library.define(
     "(Tensor input, Tensor lengths, Tensor? sorted_indices, Tensor? unsorted_indices, bool batch_first)"
     " -> (Tensor, Tensor)",
 )
-torch.library.register_fake(f"{NAMESPACE}::pack", _shape_of_packed)
+register_fake(f"{NAMESPACE}::pack", _shape_of_packed)
 torch.library.define(
     f"{NAMESPACE}::pad",
     "(Tensor data, Tensor batch_sizes, Tensor? sorted_indices, Tensor? unsorted_indices, SymInt batch,"
     " bool batch_first, float padding_value, SymInt? total_length) -> (Tensor, Tensor)",
 )
-torch.library.register_fake(f"{NAMESPACE}::pad", _shape_of_padded)
+register_fake(f"{NAMESPACE}::pad", _shape_of_padded)
 
 
 def _pack(

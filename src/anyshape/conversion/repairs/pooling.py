@@ -16,6 +16,7 @@ import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import SymInt, Tensor
 
 from anyshape._torch.patching import patched
+from anyshape._torch.registering import register_fake
 from anyshape.conversion.repairs.answering import answered
 from anyshape.conversion.repairs.base import Repair, Used
 
@@ -42,13 +43,13 @@ def _number_of_windows(length: Any, kernel: Any, stride: Any, padding: Any, ceil
 
 
 torch.library.define("anyshape_sizes::adaptive_max_pool", "(Tensor x, SymInt[] sizes) -> (Tensor, Tensor)")
-torch.library.register_fake("anyshape_sizes::adaptive_max_pool", _shape_of_maxima)
+register_fake("anyshape_sizes::adaptive_max_pool", _shape_of_maxima)
 torch.library.define(
     "anyshape_sizes::pool",
     "(Tensor x, str kind, SymInt[] kernel, SymInt[] stride, SymInt[] padding, bool ceil_mode, bool count_include_pad)"
     " -> Tensor",
 )
-torch.library.register_fake("anyshape_sizes::pool", _shape_of_pooled)
+register_fake("anyshape_sizes::pool", _shape_of_pooled)
 
 
 def _spread(given: Any, spatial: int) -> list[Any]:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from anyshape._torch import recurrence
+from anyshape._torch.registering import register_fake
 from anyshape.conversion.repairs.base import Repair, Used
 
 NAMESPACE = "anyshape_recurrent"
@@ -56,7 +57,7 @@ _SHAPES: dict[str, Callable[..., Any]] = {
 }
 for _name, _schema in _SCHEMAS.items():
     torch.library.define(f"{NAMESPACE}::{_name}", _schema)
-    torch.library.register_fake(f"{NAMESPACE}::{_name}", _SHAPES[_name])
+    register_fake(f"{NAMESPACE}::{_name}", _SHAPES[_name])
 
 
 _NAMES = {"lstm": "nn.LSTM", "gru": "nn.GRU", "rnn_tanh": "nn.RNN", "rnn_relu": "nn.RNN"}
