@@ -78,7 +78,10 @@ class Session:
         source = str(self._source) if isinstance(self._source, Path) else self._source
         try:
             self._session = ort.InferenceSession(
-                source, options, providers=list(self._providers or ["CPUExecutionProvider"])
+                source,
+                options,
+                providers=list(self._providers or ["CPUExecutionProvider"]),
+                disabled_optimizers=_NODES_OUT_OF_ORDER if self._is_large else [],
             )
         except Exception as error:
             raise RuntimeFailureError(_shortened(error)) from error
@@ -131,6 +134,10 @@ def _weights_beside(model: Path) -> int:
 
 
 _LARGEST_FOLDED = 2**20
+
+
+_NODES_OUT_OF_ORDER = ["MatmulTransposeFusion"]
+"""Fused nodes come last in the runtime's order, when all that they need has been widened."""
 
 
 def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
