@@ -13,6 +13,7 @@ from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnus
 
 from anyshape.conversion.rewriting import (
     attention,
+    floors,
     head_views,
     lookups,
     means,
@@ -20,6 +21,7 @@ from anyshape.conversion.rewriting import (
     repeated_heads,
     selections,
     sizes,
+    slices,
     splits,
     targets,
     transposes,
@@ -30,6 +32,7 @@ Rewrite = Callable[[ir.Graph, Sizes], None]
 
 _REWRITES: tuple[Rewrite, ...] = (
     sizes.share,
+    floors.shorten,
     norms.divide,
     means.join,
     lookups.leave_out,
@@ -39,6 +42,7 @@ _REWRITES: tuple[Rewrite, ...] = (
     head_views.join,
     attention.take_three_axes,
     transposes.cancel,
+    slices.join,
     targets.write_targets,
 )
 """In this order: each finds what those before have brought together; targets come last, for all that was moved."""

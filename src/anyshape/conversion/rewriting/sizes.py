@@ -33,7 +33,7 @@ class Sizes:
     def __init__(self, graph: ir.Graph, declared: Sequence[Sequence[DeclaredAxis | None]] = ()) -> None:
         self._symbols: dict[str, str] = {}
         self._texts: dict[str, str] = {}
-        self._positive: set[str] = set()
+        self._smallest: dict[str, int] = {}
         self._sources: dict[str, tuple[ir.Value, int]] = {}
         rows = {id(value): axes for value, axes in zip(graph.inputs, declared, strict=False)}
         first: dict[str, str] = {}
@@ -49,8 +49,8 @@ class Sizes:
     def _learn(self, value: ir.Value, axis: int, symbol: str, row: DeclaredAxis | None, first: dict[str, str]) -> None:
         if row is not None:
             self._symbols.setdefault(symbol, self._meaning(row.expression, symbol, first))
-            if row.smallest > 0:
-                self._positive.add(self._symbols[symbol])
+            same = self._symbols[symbol]
+            self._smallest[same] = max(row.smallest, self._smallest.get(same, 0))
         self._sources.setdefault(self._symbols.get(symbol, symbol), (value, axis))
 
     @staticmethod
@@ -74,7 +74,11 @@ class Sizes:
 
     def is_positive(self, size: Size) -> bool:
         """Whether an axis of this size is never empty."""
-        return size > 0 if isinstance(size, int) else size in self._positive
+        return self.smallest(size) > 0
+
+    def smallest(self, size: Size) -> int:
+        """The least that a size may be."""
+        return size if isinstance(size, int) else self._smallest.get(size or "", 0)
 
     def source(self, size: Size) -> tuple[ir.Value, int] | None:
         """The first input, and its axis, that has this size."""
