@@ -84,7 +84,7 @@ def test_weights_count_whatever_their_file_is_called(tmp_path, name):
     model = onnx.load(tmp_path / "m.onnx")
     (tmp_path / "m.onnx.data").unlink()
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location=name, size_threshold=0)
-    assert runtime._weights_beside(tmp_path / "m.onnx") == (tmp_path / name).stat().st_size > 0
+    assert runtime._weights_beside(tmp_path / "m.onnx") == ((tmp_path / name).stat().st_size, {onnx.TensorProto.FLOAT})
 
 
 def test_a_model_that_holds_its_weights_itself_has_none_beside(tmp_path, monkeypatch):
@@ -92,4 +92,4 @@ def test_a_model_that_holds_its_weights_itself_has_none_beside(tmp_path, monkeyp
     model = nn.Linear(24, 32)
     anyshape.export(model, (torch.randn(3, 24),), tmp_path / "m.onnx", dims={"input": "batch 24"}, quick=True)
     (tmp_path / "m.onnx.data").write_bytes(b"somebody else's")
-    assert runtime._weights_beside(tmp_path / "m.onnx") == 0
+    assert runtime._weights_beside(tmp_path / "m.onnx") == (0, set())

@@ -6,7 +6,7 @@ itself the rows that are looked up are cast, and products with it are taken in b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,21 +95,33 @@ def _multiply_in_blocks(graph: ir.Graph, product: ir.Node, stored: ir.Value, *, 
 
     A runtime that goes by order has one of them in memory at a time.
     """
-    axis = 0 if turned else 1
     sizes = stored.shape.numpy() if stored.shape is not None else ()
     if len(sizes) != 2:
         return
-    nodes, results = [], []
+    axis = 0 if turned else 1
+    before, after = _as_rows(graph, product, sizes) if turned else ([], [])
+    factor = before[-1].outputs[0] if before else product.inputs[0]
+    blocks, results = [], []
     for start, end in _blocks(sizes[axis], 4 * sizes[1 - axis]):
-        borders = [_number(graph, number) for number in (start, end, axis)]
-        chain = [ir.node("Slice", [stored, *borders])]
-        chain.append(_wide(chain[-1].outputs[0]))
-        if turned:
-            chain.append(ir.node("Transpose", [chain[-1].outputs[0]], attributes={"perm": [1, 0]}))
-        chain.append(ir.node("MatMul", [product.inputs[0], chain[-1].outputs[0]]))
-        nodes += chain
-        results.append(chain[-1].outputs[0])
-    _replace(graph, product, [*nodes, ir.node("Concat", results, attributes={"axis": -1})])
+        borders = [_numbers(graph, number) for number in (start, end, axis)]
+        part = ir.node("Slice", [stored, *borders])
+        wide = _wide(part.outputs[0])
+        kind, attributes = ("Gemm", {"transB": 1}) if turned else ("MatMul", {})
+        blocks += [part, wide, ir.node(kind, [factor, wide.outputs[0]], attributes=attributes)]
+        results.append(blocks[-1].outputs[0])
+    joined = ir.node("Concat", results, attributes={"axis": -1})
+    if after:
+        after[-1].replace_input_with(0, joined.outputs[0])
+    _replace(graph, product, [*before, *blocks, joined, *after])
+
+
+def _as_rows(graph: ir.Graph, product: ir.Node, sizes: Sequence[int]) -> tuple[list[ir.Node], list[ir.Node]]:
+    """What makes one matrix of all that is multiplied, and what gives the result its axes back."""
+    value = product.inputs[0]
+    rows = ir.node("Reshape", [value, _numbers(graph, -1, sizes[1])])
+    leading = ir.node("Shape", [value], attributes={"start": 0, "end": -1})
+    shape = ir.node("Concat", [leading.outputs[0], _numbers(graph, sizes[0])], attributes={"axis": 0})
+    return [rows], [leading, shape, ir.node("Reshape", [None, shape.outputs[0]])]
 
 
 def _blocks(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
@@ -117,12 +129,12 @@ def _blocks(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + step, count)) for start in range(0, count, step))
 
 
-def _number(graph: ir.Graph, number: int) -> ir.Value:
-    name = f"anyshape_border_{number}"
+def _numbers(graph: ir.Graph, *numbers: int) -> ir.Value:
+    name = "_".join(map(str, ("anyshape", *numbers)))
     if name not in graph.initializers:
-        tensor = ir.tensor(np.array([number], np.int64), name=name)
-        value = ir.Value(name=name, const_value=tensor, shape=ir.Shape([1]), type=ir.TensorType(tensor.dtype))
-        graph.register_initializer(value)
+        tensor = ir.tensor(np.array(numbers, np.int64), name=name)
+        shape, kind = ir.Shape([len(numbers)]), ir.TensorType(tensor.dtype)
+        graph.register_initializer(ir.Value(name=name, const_value=tensor, shape=shape, type=kind))
     return graph.initializers[name]
 
 

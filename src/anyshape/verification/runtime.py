@@ -54,7 +54,9 @@ class Session:
         """`folder` is where the weights of a model that is given as bytes lie."""
         self._providers, self._libraries = providers, libraries
         self._source, self._folder = model, folder
-        self._is_large = isinstance(model, Path) and _weights_beside(model) > _BIG_WEIGHTS
+        size, types = _weights_beside(model) if isinstance(model, Path) else (0, set())
+        self._is_large = size > _BIG_WEIGHTS
+        self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
         self._session: onnxruntime.InferenceSession | None = None
         session = self._opened()
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in session.get_inputs()}
@@ -73,15 +75,15 @@ class Session:
             _register(options, library)
         if self._is_large:
             _leave_weights_in_their_file(ort, options)
+            if self._is_widened:
+                # fused nodes come last in the runtime's order, when all that they need has been widened
+                options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         if self._folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
         source = str(self._source) if isinstance(self._source, Path) else self._source
         try:
             self._session = ort.InferenceSession(
-                source,
-                options,
-                providers=list(self._providers or ["CPUExecutionProvider"]),
-                disabled_optimizers=_NODES_OUT_OF_ORDER if self._is_large else [],
+                source, options, providers=list(self._providers or ["CPUExecutionProvider"])
             )
         except Exception as error:
             raise RuntimeFailureError(_shortened(error)) from error
@@ -120,24 +122,21 @@ def _register(options: Any, library: str) -> None:
         raise DeclarationError(f"`{library}` is no library of custom operators: {_shortened(error)}") from None
 
 
-def _weights_beside(model: Path) -> int:
-    """The bytes in other files that a model names; one that is large holds its weights itself."""
+def _weights_beside(model: Path) -> tuple[int, set[int]]:
+    """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
     if not model.is_file() or model.stat().st_size > _LARGEST_GRAPH:
-        return 0
+        return 0, set()
     try:
         stored = onnx.load(model, load_external_data=False).graph.initializer
     except Exception:  # noqa: BLE001  no model: the runtime will say so
-        return 0
+        return 0, set()
     names = {entry.value for tensor in stored for entry in tensor.external_data if entry.key == "location"}
     files = [model.parent / name for name in names]
-    return sum(file.stat().st_size for file in files if file.is_file())
+    types = {tensor.data_type for tensor in stored if tensor.external_data}
+    return sum(file.stat().st_size for file in files if file.is_file()), types
 
 
 _LARGEST_FOLDED = 2**20
-
-
-_NODES_OUT_OF_ORDER = ["MatmulTransposeFusion"]
-"""Fused nodes come last in the runtime's order, when all that they need has been widened."""
 
 
 def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
