@@ -60,3 +60,30 @@ def test_what_writes_to_a_view_takes_the_whole_program(tmp_path: Path) -> None:
     assert result.attempts[-1].inlined == ()
     assert result.attempts[-1].forced_by == ("aten.mul_.Tensor", "aten.trapezoid.dx")
     assert all(is_right(path, model, (torch.randn(*sizes, 4),)) for sizes in ((2, 2), (7, 3), (4, 11)))
+
+
+def test_what_cannot_be_translated_then_takes_the_whole_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anyshape._torch.shortcuts._inlined", lambda *_: True)  # though nothing was
+    torch.manual_seed(0)
+    model, path = Around(lambda x: torch.trapezoid(x, dim=1)).eval(), tmp_path / "m.onnx"
+    result = anyshape.export(model, (torch.randn(3, 5, 4),), path, dims={"x": "batch seq 4"}, quick=True)
+    attempt = result.attempts[-1]
+    assert (attempt.strategy, attempt.inlined, attempt.forced_by) == ("torch.export", (), ("aten.trapezoid.dx",))
+    assert is_right(path, model, (torch.randn(7, 3, 4),))
+
+
+def test_complex_numbers_are_left_to_torch(tmp_path: Path) -> None:
+    def there_and_back(x: Tensor) -> Tensor:
+        window = torch.hann_window(16)
+        spectrum = torch.stft(x.flatten(1), 16, 4, window=window, return_complex=True)
+        return torch.istft(spectrum, 16, 4, window=window)
+
+    torch.manual_seed(0)
+    model, path = Around(there_and_back).eval(), tmp_path / "m.onnx"
+    result = anyshape.export(
+        model, (torch.randn(2, 9, 4),), path, dims={"x": "batch seq 4"}, sizes={"seq": "5.."}, quick=True
+    )
+    assert result.attempts[-1].strategy == "torch.export"
+    assert is_right(path, model, (torch.randn(3, 7, 4),))

@@ -33,6 +33,8 @@ def _inlined(graph: fx.Graph, node: fx.Node, table: Mapping[Any, Any]) -> bool:
     if "unbacked_bindings" in node.meta or "val" not in node.meta:
         return False
     given = node.all_input_nodes
+    if any(_is_complex(one.meta["val"]) for one in given):
+        return False  # complex numbers are translated as pairs, whose sizes are not those that the trace asks for
     body = _traced(node, [one.meta["val"] for one in given], table)
     if any(one.op not in ("placeholder", "call_function", "output") for one in body.nodes):
         return False  # a constant would have to become an input of the program
@@ -40,6 +42,10 @@ def _inlined(graph: fx.Graph, node: fx.Node, table: Mapping[Any, Any]) -> bool:
         return False
     results = _put_before(graph, node, body, given)
     return _take_over(graph, node, results)
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_complex()
 
 
 def _traced(node: fx.Node, values: list[Any], table: Mapping[Any, Any]) -> fx.Graph:

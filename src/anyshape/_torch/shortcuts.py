@@ -40,14 +40,16 @@ class Simplified:
     the whole program in simpler ones.
     """
 
+    is_wanted: bool = True
+    """Whether operators may be replaced by themselves."""
     inlined: set[str] = field(default_factory=set)
     forced_by: set[str] = field(default_factory=set)
 
 
 @contextlib.contextmanager
-def shortcuts() -> Iterator[Simplified]:
+def shortcuts(*, inlining: bool = True) -> Iterator[Simplified]:
     """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it."""
-    simplified = Simplified()
+    simplified = Simplified(inlining)
     with contextlib.ExitStack() as stack:
         passes = _passes()
         stages = (
@@ -79,7 +81,7 @@ def _decompose(simplified: Simplified, original: Any) -> Any:
     def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
         twin = _copied(program)
         obstacles = _obstacles(twin.graph, registry)
-        if _inlined(twin.graph, registry):
+        if not obstacles or (simplified.is_wanted and _inlined(twin.graph, registry)):
             simplified.inlined.update(obstacles.values())
             _name_results(twin, program)
             return twin

@@ -29,15 +29,24 @@ class Translation:
     forced_by: tuple[str, ...] = ()
 
 
-def translate_program(program: torch.export.ExportedProgram, opset: int, extra: Mapping[str, Any]) -> Translation:
-    """An ONNX model of the program; `extra` are further arguments of torch.onnx.export."""
-    with (
-        LOCK, quiet(), torch.no_grad(), without_answers(), operators_built_once(), shortcuts() as simplified,
-        numbers.gathered(),
-    ):  # fmt: skip
-        converted = torch.onnx.export(
-            program, (), None, dynamo=True, opset_version=opset, verbose=False, **{"optimize": True, **extra}
-        )
+def translate_program(
+    program: torch.export.ExportedProgram, opset: int, extra: Mapping[str, Any], *, inlining: bool = True
+) -> Translation:
+    """An ONNX model of the program; `extra` are further arguments of torch.onnx.export.
+
+    With `inlining`, operators without a translation are replaced by themselves, where that can be translated.
+    """
+    options = {"optimize": True, **extra}
+    try:
+        with (
+            LOCK, quiet(), torch.no_grad(), without_answers(), operators_built_once(),
+            shortcuts(inlining=inlining) as simplified, numbers.gathered(),
+        ):  # fmt: skip
+            converted = torch.onnx.export(program, (), None, dynamo=True, opset_version=opset, verbose=False, **options)
+    except Exception:
+        if not simplified.inlined:
+            raise
+        return translate_program(program, opset, extra, inlining=False)
     assert converted is not None
     return Translation(converted.model, tuple(sorted(simplified.inlined)), tuple(sorted(simplified.forced_by)))
 
