@@ -158,7 +158,10 @@ def _by_engine(job: _Job, choices: Choices) -> Trial:
 def _by_names_alone(job: _Job) -> Trial | None:
     """Operators that the engine does not know may be free as they are; the checks must then cover every dim."""
     declaration = job.subject.declaration
-    freed = named(job.model, declaration.wanted, declaration.sizes)
+    try:
+        freed = named(job.model, declaration.wanted, declaration.sizes)
+    except Exception:  # noqa: BLE001  a file is data: what was read need not be fit to be copied
+        return None
     try:
         _write(Trial(freed, ranges=declaration.ranges), job.stage, "checked")
         dynamic = Session(job.stage.path)

@@ -162,3 +162,23 @@ def test_damaged_files_end_in_one_sentence(tmp_path, data):
     assert outcome.exit_code in (0, USAGE, NOTHING_WRITTEN), outcome.output
     assert out.exists() == (outcome.exit_code == 0)
     assert sorted(one.name for one in tmp_path.iterdir() if one != out) == ["model.onnx"]
+
+
+def test_inspect_does_not_stumble_over_what_only_protobuf_reads(tmp_path):
+    model = onnx.parser.parse_model(VALID)
+    model.graph.node.append(model.graph.node[0])  # its output is made twice
+    onnx.save(model, tmp_path / "model.onnx")
+    outcome = CliRunner().invoke(program, ["inspect", str(tmp_path / "model.onnx")])
+    assert outcome.exit_code == 0, outcome.output
+    assert "bug" not in outcome.output
+
+
+def test_a_file_that_cannot_be_copied_is_refused(tmp_path, monkeypatch):
+    def fail(*_asked):
+        raise RuntimeError("In clone_graph")
+
+    monkeypatch.setattr("anyshape.freed_files.named", fail)
+    path = write(tmp_path, HEAD + "main (float[2, 3] x) => (float[3, 3] y) { t = Transpose(x) \n y = MatMul(t, x) }")
+    code, line = made(path)
+    assert code == NOTHING_WRITTEN
+    assert "bug" not in line

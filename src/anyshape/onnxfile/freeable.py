@@ -56,7 +56,11 @@ def find_freeable(path: Path, model: onnx.ModelProto, interface: Interface) -> F
     (dim,) = declaration.sizes
     axes = tuple(f"axis {row.index(dim)} of `{name}`" for name, row in declaration.wanted.items())
     try:
-        freed = free(ir.load(path), declaration.wanted, folder=path.parent)
+        loaded = ir.load(path)
+    except Exception:  # noqa: BLE001  a file is data: what protobuf reads, the graph need not take
+        return None
+    try:
+        freed = free(loaded, declaration.wanted, folder=path.parent)
     except PinnedError as error:
         return Freeable(dim, axes, pinned=str(error))
     except AnyshapeError:
