@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
+from anyshape.conversion.rewriting.nodes import constant
 from anyshape.conversion.widening import widened
 
 _LARGEST_CAST = 2**25
@@ -103,7 +103,7 @@ def _multiply_in_blocks(graph: ir.Graph, product: ir.Node, stored: ir.Value, *, 
     factor = before[-1].outputs[0] if before else product.inputs[0]
     blocks, results = [], []
     for start, end in _blocks(sizes[axis], 4 * sizes[1 - axis]):
-        borders = [_numbers(graph, number) for number in (start, end, axis)]
+        borders = [constant(graph, [number]) for number in (start, end, axis)]
         part = ir.node("Slice", [stored, *borders])
         wide = _wide(part.outputs[0])
         kind, attributes = ("Gemm", {"transB": 1}) if turned else ("MatMul", {})
@@ -118,24 +118,15 @@ def _multiply_in_blocks(graph: ir.Graph, product: ir.Node, stored: ir.Value, *, 
 def _as_rows(graph: ir.Graph, product: ir.Node, sizes: Sequence[int]) -> tuple[list[ir.Node], list[ir.Node]]:
     """What makes one matrix of all that is multiplied, and what gives the result its axes back."""
     value = product.inputs[0]
-    rows = ir.node("Reshape", [value, _numbers(graph, -1, sizes[1])])
+    rows = ir.node("Reshape", [value, constant(graph, [-1, sizes[1]])])
     leading = ir.node("Shape", [value], attributes={"start": 0, "end": -1})
-    shape = ir.node("Concat", [leading.outputs[0], _numbers(graph, sizes[0])], attributes={"axis": 0})
+    shape = ir.node("Concat", [leading.outputs[0], constant(graph, [sizes[0]])], attributes={"axis": 0})
     return [rows], [leading, shape, ir.node("Reshape", [None, shape.outputs[0]])]
 
 
 def _blocks(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
     step = max(1, _LARGEST_CAST // row_bytes)
     return ((start, min(start + step, count)) for start in range(0, count, step))
-
-
-def _numbers(graph: ir.Graph, *numbers: int) -> ir.Value:
-    name = "_".join(map(str, ("anyshape", *numbers)))
-    if name not in graph.initializers:
-        tensor = ir.tensor(np.array(numbers, np.int64), name=name)
-        shape, kind = ir.Shape([len(numbers)]), ir.TensorType(tensor.dtype)
-        graph.register_initializer(ir.Value(name=name, const_value=tensor, shape=shape, type=kind))
-    return graph.initializers[name]
 
 
 def _replace(graph: ir.Graph, node: ir.Node, others: list[ir.Node]) -> None:
