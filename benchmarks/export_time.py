@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape import attempts, pipeline, trial
+from anyshape import frozen_decisions, pipeline, trial
 from anyshape.diagnosis import doubts
 from silence import silence
 
@@ -70,19 +70,32 @@ class Encoder(nn.Module):
 
 
 class Residual(nn.Module):
-    def __init__(self, channels: int) -> None:
+    """A basic block: two convolutions beside the image itself, or beside its projection where the shape changes."""
+
+    def __init__(self, inside: int, channels: int, stride: int) -> None:
         super().__init__()
-        self.first = nn.Sequential(nn.Conv2d(channels, channels, 3, 1, 1), nn.BatchNorm2d(channels), nn.ReLU())
-        self.second = nn.Sequential(nn.Conv2d(channels, channels, 3, 1, 1), nn.BatchNorm2d(channels))
+        self.first = nn.Sequential(_convolution(inside, channels, 3, stride), nn.ReLU())
+        self.second = _convolution(channels, channels, 3, 1)
+        changes = stride != 1 or inside != channels
+        self.beside = _convolution(inside, channels, 1, stride) if changes else nn.Identity()
 
     def forward(self, image):
-        return torch.relu(image + self.second(self.first(image)))
+        return torch.relu(self.beside(image) + self.second(self.first(image)))
 
 
-def residual_network(blocks: int) -> nn.Module:
-    stem = nn.Sequential(nn.Conv2d(3, 32, 7, 2, 3), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
-    body = [Residual(32) for _ in range(blocks)]
-    return nn.Sequential(stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+def _convolution(inside: int, channels: int, kernel: int, stride: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(inside, channels, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(channels))
+
+
+def residual_network(blocks: tuple[int, ...], channels: tuple[int, ...]) -> nn.Module:
+    """Blocks of so many channels in each stage; (2, 2, 2, 2) and (64, 128, 256, 512) make a ResNet-18."""
+    parts: list[nn.Module] = [_convolution(3, channels[0], 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    inside = channels[0]
+    for stage, (count, width) in enumerate(zip(blocks, channels, strict=True)):
+        for block in range(count):
+            parts.append(Residual(inside, width, 2 if stage and not block else 1))
+            inside = width
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 1000))
 
 
 _SMALL: dict[str, Any] = {
@@ -125,8 +138,8 @@ def subjects() -> list[Subject]:
         Subject("encoder 2", partial(Encoder, 2), (tokens,), text),
         Subject("encoder 12", partial(Encoder, 12), (tokens,), text),
         Subject("encoder 48", partial(Encoder, 48), (tokens,), text),
-        Subject("residual 8", partial(residual_network, 8), (image,), picture),
-        Subject("residual 24", partial(residual_network, 24), (image,), picture),
+        Subject("resnet18", partial(residual_network, (2, 2, 2, 2), (64, 128, 256, 512)), (image,), picture),
+        Subject("residual 24", partial(residual_network, (24,), (32,)), (image,), picture),
         Subject("bert 4", _bert, (tokens, mask), masked),
         Subject("llama 2", _llama, (tokens, mask), masked),
         Subject("written views", Written, (tokens,), text),
@@ -155,7 +168,7 @@ def by_anyshape(subject: Subject, model: nn.Module) -> tuple[anyshape.Result, fl
     """The result, and the CPU seconds of all runs of the model and the file."""
     with contextlib.ExitStack() as stack:
         stages = (
-            (pipeline, "survey"), (trial, "verify"), (trial, "provoke"), (attempts, "_frozen_elsewhere"),
+            (pipeline, "survey"), (trial, "verify"), (trial, "provoke"), (frozen_decisions, "read_values"),
             (doubts, "doubts"),
         )  # fmt: skip
         seconds = [stack.enter_context(_stopwatch(*stage)) for stage in stages]

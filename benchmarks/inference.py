@@ -63,6 +63,8 @@ def session_call(
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    # threads wait busily while a call lasts, as by default, and not into the next session's call
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     for dim, size in (sizes or {}).items():
         options.add_free_dimension_override_by_name(dim, size)
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], **more)

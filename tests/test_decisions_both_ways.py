@@ -43,3 +43,58 @@ def test_a_decision_that_the_trace_passes_by_at_its_own_sizes_is_not_frozen_at_o
     call = (torch.randn(2, 3, 4), torch.ones(2, 6, dtype=torch.bool))
     result = anyshape.export(SkippingInTwoPlaces(), call, dims={"x": "batch seq 4", "mask": "batch n"})
     assert [(attempt.strategy, attempt.outcome) for attempt in result.attempts] == [("torch.export", "checked")]
+
+
+class SkippingBelowAWindow(nn.Module):
+    """As masks with a window are skipped in transformers: only below it, where the second place has one answer."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        if x.shape[1] < 5:
+            x = x + 0.0
+        weighted = x * mask.float().mean(1)[:, None, None]
+        if torch.compiler.is_exporting() or x.shape[1] >= 5:
+            return weighted
+        if bool(mask.all()):
+            return x
+        if bool(mask[:, : mask.shape[1]].all()):
+            return x
+        return weighted
+
+
+def test_a_decision_that_a_trace_passes_by_at_the_sizes_where_it_is_met_is_not_frozen() -> None:
+    call = (torch.randn(2, 7, 4), torch.ones(2, 6, dtype=torch.bool))
+    result = anyshape.export(SkippingBelowAWindow(), call, dims={"x": "batch seq 4", "mask": "batch n"})
+    assert [(attempt.strategy, attempt.outcome) for attempt in result.attempts] == [("torch.export", "checked")]
+
+
+class DecidingBelowAWindow(nn.Module):
+    """The same without a word about exports: the file would never give the other answer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[1] < 5 and bool(x.sum() > 1e30):
+            return x * 0
+        return x * 2
+
+
+def test_a_decision_that_no_trace_passes_by_is_still_frozen() -> None:
+    result = anyshape.export(DecidingBelowAWindow(), (torch.randn(2, 7, 4),), dims={"x": "batch seq 4"})
+    assert [(attempt.strategy, attempt.outcome) for attempt in result.attempts] == [
+        ("torch.export", "failed"),
+        ("torch.export with branches and loops", "checked"),
+    ]
+    assert result.attempts[0].reason.startswith("would freeze a decision at")
+
+
+class ReadingBelowAWindow(nn.Module):
+    """A length that a trace takes as it comes, although it decides what the result is."""
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        if x.shape[1] < 5:
+            return x[:, : int(lengths.max().clamp(min=5))] * 2
+        return x * 2
+
+
+def test_a_number_that_is_read_is_no_decision_that_a_trace_passes_by() -> None:
+    call = (torch.randn(2, 7, 4), torch.tensor([7, 7]))
+    result = anyshape.export(ReadingBelowAWindow(), call, dims={"x": "batch seq 4", "lengths": "batch"})
+    assert result.attempts[0].reason.startswith("would freeze a decision at")

@@ -9,11 +9,12 @@ from functools import partial
 from anyshape.conversion.candidates import Attempt, Candidate, Strategy, Try
 from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
-from anyshape.conversion.tracing import Guard
+from anyshape.conversion.tracing import hold
 from anyshape.diagnosis import doubts
-from anyshape.diagnosis.findings import Finding, Span
+from anyshape.diagnosis.findings import Finding
 from anyshape.diagnosis.unknown import unknown_operators
 from anyshape.ending import accept, explain, most_telling, refuse, write
+from anyshape.frozen_decisions import frozen, frozen_elsewhere
 from anyshape.narrowing import assumed_conditions, cut_ranges
 from anyshape.onnxfile.saving import Stage
 from anyshape.result import Result
@@ -107,14 +108,14 @@ def _at_other_sizes(ground: Ground, tries: Sequence[Tried]) -> tuple[str, Try] |
     was_tried = any(tried.attempt.strategy == ELSEWHERE for tried in tries)
     if was_tried or not wrong or wrong[-1].attempt.seconds > _SECONDS_FOR_OTHER_SIZES:
         return None
-    possible = [sizes for sizes in _failing_sizes(wrong[-1]) if _leaves_the_trace(wrong[-1].attempt.guards, sizes)]
+    possible = [sizes for sizes in _failing_sizes(wrong[-1]) if not hold(wrong[-1].attempt.guards, sizes)]
     sizes = min(possible, key=lambda sizes: sum(sizes.values()))
     return ELSEWHERE, partial(elsewhere, make_job(ground, ground.reference.run(sizes)))
 
 
 def _breaks_assumptions(tried: Tried) -> bool:
     """Whether the file is wrong at sizes at which an assumption of its trace does not hold."""
-    return any(_leaves_the_trace(tried.attempt.guards, sizes) for sizes in _failing_sizes(tried))
+    return any(not hold(tried.attempt.guards, sizes) for sizes in _failing_sizes(tried))
 
 
 def _may_be_badly_written(tried: Tried) -> bool:
@@ -127,11 +128,6 @@ def _failing_sizes(tried: Tried) -> list[Mapping[str, int]]:
     return [] if tried.checked is None else [failure.sizes for failure in tried.checked.verification.failures]
 
 
-def _leaves_the_trace(guards: Sequence[Guard], sizes: Mapping[str, int]) -> bool:
-    """Whether an assumption of the trace does not hold at these sizes."""
-    return not all(guard.holds(sizes) for guard in guards)
-
-
 _SECONDS_TO_LIFT = 20.0
 
 
@@ -139,7 +135,7 @@ def _may_be_lifted(ground: Ground, tries: Sequence[Tried]) -> bool:
     """Several static exports take several times as long as one, and freeze every decision: on sizes and on values."""
     fastest = min((tried.attempt.seconds for tried in tries), default=0.0)
     decides = any(_breaks_assumptions(tried) for tried in tries)
-    return fastest <= _SECONDS_TO_LIFT and not decides and not _frozen(ground)
+    return fastest <= _SECONDS_TO_LIFT and not decides and not frozen(ground)
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
@@ -156,8 +152,8 @@ def _try(ground: Ground, stage: Stage, name: str, run: Try, suspicion: Suspicion
     ground.reference.put_back()
     if candidate is None:
         return Tried(attempt)
-    if not candidate.records_guards and (frozen := _frozen(ground)):
-        return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}"))
+    if not candidate.records_guards and (places := frozen(ground)):
+        return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}"))
     if (count := len(candidate.model.graph.outputs)) != len(ground.first.outputs):
         reason = f"returns {count} outputs, and {len(ground.first.outputs)} at other sizes"
         return Tried(replace(attempt, outcome="failed", reason=reason))
@@ -178,8 +174,8 @@ def _judged(ground: Ground, attempt: Attempt, checked: Checked) -> Attempt:
     """How the attempt ended, now that its file was run."""
     if not checked.verification.is_right:
         return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
-    if frozen := _frozen_elsewhere(ground, checked):
-        return replace(attempt, outcome="failed", reason=f"would freeze a decision at {frozen}")
+    if places := frozen_elsewhere(ground, checked):
+        return replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}")
     return replace(attempt, outcome="checked")
 
 
@@ -235,46 +231,6 @@ def _narrowed(
             return write(ground, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges)
     ground.boundaries.limits = [limit for limit in ground.boundaries.limits if not limit.of_export]
     return None
-
-
-def _frozen(ground: Ground) -> str:
-    """Where a trace of real tensors would keep one path of a decision on values."""
-    places = ground.reference.value_decisions(ground.first)
-    return ", ".join(str(place or ground.home) for place in places)
-
-
-_RUNS_TO_READ = 4
-
-
-def _frozen_elsewhere(ground: Ground, checked: Checked) -> str:
-    """Where the module decides by values at sizes that the trace's own path excludes: no run tells, if all values that
-    were tried decide the same way.
-    """
-    beyond = [
-        check for check in checked.verification.checks if _leaves_the_trace(checked.candidate.guards, check.sizes)
-    ]
-    plain, others = ([check for check in beyond if bool(check.content) is other] for other in (False, True))
-    if not plain:
-        return ""
-    plain, others = plain[:_RUNS_TO_READ], others[:_RUNS_TO_READ]
-    read = _read_values(ground, [(check.sizes, check.content) for check in (*plain, *others)])
-    # what is decided at the traced sizes, too, the trace has passed by: it would not have been made otherwise
-    contents = dict.fromkeys([0, *(check.content for check in others)])
-    passed_by = _read_values(ground, [(ground.traced, content) for content in contents]) if read else {}
-    kept = {*passed_by, *(branch.span for branch in checked.candidate.branches)}
-    # where it was decided both ways, and the file was right each time, nothing is frozen
-    places = [place for place, answers in read.items() if place not in kept and answers != {True, False}]
-    return ", ".join(dict.fromkeys(str(place or ground.home) for place in places))
-
-
-def _read_values(ground: Ground, runs: Sequence[tuple[Mapping[str, int], int]]) -> dict[Span | None, set[object]]:
-    """Where the module reads values in these runs, each of some sizes and a content, and what it reads there."""
-    read: dict[Span | None, set[object]] = {}
-    for sizes, content in runs:
-        run = ground.reference.run(dict(sizes), content)
-        for place, answers in ground.reference.value_decisions(run).items():
-            read.setdefault(place, set()).update(answers)
-    return read
 
 
 def _wrong_reason(checked: Checked) -> str:

@@ -40,20 +40,21 @@ class Simplified:
     the whole program in simpler ones.
     """
 
-    is_wanted: bool = True
-    """Whether operators may be replaced by themselves."""
     inlined: set[str] = field(default_factory=set)
     forced_by: set[str] = field(default_factory=set)
 
 
 @contextlib.contextmanager
 def shortcuts(*, inlining: bool = True) -> Iterator[Simplified]:
-    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it."""
-    simplified = Simplified(inlining)
+    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it.
+
+    With `inlining`, operators without a translation may be replaced by themselves.
+    """
+    simplified = Simplified()
     with contextlib.ExitStack() as stack:
         passes = _passes()
         stages = (
-            ("decompose_with_registry", partial(_decompose, simplified)),
+            ("decompose_with_registry", partial(_decompose, simplified, inlining)),
             ("insert_type_promotion_nodes", _promote),
         )
         for name, stage in stages:
@@ -77,11 +78,11 @@ def _passes() -> Any:
 # ---- simpler operators
 
 
-def _decompose(simplified: Simplified, original: Any) -> Any:
+def _decompose(simplified: Simplified, inlining: bool, original: Any) -> Any:
     def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
         twin = _copied(program)
         obstacles = _obstacles(twin.graph, registry)
-        if not obstacles or (simplified.is_wanted and _inlined(twin.graph, registry)):
+        if not obstacles or (inlining and _inlined(twin.graph, registry)):
             simplified.inlined.update(obstacles.values())
             _name_results(twin, program)
             return twin

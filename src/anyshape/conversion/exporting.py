@@ -84,6 +84,18 @@ def by_export(
     return candidate, attempt, acted
 
 
+def comes_through(job: Job, repairs: Sequence[Repair]) -> bool:
+    """Whether a trace at the job's very sizes, with none of them left open, ends without an error."""
+    custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
+    values = tuple(value for _, value in job.leaves)
+    try:
+        with applied((*repairs, custom.repair)), uncollected(), repeated_parts(wanted=True):
+            capture.export_program(job.adapter, values, [None for _ in values], strict=False)
+    except Exception:  # noqa: BLE001  whatever it is
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Iterator[Forks | None]:
     if not both_sides:

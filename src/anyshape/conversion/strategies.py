@@ -11,7 +11,7 @@ import torch
 
 from anyshape._torch import capture
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Strategy
-from anyshape.conversion.exporting import by_export, cause_of
+from anyshape.conversion.exporting import by_export, cause_of, comes_through
 from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.repairs import REPAIRS
 
@@ -25,6 +25,11 @@ _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
     candidate, attempt, _ = by_export(job, "torch.export", _ALWAYS, copying=True)
     return candidate, attempt
+
+
+def is_traceable(job: Job) -> bool:
+    """Whether the first way comes through at the job's sizes alone."""
+    return comes_through(job, _ALWAYS)
 
 
 def in_full(job: Job) -> tuple[Candidate | None, Attempt]:

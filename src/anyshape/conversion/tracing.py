@@ -40,6 +40,11 @@ class Guard:
         return tuple(sorted({name for expression in spoken for name in expression.names}))
 
 
+def hold(guards: Iterable[Guard], sizes: Mapping[str, int]) -> bool:
+    """Whether all that a trace assumed is so at these sizes."""
+    return all(guard.holds(sizes) for guard in guards)
+
+
 @dataclass(frozen=True)
 class PinnedByTrace:
     """A dim that tracing turned into a number."""
