@@ -21,6 +21,7 @@ import sympy
 import torch
 from torch.fx.experimental import symbolic_shapes
 
+from anyshape._torch.known_results import known_results
 from anyshape._torch.state import LOCK
 from anyshape.diagnosis.findings import Span
 from anyshape.diagnosis.provenance import span_of_recorded_stack, span_of_stack
@@ -142,6 +143,7 @@ def export_program(
     with quiet(), LOCK, contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(_oblivious_to_size_one())
+        stack.enter_context(known_results())
         return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=strict)
 
 

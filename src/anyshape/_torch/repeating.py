@@ -41,8 +41,21 @@ def repeated_parts(*, wanted: bool) -> Iterator[list[str]]:
     parts = _Parts(original, copied)
     # a bound method would not be given the tracer
     call = lambda tracer, *call: parts.call(tracer, *call)  # noqa: E731, PLW0108
-    with patched(tracers._ModuleStackTracer, "call_module", call), parts.reads.watched():
+    with patched(tracers._ModuleStackTracer, "call_module", call), parts.reads.watched(), _forgetful():
         yield copied
+
+
+@contextlib.contextmanager
+def _forgetful() -> Iterator[None]:
+    """Inside, torch does not remember what operators gave. Where parts are copied it is hardly asked, and a look into
+    its memory costs as much as an operator, and assumptions about sizes.
+    """
+    config: Any = torch._dynamo.config
+    with config.patch({_MEMORY: False}) if hasattr(config, _MEMORY) else contextlib.nullcontext():
+        yield
+
+
+_MEMORY = "fake_tensor_cache_enabled"
 
 
 def _tracers() -> Any:

@@ -41,11 +41,11 @@ class ExternalWeights:
 
     def save(self, model: ir.Model, path: Path) -> None:
         """Write the model, and its weights where they are others than those in the file."""
-        values = [value for graph in model.graphs() for value in graph.initializers.values() if _is_large(value)]
+        values = [value for graph in model.graphs() for value in graph.initializers.values() if is_large(value)]
         tensors = [value.const_value for value in values]
         if not self._holds(tensors):
             self._write(tensors)
-        with _restored(values):
+        with put_back(values):
             for value in values:
                 value.const_value = self._places[id(value.const_value)]
             ir.save(model, path)
@@ -65,7 +65,7 @@ class ExternalWeights:
         self._stored = tensors
 
 
-def _is_large(value: ir.Value) -> bool:
+def is_large(value: ir.Value) -> bool:
     return value.const_value is not None and value.const_value.nbytes > _FROM_BYTES
 
 
@@ -98,7 +98,7 @@ def _shifted(place: ir.ExternalTensor, tensor: Any, shift: int) -> ir.ExternalTe
 
 
 @contextlib.contextmanager
-def _restored(values: list[ir.Value]) -> Iterator[None]:
+def put_back(values: list[ir.Value]) -> Iterator[None]:
     """Afterwards the model holds its weights in memory again: the file may move."""
     kept = [value.const_value for value in values]
     try:
