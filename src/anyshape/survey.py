@@ -27,6 +27,7 @@ from anyshape.verification.kept_state import building_sizes, kept_lengths
 from anyshape.verification.limits import Boundaries
 from anyshape.verification.reference import Outcome, Reference
 from anyshape.verification.sizes import Sizes, Tier, trace_sizes
+from anyshape.verification.tables import table_lengths
 
 Progress = Callable[[str], None]
 
@@ -148,13 +149,13 @@ def _run_example(reference: Reference, request: Request, start: Sizes) -> Outcom
 
 def make_boundaries(reference: Reference, request: Request, base: Mapping[str, int]) -> Boundaries:
     return Boundaries(
-        lambda sizes: reference.run(sizes).error, request.spec.ranges, base, model_constants(request.target.module),
+        lambda sizes: reference.run(sizes).error, request.spec.ranges, base, table_lengths(request.target.module),
         where=request.spec.where,
     )  # fmt: skip
 
 
 def model_constants(module: torch.nn.Module) -> set[int]:
-    """The lengths of parameters and buffers: where tables end."""
+    """The lengths of parameters and buffers: a size that equals one of them looks like it."""
     tensors = [*module.parameters(), *module.buffers()]
     return {int(size) for tensor in tensors for size in tensor.shape if size > 1}
 

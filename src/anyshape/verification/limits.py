@@ -56,14 +56,14 @@ class Boundaries:
         runs: Callable[[Sizes], Exception | None],
         ranges: Mapping[str, SizeRange],
         base: Mapping[str, int],
-        constants: Iterable[int],
+        tables: Iterable[int],
         suggestions: Iterable[Condition] = (),
         where: Iterable[Condition] = (),
     ) -> None:
         self._error_at = runs
         self._ranges = ranges
         self.base = dict(base)
-        self._constants = sorted(set(constants))
+        self._tables = sorted(set(tables))
         self.suggestions = tuple(suggestions)
         self.where = tuple(where)
         self._ran: dict[tuple[int, ...], Sizes] = {}
@@ -235,9 +235,9 @@ class Boundaries:
     def probe_tables(self, affordable: Callable[[Sizes], bool]) -> None:
         """Run one size beyond every table of the model: where a range is open, this is how its end is found."""
         for dim in self.free:
-            for constant in self._constants:
-                sizes = self._follow({**self.base, dim: self.grid(dim).nearest(constant + 1)})
-                if constant < self.base[dim] or not self.holds(sizes) or not self._is_declared(sizes):
+            for length in self._tables:
+                sizes = self._follow({**self.base, dim: self.grid(dim).nearest(length + 1)})
+                if length < self.base[dim] or not self.holds(sizes) or not self._is_declared(sizes):
                     continue
                 if not affordable(sizes):
                     break

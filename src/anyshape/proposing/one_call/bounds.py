@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from torch import nn
-
 from anyshape.declaration.notation import SizeRange
 from anyshape.proposing.one_call.layout import Dim
 from anyshape.proposing.one_call.trials import Trials
@@ -14,7 +12,6 @@ from anyshape.proposing.one_call.trials import Trials
 _FURTHEST = 4096
 _MODERATE = 100
 """Where no table tells, a dim is tried up to here, or to some times its size."""
-_OWNERS_OF_FEATURES = (nn.Linear, nn.Bilinear, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.RNNBase)
 
 
 @dataclass(frozen=True)
@@ -84,18 +81,6 @@ def _beyond(dim: Dim, tables: Sequence[int]) -> Iterator[int]:
     wanted = {length + 1 for length in tables if dim.size <= length < _FURTHEST}
     wanted |= {4 * dim.size + 3, max(4 * dim.size + 3, _MODERATE)}
     yield from sorted({size + (dim.size - size) % dim.step for size in wanted})
-
-
-def table_lengths(module: nn.Module) -> list[int]:
-    """Lengths of what is indexed or cut by position: embeddings, buffers, parameters that belong to no usual layer."""
-    found: set[int] = set()
-    for part in module.modules():
-        if isinstance(part, nn.Embedding):
-            found.add(part.num_embeddings)
-        elif not isinstance(part, _OWNERS_OF_FEATURES) and not hasattr(part, "kernel_size"):
-            own = (*part.parameters(recurse=False), *part.buffers(recurse=False))
-            found |= {length for tensor in own if tensor.dim() > 1 for length in tensor.shape}
-    return sorted(found)
 
 
 def hold_together(trials: Trials, dims: Sequence[Bounded]) -> bool:

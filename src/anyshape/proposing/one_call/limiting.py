@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from torch import nn
 
-from anyshape.proposing.one_call.bounds import Bounded, find_bounds, hold_together, table_lengths, unbounded
+from anyshape.proposing.one_call.bounds import Bounded, find_bounds, hold_together, unbounded
 from anyshape.proposing.one_call.joint import failing_rounds, find_breaking
 from anyshape.proposing.one_call.layout import Dim
 from anyshape.proposing.one_call.telling import note_of_a_relation, note_of_common_bound, note_of_joint_failure
 from anyshape.proposing.one_call.trials import SpentError, Trials
+from anyshape.verification.tables import table_lengths
 
 
 @dataclass
@@ -40,7 +41,7 @@ def limited(trials: Trials, dims: Sequence[Dim], names: Sequence[str], module: n
 
 
 def _bound(found: Limited, trials: Trials, module: nn.Module) -> None:
-    tables = table_lengths(module)
+    tables = table_lengths(module, least_axes=2)
     for number, one in enumerate(found.dims):
         found.dims[number] = find_bounds(trials, one.dim, one.name, tables)
 
