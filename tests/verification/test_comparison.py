@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from anyshape.verification.comparison import FACTOR, Difference, Oracles, Tolerance, judge
+from anyshape.verification.comparison import FACTOR, Difference, Noise, Oracles, Tolerance, judge
 
 inf, nan = math.inf, math.nan
 
@@ -96,6 +96,48 @@ def test_the_noise_is_what_the_model_itself_loses_in_float32():
     assert judged((exact - 5e-4).float(), expected, oracles(exact)).difference is None
     assert judged((exact - 5e-4).float(), expected, oracles(exact)).ratio == pytest.approx(5, rel=0.02)
     assert sentence((exact - 2e-3).float(), expected, oracles(exact)) == "differs by 0.002 (allowed 0.0008)"
+
+
+def measured(*noises):
+    noise = Noise()
+    for one in noises:
+        noise.measured(one)
+    return noise
+
+
+def test_noise_that_was_measured_at_six_sizes_is_relied_on_at_others():
+    expected = by_lot(200)
+    largest = float(expected.abs().max())
+    usual = measured(3e-5, 1e-5, 2e-5, 2e-5, 2e-5, 2e-5)
+    further = Oracles(unasked().exact, unasked().jittered, usual)
+    actual = expected.clone()
+    actual[3] += 3.9 * 1e-5 * largest
+    judgement = judged(actual, expected, further)
+    assert judgement.difference is None
+    assert judgement.ratio == pytest.approx(3.9, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("noises", "times"),
+    [((1e-5,) * 5, 3.9), ((1e-5,) * 6, 4.1), ((1e-5,) * 9 + (1e-6,), 3.9)],
+    ids=["measured too seldom", "half of what is allowed", "less noise at another size"],
+)
+def test_noise_is_measured_again_where_the_rest_does_not_settle_it(noises, times):
+    expected = by_lot(200)
+    actual = expected.clone()
+    actual[3] += times * 1e-5 * float(expected.abs().max())
+    further = Oracles(lambda: expected.double(), lambda _count: [], measured(*noises))
+    assert judged(actual, expected, further).difference is not None
+
+
+def test_every_float64_run_measures_the_noise():
+    expected = by_lot(200)
+    noise = Noise()
+    further = Oracles(lambda: expected.double() + 1e-4, lambda _count: [], noise)
+    for _ in range(6):
+        assert noise.least == 0.0
+        judged(expected + 1e-4, expected, further)
+    assert noise.least == pytest.approx(1e-4 / float(expected.abs().max()), rel=1e-2)
 
 
 def test_a_lucky_zero_is_judged_by_jittered_runs():

@@ -3,10 +3,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import anyshape
 from anyshape.declaration.notation import SizeRange, parse_sizes
+from anyshape.verification.budget import Budget
 from anyshape.verification.sizes import Plan, choose, horizon, members, trace_sizes
 
 quick = settings(max_examples=40, deadline=None)
@@ -185,3 +188,22 @@ def test_a_dim_that_cannot_move_keeps_its_size():
     ranges = dict.fromkeys("ab", SizeRange())
     assert trace_sizes({"a": 1, "b": 1}, ranges, (), lambda s: s["a"] == 1) == {"a": 1, "b": 3}
     assert trace_sizes({"a": 4, "b": 4}, ranges, (), lambda s: s["a"] == s["b"] == 4) == {"a": 4, "b": 4}
+
+
+# ---- what seems too dear
+
+
+def test_what_seemed_too_dear_at_first_is_run_when_more_is_known(monkeypatch):
+    asked = set()
+
+    def refuses(self, volume, largest_result):
+        is_first = volume not in asked
+        asked.add(volume)
+        return "predicted to take longer than the budget" if volume > 40 and is_first else None
+
+    monkeypatch.setattr(Budget, "refuses", refuses)
+    result = anyshape.export(
+        torch.nn.ReLU(), torch.randn(3, 4), dims={"input": "batch seq"}, sizes={"batch": "1..9", "seq": "1..60"}
+    )
+    assert result.verification.skipped == ()
+    assert {"batch": 9, "seq": 60} in result.verification.sizes_run

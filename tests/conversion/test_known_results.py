@@ -1,0 +1,88 @@
+"""Results that a trace is told are those that torch would have found; where they are not plain, torch is asked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses import fake_impls
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+from anyshape._torch import known_results
+
+aten = torch.ops.aten
+
+
+def _fake(mode: FakeTensorMode, value: Tensor) -> FakeTensor:
+    """A tensor whose first axis has a name instead of a size."""
+    first, *rest = (DimDynamic.DYNAMIC, *[DimDynamic.STATIC] * (value.dim() - 1))
+    return mode.from_tensor(value, symbolic_context=StatelessSymbolicContext(dynamic_sizes=[first, *rest]))
+
+
+def _look(value: Tensor) -> tuple[object, ...]:
+    return (str(value.shape), str(value.stride()), value.dtype, value.device, value.is_contiguous())
+
+
+def _looks(op, values: list[Tensor | None], more: tuple[object, ...]) -> list[tuple[object, ...]]:
+    with FakeTensorMode(shape_env=ShapeEnv()) as mode:
+        first, *rest = values
+        fakes = [_fake(mode, first), *(None if value is None else mode.from_tensor(value) for value in rest)]
+        result = op(*fakes, *more)
+    return [_look(one) for one in (result if isinstance(result, tuple) else (result,))]
+
+
+INPUTS = {
+    "plain": torch.randn(3, 5, 4, 6),
+    "channels last": torch.randn(3, 5, 4, 6).to(memory_format=torch.channels_last),
+    "transposed": torch.randn(3, 6, 4, 5).transpose(1, 3),
+    "half": torch.randn(3, 5, 4, 6).half(),
+    "double": torch.randn(3, 5, 4, 6).double(),
+}
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("op", known_results._ELEMENTWISE, ids=str)
+def test_elementwise(op, kind: str) -> None:
+    expected = _looks(op, [INPUTS[kind]], ())
+    with known_results.known_results():
+        assert _looks(op, [INPUTS[kind]], ()) == expected
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("held", [torch.float32, torch.float64])
+def test_batch_norms(kind: str, affine: bool, held: torch.dtype) -> None:
+    learnt = torch.ones(5, dtype=held)
+    values = [INPUTS[kind], *([learnt, learnt] if affine else [None, None]), learnt, learnt]
+    expected = _looks(known_results._NORM, values, (0.1, 1e-5))
+    with known_results.known_results():
+        assert _looks(known_results._NORM, values, (0.1, 1e-5)) == expected
+
+
+def test_integers_are_left_to_torch() -> None:
+    values = [torch.arange(6).reshape(2, 3)]
+    expected = _looks(aten.sqrt.default, values, ())
+    with known_results.known_results():
+        assert _looks(aten.sqrt.default, values, ()) == expected
+    assert expected[0][2] == torch.float32
+
+
+def test_channels_that_do_not_fit_are_refused_as_before() -> None:
+    norm = nn.BatchNorm1d(4).eval()
+    with known_results.known_results(), pytest.raises(Exception, match="4"):
+        torch.export.export(norm, (torch.randn(2, 5, 3),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+
+
+def test_torchs_table_is_as_it_was_afterwards() -> None:
+    before = dict(fake_impls.get_fast_op_impls())
+    with pytest.raises(KeyboardInterrupt), known_results.known_results():
+        assert known_results._NORM in fake_impls.get_fast_op_impls()
+        raise KeyboardInterrupt
+    assert fake_impls.get_fast_op_impls() == before
+
+
+def test_a_torch_without_such_a_table_finds_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(fake_impls, "get_fast_op_impls")
+    with known_results.known_results():
+        pass
