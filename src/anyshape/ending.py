@@ -25,6 +25,7 @@ from anyshape.onnxfile.session_advice import session_advice
 from anyshape.result import Result, Verdict
 from anyshape.survey import Ground
 from anyshape.trial import Checked, give_names
+from anyshape.uncollected import uncollected
 from anyshape.verification import reference as references
 from anyshape.verification.limits import effective_range
 from anyshape.verification.records import Verification
@@ -82,10 +83,11 @@ def write(
     contract = _contract(ground, final_ranges, formulas, verdict, verification)
     advice = session_advice(candidate.model)
     finishing.metadata(candidate.model, {**wishes.metadata, **advice, KEY: contract.to_text()})
-    stage.write(candidate.model, external_data=wishes.external_data)
-    if verification is not None and verification.computed_in is None:
-        wishes.custom_ops.open(stage.path, wishes.providers)  # the final bytes load
-    written = onnx.load(stage.path, load_external_data=False)
+    with uncollected():
+        stage.write(candidate.model, external_data=wishes.external_data)
+        if verification is not None and verification.computed_in is None:
+            wishes.custom_ops.open(stage.path, wishes.providers)  # the final bytes load
+        written = onnx.load(stage.path, load_external_data=False)
     notes += [] if verification is None else [*verification.notes, *wishes.custom_ops.notes_on(written)]
     interface = read_interface(written)
     stage.commit()

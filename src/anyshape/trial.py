@@ -25,6 +25,7 @@ from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.labelling import input_ports, output_names
 from anyshape.onnxfile.saving import Stage
 from anyshape.survey import Ground, Wishes, model_constants
+from anyshape.uncollected import uncollected
 from anyshape.verification.budget import Budget
 from anyshape.verification.checking import Checker, smallest_failure, tolerance_for, verify
 from anyshape.verification.custom_ops import UnknownOperator, unknown_operators
@@ -103,10 +104,11 @@ def try_out(
 ) -> Checked:
     """Write the candidate to the temporary folder and run the full policy on it."""
     wishes, request = ground.wishes, ground.request
-    give_names(ground, candidate)
-    stage.write(candidate.model, external_data=wishes.external_data)
-    session, computed_in = _load(stage, candidate.model, wishes)
-    proto = onnx.load(stage.path, load_external_data=False)
+    with uncollected():
+        give_names(ground, candidate)
+        stage.write(candidate.model, external_data=wishes.external_data)
+        session, computed_in = _load(stage, candidate.model, wishes)
+        proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
     tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
     checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)

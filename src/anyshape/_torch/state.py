@@ -178,6 +178,13 @@ def untouched(module: nn.Module) -> Iterator[None]:
             state.restore()
 
 
+def seed_generators(seed: int) -> None:
+    """`torch.manual_seed`, without the stack that it formats for each kind of device that is not there."""
+    torch.default_generator.manual_seed(seed)
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+
+
 @contextlib.contextmanager
 def _random_state() -> Iterator[None]:
     ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002  the user's code may draw from it

@@ -16,7 +16,7 @@ import torch
 
 from anyshape._torch import precision
 from anyshape._torch.decisions import value_decisions
-from anyshape._torch.state import Change, ModuleState
+from anyshape._torch.state import Change, ModuleState, seed_generators
 from anyshape._torch.tracking import Track, track_calls
 from anyshape._torch.watching import floating_results
 from anyshape.declaration import resizing
@@ -197,7 +197,7 @@ class Reference:
         if copies:
             leaves = _copies(leaves)
         args, kwargs = self.signature.build(leaves)
-        torch.manual_seed(seed)
+        seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
                 result = flatten_outputs(self.target.call(*args, **kwargs))
