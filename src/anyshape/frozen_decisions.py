@@ -6,20 +6,22 @@ excludes, and a trace of real tensors sees none.
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from anyshape.conversion.strategies import is_traceable
+from anyshape.conversion.strategies import plain_operators
 from anyshape.conversion.tracing import hold
 from anyshape.diagnosis.findings import Span
 from anyshape.survey import Ground
 from anyshape.trial import Checked, make_job
-from anyshape.verification.reference import Sizes
+from anyshape.verification.reference import Sizes, describe
 
 
 def frozen(ground: Ground) -> str:
     """Where a trace of real tensors would keep one path of a decision."""
-    return _told(ground, ground.reference.value_decisions(ground.first))
+    return _places(ground, ground.reference.value_decisions(ground.first))
 
 
 _RUNS_TO_READ = 4
@@ -40,12 +42,12 @@ def frozen_elsewhere(ground: Ground, checked: Checked) -> str:
     kept = {*passed_by, *(branch.span for branch in checked.candidate.branches)}
     # where it was decided both ways, and the file was right each time, nothing is frozen
     doubtful = {place: one for place, one in read.items() if place not in kept and one.answers != {True, False}}
-    if not doubtful or _are_passed_by(ground, doubtful.values()):
+    if not doubtful or _are_passed_by(ground, doubtful.values(), checked.candidate.operators):
         return ""
-    return _told(ground, doubtful)
+    return _places(ground, doubtful)
 
 
-def _told(ground: Ground, places: Iterable[Span | None]) -> str:
+def _places(ground: Ground, places: Iterable[Span | None]) -> str:
     return ", ".join(dict.fromkeys(str(place or ground.home) for place in places))
 
 
@@ -69,17 +71,23 @@ def read_values(ground: Ground, runs: Sequence[tuple[Sizes, int]]) -> dict[Span 
     return read
 
 
-def _are_passed_by(ground: Ground, decisions: Iterable[Read]) -> bool:
-    """Whether traces at the very sizes of these decisions come through without an answer, as the file's own does where
-    a module leaves its shortcuts out while it is exported. What is read as a number a trace would take as it comes.
+_SECONDS_TO_TRACE = 30.0
+
+
+def _are_passed_by(ground: Ground, decisions: Iterable[Read], operators: Counter[str]) -> bool:
+    """Whether traces at the very sizes of these decisions come through without an answer, and call nothing that the
+    file's own did not: a module may leave its shortcuts out while it is exported, or write them in another way.
     """
-    decisions = list(decisions)
+    decisions, started = list(decisions), time.monotonic()
     if not all(one.answers <= {True, False} for one in decisions):
-        return False
+        return False  # a number, which a trace would take as it comes
     met = {tuple(sizes.items()): sizes for one in decisions for sizes in one.sizes}
-    for sizes in list(met.values())[:_RUNS_TO_READ]:
-        is_passed_by = is_traceable(make_job(ground, ground.reference.run(sizes)))
+    for sizes in met.values():
+        if time.monotonic() - started > _SECONDS_TO_TRACE:
+            return False
+        ground.wishes.tell(f"tracing at {describe(sizes)}")
+        found = plain_operators(make_job(ground, ground.reference.run(sizes)))
         ground.reference.put_back()
-        if not is_passed_by:
+        if found is None or not found <= operators:
             return False
     return True

@@ -8,6 +8,7 @@ the input is contiguous and nothing is left to find out; else torch is asked as 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -36,11 +37,13 @@ def known_results() -> Iterator[None]:
         return
     ways: dict[Any, Callable[..., Any]] = dict.fromkeys(_ELEMENTWISE, _like_the_first) | {_NORM: _normed}
     with LOCK:
-        added = {op: partial(_told, table, op, way, is_contiguous) for op, way in ways.items() if op not in table}
+        telling = _Telling(table, is_contiguous)
+        added = {op: partial(telling.result, op, way) for op, way in ways.items() if op not in table}
         table.update(added)
         try:
             yield
         finally:
+            telling.is_over = True
             for op in added:
                 table.pop(op, None)
 
@@ -57,26 +60,26 @@ def _is_contiguous() -> Callable[[torch.Tensor], bool] | None:
     return getattr(torch._prims_common, "is_contiguous_or_false", None)
 
 
-def _told(
-    table: dict[Any, Callable[..., Any]],
-    op: Any,
-    way: Callable[..., Any],
-    is_contiguous: Callable[[torch.Tensor], bool],
-    mode: Any,
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
-    first = args[0] if args else None
-    if isinstance(first, torch.Tensor) and first.is_floating_point() and is_contiguous(first):
-        result = way(mode, *args, **kwargs)
-        if result is not NotImplemented:
-            return result
-    entry = table.pop(op)  # as if it stood nowhere
-    try:
-        with mode:
-            return op(*args, **kwargs)
-    finally:
-        table[op] = entry
+class _Telling:
+    """Tells results to the traces of one thread. The table is torch's own: other threads are sent on to torch."""
+
+    def __init__(self, table: dict[Any, Callable[..., Any]], is_contiguous: Callable[[torch.Tensor], bool]) -> None:
+        self._table, self._is_contiguous = table, is_contiguous
+        self._thread = threading.get_ident()
+        self.is_over = False
+
+    def result(self, op: Any, way: Callable[..., Any], mode: Any, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() == self._thread and args[0].is_floating_point() and self._is_contiguous(args[0]):
+            found = way(mode, *args, **kwargs)
+            if found is not NotImplemented:
+                return found
+        entry = self._table.pop(op, None)  # as if it stood nowhere
+        try:
+            with mode:
+                return op(*args, **kwargs)
+        finally:
+            if entry is not None and not self.is_over:
+                self._table[op] = entry
 
 
 def _like_the_first(mode: Any, first: torch.Tensor, *_rest: Any, **_named: Any) -> torch.Tensor:

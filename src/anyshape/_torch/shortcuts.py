@@ -10,7 +10,7 @@ import contextlib
 import copy
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -80,14 +80,14 @@ def _passes() -> Any:
 
 def _decompose(simplified: Simplified, inlining: bool, original: Any) -> Any:
     def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
-        twin = _copied(program)
+        twin, written = _copied(program, parts=inlining)
         obstacles = _obstacles(twin.graph, registry)
         if not obstacles or (inlining and _inlined(twin.graph, registry)):
-            simplified.inlined.update(obstacles.values())
+            simplified.inlined.update((*obstacles.values(), *written))
             _name_results(twin, program)
             return twin
         simplified.forced_by.update(obstacles.values())
-        twin = _copied(program)  # what was begun is of no use
+        twin, _ = _copied(program, parts=False)  # what was begun is of no use
         _name_results(twin, program)
         decomposed: torch.export.ExportedProgram = original(twin, registry)
         return decomposed
@@ -119,8 +119,12 @@ def _inlined(graph: fx.Graph, registry: Any) -> bool:
     return not _obstacles(graph, registry)
 
 
-def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """A program with a graph of its own, to which the stages that follow write, and without needless mutations."""
+def _copied(
+    program: torch.export.ExportedProgram, *, parts: bool
+) -> tuple[torch.export.ExportedProgram, Sequence[str]]:
+    """A program with a graph of its own, to which the stages that follow write, and without needless mutations; with
+    `parts`, also without those of a part of a tensor, whose operators are named.
+    """
     twin = object.__new__(type(program))
     vars(twin).update(vars(program))
     graph = fx.Graph()
@@ -129,8 +133,7 @@ def _copied(program: torch.export.ExportedProgram) -> torch.export.ExportedProgr
     graph.output(results[0]).meta = dict(results[1].meta)
     twin._graph_module = fx.GraphModule(program.graph_module, graph)
     twin._graph_module.meta.update(program.graph_module.meta)
-    without_mutations(twin.graph)
-    return twin
+    return twin, without_mutations(twin.graph, parts=parts)
 
 
 def _name_results(twin: torch.export.ExportedProgram, program: torch.export.ExportedProgram) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,8 @@ class Candidate:
     guards: tuple[Guard, ...] = ()
     branches: tuple[Guard, ...] = ()
     """Conditions of which the file serves both sides."""
+    operators: Counter[str] = field(default_factory=Counter)
+    """What the traced program computes with, and how often; empty where there is none."""
     outputs: tuple[tuple[Expression | None, ...], ...] | None = None
     records_guards: bool = True
     """Whether the strategy would have noticed a decision on values; a trace of real tensors does not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ import torch
 
 from anyshape._torch import capture
 from anyshape._torch.forking import Forks
+from anyshape._torch.programs import decides, operators_of
 from anyshape._torch.reasons import reason_of
 from anyshape._torch.repeating import repeated_parts
 from anyshape._torch.sampling import Samples, Table
@@ -57,7 +59,7 @@ def by_export(
                 program = _traced(job, forks, strict=strict)
             custom.refuse_untranslated(program)
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
-            outputs = tracing.output_expressions(program, meaning)
+            outputs, operators = tracing.output_expressions(program, meaning), operators_of(program)
             translation = _translated(program, job, job.opset)
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
             meaning = tracing.meaning_of(recorder, job.names, job.spec)
@@ -73,7 +75,7 @@ def by_export(
         name, "converted", "", seconds, None, pins, guards, translation.forced_by, translation.inlined, tuple(copied)
     )
     candidate = Candidate(
-        translation.model, job.opset, guards, branches, outputs,
+        translation.model, job.opset, guards, branches, operators, outputs,
         repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
     )  # fmt: skip
     if (plainer := _plainer(job, translation.model)) is not None:
@@ -84,16 +86,18 @@ def by_export(
     return candidate, attempt, acted
 
 
-def comes_through(job: Job, repairs: Sequence[Repair]) -> bool:
-    """Whether a trace at the job's very sizes, with none of them left open, ends without an error."""
+def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
+    """What a trace at the job's very sizes calls, with none of them left open; None where it does not come through, or
+    keeps something for the run to decide.
+    """
     custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
     values = tuple(value for _, value in job.leaves)
     try:
-        with applied((*repairs, custom.repair)), uncollected(), repeated_parts(wanted=True):
-            capture.export_program(job.adapter, values, [None for _ in values], strict=False)
+        with applied((*repairs, custom.repair)), uncollected():
+            program = capture.export_program(job.adapter, values, [None for _ in values], strict=False)
     except Exception:  # noqa: BLE001  whatever it is
-        return False
-    return True
+        return None
+    return None if decides(program) else operators_of(program)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,13 @@ What few models need is imported when it is tried, so that the others do not wai
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import torch
 
 from anyshape._torch import capture
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Strategy
-from anyshape.conversion.exporting import by_export, cause_of, comes_through
+from anyshape.conversion.exporting import by_export, cause_of, operators_at
 from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.repairs import REPAIRS
 
@@ -27,9 +28,9 @@ def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
     return candidate, attempt
 
 
-def is_traceable(job: Job) -> bool:
-    """Whether the first way comes through at the job's sizes alone."""
-    return comes_through(job, _ALWAYS)
+def plain_operators(job: Job) -> Counter[str] | None:
+    """What the first way calls at the job's sizes alone, where it comes through and decides nothing by values."""
+    return operators_at(job, _ALWAYS)
 
 
 def in_full(job: Job) -> tuple[Candidate | None, Attempt]:

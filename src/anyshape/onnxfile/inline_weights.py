@@ -20,17 +20,23 @@ _INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
 _RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
 _MOST_BYTES = 2**31 - 1
 """What protobuf reads."""
+_ROOM = 2**20
+"""For what stands before the tensors and beside the graph."""
 
 
 def save(model: ir.Model, path: Path) -> None:
     """Write the model with all weights in it."""
     values = [value for value in model.graph.initializers.values() if is_large(value) and _has_bytes(value.const_value)]
     tensors = {str(value.name): value.const_value for value in values if value.const_value is not None}
-    if not tensors or sum(tensor.nbytes for tensor in tensors.values()) > _MOST_BYTES:
+    weights = sum(tensor.nbytes for tensor in tensors.values())
+    if not tensors or weights > _MOST_BYTES:
         ir.save(model, path)  # which says what is wrong
         return
     proto = _without(model, values)
     graph = proto.graph.SerializeToString()
+    if weights + len(graph) > _MOST_BYTES - _ROOM:
+        ir.save(model, path)
+        return
     proto.ClearField("graph")
     with path.open("wb") as file:
         file.write(proto.SerializeToString())
@@ -64,7 +70,8 @@ def _write_graph(file: BinaryIO, graph: bytes, tensors: Mapping[str, ir.TensorPr
     file.write(_start(_GRAPH, whole) + graph)
     for name, tensor in tensors.items():
         data = tensor.tobytes()
-        assert len(data) == tensor.nbytes, f"{name} says that it has {tensor.nbytes} bytes, and has {len(data)}"
+        if len(data) != tensor.nbytes:
+            raise ValueError(f"{name} says that it has {tensor.nbytes} bytes, and has {len(data)}")
         file.write(_start(_INITIALIZER, lengths[name]) + heads[name])
         file.write(data)
 

@@ -168,7 +168,11 @@ def verify(
     progress = _Progress()
     queue = choose(plan)
     done: set[tuple[int, ...]] = set()
-    while queue:
+    has_second_chance = True
+    while queue or has_second_chance:
+        if not queue:
+            has_second_chance, queue = False, _too_dear_at_first(progress, boundaries, done)
+            continue
         sizes = queue.pop(0)
         key = tuple(sizes.values())
         if key in done:
@@ -182,8 +186,6 @@ def verify(
             # the model's limits are narrower than thought: choose again inside them, ends included
             plan = _inside(plan, boundaries)
             queue = [s for s in choose(plan) if tuple(s.values()) not in done]
-    if not progress.failures:
-        _run_skipped(checker, boundaries, budget, progress)
     return Verification(
         tuple(progress.checks),
         tuple(progress.failures),
@@ -198,11 +200,12 @@ def verify(
     )
 
 
-def _run_skipped(checker: Checker, boundaries: Boundaries, budget: Budget, progress: _Progress) -> None:
-    """What seemed too dear at first, now that larger sizes were timed: among it are the ends of all ranges at once."""
-    skipped, progress.skipped = progress.skipped, []
-    for sizes, _ in skipped:
-        _run_size(checker, boundaries, budget, sizes, _ALWAYS_RUN + 2, progress)
+def _too_dear_at_first(progress: _Progress, boundaries: Boundaries, done: set[tuple[int, ...]]) -> list[Sizes]:
+    """What was skipped, to ask again now that larger sizes were timed: among it are the ends of all ranges at once."""
+    skipped = [sizes for sizes, _ in progress.skipped if boundaries.holds(sizes)]
+    progress.skipped = []
+    done.difference_update(tuple(sizes.values()) for sizes in skipped)
+    return skipped
 
 
 def _inside(plan: Plan, boundaries: Boundaries) -> Plan:

@@ -21,7 +21,9 @@ _RUNS_FOR_TIES = 24
 _SMALL = 2**16
 """Elements of a result whose model runs in float64 at little cost."""
 _ENOUGH_MEASURED = 6
-"""Sizes at which the noise is measured; after that it hardly differs, as a part of the largest value."""
+"""Calls for which the noise is measured; after that it hardly differs, as a part of the largest value."""
+_MOST_RELIED_ON = 4e-6
+"""Where results are mostly rounding, as differences of nearly equal numbers are, other sizes may be another matter."""
 _UNSETTLED_FLOOR = 1e-5
 """Relative tolerance where no float64 run of the model can be had."""
 
@@ -64,7 +66,7 @@ class Judgement:
 
 
 class Noise:
-    """The rounding noise of one output, as a part of its largest value, at the sizes where it was measured."""
+    """The rounding noise of one output, as a part of its largest value, in the calls for which it was measured."""
 
     def __init__(self) -> None:
         self._measured: list[float] = []
@@ -74,8 +76,9 @@ class Noise:
 
     @property
     def least(self) -> float:
-        """The least of all; 0 where too few were measured to rely on."""
-        return min(self._measured) if len(self._measured) >= _ENOUGH_MEASURED else 0.0
+        """The least of all, to rely on elsewhere; 0 where too few were measured, or where it is no small part."""
+        least = min(self._measured) if len(self._measured) >= _ENOUGH_MEASURED else 0.0
+        return least if least <= _MOST_RELIED_ON else 0.0
 
 
 @dataclass(frozen=True)
