@@ -33,7 +33,7 @@ def _inlined(graph: fx.Graph, node: fx.Node, table: Mapping[Any, Any]) -> bool:
     if "unbacked_bindings" in node.meta or "val" not in node.meta:
         return False
     given = node.all_input_nodes
-    if any(_is_complex(one.meta["val"]) for one in given):
+    if any(is_complex(one.meta["val"]) for one in given):
         return False  # complex numbers are translated as pairs, whose sizes are not those that the trace asks for
     body = _traced(node, [one.meta["val"] for one in given], table)
     if any(one.op not in ("placeholder", "call_function", "output") for one in body.nodes):
@@ -44,7 +44,7 @@ def _inlined(graph: fx.Graph, node: fx.Node, table: Mapping[Any, Any]) -> bool:
     return _take_over(graph, node, results)
 
 
-def _is_complex(value: Any) -> bool:
+def is_complex(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_complex()
 
 

@@ -45,14 +45,12 @@ def repeated_parts(*, wanted: bool) -> Iterator[list[str]]:
         yield copied
 
 
-@contextlib.contextmanager
-def _forgetful() -> Iterator[None]:
+def _forgetful() -> contextlib.AbstractContextManager[Any]:
     """Inside, torch does not remember what operators gave. Where parts are copied it is hardly asked, and a look into
     its memory costs as much as an operator, and assumptions about sizes.
     """
     config: Any = torch._dynamo.config
-    with config.patch({_MEMORY: False}) if hasattr(config, _MEMORY) else contextlib.nullcontext():
-        yield
+    return config.patch({_MEMORY: False}) if hasattr(config, _MEMORY) else contextlib.nullcontext()
 
 
 _MEMORY = "fake_tensor_cache_enabled"

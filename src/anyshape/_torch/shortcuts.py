@@ -19,7 +19,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from anyshape._torch.inlining import inline
+from anyshape._torch.inlining import inline, is_complex
 from anyshape._torch.patching import patched
 from anyshape._torch.rule_ends import rules_tried_at_their_ends
 from anyshape._torch.unmutated import without_mutations
@@ -182,19 +182,14 @@ def _promote(original: Any) -> Any:
     def insert_type_promotion_nodes(module: fx.GraphModule) -> None:
         if not any(_is_promoted(node) for node in module.graph.nodes) and len(list(module.modules())) == 1:
             return
-        if any(map(_is_complex, module.graph.nodes)) or len(list(module.modules())) > 1:
+        # of complex numbers literals count, too: they become tensors of real and imaginary parts
+        if any(is_complex(node.meta.get("val")) for node in module.graph.nodes) or len(list(module.modules())) > 1:
             original(module)
         else:
             with patched(_promotion(), "_TypePromotionInterpreter", _sparing(_promotion()._TypePromotionInterpreter)):
                 original(module)
 
     return insert_type_promotion_nodes
-
-
-def _is_complex(node: fx.Node) -> bool:
-    """There literals count, too: they become tensors of real and imaginary parts."""
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.is_complex()
 
 
 def _sparing(interpreter: Any) -> Any:
