@@ -22,7 +22,7 @@ lint: $(STAMP)
 
 # The pages of the rules live in the package, so that `anyshape explain` has them.
 docs: $(STAMP)
-	$(BIN)/python -m anyshape.diagnosis.explanations docs/rules
+	$(BIN)/python -m anyshape.results.explanations docs/rules
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py

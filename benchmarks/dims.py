@@ -28,8 +28,8 @@ from rich.table import Table
 from anyshape.declaration.calls import Signature, bind_call
 from anyshape.declaration.dims import declare
 from anyshape.declaration.targets import Target, resolve_target
-from anyshape.proposing.one_call.automatic import propose
-from anyshape.proposing.proposal import Proposal
+from anyshape.model.proposal.one_call import propose
+from anyshape.model.proposal.proposal import Proposal
 from coverage_models import load
 from silence import silence
 

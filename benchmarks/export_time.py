@@ -26,8 +26,9 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape import frozen_decisions, pipeline, trial
 from anyshape.diagnosis import doubts
+from anyshape.verbs import export
+from anyshape.verification import candidate_check, frozen_decisions
 from silence import silence
 
 
@@ -170,7 +171,7 @@ def by_anyshape(subject: Subject, model: nn.Module) -> tuple[anyshape.Result, fl
     """The result, and the CPU seconds of all runs of the model and the file."""
     with contextlib.ExitStack() as stack:
         stages = (
-            (pipeline, "survey"), (trial, "verify"), (trial, "provoke"), (frozen_decisions, "read_values"),
+            (export, "survey"), (candidate_check, "verify"), (candidate_check, "provoke"), (frozen_decisions, "read_values"),
             (doubts, "doubts"),
         )  # fmt: skip
         seconds = [stack.enter_context(_stopwatch(*stage)) for stage in stages]

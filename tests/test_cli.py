@@ -20,8 +20,7 @@ from click.testing import CliRunner, Result
 from torch import nn
 
 import anyshape
-from anyshape.cli import program
-from anyshape.commands import console
+from anyshape.cli import console, program
 from anyshape.conversion.candidates import Attempt
 from anyshape.errors import ExportError
 
@@ -123,10 +122,10 @@ def asked(monkeypatch):
     def record(model, **arguments):
         raise Recorded(model, arguments)
 
-    monkeypatch.setattr("anyshape.pipeline.export", record)
+    monkeypatch.setattr("anyshape.verbs.export.export", record)
 
     def ask(*arguments: object) -> Recorded:
-        from anyshape.commands import endings
+        from anyshape.cli import endings
 
         seen = []
         original = endings.ending_of
@@ -330,7 +329,7 @@ def ends_with(monkeypatch, error: BaseException, *arguments: str) -> Result:
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("anyshape.onnxfile.inspection.inspect", fail)
+    monkeypatch.setattr("anyshape.verbs.inspect.inspect", fail)
     return run("inspect", "m.onnx", *arguments)
 
 
@@ -528,8 +527,8 @@ def test_options_reach_the_library(asked, folder):
 
 
 def test_every_option_is_an_argument_of_the_library():
-    from anyshape.commands.tasks import _CHECK_OPTIONS, _EXPORT_OPTIONS
-    from anyshape.pipeline import export
+    from anyshape.cli.tasks_tasks import _CHECK_OPTIONS, _EXPORT_OPTIONS
+    from anyshape.verbs.export import export
 
     assert {*_EXPORT_OPTIONS, *_CHECK_OPTIONS} <= set(python_inspect.signature(export).parameters)
     assert {*_CHECK_OPTIONS, "at"} <= set(python_inspect.signature(anyshape.check).parameters)

@@ -36,8 +36,8 @@ from click.testing import CliRunner
 
 import anyshape
 from anyshape.cli import program
-from anyshape.declaration.torch_arguments import TORCH_ARGUMENTS
-from anyshape.diagnosis.explanations import RULES
+from anyshape.declaration.options_torch_arguments import TORCH_ARGUMENTS
+from anyshape.results.explanations import RULES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import anyshape
-from anyshape.diagnosis.edits import Edit, combined
+from anyshape.source.edits import Edit, combined
 
 FOLDER = Path(__file__).parent / "findings"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")

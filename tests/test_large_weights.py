@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.verification.runtime import Session
+from anyshape.runtime.session import Session
 
 _WIDTH = 8192
 

@@ -20,10 +20,10 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.declaration.notation import parse_condition, parse_expression, parse_sizes
-from anyshape.onnxfile import session_advice
+from anyshape.onnxfile import metadata as session_advice
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
+from anyshape.sizes.notation import parse_condition, parse_expression, parse_sizes
 
 
 class Point(NamedTuple):

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 import anyshape
 from anyshape.cli import program
 from anyshape.errors import DeclarationError, ExportError
+from anyshape.freeing.engine import free
 from anyshape.onnxfile.contract import read_contract
-from anyshape.onnxfile.freeing import free
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 FLATTEN = """
@@ -175,7 +175,8 @@ unchecked: d.onnx, not every dim could be checked
 
 def test_a_wrong_file_is_refused_even_where_unchecked_is_allowed(write, monkeypatch):
     """An engine that mixes samples: the check finds it, at the file's own size."""
-    from anyshape import freed_files
+    from anyshape.freeing import engine
+    from anyshape.stages import free_readings
 
     def forgetful(model, wanted, choices=(), *, folder=None):
         freed = real(model, wanted, choices, folder=folder)
@@ -183,8 +184,8 @@ def test_a_wrong_file_is_refused_even_where_unchecked_is_allowed(write, monkeypa
         node.attributes["axis"] = ir.AttrInt64("axis", 0)
         return freed
 
-    real = freed_files.free
-    monkeypatch.setattr(freed_files, "free", forgetful)
+    real = engine.free
+    monkeypatch.setattr(free_readings, "free", forgetful)
     text = FLATTEN.replace("y = Reshape(x, shape)", "z = Reshape(x, shape) y = Softmax<axis = 1>(z)")
     (finding,) = refused(write(text), {"x": "batch 3 4"}, unchecked=["batch"]).findings
     assert finding.rule == "wrong-values"
@@ -221,14 +222,14 @@ def test_a_path_that_is_none_is_one_sentence():
 
 
 def test_an_interruption_leaves_nothing_behind(write, tmp_path, monkeypatch):
-    from anyshape import freed_verdicts
+    from anyshape.verification import freed_file_freed_verdicts
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
     path = write(FLATTEN)
     before = path.read_bytes()
-    monkeypatch.setattr(freed_verdicts, "check_against_file", interrupted)
+    monkeypatch.setattr(freed_file_freed_verdicts, "check_against_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
         anyshape.make_dynamic(path, {"x": "batch 3 4"}, out=path)
     assert list(tmp_path.iterdir()) == [path]
@@ -301,7 +302,7 @@ def test_a_freed_axis_that_breaks_an_open_one_is_noticed(write, monkeypatch):
         next(node for node in freed.model.graph if node.op_type == "Reshape").inputs[1].const_value = target
         return freed
 
-    monkeypatch.setattr("anyshape.freed_files.free", frozen)
+    monkeypatch.setattr("anyshape.freeing.engine.free", frozen)
     assert refused(path, {"x": "_ seq 4"}).findings[0].rule in ("runtime-error", "wrong-shape")
 
 

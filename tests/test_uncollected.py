@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.uncollected import uncollected
+from anyshape.garbage import uncollected
 
 _seen: dict[bool, set[bool]] = {True: set(), False: set()}
 """While exporting or not: whether the collector was on."""

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anyshape.conversion.user_translations import translation
-    from anyshape.diagnosing import diagnose
-    from anyshape.diagnosis.findings import Finding
     from anyshape.errors import AnyshapeError, DeclarationError, ExportError
-    from anyshape.existing import check
-    from anyshape.loading import load
-    from anyshape.making_dynamic import make_dynamic
-    from anyshape.onnxfile.inspection import inspect
-    from anyshape.pipeline import export
-    from anyshape.proposing.several_calls.watching import watch
-    from anyshape.result import Result
+    from anyshape.model.proposal.given_calls_watching import watch
+    from anyshape.results.finding import Finding
+    from anyshape.results.result import Result
+    from anyshape.verbs.check import check
+    from anyshape.verbs.diagnose import diagnose
+    from anyshape.verbs.export import export
+    from anyshape.verbs.inspect import inspect
+    from anyshape.verbs.load import load
+    from anyshape.verbs.make_dynamic import make_dynamic
+
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,16 +28,16 @@ _HOMES = {
     "AnyshapeError": "anyshape.errors",
     "DeclarationError": "anyshape.errors",
     "ExportError": "anyshape.errors",
-    "Finding": "anyshape.diagnosis.findings",
-    "Result": "anyshape.result",
-    "check": "anyshape.existing",
-    "diagnose": "anyshape.diagnosing",
-    "export": "anyshape.pipeline",
-    "inspect": "anyshape.onnxfile.inspection",
-    "load": "anyshape.loading",
-    "make_dynamic": "anyshape.making_dynamic",
+    "Finding": "anyshape.results.finding",
+    "Result": "anyshape.results.result",
+    "check": "anyshape.verbs.check",
+    "diagnose": "anyshape.verbs.diagnose",
+    "export": "anyshape.verbs.export",
+    "inspect": "anyshape.verbs.inspect",
+    "load": "anyshape.verbs.load",
+    "make_dynamic": "anyshape.verbs.make_dynamic",
     "translation": "anyshape.conversion.user_translations",
-    "watch": "anyshape.proposing.several_calls.watching",
+    "watch": "anyshape.model.proposal.given_calls_watching",
 }
 
 
@@ -46,7 +47,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'anyshape' has no attribute {name!r}")
     import importlib
 
-    from anyshape.uncollected import uncollected
+    from anyshape.garbage import uncollected
 
     try:
         with uncollected():

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from anyshape.diagnosis.findings import Finding
-    from anyshape.result import Result
+    from anyshape.results.finding import Finding
+    from anyshape.results.result import Result
 
 
 class AnyshapeError(Exception):

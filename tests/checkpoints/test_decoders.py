@@ -11,9 +11,9 @@ from transformers import DynamicCache
 from transformers.cache_utils import LinearAttentionLayer
 
 from anyshape import DeclarationError
-from anyshape.checkpoints.attention import every_mask_applied
-from anyshape.checkpoints.caches import ResumedCache, given_cache, project_the_rest
 from anyshape.checkpoints.decoders import LayerShape, context_length, layer_shapes
+from anyshape.checkpoints.decoders_caches import ResumedCache, given_cache, project_the_rest
+from anyshape.checkpoints.export_parts_attention import every_mask_applied
 from tests.checkpoints import tiny
 
 

@@ -18,7 +18,7 @@ import anyshape
 from anyshape import DeclarationError, ExportError
 from anyshape.checkpoints import export_checkpoint
 from anyshape.checkpoints.exported import Exported
-from anyshape.result import Result
+from anyshape.results.result import Result
 from tests.checkpoints import tiny
 
 Make = Callable[[str], Any]
@@ -286,7 +286,7 @@ def test_a_refused_export_leaves_the_folder_as_it_was(
     def refuse(*_: Any, **__: Any) -> Result:
         raise ExportError(Result("refused"))
 
-    monkeypatch.setattr("anyshape.checkpoints.exporting.export", refuse)
+    monkeypatch.setattr("anyshape.verbs.export.export", refuse)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/model.onnx").write_text("mine")
     with pytest.raises(ExportError) as refusal:

@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from anyshape.checkpoints.decoders import decoder_part
-from anyshape.checkpoints.generating import Generator, check_generation, first_difference, step_difference
+from anyshape.checkpoints.generation import Generator, check_generation, first_difference, step_difference
 
 Make = Callable[[str], Any]
 WORDS = 7

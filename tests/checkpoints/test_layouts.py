@@ -13,7 +13,7 @@ import torch
 from anyshape import DeclarationError
 from anyshape.checkpoints import export_checkpoint
 from anyshape.checkpoints.folders import Folder
-from anyshape.checkpoints.layouts import companions, layout_for
+from anyshape.checkpoints.written_folder import companions, layout_for
 
 Make = Callable[[str], Any]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from anyshape.commands.calls import call_of
-from anyshape.commands.targets import loaded
+from anyshape.cli.target_calls import call_of
+from anyshape.cli.targets import loaded
 from anyshape.errors import DeclarationError
 
 NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n\n\n"

@@ -13,11 +13,11 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from anyshape.cli import program
-from anyshape.commands import rewriting
-from anyshape.declaration.notation import parse_expression
-from anyshape.diagnosis.edits import Change, Edit
-from anyshape.diagnosis.findings import Finding, Span
+from anyshape.cli import diagnoses_rewriting, program
+from anyshape.results.finding import Finding, Span
+from anyshape.sizes.notation import parse_expression
+from anyshape.source.edits import Edit
+from anyshape.source.placement import Change
 
 MODEL = """\
 import torch
@@ -63,9 +63,9 @@ def diagnose(place, monkeypatch):
             rest["progress"]("looking")
             return findings
 
-        stand_in = ModuleType("anyshape.diagnosing")
+        stand_in = ModuleType("anyshape.verbs.diagnose")
         stand_in.diagnose = made_up
-        monkeypatch.setitem(sys.modules, "anyshape.diagnosing", stand_in)
+        monkeypatch.setitem(sys.modules, "anyshape.verbs.diagnose", stand_in)
         return CliRunner().invoke(program, ["diagnose", "model.py:Net", "--input", X, *arguments], input=answers)
 
     return run
@@ -73,7 +73,7 @@ def diagnose(place, monkeypatch):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr(rewriting, "can_ask", lambda: True)
+    monkeypatch.setattr(diagnoses_rewriting, "can_ask", lambda: True)
 
 
 # ---- findings

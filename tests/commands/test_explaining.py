@@ -9,7 +9,7 @@ import sys
 from click.testing import CliRunner, Result
 
 from anyshape.cli import program
-from anyshape.diagnosis.explanations import RULES, page_of
+from anyshape.results.explanations import RULES, page_of
 
 
 def run(*arguments: str) -> Result:

@@ -11,7 +11,7 @@ from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
-from anyshape._torch import known_results
+from anyshape.conversion.speed import known_results
 
 aten = torch.ops.aten
 

@@ -137,7 +137,7 @@ def test_a_write_is_seen_by_all_who_share_the_tensor(function: Callable[..., Any
 def test_a_stage_that_torch_has_moved_is_run(
     taken_apart: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("anyshape._torch.shortcuts._passes", lambda: None)
+    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._passes", lambda: None)
     path = tmp_path / "model.onnx"
     anyshape.export(Of(torch.relu), make(2, 5), path, dims={"tensors.0": DIMS[0]}, quick=True)
     assert taken_apart

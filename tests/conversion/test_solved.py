@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.conversion.symbols import solved
-from anyshape.declaration.notation import parse_condition
-from anyshape.diagnosis.scope import agree
+from anyshape.diagnosis.size_names import agree
+from anyshape.sizes.notation import parse_condition
+from anyshape.sizes.torch_symbols import solved
 
 
 @pytest.mark.parametrize(

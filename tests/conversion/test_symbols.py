@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod, TruncToInt
 
-from anyshape.conversion.symbols import holds, integers, to_condition, to_expression
-from anyshape.declaration.notation import parse_expression
+from anyshape.sizes.notation import parse_expression
+from anyshape.sizes.torch_symbols import holds, integers, to_condition, to_expression
 
 a, b, c = sympy.symbols("s27 s36 s0", integer=True, positive=True)
 MEANING = {a: parse_expression("seq"), b: parse_expression("past"), c: parse_expression("2*n + 1")}

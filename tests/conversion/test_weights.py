@@ -13,7 +13,7 @@ from onnx import numpy_helper
 from torch import nn
 
 import anyshape
-from anyshape.conversion.weights import lay_out_weights
+from anyshape.conversion.graph.recurrent_weights import lay_out_weights
 from tests.running import is_right
 
 

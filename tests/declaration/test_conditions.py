@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.declaration.conditions import fitting_sizes, narrowed_range, parse_where
-from anyshape.declaration.notation import Condition, SizeRange, parse_sizes
 from anyshape.errors import DeclarationError
+from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
+from anyshape.sizes.notation import Condition, SizeRange, parse_sizes
 
 _OPEN = {dim: SizeRange() for dim in ("a", "b", "c")}
 _SIDES = ["a", "b", "c", "2*a", "a + b", "b*c", "a - 1", "c % 3", "4", "7", "12"]

@@ -5,9 +5,9 @@ import torch
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare, mentioned, solve
-from anyshape.declaration.notation import SizeRange, parse_expression
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import SizeRange, parse_expression
 
 
 def signature_of(**values):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from anyshape.declaration.notation import (
+from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import (
     Expression,
     InputText,
     SizeRange,
@@ -17,7 +18,6 @@ from anyshape.declaration.notation import (
     parse_input,
     parse_sizes,
 )
-from anyshape.errors import DeclarationError
 
 quick = settings(max_examples=60, deadline=None)
 names = st.sampled_from(["batch", "seq", "h", "w", "größe", "_hidden", "n2"])

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from anyshape.declaration.dtypes import as_dtype
-from anyshape.declaration.requests import understand
 from anyshape.errors import DeclarationError
+from anyshape.model.request import understand
 
 
 class Net(nn.Module):

@@ -11,10 +11,10 @@ from torch import nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare
-from anyshape.declaration.structures import call_structure, result_structure
 from anyshape.declaration.targets import resolve_target
+from anyshape.model import oracle as references
+from anyshape.model.labels_structures import call_structure, result_structure
 from anyshape.onnxfile.structure import from_rows, parameter_from_rows, parameter_to_rows, shown, shown_call, to_rows
-from anyshape.verification import reference as references
 
 X = torch.ones(2, 3)
 

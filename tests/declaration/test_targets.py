@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape._torch.state import ModuleState, untouched
 from anyshape.declaration.targets import resolve_target, training_parts
 from anyshape.errors import DeclarationError
+from anyshape.torchkit.state import ModuleState, untouched
 
 
 class Net(nn.Module):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import anyshape
-from anyshape.diagnosis.edits import Edit
+from anyshape.source.edits import Edit
 
 SOURCE = """\
 import torch

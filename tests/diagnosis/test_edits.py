@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from anyshape.diagnosis.edits import Change, Edit, combined
 from anyshape.errors import AnyshapeError
+from anyshape.source.edits import Edit, combined
+from anyshape.source.placement import Change
 
 MODEL = """\
 class Head:

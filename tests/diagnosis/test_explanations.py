@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import anyshape
-from anyshape.diagnosis.explanations import RULES, page_of, write_pages
+from anyshape.results.explanations import RULES, page_of, write_pages
 
 ROOT = Path(__file__).parent.parent.parent
 HOUSE = Path(anyshape.__file__).parent
@@ -19,12 +19,12 @@ HOUSE = Path(anyshape.__file__).parent
 @pytest.mark.parametrize("rule", RULES)
 def test_the_documentation_holds_a_copy_of_the_page(rule: str) -> None:
     assert (ROOT / f"docs/rules/{rule}.md").read_text(encoding="utf-8") == page_of(rule), (
-        "run: python -m anyshape.diagnosis.explanations docs/rules"
+        "run: python -m anyshape.results.explanations docs/rules"
     )
 
 
 def test_every_page_belongs_to_a_rule() -> None:
-    assert {page.stem for page in (HOUSE / "diagnosis/pages").glob("*")} == set(RULES)
+    assert {page.stem for page in (HOUSE / "results/pages").glob("*")} == set(RULES)
 
 
 def test_every_rule_that_the_code_names_is_in_the_table() -> None:
@@ -65,7 +65,7 @@ def test_the_pages_are_written_into_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_pages_are_written_by_the_module(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-m", "anyshape.diagnosis.explanations", str(tmp_path)]
+    command = [sys.executable, "-W", "error", "-m", "anyshape.results.explanations", str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (ran.stdout, ran.stderr) == ("", "")
     assert len(list(tmp_path.glob("*.md"))) == len(RULES)

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from anyshape._torch.state import untouched
-from anyshape.declaration.requests import understand
-from anyshape.diagnosis.mixing import mixed_samples
-from anyshape.diagnosis.provenance import source_line, span_of_definition
-from anyshape.verification import reference as references
+from anyshape.diagnosis.mixed_batch import mixed_samples
+from anyshape.model import oracle as references
+from anyshape.model.request import understand
+from anyshape.source.stacks import source_line, span_of_definition
+from anyshape.torchkit.state import untouched
 
 ROWS, STEPS, IMAGES = {"x": "batch 6"}, {"x": "batch seq 8"}, {"x": "N 3 8 8"}
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.diagnosis.edits import Change
-from anyshape.diagnosis.sources import Source, source_of
+from anyshape.source.placement import Change
+from anyshape.source.syntax import Source, source_of
 
 
 def _source(text: str) -> Source:

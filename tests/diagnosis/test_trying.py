@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.diagnosis.sources import source_of
-from anyshape.diagnosis.trying import CannotTryError, edited
+from anyshape.source.live_code_trying import CannotTryError, edited
+from anyshape.source.syntax import source_of
 
 
 class _File:

@@ -13,7 +13,7 @@ import torch
 from onnxscript import opset18
 
 import anyshape
-from anyshape.diagnosis.explanations import RULES
+from anyshape.results.explanations import RULES
 from tests.messages import models
 
 EXPORTS = {

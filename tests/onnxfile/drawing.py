@@ -7,8 +7,8 @@ from pathlib import Path
 import onnx
 import onnx.parser
 
-from anyshape.declaration.notation import parse_condition, parse_sizes
 from anyshape.onnxfile.contract import KEY, Contract
+from anyshape.sizes.notation import parse_condition, parse_sizes
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 

@@ -200,8 +200,8 @@ def test_inputs_that_cannot_be_made_up_are_named(tmp_path):
 
 
 def test_the_same_seed_makes_the_same_calls(tmp_path):
-    from anyshape.onnxfile.alone.calls import Calls
     from anyshape.onnxfile.interface import read_interface
+    from anyshape.runtime.made_up_inputs_calls import Calls
 
     interface = read_interface(onnx.load(drawing.write(tmp_path / "m.onnx", drawing.DOUBLED)))
     shapes = {"x": (3, 4)}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.declaration.notation import SizeRange, parse_condition, parse_expression, parse_sizes
 from anyshape.onnxfile.contract import KEY, Contract, Evidence, read_contract
 from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
+from anyshape.sizes.notation import SizeRange, parse_condition, parse_expression, parse_sizes
 
 
 def stored(text):

@@ -16,7 +16,7 @@ import pytest
 
 import anyshape
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.baked import Baked
+from anyshape.onnxfile.baked_sizes import Baked
 from anyshape.onnxfile.contract import Evidence
 from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
 

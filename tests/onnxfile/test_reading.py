@@ -5,7 +5,7 @@ import onnx.parser
 import pytest
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.reading import load_checked
+from anyshape.onnxfile.untrusted import load_checked
 
 TEXT = (
     '<ir_version: 8, opset_import: ["" : 18]>\nmain (float[n] x) => (float[n] y) <float[1] w = {2}> { y = Mul(x, w) }'

@@ -5,7 +5,7 @@ import onnx_ir as ir
 import pytest
 
 import anyshape
-from anyshape.onnxfile.renaming import named, with_outputs
+from anyshape.freeing.names_alone import named, with_outputs
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 3]>\n'
 LINEAR = """

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.declaration.notation import SizeRange
 from anyshape.errors import DeclarationError
+from anyshape.freeing.wanted import declare_free
 from anyshape.onnxfile.interface import Interface, Port
-from anyshape.onnxfile.wanted import declare_free
+from anyshape.sizes.notation import SizeRange
 
 X = Port("x", "float32", (2, 3, 8, 8))
 MASK = Port("mask", "int64", (2, 8))

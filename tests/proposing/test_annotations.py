@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
-from anyshape.proposing.annotations import Annotations, read_annotations
-from anyshape.proposing.one_call.automatic import propose
-from anyshape.proposing.proposal import Proposal
+from anyshape.model.proposal.annotations import Annotations, read_annotations
+from anyshape.model.proposal.one_call import propose
+from anyshape.model.proposal.proposal import Proposal
 
 
 class Floats:

@@ -13,9 +13,9 @@ from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
-from anyshape.proposing.one_call import automatic
-from anyshape.proposing.one_call.automatic import propose
-from anyshape.proposing.proposal import Proposal
+from anyshape.model.proposal import one_call
+from anyshape.model.proposal.one_call import propose
+from anyshape.model.proposal.proposal import Proposal
 from tests import cases
 
 
@@ -258,7 +258,7 @@ def test_nothing_varies_and_it_is_said():
 
 
 def test_a_search_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(automatic, "_MOST_RUNS", 6)
+    monkeypatch.setattr(one_call, "_MOST_RUNS", 6)
     found = proposal(Reader(), torch.ones(2, 5, dtype=torch.int64), torch.ones(2, 5))
     assert any("more axes may vary than were found" in note for note in found.notes)
 

@@ -11,9 +11,9 @@ import anyshape
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare, solve
 from anyshape.declaration.targets import resolve_target
-from anyshape.proposing.several_calls import by_example
-from anyshape.proposing.several_calls.by_example import propose
-from anyshape.proposing.several_calls.given_calls import best_call, read_calls
+from anyshape.model.proposal import several_calls
+from anyshape.model.proposal.given_calls_given_calls import best_call, read_calls
+from anyshape.model.proposal.several_calls import propose
 from tests import cases
 
 
@@ -269,7 +269,7 @@ def test_calls_of_the_same_sizes_show_nothing():
 
 
 def test_a_model_that_takes_too_long_is_asked_no_further(monkeypatch):
-    monkeypatch.setattr(by_example, "_MOST_RUNS", 3)
+    monkeypatch.setattr(several_calls, "_MOST_RUNS", 3)
     found = proposed(module(lambda self, x, y: x.sum() + y.sum()), (rows(3), rows(4)), (rows(5), rows(6)))
     assert "after 3 runs of the model, what was still open was taken as it is in the calls" in found.notes
 

@@ -12,8 +12,8 @@ from torch import nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import Target, resolve_target
-from anyshape.proposing.naming import is_pretrained, name_dims
-from anyshape.proposing.probing import Place
+from anyshape.model.proposal.dim_names import is_pretrained, name_dims
+from anyshape.model.proposal.probe import Place
 
 
 def _target(leaves: dict[str, Any], *, of_transformers: bool = False) -> Target:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
-from anyshape.proposing.probing import Budget, Prober
+from anyshape.model.proposal.probe import Budget, Prober
 
 
 class Tagger(nn.Module):

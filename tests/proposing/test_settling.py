@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from anyshape.proposing.several_calls.parts import Part
-from anyshape.proposing.several_calls.settling import settle
+from anyshape.model.proposal.call_readings import Part
+from anyshape.model.proposal.call_readings_settling import settle
 
 
 @dataclass

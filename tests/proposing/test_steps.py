@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from anyshape.proposing.several_calls.steps import Steps, steps_of
+from anyshape.model.proposal.steps import Steps, steps_of
 
 
 def outputs(accepts, shape=lambda size: ((size, 4),)):

@@ -8,9 +8,9 @@ from torch import nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
-from anyshape.proposing.one_call.bundles import bundles
-from anyshape.proposing.one_call.trials import SpentError, Trials
-from anyshape.proposing.probing import Budget
+from anyshape.model.proposal.bounds_trials import SpentError, Trials
+from anyshape.model.proposal.moves_bundles import bundles
+from anyshape.model.proposal.probe import Budget
 
 
 def trials(*, seconds: float = 0.001, limit: int = 10) -> Trials:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.diagnosis.edits import Change, Edit
-from anyshape.diagnosis.findings import Finding, Span
+from anyshape.results.finding import Finding, Span
+from anyshape.source.edits import Edit
+from anyshape.source.placement import Change
 
 MODEL = """\
 class Head:

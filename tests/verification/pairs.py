@@ -7,9 +7,9 @@ from dataclasses import replace
 import onnx.parser
 
 from anyshape.onnxfile.interface import Interface, read_interface
-from anyshape.verification.contents import find_contents
-from anyshape.verification.runtime import Session
-from anyshape.verification.static_reference import Pair
+from anyshape.runtime.made_up_inputs import find_contents
+from anyshape.runtime.session import Session
+from anyshape.verification.static_twin import Pair
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 

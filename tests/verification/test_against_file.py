@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from anyshape.declaration.notation import SizeRange
-from anyshape.verification.against_file import Scope, check_against_file
-from anyshape.verification.budget import Budget
+from anyshape.bench.bench import Budget
+from anyshape.sizes.notation import SizeRange
+from anyshape.verification.freed_file import Scope, check_against_file
 
 from .pairs import pair_of, renamed
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from anyshape.verification.closeness import difference, moved_by_rounding
+from anyshape.bench.closeness import difference, moved_by_rounding
 
 
 def unmoved(expected):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from anyshape.verification.comparison import FACTOR, Difference, Noise, Oracles, Tolerance, judge
+from anyshape.bench.judgement import FACTOR, Difference, Noise, Oracles, Tolerance, judge
 
 inf, nan = math.inf, math.nan
 

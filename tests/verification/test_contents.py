@@ -6,8 +6,8 @@ import pytest
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port, read_interface
-from anyshape.verification.contents import Contents, find_contents
-from anyshape.verification.runtime import Session
+from anyshape.runtime.made_up_inputs import Contents, find_contents
+from anyshape.runtime.session import Session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 TABLE = f"""

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.verification.custom_ops import CustomOps, understand_custom_ops
-from anyshape.verification.runtime import RuntimeFailureError
+from anyshape.runtime.custom_ops import CustomOps, understand_custom_ops
+from anyshape.runtime.session import RuntimeFailureError
 
 HEADER = '<ir_version: 9, opset_import: ["" : 20, "my.domain" : 1]>'
 

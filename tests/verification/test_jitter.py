@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from anyshape._torch.precision import run_jittered
+from anyshape.torchkit.precision import run_jittered
 
 
 def _padded_to_frames(x: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.declaration.notation import SizeRange
-from anyshape.verification.kept_state import kept_lengths, kept_sizes
+from anyshape.model.kept_state import kept_lengths, kept_sizes
+from anyshape.sizes.notation import SizeRange
 from tests.running import is_right
 
 

@@ -10,13 +10,13 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from anyshape._torch import large_tensors, precision
+from anyshape.torchkit import precision, precision_large_tensors
 
 
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_tensors, "LARGE", 2000)
-    monkeypatch.setattr(large_tensors, "_BUFFER", 1000)
+    monkeypatch.setattr(precision_large_tensors, "LARGE", 2000)
+    monkeypatch.setattr(precision_large_tensors, "_BUFFER", 1000)
     monkeypatch.setattr(precision, "_LARGEST_COPY", 0)
     torch.manual_seed(0)
 

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from anyshape.declaration.notation import SizeRange, parse_condition, parse_sizes
-from anyshape.verification.limits import Boundaries, Limit, effective_range
-from anyshape.verification.sizes import Plan, choose, horizon
+from anyshape.bench.plan import Plan, choose, horizon
+from anyshape.model.limits import Boundaries, Limit, effective_range
+from anyshape.sizes.notation import SizeRange, parse_condition, parse_sizes
 
 MOST_RUNS = 150
 

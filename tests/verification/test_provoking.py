@@ -16,18 +16,18 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
+from anyshape.bench.bench import Budget
+from anyshape.bench.bench_checking import Checker
 from anyshape.conversion.candidates import Attempt, Candidate
-from anyshape.conversion.finishing import SOURCE_KEY
-from anyshape.declaration.requests import understand
+from anyshape.conversion.graph.finish import SOURCE_KEY
+from anyshape.model import oracle as references
+from anyshape.model.request import understand
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import write_model
-from anyshape.verification import reference as references
-from anyshape.verification.budget import Budget
-from anyshape.verification.checking import Checker
-from anyshape.verification.provoking import provocations, provoke
-from anyshape.verification.records import Check, Verification
-from anyshape.verification.runtime import Session
-from anyshape.verification.sides import Sides
+from anyshape.results.verification import Check, Verification
+from anyshape.runtime.session import Session
+from anyshape.verification.branches_taken import provocations, provoke
+from anyshape.verification.branches_taken_sides import Sides
 
 LINES = {"y": "model.py:31 in Net.forward", "z": "model.py:40 in Net.forward"}
 """The line of each If, by its output."""
@@ -297,7 +297,7 @@ def test_leaves_of_a_kind_change_together_and_each_alone() -> None:
 def test_a_file_that_is_wrong_for_other_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "made.onnx", INPUT, POSITIVE + branch("positive", "Add (x, x)", "Identity (x)"))
     made = Candidate(ir.load(path), 20), Attempt("by hand", "converted")
-    monkeypatch.setattr("anyshape.attempts.STRATEGIES", [("by hand", lambda _: made)])
+    monkeypatch.setattr("anyshape.conversion.strategies.STRATEGIES", [("by hand", lambda _: made)])
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(DoubleOrNegate(), X, dims=DIMS, quick=True)
     (finding,) = refused.value.findings

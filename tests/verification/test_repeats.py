@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.verification.records import Failure
-from anyshape.verification.repeats import check_by_repeats, periods_of, repeatable_outputs, sizes_for
+from anyshape.results.verification import Failure
+from anyshape.verification.twin_sequences_repeats import check_by_repeats, periods_of, repeatable_outputs, sizes_for
 
 from .pairs import pair_of, renamed
 

@@ -13,8 +13,8 @@ from torch import nn
 
 import anyshape
 from anyshape.onnxfile import saving
-from anyshape.verification import runtime
-from anyshape.verification.runtime import Session
+from anyshape.runtime import session as runtime
+from anyshape.runtime.session import Session
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from anyshape.declaration.notation import parse_expression
-from anyshape.verification.shapes import Observation, fit_outputs
+from anyshape.sizes.fit import Observation, fit_outputs
+from anyshape.sizes.notation import parse_expression
 
 DIMS = ("batch", "h", "w")
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.verification.records import Failure
-from anyshape.verification.shifts import check_by_shifts, reaches, steps_of
+from anyshape.results.verification import Failure
+from anyshape.verification.twin_parts_shifts import check_by_shifts, reaches, steps_of
 
 from .pairs import pair_of, renamed
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyshape
-from anyshape.declaration.notation import SizeRange, parse_sizes
-from anyshape.verification.budget import Budget
-from anyshape.verification.sizes import Plan, choose, horizon, members, trace_sizes
+from anyshape.bench.bench import Budget
+from anyshape.bench.plan import Plan, choose, horizon, members, trace_sizes
+from anyshape.sizes.notation import SizeRange, parse_sizes
 
 quick = settings(max_examples=40, deadline=None)
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 import anyshape
-from anyshape.declaration.notation import SizeRange
-from anyshape.verification.suspects import breaking_sizes, far_sizes
+from anyshape.bench.plan_suspects import breaking_sizes, far_sizes
+from anyshape.sizes.notation import SizeRange
 from tests.running import is_right
 
 

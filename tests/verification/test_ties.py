@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.declaration.notation import parse_condition
-from anyshape.verification.ties import tie_candidates
+from anyshape.model.limit_causes_ties import tie_candidates
+from anyshape.sizes.notation import parse_condition
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from anyshape.errors import AnyshapeError
 if TYPE_CHECKING:
     from anyshape.checkpoints.exported import Exported
 
+
 __all__ = ["export_checkpoint", "is_checkpoint"]
 
 
@@ -42,7 +43,7 @@ def export_checkpoint(
         raise AnyshapeError(
             f"`{source.path}` is a checkpoint of transformers, which is not installed: pip install transformers"
         )
-    from anyshape.checkpoints.exporting import Wishes, export_folder
+    from anyshape.checkpoints.export_parts import Wishes, export_folder
 
     wishes = Wishes(layout, task, dtype, trust_remote_code, sizes or {}, seed, progress or (lambda _: None), options)
     return export_folder(source, out, wishes)

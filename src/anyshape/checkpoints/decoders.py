@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.checkpoints import inputs
-from anyshape.checkpoints.caches import Pair, given_cache
+from anyshape.checkpoints import parts_inputs
+from anyshape.checkpoints.decoders_caches import Pair, given_cache
 from anyshape.checkpoints.parts import Call, Part
 from anyshape.errors import DeclarationError, first_line
 
@@ -55,8 +55,8 @@ class LayerShape:
 
     def pair(self, rows: int, length: int, dtype: torch.dtype) -> Pair:
         return {
-            "key": inputs.floats(rows, self.heads, length, self.key_size, dtype=dtype),
-            "value": inputs.floats(rows, self.heads, length, self.value_size, dtype=dtype),
+            "key": parts_inputs.floats(rows, self.heads, length, self.key_size, dtype=dtype),
+            "value": parts_inputs.floats(rows, self.heads, length, self.value_size, dtype=dtype),
         }
 
 
@@ -68,13 +68,13 @@ def decoder_part(model: Any, config: Any) -> Part:
     dtype, vocabulary = model.dtype, text.vocab_size
 
     def make_call(batch_size: int, sequence_length: int, past_sequence_length: int) -> Call:
-        mask = inputs.mask_padded_left(batch_size, past_sequence_length + sequence_length)
+        mask = parts_inputs.mask_padded_left(batch_size, past_sequence_length + sequence_length)
         call: Call = {
-            "input_ids": inputs.token_ids(batch_size, sequence_length, vocabulary),
+            "input_ids": parts_inputs.token_ids(batch_size, sequence_length, vocabulary),
             "attention_mask": mask,
         }
         if takes_places:
-            call["position_ids"] = inputs.positions_of(mask, sequence_length)
+            call["position_ids"] = parts_inputs.positions_of(mask, sequence_length)
         call["past_key_values"] = [layer.pair(batch_size, past_sequence_length, dtype) for layer in layers]
         return call
 
@@ -99,7 +99,7 @@ def decoder_part(model: Any, config: Any) -> Part:
 def context_length(config: Any) -> int | None:
     """How many places the model knows, where its config says so."""
     names = ("max_target_positions", "max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-    found = inputs.first_set(config, *names)
+    found = parts_inputs.first_set(config, *names)
     return int(found) if found and found > 0 else None
 
 

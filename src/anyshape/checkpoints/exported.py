@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from anyshape.result import Result
+from anyshape.results.result import Result
 
 if TYPE_CHECKING:
     from anyshape.conversion.candidates import Attempt

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anyshape.checkpoints.folders import Folder
-from anyshape.declaration.notation import did_you_mean
 from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import did_you_mean
 
 Kind = Literal["encoder", "decoder", "encoder-decoder"]
 PAST = "-with-past"

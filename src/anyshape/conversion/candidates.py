@@ -9,11 +9,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.tracing import Guard, PinnedByTrace
+from anyshape.bench.plan import Sizes
+from anyshape.conversion.trace import Guard, PinnedByTrace
 from anyshape.declaration.dims import Spec
-from anyshape.declaration.notation import Expression
 from anyshape.declaration.outputs import Adapter
-from anyshape.verification.sizes import Sizes
+from anyshape.sizes.notation import Expression
 
 
 @dataclass(frozen=True)

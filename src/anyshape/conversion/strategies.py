@@ -10,11 +10,11 @@ from collections import Counter
 
 import torch
 
-from anyshape._torch import capture
 from anyshape.conversion.candidates import Attempt, Candidate, Job, Strategy
-from anyshape.conversion.exporting import by_export, cause_of, operators_at
 from anyshape.conversion.lifting import LIFTED
-from anyshape.conversion.repairs import REPAIRS
+from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.torch_export import by_export, cause_of, operators_at
+from anyshape.torchkit import capture
 
 IN_FULL = "torch.export in full"
 REPAIRED = "torch.export with repairs"
@@ -55,8 +55,8 @@ def elsewhere(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def controlled(job: Job) -> tuple[Candidate | None, Attempt]:
     """Both sides of every branch, and loops over a varying axis as loops; with all repairs."""
-    from anyshape._torch.branching import missing_names
-    from anyshape.conversion.loops import kept_loops
+    from anyshape.conversion.control_flow.kept_loops_keeping import kept_loops
+    from anyshape.conversion.control_flow.module_paths import missing_names
 
     if missing := missing_names():
         return None, Attempt(CONTROLLED, "failed", f"this torch has no {', '.join(missing)}")
@@ -71,7 +71,7 @@ def strict(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
     """The older exporter: it traces with real tensors, so it knows no symbols and makes no guards."""
-    from anyshape.conversion.torchscript import torchscript_model
+    from anyshape.conversion.strategies_torchscript import torchscript_model
 
     start = time.monotonic()
     opset = min(job.opset, capture.newest_torchscript_opset())
@@ -87,7 +87,7 @@ def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
 
 
 def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
-    from anyshape.conversion.lifting.strategy import lifted
+    from anyshape.conversion.lifting.lifted import lifted
 
     return lifted(job)
 

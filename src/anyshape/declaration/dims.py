@@ -10,8 +10,9 @@ from types import EllipsisType
 from typing import Any
 
 from anyshape.declaration.calls import Leaf, Signature
-from anyshape.declaration.conditions import fitting_sizes, narrowed_range, parse_where
-from anyshape.declaration.notation import (
+from anyshape.errors import DeclarationError
+from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
+from anyshape.sizes.notation import (
     STATIC,
     Axis,
     Condition,
@@ -22,7 +23,6 @@ from anyshape.declaration.notation import (
     parse_expression,
     parse_sizes,
 )
-from anyshape.errors import DeclarationError
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from anyshape.declaration.calls import Signature, bind_call
+from anyshape.declaration.calls_written_calls import read_call
 from anyshape.declaration.targets import Target, resolve_target
-from anyshape.declaration.written_calls import read_call
 from anyshape.errors import DeclarationError, first_line
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from anyshape.declaration.notation import Expression
+from anyshape.sizes.notation import Expression
 
 
 @dataclass(frozen=True)

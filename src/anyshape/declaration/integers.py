@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from anyshape.declaration.examples import Example, Request
-from anyshape.declaration.notation import Expression
-from anyshape.declaration.slices import different_slices, tile
+from anyshape.declaration.examples_slices import different_slices, tile
+from anyshape.sizes.notation import Expression
 
 _REDRAWS = 8
 

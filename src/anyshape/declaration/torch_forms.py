@@ -12,9 +12,9 @@ import torch
 
 from anyshape.declaration.calls import Signature
 from anyshape.declaration.dims import unnamed
-from anyshape.declaration.notation import STATIC, SizeRange, did_you_mean, parse_expression
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import STATIC, SizeRange, did_you_mean, parse_expression
 
 
 @dataclass

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anyshape.conversion.symbols import solved
-from anyshape.conversion.tracing import Guard
-from anyshape.declaration.notation import Condition, Expression
-from anyshape.diagnosis import rules
-from anyshape.diagnosis.findings import Finding
-from anyshape.diagnosis.freezing import frozen
-from anyshape.diagnosis.mixing import mixed_samples
-from anyshape.survey import Ground
+from anyshape.conversion.trace import Guard
+from anyshape.diagnosis import wording
+from anyshape.diagnosis.frozen_sizes import frozen
+from anyshape.diagnosis.mixed_batch import mixed_samples
+from anyshape.model.survey import Ground
+from anyshape.results.finding import Finding
+from anyshape.sizes.notation import Condition, Expression
+from anyshape.sizes.torch_symbols import solved
 
 
 def pinned(ground: Ground) -> list[Finding]:
@@ -25,7 +25,7 @@ def pinned(ground: Ground) -> list[Finding]:
     found = _diagnosis(ground)
     told = {dim for finding in found for dim in finding.dims}
     rest = [pin for pin in ground.boundaries.pins if pin.dim not in told]
-    return [*found, *rules.pinned_in_pytorch(rest, ground.home)]
+    return [*found, *wording.pinned_in_pytorch(rest, ground.home)]
 
 
 def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
@@ -40,7 +40,7 @@ def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
 
 
 def _diagnosis(ground: Ground) -> list[Finding]:
-    from anyshape.diagnosis.pinning import Diagnosis  # a healthy model does not wait for it
+    from anyshape.diagnosis.pinned_dims import Diagnosis  # a healthy model does not wait for it
 
     return Diagnosis(ground).findings()
 

@@ -6,9 +6,9 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from anyshape.declaration.notation import did_you_mean
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.structure import Branch, Fixed, Node, Parameter, Slot, slots
+from anyshape.sizes.notation import did_you_mean
 
 Feeds = dict[str, Any]
 _Take = Callable[[Any, Feeds], None]

@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from anyshape.declaration.notation import (
-    Condition,
-    Expression,
-    SizeRange,
-    parse_condition,
-    parse_expression,
-    parse_sizes,
-)
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.structure import Node, Parameter, from_rows, parameter_from_rows, parameter_to_rows, to_rows
+from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_condition, parse_expression, parse_sizes
 
 if TYPE_CHECKING:
-    from anyshape.verification.records import Verification
+    from anyshape.results.verification import Verification
+
 
 KEY = "anyshape.contract"
 FORMAT = 2

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import onnx
 
-from anyshape.declaration.notation import parse_expression
 from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import parse_expression
 
 DeclaredAxis = int | str | None
 

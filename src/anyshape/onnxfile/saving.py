@@ -16,8 +16,8 @@ from pathlib import Path
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile import inline_weights
-from anyshape.onnxfile.external_weights import ExternalWeights
+from anyshape.onnxfile import saving_inline_weights
+from anyshape.onnxfile.saving_external_weights import ExternalWeights
 
 EXTERNAL_FROM_BYTES = 128 * 2**20
 """Weights beyond this go to `model.onnx.data`: inline, they end at 2 GB."""
@@ -54,7 +54,7 @@ def write_model(model: ir.Model, path: Path, *, external_data: bool | None = Non
     if _goes_outside(model, external_data):
         ExternalWeights(beside).save(model, path)
     else:
-        inline_weights.save(model, path)
+        saving_inline_weights.save(model, path)
 
 
 def _goes_outside(model: ir.Model, external_data: bool | None) -> bool:

@@ -6,7 +6,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from anyshape.conversion.lifting.aligning import DifferentError, align
+from anyshape.conversion.lifting.alignment import DifferentError, align
 
 HEAD = '<ir_version: 9, opset_import: ["" : 18]>\n'
 VIEW = """

@@ -8,10 +8,10 @@ import onnxruntime
 import pytest
 
 from anyshape.conversion.lifting.constants import constant
-from anyshape.conversion.lifting.making import Maker, ShortTableError, UnexplainedError
-from anyshape.conversion.lifting.points import Points
-from anyshape.onnxfile.freeing.building import Builder
-from anyshape.onnxfile.freeing.sizes import dim_symbol
+from anyshape.conversion.lifting.constants_making import Maker, ShortTableError, UnexplainedError
+from anyshape.freeing.builder import Builder
+from anyshape.sizes.expressions import dim_symbol
+from anyshape.sizes.fit_points import Points
 
 N, M = dim_symbol("n"), dim_symbol("m")
 SIZES = ((3, 11), (4, 10), (7, 17), (8, 5), (13, 6))

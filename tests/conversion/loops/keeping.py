@@ -8,11 +8,12 @@ import onnx_ir as ir
 import torch
 from torch import Tensor, nn
 
-from anyshape._torch.capture import export_program
-from anyshape._torch.translation import translate_program
-from anyshape.conversion.loops import rewritten
-from anyshape.conversion.regions import lower_regions
-from anyshape.conversion.repairs import REPAIRS, applied
+from anyshape.conversion.control_flow.kept_loops_keeping import rewritten
+from anyshape.conversion.control_flow.lowering import lower_regions
+from anyshape.conversion.operators.repair import applied
+from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.translation import translate_program
+from anyshape.torchkit.capture import export_program
 from tests.conversion.regions.lowering import is_right
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from anyshape.conversion.loops import LoopError
+from anyshape.conversion.control_flow.collected import LoopError
 from tests.conversion.loops.keeping import is_right_at, kept, traced
 from tests.conversion.regions.lowering import all_operators, is_right
 

@@ -13,9 +13,9 @@ import onnxruntime
 import torch
 from torch import nn
 
-from anyshape._torch.capture import export_program
-from anyshape._torch.translation import translate_program
-from anyshape.conversion.regions import lower_regions
+from anyshape.conversion.control_flow.lowering import lower_regions
+from anyshape.conversion.translation import translate_program
+from anyshape.torchkit.capture import export_program
 
 ops: Any = torch.ops.anyshape
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.conversion.regions import RegionError, lower_regions
+from anyshape.conversion.control_flow.lowering import lower_regions
+from anyshape.conversion.control_flow.marks_marks import RegionError
 from tests.conversion.regions.lowering import (
     Marked,
     all_operators,

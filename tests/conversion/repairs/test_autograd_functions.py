@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 import anyshape
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.autograd_functions import AUTOGRAD_FUNCTIONS
+from anyshape.conversion.operators.repair import applied
+from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS
 from tests.running import is_right
 
 

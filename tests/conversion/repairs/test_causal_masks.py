@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.modules import transformer
 
 import anyshape
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.causal_masks import CAUSAL_MASKS
+from anyshape.conversion.operators.attention_causal_masks import CAUSAL_MASKS
+from anyshape.conversion.operators.repair import applied
 from tests.running import is_right
 
 SIZES = [(1, 1, 1), (3, 5, 4), (2, 7, 1), (4, 2, 9)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.divisions import DIVISIONS
+from anyshape.conversion.operators.arithmetic_divisions import DIVISIONS
+from anyshape.conversion.operators.repair import applied
 
 
 class Quotients(nn.Module):

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.gradients import GRADIENTS
+from anyshape.conversion.operators.repair import applied
+from anyshape.conversion.operators.traced_code_gradients import GRADIENTS
 
 
 class Enabling(nn.Module):

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.held_numbers import HELD_NUMBERS, Ratio
+from anyshape.conversion.operators.held_numbers import HELD_NUMBERS, Ratio
+from anyshape.conversion.operators.repair import applied
 from tests.running import is_right
 
 _SENTENCE = "whole numbers in tensors: computed from the sizes"

@@ -15,8 +15,8 @@ from torch.nn.utils import rnn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 import anyshape
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.packed import PACKED_SEQUENCES
+from anyshape.conversion.operators.packed_sequences import PACKED_SEQUENCES
+from anyshape.conversion.operators.repair import applied
 from tests.running import is_right
 
 SIZES = [(4, 6), (1, 1), (1, 9), (7, 1), (5, 12)]

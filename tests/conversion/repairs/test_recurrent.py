@@ -13,8 +13,8 @@ from torch import nn
 from torch.export import Dim
 
 import anyshape
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.recurrent import RECURRENT_LAYERS
+from anyshape.conversion.operators.recurrent_recurrent import RECURRENT_LAYERS
+from anyshape.conversion.operators.repair import applied
 from tests.running import is_right
 
 SIZES = [(3, 5), (1, 1), (1, 8), (6, 1), (4, 11)]

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.conversion.repairs import applied
-from anyshape.conversion.repairs.size_keys import SIZE_KEYS
+from anyshape.conversion.operators.repair import applied
+from anyshape.conversion.operators.shadows_size_keys import SIZE_KEYS
 from tests.running import is_right
 
 SIZES = [(1, 1), (3, 5), (2, 8), (1, 13)]

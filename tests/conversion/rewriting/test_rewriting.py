@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.conversion import rewriting
-from anyshape.conversion.rewriting.nodes import first_input, insert, nodes_of, replace
+from anyshape.conversion.graph import rewrites
+from anyshape.onnxfile.graph import first_input, insert, nodes_of, replace
 from tests.conversion.rewriting.exported import operators
 from tests.running import is_right
 
@@ -38,7 +38,7 @@ def stumble(_graph: ir.Graph, _sizes: Any) -> None:
 def test_the_file_is_written_as_it_was_translated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rewrite: Any, tries: list[str]
 ) -> None:
-    monkeypatch.setattr(rewriting, "_REWRITES", (rewrite,))
+    monkeypatch.setattr(rewrites, "_REWRITES", (rewrite,))
     path = tmp_path / "model.onnx"
     result = anyshape.export(Squashed(), (torch.randn(2, 3, 4),), path, dims={"x": "batch seq 4"}, quick=True)
     assert [attempt.strategy for attempt in result.attempts] == tries
@@ -47,7 +47,7 @@ def test_the_file_is_written_as_it_was_translated(
 
 
 def test_nothing_is_rewritten_where_the_user_does_not_want_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "_REWRITES", (squash_otherwise,))
+    monkeypatch.setattr(rewrites, "_REWRITES", (squash_otherwise,))
     path = tmp_path / "model.onnx"
     result = anyshape.export(
         Squashed(), (torch.randn(2, 3, 4),), path, dims={"x": "batch seq 4"}, quick=True, optimize=False

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.export import Dim
 
-from anyshape._torch.capture import export_program
-from anyshape._torch.translation import translate_program
+from anyshape.conversion.translation import translate_program
+from anyshape.torchkit.capture import export_program
 
 TRACED = {"b": 3, "n": 5, "m": 4, "w": 6}
 OTHERS = [

@@ -12,7 +12,8 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime
 
-from anyshape.onnxfile.freeing import Freed, free
+from anyshape.freeing.engine import free
+from anyshape.freeing.records import Freed
 
 
 def model(text: str, opset: int = 18, **constants: Any) -> ir.Model:

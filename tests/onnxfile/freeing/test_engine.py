@@ -8,7 +8,8 @@ import onnx_ir as ir
 import pytest
 
 from anyshape.errors import AnyshapeError, DeclarationError
-from anyshape.onnxfile.freeing import PinnedError, free
+from anyshape.freeing.engine import free
+from anyshape.freeing.records import PinnedError
 
 from .files import assert_right_sample_by_sample, floats, freed, model, run
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anyshape.onnxfile.freeing import Bound, PinnedError
+from anyshape.freeing.records import Bound, PinnedError
 
 from .files import floats, freed, model, run
 

@@ -6,7 +6,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from anyshape.onnxfile.freeing import PinnedError
+from anyshape.freeing.records import PinnedError
 
 from .files import assert_right_sample_by_sample, floats, freed, model, run
 

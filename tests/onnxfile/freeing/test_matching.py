@@ -2,8 +2,8 @@
 
 import pytest
 
-from anyshape.onnxfile.freeing.matching import readings
-from anyshape.onnxfile.freeing.sizes import dim_symbol, number, product
+from anyshape.freeing.rules.reshape import readings
+from anyshape.sizes.expressions import dim_symbol, number, product
 
 B, S = dim_symbol("batch"), dim_symbol("seq")
 

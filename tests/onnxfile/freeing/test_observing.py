@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from anyshape.onnxfile.freeing.evaluating import Evaluator
-from anyshape.onnxfile.freeing.observing import feeds, guesses, observe
+from anyshape.freeing.constant_values import Evaluator
+from anyshape.freeing.observation import feeds, guesses, observe
 
 from .files import floats, model
 

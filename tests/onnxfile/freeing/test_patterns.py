@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anyshape.onnxfile.freeing.patterns import Piece, diagonal_pieces, is_uniform, ramp_step
+from anyshape.freeing.constant_patterns import Piece, diagonal_pieces, is_uniform, ramp_step
 
 
 def test_nan_is_the_same_as_nan():

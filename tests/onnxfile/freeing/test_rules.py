@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anyshape.onnxfile.freeing import PinnedError
+from anyshape.freeing.records import PinnedError
 
 from .files import assert_right_sample_by_sample, floats, freed, model, run, whats
 

@@ -5,7 +5,7 @@ import pytest
 import sympy
 
 from anyshape.errors import AnyshapeError
-from anyshape.onnxfile.freeing.sizes import dim_symbol, evaluated, from_dim, spelled
+from anyshape.sizes.expressions import dim_symbol, evaluated, from_dim, spelled
 
 S = dim_symbol("seq")
 

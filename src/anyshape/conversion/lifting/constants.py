@@ -7,10 +7,10 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.conversion.lifting.making import Arrays, Maker, ShortTableError, UnexplainedError, shape_of
-from anyshape.conversion.lifting.patterns import pattern
-from anyshape.conversion.lifting.whole_numbers import whole_number
-from anyshape.onnxfile.freeing.sizes import Shape, evaluated, is_number
+from anyshape.conversion.lifting.constants_making import Arrays, Maker, ShortTableError, UnexplainedError, shape_of
+from anyshape.conversion.lifting.constants_patterns import pattern
+from anyshape.sizes.expressions import Shape, evaluated, is_number
+from anyshape.sizes.fit_whole_numbers import whole_number
 
 _ROUNDINGS = 8
 """How many roundings a number may be away from where its law has it."""

@@ -1,0 +1,296 @@
+"""Which sizes to run, in order of bugs found per cost.
+
+The traced size alone finds no wrong file. What finds them: the ends of the ranges and their pairs, one more and one
+less than the traced size, equal sizes, sizes 1 to 3, every integer that stands in the file or in a guard, and a few
+spread sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import SizeRange
+
+Sizes = dict[str, int]
+Tier = Literal["quick", "normal", "thorough"]
+_FEW_ENOUGH_FOR_ALL = 400
+_MOST_CONSTANTS = {"quick": 0, "normal": 24, "thorough": 64}
+_FILL_UP_TO = {"quick": 0, "normal": 40, "thorough": 90}
+_FEWEST_SPREAD = 6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to choose sizes from."""
+
+    box: Mapping[str, SizeRange]
+    """The declared sizes of each dim, closed: an open range ends at its horizon."""
+    traced: Mapping[str, int]
+    constants: tuple[int, ...] = ()
+    """Integers of the file and of the guards: the only thing that finds a lone wrong size."""
+    suspects: tuple[Callable[[Mapping[str, int]], bool], ...] = ()
+    """Guards: for each, a size at which it does not hold is worth a run."""
+    admit: Callable[[Sizes], Sizes | None] = field(default=lambda sizes: sizes)
+    """Moves sizes into what the model can do; None where it cannot."""
+    tier: Tier = "normal"
+    seed: int = 0
+    first: tuple[Sizes, ...] = ()
+    """Sizes that must be run, inside the box or not: where an assumption breaks, where another file was wrong."""
+    last: tuple[Sizes, ...] = ()
+    """Sizes for what time is left, inside the box or not."""
+    is_closed: bool = False
+    """Whether the box is all that was declared, with no range left open."""
+
+
+def horizon(declared: SizeRange, traced: int) -> SizeRange:
+    """The range to run: as declared, or for an open one up to a moderate multiple of the traced size."""
+    if not declared.is_open:
+        return declared
+    few_steps = max(traced + 2 * declared.step, declared.lo + 8)
+    return declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), few_steps))
+
+
+def choose(plan: Plan) -> list[Sizes]:
+    """The sizes to run, each once, the most telling first."""
+    chosen: dict[tuple[int, ...], Sizes] = {}
+    _add(chosen, plan, _smallest(plan))
+    _add_anywhere(chosen, plan, plan.first)
+    _add(chosen, plan, _propose(plan))
+    if plan.tier != "quick":
+        _add(chosen, plan, _spread(plan, max(_FILL_UP_TO[plan.tier] - len(chosen), _FEWEST_SPREAD)))
+        _add(chosen, plan, _everything(plan))
+    _add_anywhere(chosen, plan, plan.last)
+    return list(chosen.values())
+
+
+def _add_anywhere(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
+    for proposed in proposals:
+        if (admitted := plan.admit(dict(proposed))) is not None:
+            chosen.setdefault(tuple(admitted.values()), admitted)
+
+
+def _add(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
+    for proposed in proposals:
+        snapped = {dim: plan.box[dim].nearest(size) for dim, size in proposed.items()}
+        admitted = plan.admit(snapped)
+        if admitted is not None and all(size in plan.box[dim] for dim, size in admitted.items()):
+            chosen.setdefault(tuple(admitted.values()), admitted)
+
+
+def _smallest(plan: Plan) -> Iterator[Sizes]:
+    """The traced size, the lowest, and the lowest where one hides nothing."""
+    low, high = _corner(plan, "lo"), _corner(plan, "hi")
+    yield from (dict(plan.traced), low, {d: min(2, high[d]) if low[d] < 2 else low[d] for d in low})
+
+
+def _propose(plan: Plan) -> Iterator[Sizes]:
+    low, high = _corner(plan, "lo"), _corner(plan, "hi")
+    traced = dict(plan.traced)
+    yield high
+    yield from _violating(plan)
+    yield from _pairwise({d: _ends(plan, d) for d in plan.box})
+    if plan.tier == "quick":
+        return
+    yield from _around_constants(plan, traced)
+    yield from _orders(plan, low, high, traced)
+    yield from _one_at_a_time(plan, traced)
+    if plan.tier == "thorough":
+        yield from _harder(plan, traced)
+
+
+def _corner(plan: Plan, end: Literal["lo", "hi"]) -> Sizes:
+    return {dim: _end(box, end) for dim, box in plan.box.items()}
+
+
+def _end(box: SizeRange, end: Literal["lo", "hi"]) -> int:
+    if end == "lo":
+        return box.lo
+    assert box.hi is not None, "a plan's ranges are closed"
+    return box.hi
+
+
+def _ends(plan: Plan, dim: str) -> list[int]:
+    traced, box = plan.traced[dim], plan.box[dim]
+    wanted = (box.lo, traced - box.step, traced + box.step, _end(box, "hi"))
+    return list(dict.fromkeys(box.nearest(size) for size in wanted))
+
+
+def _pairwise(options: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
+    """A covering array: every two values of two dims stand together in some size."""
+    dims = list(options)
+    if len(dims) == 1:
+        yield from ({dims[0]: size} for size in options[dims[0]])
+        return
+    missing = {((d, a), (e, b)) for d, e in itertools.combinations(dims, 2) for a in options[d] for b in options[e]}
+    while missing:
+        (first, a), (second, b) = min(missing)
+        sizes = {first: a, second: b}
+        for dim in dims:
+            if dim not in sizes:
+                sizes[dim] = max(options[dim], key=lambda size: _covered(missing, sizes, dim, size))
+        missing -= set(_pairs(sizes, dims))
+        yield {dim: sizes[dim] for dim in dims}
+
+
+def _pairs(sizes: Sizes, dims: Iterable[str]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    known = [d for d in dims if d in sizes]
+    return (((d, sizes[d]), (e, sizes[e])) for d, e in itertools.combinations(known, 2))
+
+
+def _covered(missing: set[tuple[tuple[str, int], tuple[str, int]]], sizes: Sizes, dim: str, size: int) -> int:
+    """How many missing pairs one more dim at this size would make."""
+    one = (dim, size)
+    return sum((one, other) in missing or (other, one) in missing for other in sizes.items())
+
+
+def _orders(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> Iterator[Sizes]:
+    """Size 1 hides bugs (a softmax over one key), so the small end is also tried at two and three; and equal sizes."""
+    for d, e in itertools.permutations(plan.box, 2):
+        for more in (1, 2):
+            yield {**traced, d: high[d], e: low[e] + more * plan.box[e].step}
+    for d, e in itertools.combinations(plan.box, 2):
+        shared = min(high[d], high[e])
+        yield from ({**traced, d: 3, e: 3}, {**traced, d: shared, e: shared})
+
+
+def _one_at_a_time(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
+    for dim, box in plan.box.items():
+        top = _end(box, "hi")
+        for size in (traced[dim] + 2 * box.step, traced[dim] + 3 * box.step, 1, 2, 3, top - box.step):
+            yield {**traced, dim: size}
+
+
+def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
+    """One less, itself and one more for each integer of the file, on every dim that can take it."""
+    reachable = (c for c in dict.fromkeys(plan.constants) if any(c in box for box in plan.box.values()))
+    constants = list(itertools.islice(reachable, _MOST_CONSTANTS[plan.tier]))
+    for constant in constants:
+        for near in (constant, constant + 1, constant - 1):
+            for dim, box in plan.box.items():
+                if near in box:
+                    yield {**traced, dim: near}
+
+
+def _violating(plan: Plan) -> Iterator[Sizes]:
+    """For each guard, up to two sizes at which it fails."""
+    if not plan.suspects:
+        return
+    generator = random.Random(plan.seed)  # noqa: S311  sizes, not secrets
+    pool = [*_one_at_a_time(plan, dict(plan.traced)), *_pairwise({d: _ends(plan, d) for d in plan.box})]
+    pool += [_random(plan, generator) for _ in range(60)]
+    pool = [{d: plan.box[d].nearest(s) for d, s in sizes.items()} for sizes in pool]
+    for holds in plan.suspects:
+        broken = (sizes for sizes in pool if not holds(sizes))
+        yield from itertools.islice(broken, 2)
+
+
+def _harder(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
+    """Relations between dims, all residues, and products of the file's integers."""
+    for d, e in itertools.permutations(plan.box, 2):
+        for size in (2, 3, 7, traced[d]):
+            yield from ({**traced, d: size, e: size + 1}, {**traced, d: size, e: 2 * size})
+    for step in range(16):
+        yield {d: traced[d] + step * plan.box[d].step for d in plan.box}
+    for a, b in itertools.combinations(sorted({c for c in plan.constants if 1 < c < 64})[:6], 2):
+        for dim in plan.box:
+            yield {**traced, dim: a * b}
+
+
+def _spread(plan: Plan, count: int) -> Iterator[Sizes]:
+    """A latin hypercube: every dim passes through its whole range once."""
+    generator = random.Random(plan.seed + 1)  # noqa: S311
+    columns = {}
+    for dim, box in plan.box.items():
+        low, high = box.lo, _end(box, "hi")
+        column = [low + round((high - low) * (i + 0.5) / max(count, 1)) for i in range(count)]
+        generator.shuffle(column)
+        columns[dim] = column
+    for i in range(count):
+        yield {dim: column[i] for dim, column in columns.items()}
+
+
+def _random(plan: Plan, generator: random.Random) -> Sizes:
+    return {dim: generator.randint(box.lo, _end(box, "hi")) for dim, box in plan.box.items()}
+
+
+def _everything(plan: Plan) -> Iterator[Sizes]:
+    """Where the declared sizes are few, all of them."""
+    if not plan.is_closed:
+        return
+    total = 1
+    for box in plan.box.values():
+        total *= len(box)
+        if total > _FEW_ENOUGH_FOR_ALL:
+            return
+    for values in itertools.product(*(list(members(box)) for box in plan.box.values())):
+        yield dict(zip(plan.box, values, strict=True))
+
+
+def members(box: SizeRange) -> Iterable[int]:
+    """Every size of a closed range."""
+    return box.values if box.values is not None else range(box.lo, _end(box, "hi") + 1, box.step)
+
+
+def trace_sizes(
+    example: Mapping[str, int],
+    ranges: Mapping[str, SizeRange],
+    constants: Iterable[int],
+    works: Callable[[Sizes], bool],
+) -> Sizes:
+    """The sizes to trace at: close to the example, at least 2, pairwise different, unlike the model's own constants."""
+    start = {dim: ranges[dim].nearest(size) for dim, size in example.items()}
+    avoided = set(constants)
+    different = _all_different(start, ranges, avoided)
+    if works(different):
+        return different
+    # some dims cannot move by themselves: those that are equal together, else what can be had one by one
+    groups: dict[int, str] = {}
+    for dim, size in start.items():
+        groups.setdefault(size, dim)
+    leading = _all_different({dim: size for size, dim in groups.items()}, ranges, avoided)
+    together = {dim: leading[groups[size]] for dim, size in start.items()}
+    if all(size in ranges[dim] for dim, size in together.items()) and works(together):
+        return together
+    current = dict(start)
+    for dim, size in different.items():
+        if size != current[dim] and works({**current, dim: size}):
+            current[dim] = size
+        elif (lower := _lower(dim, current, ranges[dim], avoided, works)) is not None:
+            current[dim] = lower
+    return current
+
+
+def _lower(dim: str, sizes: Sizes, box: SizeRange, avoided: set[int], works: Callable[[Sizes], bool]) -> int | None:
+    """For a dim that is as long as one of the model's tables and cannot be longer: a size below."""
+    if sizes[dim] not in avoided:
+        return None
+    taken = {size for other, size in sizes.items() if other != dim} | avoided
+    below = (size for size in range(sizes[dim] - 1, 1, -1) if size in box and size not in taken)
+    return next((size for size in itertools.islice(below, 8) if works({**sizes, dim: size})), None)
+
+
+def _all_different(start: Sizes, ranges: Mapping[str, SizeRange], avoided: set[int]) -> Sizes:
+    found: Sizes = {}
+    for dim, size in start.items():
+        found[dim] = _distinct(size, ranges[dim], set(found.values()), avoided)
+    return found
+
+
+def _distinct(size: int, box: SizeRange, taken: set[int], avoided: set[int]) -> int:
+    for unlike in (taken | avoided, taken):
+        for steps in range(24):
+            candidate = box.nearest(max(size, 2) + steps * box.step)
+            if candidate >= 2 and candidate not in unlike:
+                return candidate
+    return box.nearest(size)
+
+
+def choose_tier(*, quick: bool, thorough: bool) -> Tier:
+    if quick and thorough:
+        raise DeclarationError("quick and thorough exclude each other")
+    return "quick" if quick else "thorough" if thorough else "normal"

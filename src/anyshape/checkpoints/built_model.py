@@ -1,0 +1,77 @@
+"""From a folder to a model in memory: offline, in one precision, with every weight that its class needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from anyshape.checkpoints.built_model_adapters import merged
+from anyshape.checkpoints.folders import Folder
+from anyshape.checkpoints.tasks import Choice, choose
+from anyshape.errors import DeclarationError, first_line
+
+
+@dataclass(frozen=True)
+class Built:
+    """A model, ready to be exported."""
+
+    folder: Folder
+    model: Any
+    config: Any
+    choice: Choice
+    notes: tuple[str, ...]
+
+
+def build(folder: Folder, *, task: str | None, dtype: torch.dtype, trust_remote_code: bool) -> Built:
+    """Load the model, or say in one sentence why not."""
+    _refuse_quantised(folder)
+    choice = choose(folder, task, trust_remote_code=trust_remote_code)
+    model, notes = _loaded(folder, choice.model_class, dtype, trust_remote_code=trust_remote_code)
+    if folder.adapter is not None:
+        model = merged(model, folder.adapter)
+        notes.append(f"the adapter in `{folder.adapter}` is merged into the weights")
+    return Built(folder, model.eval().requires_grad_(requires_grad=False), model.config, choice, tuple(notes))
+
+
+def _refuse_quantised(folder: Folder) -> None:
+    found = folder.config.get("quantization_config")
+    if found:
+        method = found.get("quant_method", "an unknown method") if isinstance(found, Mapping) else found
+        raise DeclarationError(
+            f"the weights of `{folder.path}` are quantised ({method}): give the checkpoint before that"
+        )
+
+
+def _loaded(folder: Folder, model_class: Any, dtype: torch.dtype, *, trust_remote_code: bool) -> tuple[Any, list[str]]:
+    options = {"trust_remote_code": True} if trust_remote_code else {}
+    try:
+        model, info = model_class.from_pretrained(
+            str(folder.path), dtype=dtype, local_files_only=True, output_loading_info=True, **options
+        )
+    except Exception as error:
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise DeclarationError(f"`{folder.path}` cannot be loaded as `{model_class.__name__}`: {said}") from error
+    missing = sorted({*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])})
+    if missing:
+        raise DeclarationError(f"`{folder.path}` lacks {_some(missing)}, which `{model_class.__name__}` needs")
+    notes = list(_notes(folder, info, dtype))
+    if folder.foreign_code and not trust_remote_code:
+        notes.append("the code that the checkpoint brings along is not run: transformers has its own")
+    return model, notes
+
+
+def _notes(folder: Folder, info: Mapping[str, Any], dtype: torch.dtype) -> Iterator[str]:
+    unused = sorted(info["unexpected_keys"])
+    if unused:
+        yield f"{_some(unused)} of the checkpoint {'is' if len(unused) == 1 else 'are'} not used"
+    stored = folder.config.get("dtype") or folder.config.get("torch_dtype")
+    if stored not in (None, "float32") and dtype == torch.float32:
+        yield f"the weights are stored in {stored} and written in float32: --dtype {stored} keeps them"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more weights"

@@ -1,0 +1,136 @@
+"""From a checkpoint to its files: build -> take apart -> export each part -> generate -> write. The stages in order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyshape.checkpoints.built_model import Built, build
+from anyshape.checkpoints.decoders import decoder_part
+from anyshape.checkpoints.encoder_decoders import encoder_decoder_parts
+from anyshape.checkpoints.encoders import encoder_part, ports_of
+from anyshape.checkpoints.export_parts_attention import every_mask_applied
+from anyshape.checkpoints.export_parts_seclusion import secluded
+from anyshape.checkpoints.exported import Exported
+from anyshape.checkpoints.folders import Folder
+from anyshape.checkpoints.genai import genai_config
+from anyshape.checkpoints.generation import Evidence, check_generation
+from anyshape.checkpoints.parts import Part
+from anyshape.checkpoints.written_folder import Layout, layout_for, put_companions, put_json
+from anyshape.checkpoints.written_folder_writing import check_folder, staged_folder
+from anyshape.declaration.dtypes import as_dtype
+from anyshape.errors import DeclarationError, ExportError
+from anyshape.results.result import Result
+from anyshape.sizes.notation import did_you_mean
+from anyshape.torchkit import capture
+from anyshape.verbs.export import export
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How to export, as the user asked for it."""
+
+    layout: str
+    task: str | None
+    dtype: Any
+    trust_remote_code: bool
+    sizes: Mapping[str, Any]
+    seed: int
+    tell: Callable[[str], None]
+    options: Mapping[str, Any]
+    """For the export of every file."""
+
+
+def export_folder(source: Folder, out: str | os.PathLike[str], wishes: Wishes) -> Exported:
+    """The whole way; nothing is written before everything is right."""
+    dtype = torch.float32 if wishes.dtype is None else as_dtype(wishes.dtype)
+    layout = layout_for(wishes.layout, dtype)
+    destination = check_folder(out, source.path)
+    wishes.tell(f"loading {source.path}")
+    with capture.quiet(), secluded(), torch.random.fork_rng():
+        built = build(source, task=wishes.task, dtype=dtype, trust_remote_code=wishes.trust_remote_code)
+        with every_mask_applied():
+            parts = _parts(built)
+    _refuse_unknown_dims(wishes.sizes, parts)
+    with staged_folder(destination) as stage:
+        files = {stage.path / layout.file(part.name): part for part in parts}
+        results = [_export(part, file, wishes) for file, part in files.items()]
+        evidence = _generation(built, files, results, wishes)
+        notes = (*built.notes, *(note for part in parts for note in part.notes), *evidence.notes)
+        notes = (*notes, *_put_rest(built, layout, files, stage.path))
+        written = stage.files
+        stage.commit()
+    placed = tuple(
+        replace(result, path=destination / layout.file(part.name)) for result, part in zip(results, parts, strict=True)
+    )
+    return Exported(destination, type(built.model).__name__, placed, written, evidence.facts, notes)
+
+
+def _parts(built: Built) -> list[Part]:
+    model, config, choice = built.model, built.config, built.choice
+    if choice.kind == "decoder" and choice.cached:
+        return [decoder_part(model, config)]
+    listed = built.folder.setting("tokenizer_config.json", "model_input_names")
+    wants_types = None if listed is None else "token_type_ids" in listed
+    if choice.kind == "encoder-decoder":
+        return encoder_decoder_parts(model, config, cached=choice.cached, wants_types=wants_types)
+    return [encoder_part(model, ports_of(model, config, wants_types=wants_types))]
+
+
+def _refuse_unknown_dims(sizes: Mapping[str, Any], parts: Sequence[Part]) -> None:
+    known = list(dict.fromkeys(dim for part in parts for dim in part.example))
+    for dim in sizes:
+        if dim not in known:
+            listed = ", ".join(f"`{name}`" for name in known)
+            raise DeclarationError(f"no dim is called `{dim}`{did_you_mean(dim, known)}: the model has {listed}")
+
+
+def _export(part: Part, file: Path, wishes: Wishes) -> Result:
+    """One file, checked; a refusal says which."""
+    wishes.tell(f"exporting {file.name}")
+    file.parent.mkdir(exist_ok=True)
+    sizes = {**part.sizes, **{dim: size for dim, size in wishes.sizes.items() if dim in part.example}}
+    with torch.random.fork_rng():
+        torch.manual_seed(wishes.seed)
+        call = part.make_call(**part.example)
+    try:
+        with every_mask_applied():
+            return export(
+                part.module, f=file, kwargs=call, make_inputs=part.make_inputs, dims=part.dims, sizes=sizes,
+                where=part.where, seed=wishes.seed, progress=wishes.tell, **wishes.options,
+            )  # fmt: skip
+    except ExportError as error:
+        told = f"this is about {file.name}; the folder is as it was"
+        raise ExportError(replace(error.result, notes=(*error.result.notes, told))) from error
+
+
+def _generation(built: Built, files: Mapping[Path, Part], results: Sequence[Result], wishes: Wishes) -> Evidence:
+    """What the files generate, compared with the model; nothing where they keep no past."""
+    if not built.choice.cached:
+        return Evidence()
+    if any(result.verification is not None and result.verification.computed_in for result in results):
+        return Evidence(notes=("nothing was generated: ONNX Runtime cannot run the file's own type here",))
+    wishes.tell("generating")
+    with capture.quiet(), secluded():
+        evidence = check_generation(built.model, built.config, files, seed=wishes.seed)
+    if evidence.fault is not None:
+        raise ExportError(Result("refused", notes=(f"generation in ONNX Runtime: {evidence.fault}",)))
+    return evidence
+
+
+def _put_rest(built: Built, layout: Layout, files: Mapping[Path, Part], stage: Path) -> list[str]:
+    """The files beside the models; what is to be said about them."""
+    put_companions(built.folder, layout, stage, [file.relative_to(stage).as_posix() for file in files])
+    if not (layout.for_genai and built.choice.kind == "decoder" and built.choice.cached):
+        return []
+    [(file, part)] = files.items()
+    settings = genai_config(built.model, built.config, part, file.name)
+    if settings is None:
+        return ["no genai_config.json: ONNX Runtime GenAI takes one shape of keys and values for all layers"]
+    put_json(stage / "genai_config.json", settings)
+    return []

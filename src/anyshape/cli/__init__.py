@@ -1,0 +1,304 @@
+"""The command line: arguments in, text and exit code out. Nothing here decides anything about models.
+
+torch is imported by the commands that need it, when they run: `--help`, `explain` and `inspect` do without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+import anyshape
+from anyshape.cli import tasks, tasks_tasks
+from anyshape.cli.console import Tell, as_text, flush_c, perform
+from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
+from anyshape.cli.options import (
+    budget_options,
+    checking_options,
+    debug_option,
+    declaration_options,
+    example_options,
+    freeing_options,
+    json_option,
+    option,
+    output_options,
+    pairs,
+    seed_option,
+    sizes_at,
+)
+
+if TYPE_CHECKING:
+    from anyshape.checkpoints.exported import Exported
+    from anyshape.cli.endings_explaining import Explanation, Overview
+    from anyshape.cli.tasks_proposals import Proposed
+    from anyshape.results.finding import Finding
+    from anyshape.results.result import Result
+    from anyshape.verbs.inspect import Inspection
+
+
+def _example(*lines: str) -> str:
+    return "\n".join(("\b", "Example:", *(f"  {line}" for line in lines)))
+
+
+class Program(click.Group):
+    """A group whose every ending has one of our exit codes, and a JSON document where one was asked for."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
+        arguments = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(arguments, prog_name or "anyshape", **extra)
+        except click.ClickException as error:
+            error.show()
+            if "--json" in arguments:
+                click.echo(as_text(error_document("usage", error.format_message())))
+            code = USAGE
+        except click.Abort:
+            code = INTERRUPTED
+        raise SystemExit(code if isinstance(code, int) else DONE)
+
+
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=_example(
+        "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
+        "anyshape check model.onnx model.py:Net",
+        "anyshape diagnose model.py:Net --write",
+        "anyshape dims model.py:Net",
+        "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
+        "anyshape inspect model.onnx",
+    )
+    + """
+
+\b
+Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 nothing was written, 4 a bug in anyshape.
+Completion: eval "$(_ANYSHAPE_COMPLETE=bash_source anyshape)"   (or zsh_source, fish_source)""",
+)
+@click.version_option(anyshape.__version__, prog_name="anyshape", message="%(prog)s %(version)s")
+def program() -> None:
+    """PyTorch models to ONNX files that serve every size you declare, checked before they are written."""
+
+
+def _one_tier(options: Mapping[str, Any]) -> None:
+    if options["quick"] and options["thorough"]:
+        raise click.UsageError("--quick and --thorough exclude each other")
+
+
+# ---- commands
+
+
+@program.command(
+    epilog=_example(
+        "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
+        "anyshape export ./checkpoint -o onnx/ --dtype float16",
+    )
+)
+@click.argument("target", type=click.Path())
+@option(
+    "-o --output", "The ONNX file to write; for a checkpoint, the folder.", "FILE", required=True, type=click.Path()
+)
+@declaration_options
+@option("--task", "What a checkpoint is for, where its config does not tell, such as fill-mask.", "TASK")
+@option("--layout", "Names and places of a checkpoint's files; optimum's by default.", "optimum|transformers.js")
+@option("--trust-remote-code", "Run Python code that a checkpoint brings along.", is_flag=True)
+@option("--opset", "The opset to write; by default the newest that the runtime takes.", "N", type=int)
+@option("--target runtime", "The oldest runtime to serve, such as onnxruntime==1.18.", "RUNTIME")
+@option("--narrow", "Write the widest declaration that is right, where all of it is not.", is_flag=True)
+@option("--repair", "With `edits`: convert with the safe edits of findings, in memory alone.", "edits")
+@option("--unchecked", "An operator that the runtime lacks: write the file unchecked.", "DOMAIN::OP", multiple=True)
+@option("--dtype", "Convert the model to this type, such as float16.", "DTYPE")
+@option("--optimize/--no-optimize", "Rewrite the graph to run faster.", default=True, show_default=True)
+@option("--metadata", "An entry for the file's metadata.", "KEY=VALUE", multiple=True, callback=pairs)
+@option("--external-data/--no-external-data", "Weights beside the file; by default where they are large.", default=None)
+@checking_options
+@output_options
+def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Convert a model to an ONNX file that is right at every declared size, or write nothing.
+
+    TARGET is FILE.py:NAME or package.module:NAME[.method]: a module, a class, or a function that returns one. A
+    function that needs arguments is exported itself. Beside it may stand `inputs` (a call, or a function that makes
+    one of any sizes), `dims`, `sizes` and `custom_ops`.
+
+    Or the folder of a transformers checkpoint, or of an adapter: every file of its model is written to the folder -o.
+    """
+    _one_tier(options)
+    of_a_checkpoint = tasks.is_folder(target, options)
+
+    def work(tell: Tell) -> Result | Exported:
+        if of_a_checkpoint:
+            return tasks.export_folder(target, output, options, tell)
+        return tasks_tasks.export_target(target, output, options, tell)
+
+    return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@program.command(
+    epilog=_example(
+        "anyshape check model.onnx model.py:Net --weights state.pt", "anyshape check model.onnx --size seq=1..512"
+    )
+)
+@click.argument("model", type=click.Path())
+@click.argument("target", type=click.Path(), required=False)
+@declaration_options
+@option("--at", "Check at one size only.", "batch=1,seq=1", callback=sizes_at)
+@checking_options
+@output_options
+def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Verify an existing ONNX file, by whomever, at sizes of our own choosing.
+
+    With TARGET (see `anyshape export --help`) its values are compared with the model's. Without, it is run at many
+    sizes and held to the shapes that it declares; that needs no PyTorch.
+    """
+    _one_tier(options)
+    if target is None:
+        _refuse_without_target(options)
+
+    def work(tell: Tell) -> Result:
+        tell(f"checking {model}")
+        return (
+            tasks_tasks.check_alone(model, options)
+            if target is None
+            else tasks_tasks.check_against(model, target, options)
+        )
+
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
+_ABOUT_THE_MODEL = {"inputs": "--input", "dims": "--dim", "weights": "--weights", "atol": "--atol", "rtol": "--rtol"}
+
+
+def _refuse_without_target(options: Mapping[str, Any]) -> None:
+    for name, written in _ABOUT_THE_MODEL.items():
+        if options[name] not in (None, [], {}):
+            raise click.UsageError(f"{written} is about the model: give TARGET, too")
+
+
+@program.command(
+    epilog=_example("anyshape diagnose model.py:Net --input 'tokens: int64[batch, seq] < 1000' --write --unsafe")
+)
+@click.argument("target", type=click.Path())
+@declaration_options
+@seed_option
+@option("--write", "Write the edits that do not change what the code means into the files.", is_flag=True)
+@option("--unsafe", "With --write: also those that may change it.", is_flag=True)
+@option("--interactive", "Show each finding, and ask before its edit is written.", is_flag=True)
+@option("--concise", "One line per finding.", is_flag=True)
+@output_options
+def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: bool, **options: Any) -> int:
+    """Name the lines for which declared dims cannot vary, and offer edits that were tried.
+
+    TARGET is as for `anyshape export`. Nothing is exported, and no file is changed unless --write or --interactive
+    asks for it.
+    """
+    from anyshape.cli.diagnoses import conclude
+    from anyshape.cli.diagnoses_rewriting import Wishes
+
+    wishes = Wishes(options["write"], options["unsafe"], options["interactive"])
+    wishes.refuse_what_cannot_be(as_json=as_json)
+    if concise and as_json:
+        raise click.UsageError("--concise and --json exclude each other")
+
+    def work(tell: Tell) -> list[Finding]:
+        return tasks_tasks.diagnose_target(target, options, tell)
+
+    def ending(findings: list[Finding]) -> Ending:
+        return conclude(findings, wishes, concise=concise)
+
+    return perform(work, conclude=ending, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@program.command(
+    epilog=_example(
+        "anyshape dims model.py:Net", "anyshape dims model.py:Net --input 'tokens: int64[2, 16] < 1000' --json"
+    )
+)
+@click.argument("target", type=click.Path())
+@example_options
+@seed_option
+@output_options
+def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Find the dims that a model lets vary, from one call, and print them ready to paste.
+
+    TARGET is as for `anyshape export`. The model is run in PyTorch at small sizes; nothing is exported. Beside TARGET
+    may stand `inputs` or `examples`; a Lightning module's `example_input_array` is a call, too.
+    """
+
+    def work(tell: Tell) -> Proposed:
+        return tasks_tasks.propose_dims(target, options, tell)
+
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@program.command(
+    name="make-dynamic",
+    epilog=_example(
+        "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
+        "anyshape make-dynamic bert.onnx -o bert.onnx --dim '*=batch seq' --size seq=1..512",
+    ),
+)
+@click.argument("model", type=click.Path())
+@option("-o --output", "The ONNX file to write; it may be the same file.", "FILE", required=True, type=click.Path())
+@freeing_options
+@budget_options
+@seed_option
+@output_options
+def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Make a static ONNX file serve other sizes, checked against the file itself, or write nothing.
+
+    Without --input, the batch on axis 0 is freed. No PyTorch is needed, unless --model gives a model to check against.
+    """
+    _one_tier(options)
+    if options["weights"] is not None and options["target"] is None:
+        raise click.UsageError("--weights is about the model: give --model, too")
+
+    def work(tell: Tell) -> Result:
+        return tasks_tasks.free_file(model, output, options, tell)
+
+    return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@program.command(epilog=_example("anyshape explain pinned-dim", "anyshape explain"))
+@click.argument("rule", required=False)
+@json_option
+@debug_option
+def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
+    """Print what a rule such as `pinned-dim` means and what to do; without RULE, list all rules."""
+
+    def work(_tell: Tell) -> Explanation | Overview:
+        from anyshape.cli.endings_explaining import explained
+
+        return explained(rule)
+
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
+
+
+@program.command(epilog=_example("anyshape inspect model.onnx --json"))
+@click.argument("model", type=click.Path())
+@json_option
+@debug_option
+def inspect(model: str, *, as_json: bool, debug: bool) -> int:
+    """Show what stands in an ONNX file: dims, contract, formulas of the outputs, and what is baked in."""
+
+    def work(_tell: Tell) -> Inspection:
+        return anyshape.inspect(model)
+
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
+
+
+def main() -> NoReturn:
+    """The console script; whatever is printed after the result goes to stderr."""
+    with contextlib.suppress(AttributeError, ValueError):
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        program.main()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            flush_c()
+            os.dup2(2, 1)

@@ -1,0 +1,174 @@
+"""Streams: stdout for the result alone, stderr for progress and for whatever a model, torch or C code prints."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from anyshape.cli.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, for_debug
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+Tell = Callable[[str], None]
+_Result = TypeVar("_Result")
+
+
+def perform(
+    work: Callable[[Tell], _Result],
+    *,
+    conclude: Callable[[_Result], Ending] = done,
+    refusal: int,
+    as_json: bool,
+    debug: bool,
+    quiet: bool,
+) -> int:
+    """Run a command's work with stdout kept clean, print how it ended, and return the exit code.
+
+    `work` does what the command is for and tells how far it is; `conclude` makes an ending of it and may ask questions.
+    """
+    try:
+        with results_apart(), _terminable():
+            with _progress(quiet=quiet) as tell:
+                result = work(tell)
+            ending = conclude(result)
+    except click.ClickException:
+        raise
+    except BaseException as error:  # noqa: BLE001  every ending has its code and its sentence
+        ending = ending_of(error, refusal=refusal)
+    _show(ending, as_json=as_json)
+    if debug:
+        for text in for_debug(ending):
+            click.echo(text, err=True)
+    return ending.code
+
+
+def _show(ending: Ending, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(as_text(ending.document))
+    if not ending.is_result:
+        click.echo(f"error: {ending.text}", err=True)
+    elif as_json and ending.code != DONE:
+        click.echo(ending.headline, err=True)
+    elif not as_json:
+        _show_result(ending.text)
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """JSON that any pipe takes: ASCII alone."""
+    return json.dumps(document, indent=2, default=str)
+
+
+# ---- stdout
+
+
+@contextlib.contextmanager
+def results_apart() -> Iterator[None]:
+    """Inside, everything that is printed goes to stderr, also what C code writes past Python."""
+    sys.stdout.flush()
+    with contextlib.redirect_stdout(sys.stderr), _descriptor_apart():
+        yield
+
+
+@contextlib.contextmanager
+def _descriptor_apart() -> Iterator[None]:
+    kept: int | None = None
+    with contextlib.suppress(OSError):  # a closed stdout has nothing to keep apart
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        if kept is not None:
+            flush_c()
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+def flush_c() -> None:
+    """C's own buffer would be written at exit otherwise, after the result."""
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+
+
+def _show_result(text: str) -> None:
+    if not sys.stdout.isatty():
+        click.echo(text)
+        return
+    from rich.console import Console
+
+    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(_emphasised(text), markup=False)
+
+
+_STYLES = (
+    (r"^(checked|narrowed):", "bold green"),
+    (r"^unchecked:", "bold yellow"),
+    (r"^refused:", "bold red"),
+    (r"^no findings$", "bold green"),
+    (r"(?m)(^|(?<=:\d: )|(?<=:\d\d: ))error\[[\w-]+\]", "bold red"),
+    (r"(?m)(^|(?<=:\d: )|(?<=:\d\d: ))warning\[[\w-]+\]", "bold yellow"),
+    (r"(?m)^ *\d* \|", "blue"),
+    (r"(?m)^  baked in", "yellow"),
+)
+
+
+def _emphasised(text: str) -> Text:
+    from rich.text import Text
+
+    shown = Text(text)
+    for pattern, style in _STYLES:
+        shown.highlight_regex(pattern, style)
+    return shown
+
+
+# ---- stderr
+
+
+@contextlib.contextmanager
+def _progress(*, quiet: bool) -> Iterator[Tell]:
+    """A spinner in a terminal, plain lines elsewhere, nothing where nothing is wanted."""
+    stream = sys.stderr  # as it is now: while the model runs, what it prints goes elsewhere
+    if quiet:
+        yield lambda _: None
+    elif not stream.isatty():
+        yield lambda text: click.echo(text, file=stream)
+    else:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
+        from rich.text import Text
+
+        spinner = Spinner("dots")
+        live = Live(spinner, console=Console(file=stream), transient=True, redirect_stdout=False, redirect_stderr=False)
+        with live:
+            yield lambda text: spinner.update(text=Text(text))
+
+
+# ---- signals
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Inside, SIGTERM unwinds like an exception; only the main thread may ask for that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(_number: int, _frame: Any) -> None:
+    raise Terminated(TERMINATED)

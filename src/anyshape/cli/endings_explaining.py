@@ -1,0 +1,42 @@
+"""What `anyshape explain` prints: the page of a rule, or the list of all rules."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from anyshape.results.explanations import RULES, page_of
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One rule."""
+
+    rule: str
+    summary: str
+    page: str
+
+    def __str__(self) -> str:
+        return self.page.rstrip("\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All rules."""
+
+    def __str__(self) -> str:
+        width = max(map(len, RULES))
+        return "\n".join(f"{rule:<{width}}  {summary}" for rule, summary in RULES.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"rules": [{"rule": rule, "summary": summary} for rule, summary in RULES.items()]}
+
+
+def explained(rule: str | None) -> Explanation | Overview:
+    if rule is None:
+        return Overview()
+    page = page_of(rule)
+    return Explanation(rule, RULES[rule], page)

@@ -1,0 +1,108 @@
+"""The options that commands share, and how their text is taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import InputText, parse_input
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+_Decorator = Callable[[_Decorated], _Decorated]
+
+
+def pairs(_context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE`, any number of times."""
+    for text in texts:
+        if not text.partition("=")[0].strip() or "=" not in text:
+            raise click.BadParameter(f"`{text}` has no name and `=`: write {parameter.metavar}")
+    return {name.strip(): value.strip() for name, _, value in (text.partition("=") for text in texts)}
+
+
+def sizes_at(_context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, int] | None:
+    """`batch=1,seq=1`."""
+    if text is None:
+        return None
+    parts = [part.partition("=") for part in text.split(",") if part.strip()]
+    if not parts or not all(name.strip() and size.strip().isdecimal() for name, _, size in parts):
+        raise click.BadParameter(f"`{text}` is no list of sizes: write {parameter.metavar}")
+    return {name.strip(): int(size) for name, _, size in parts}
+
+
+def _inputs(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> list[InputText]:
+    try:
+        return [parse_input(text) for text in texts]
+    except DeclarationError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def option(name: str, help_text: str, metavar: str | None = None, **more: Any) -> _Decorator[Any]:
+    """One option; `name` may hold several, separated by spaces."""
+    return click.option(*name.split(), help=help_text, metavar=metavar, **more)
+
+
+def _stacked(*options: _Decorator[Any]) -> _Decorator[Any]:
+    def decorate(function: _Decorated) -> _Decorated:
+        for one in reversed(options):
+            function = one(function)
+        return function
+
+    return decorate
+
+
+_INPUT = (
+    "One input: its dims, and random values to start from: whole numbers below N (0 and 1 without `< N`), "
+    "normal floats. Replaces `inputs` and `dims` of the target's file."
+)
+_SIZE = "Sizes of one dim: seq=1..512, seq=8.., height='32..1024 step 32', batch=1,2,4."
+_TOLERANCE = "tolerance instead of the model's own rounding noise."
+
+_WEIGHTS = option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path())
+_SHOWN = "One input of the call: random values to start from. Replaces `inputs` of the target's file."
+example_options = _stacked(
+    option("--input inputs", _SHOWN, "'NAME: DTYPE[SIZES] < N'", multiple=True, callback=_inputs), _WEIGHTS
+)
+declaration_options = _stacked(
+    option("--input inputs", _INPUT, "'NAME: DTYPE[AXES] < N'", multiple=True, callback=_inputs),
+    option(
+        "--dim dims",
+        "Axes of one input: tokens='batch seq'; wildcards work.",
+        "NAME=AXES",
+        multiple=True,
+        callback=pairs,
+    ),
+    option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
+    option("--where", "A relation between dims: 'src >= tgt', 'height*width <= 1_000_000'.", "RELATION", multiple=True),
+    _WEIGHTS,
+)
+_FILE_INPUT = "One input of the file, with the names of the axes that are to be free; numbers stay."
+freeing_options = _stacked(
+    option("--input inputs", _FILE_INPUT, "'NAME: [AXES]'", multiple=True, callback=_inputs),
+    option("--dim dims", "The same in another form, for any name: tokens='batch seq'; wildcards work.", "NAME=AXES",
+           multiple=True, callback=pairs),
+    option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
+    option("--unchecked", "A dim to which no check applies: write the file all the same.", "DIM", multiple=True),
+    option("--model target", "The PyTorch model to check against, as for `anyshape export`.", "TARGET"),
+    _WEIGHTS,
+)  # fmt: skip
+seed_option = option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True)
+budget_options = _stacked(
+    option(
+        "--budget", "How long to check; 10 s by default, or as long as the export.", "SECONDS", type=click.FloatRange(0)
+    ),
+    option("--quick", "Check at few sizes.", is_flag=True),
+    option("--thorough", "Check at many sizes.", is_flag=True),
+)
+checking_options = _stacked(
+    option("--atol", f"Absolute {_TOLERANCE}", "NUMBER", type=float),
+    option("--rtol", f"Relative {_TOLERANCE}", "NUMBER", type=float),
+    budget_options,
+    option("--custom-ops", "A library of operators for ONNX Runtime, to check with.", "LIBRARY", multiple=True),
+    seed_option,
+)
+json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
+debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
+output_options = _stacked(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))

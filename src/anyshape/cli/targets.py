@@ -1,0 +1,224 @@
+"""TARGET: from `model.py:Net` or `package.module:build.encode` to the thing to export.
+
+The user's code runs once, with its own folder importable; what goes wrong in it becomes one sentence with its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from anyshape.cli.endings import PACKAGES, Terminated
+from anyshape.errors import AnyshapeError, DeclarationError, first_line
+from anyshape.sizes.notation import did_you_mean
+from anyshape.source.stacks import span_of_error
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What TARGET names, and what its file says about calling it."""
+
+    model: Any
+    text: str
+    namespace: Mapping[str, Any]
+
+    def mapping(self, name: str) -> dict[str, Any] | None:
+        """`dims` or `sizes` of the file."""
+        value = self.namespace.get(name)
+        if value is not None and not isinstance(value, Mapping):
+            raise DeclarationError(f"`{name}` of `{self.text}` is a {type(value).__name__}, not a dict")
+        return None if value is None else dict(value)
+
+    def where(self, given: Sequence[str], inputs: Sequence[Any]) -> list[str]:
+        """The relations of the command line, and `where` of the file unless --input replaces what the file says."""
+        own = self.namespace.get("where", ())
+        if inputs or callable(own):  # torch.where and its like are no relations
+            return list(given)
+        if isinstance(own, str) or not isinstance(own, Sequence):
+            raise DeclarationError(f"`where` of `{self.text}` is a {type(own).__name__}, not a list")
+        return [*own, *given]
+
+    def custom_ops(self, libraries: Sequence[str]) -> list[Any]:
+        """The libraries of the command line, and `custom_ops` of the file; a module of that name is another thing."""
+        own = self.namespace.get("custom_ops", ())
+        return [*libraries, *([own] if isinstance(own, Mapping) else own if isinstance(own, (list, tuple)) else ())]
+
+
+@contextlib.contextmanager
+def loaded(text: str, *, inputs: Sequence[str] = (), weights: str | None = None, seed: int = 0) -> Iterator[Subject]:
+    """What TARGET names; afterwards sys.path is as before.
+
+    `inputs` are the names given with --input: a function with such parameters is the thing to export, not a factory.
+    Random weights follow the seed, so that `check` meets the same model as `export` did.
+    """
+    import torch
+
+    place, names = _split(text)
+    torch.manual_seed(seed)
+    with _imported(place, text) as module:
+        with users_code(f"`{text}` cannot be loaded"):
+            model = _resolve(module, names, text, inputs)
+        if weights is not None:
+            from anyshape.cli.targets_weights import load_weights
+
+            load_weights(model, Path(weights))
+        yield Subject(model, text, vars(module))
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    place, _, name = text.rpartition(":")
+    names = name.split(".")
+    if not place or not all(part.isidentifier() for part in names):
+        raise DeclarationError(f"`{text}` names no model: write `FILE.py:NAME` or `package.module:NAME`")
+    return place, names
+
+
+# ---- the file
+
+
+@contextlib.contextmanager
+def _imported(place: str, text: str) -> Iterator[ModuleType]:
+    is_file = place.endswith(".py") or "/" in place or "\\" in place
+    path = Path(place).resolve()
+    if is_file and not path.is_file():
+        raise DeclarationError(f"there is no file `{place}`")
+    name, folder = _name_in_package(path) if is_file else (place, Path.cwd())
+    with _restored_path():
+        sys.path.insert(0, str(folder))
+        with users_code(f"`{text}` cannot be loaded"):
+            module = _run_file(path) if is_file and "." not in name else _import(name)
+        try:
+            yield module  # a model may import more when it runs, so its folder stays importable until the end
+        finally:
+            if is_file and "." not in name:
+                sys.modules.pop(module.__name__, None)
+
+
+def _name_in_package(path: Path) -> tuple[str, Path]:
+    """The dotted name of a file and the folder it is imported from: a file of a package may use relative imports."""
+    folder, parts = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
+def _run_file(path: Path) -> ModuleType:
+    name = path.stem if path.stem not in sys.modules else f"{path.stem}_"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that what it imports may import it without running it again
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise DeclarationError(f"there is no module `{error.name}`") from None
+        raise
+
+
+@contextlib.contextmanager
+def _restored_path() -> Iterator[None]:
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+@contextlib.contextmanager
+def users_code(what: str) -> Iterator[None]:
+    """What goes wrong inside becomes one sentence with the user's own line."""
+    try:
+        yield
+    except (AnyshapeError, Terminated):
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in PACKAGES:
+            raise
+        said = first_line(error)
+        raise DeclarationError(f"{what}: {type(error).__name__}: {said}{_place_of(error)}") from error
+
+
+def _place_of(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return ""  # its own text names the line
+    span = span_of_error(error)
+    return "" if span is None else f" ({span.path}:{span.line})"
+
+
+# ---- the name in it
+
+
+def _resolve(module: ModuleType, names: Sequence[str], text: str, inputs: Sequence[str]) -> Any:
+    value: Any = module
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        value = _attribute(value, name, text)
+        value = _made(value, name, following, inputs)
+    return value
+
+
+def _attribute(owner: Any, name: str, text: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        known = [n for n in dir(owner) if not n.startswith("_")]
+        where = f"`{text.rpartition(':')[0]}`" if isinstance(owner, ModuleType) else f"`{type(owner).__name__}`"
+        raise DeclarationError(f"{where} has no `{name}`{did_you_mean(name, known)}") from None
+
+
+def _made(value: Any, name: str, following: str | None, inputs: Sequence[str]) -> Any:
+    """A class becomes its instance, a factory what it returns; everything else is what it is."""
+    from torch import nn
+
+    if isinstance(value, type):
+        static = inspect.getattr_static(value, following or "", None)
+        return value if isinstance(static, classmethod | staticmethod) else _instance(value, name)
+    is_method = inspect.ismethod(value) and isinstance(value.__self__, nn.Module)
+    is_function = inspect.isroutine(value) or isinstance(value, functools.partial)
+    if is_method or not is_function or not _is_factory(value, inputs):
+        return value
+    made = value()
+    if not callable(made) and not hasattr(made, "graph_module"):  # an ExportedProgram is not callable
+        raise DeclarationError(f"`{name}()` returns a {type(made).__name__}, not a module")
+    return made
+
+
+def _instance(kind: type, name: str) -> Any:
+    if needed := _required(kind):
+        raise DeclarationError(f"`{name}` needs {_listing(needed)}: name an instance, or a function that returns one")
+    return kind()
+
+
+def _is_factory(function: Callable[..., Any], inputs: Sequence[str]) -> bool:
+    """A function that can be called without arguments, unless --input gives it some."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+    return not _required(function) and not any(name.split(".")[0] in parameters for name in inputs)
+
+
+def _required(function: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
+
+
+def _listing(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,1 @@
+"""anyshape.conversion.control_flow"""

@@ -1,0 +1,284 @@
+"""Branches: code that decides by a size or a value is run once for each side, and the results are joined.
+
+All runs stand in one trace. At a question of the model's own (`if x.shape[1] > 12`) whose answer differs among the
+declared sizes, the innermost module call or loop body around it is run again with the other answer, and where the two
+give different tensors `choose` picks one. So branches in different modules add up, and do not multiply.
+
+A path is traced as if the sizes were some that take it: torch's hints are those of a sample of the path. None of the
+answers is kept as a guard, since another path contradicts it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import sympy
+import torch
+from torch.fx.experimental.sym_node import SymNode
+
+from anyshape.conversion.control_flow.forks_asking import asker_of, is_question
+from anyshape.conversion.control_flow.samples_sampling import Samples
+from anyshape.errors import AnyshapeError
+from anyshape.results.finding import Span
+from anyshape.sizes.evaluation import NO_VALUE, Known, Values, evaluate, raising, symbols_of
+from anyshape.source.stacks import span_of_code, span_of_stack
+from anyshape.torchkit.capture import Recorder
+
+MOST_PATHS = 16
+_NOTE = "anyshape.path"
+"""Where a node of the trace holds on which path it was made."""
+
+
+class TooManyPathsError(AnyshapeError):
+    """A piece of code has more paths than can be traced."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.spans = tuple(dict.fromkeys(spans))
+        super().__init__(f"more than {MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}")
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """A question that was answered both ways."""
+
+    condition: sympy.Basic
+    node: SymNode
+    answer: bool
+    site: tuple[str, int]
+    span: Span | None
+    by_value: bool
+
+
+@dataclass(eq=False)
+class Frame:
+    """One run of a piece of code: the answers to give first, those that were given, and the sizes that take them."""
+
+    prefix: Sequence[bool]
+    samples: Samples
+    decisions: list[Decision] = field(default_factory=list)
+
+
+class Forks:
+    """The branches of one trace."""
+
+    def __init__(self, samples: Samples, recorder: Recorder) -> None:
+        self._samples = samples
+        self._recorder = recorder
+        self._frames: list[Frame] = []
+        self._replayed: Samples | None = None
+        self._signed: list[Samples] = []
+        self._levels: dict[tuple[str, int], int] = {}
+        """How many calls further out a question is settled, by its line."""
+        self._moved_out = False
+        self._groups = itertools.count()
+        self._known: Known = {}
+        self._known_at: dict[int, Known] = {}
+        """What expressions are, by the sizes that torch sees; to compute them anew each time takes most of a trace."""
+        self._environment: Any = None
+        self.asked: Any = None
+        """The symbolic number of torch's that is asked about."""
+        self.branches: dict[tuple[str, int], Decision] = {}
+        """The questions that were answered both ways, by line."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether sizes are those of a path: while the model runs, and while a part of its trace is run again."""
+        return bool(self._frames) or self._replayed is not None
+
+    @property
+    def samples(self) -> Samples:
+        """The sizes that take the present path."""
+        return self._replayed or (self._frames[-1].samples if self._frames else self._samples)
+
+    # ---- questions
+
+    def known(self, environment: Any, question: sympy.Basic) -> bool | None:
+        """The answer that is the same at all sizes of the present path; None where they differ.
+
+        A question that has no answer here, since it speaks of values or too few sizes are left, raises LookupError.
+        """
+        self._environment = environment
+        samples = self.samples
+        values = samples.values(question) if self.speaks_of_sizes(question) else None
+        if values is None:
+            raise LookupError
+        if not _agree(values):
+            return None
+        if not samples.vary(symbols_of(question)):
+            raise LookupError
+        return bool(values.flat[0])
+
+    def answer(self, question: sympy.Basic) -> Any:
+        """The answer on the present path, which is not the same at all of its sizes; None where torch has to say."""
+        if self._replayed is not None:
+            return self.value_of(question) if self.speaks_of_sizes(question) else None
+        asker = self._asker(question)
+        if not self.speaks_of_sizes(question):
+            return None if asker is None else self._decide(question, asker, by_value=True)
+        values = self.samples.values(question)
+        if asker is not None and values is not None and not _agree(values):
+            return self._decide(question, asker, by_value=False)
+        hint = self.value_of(question)
+        if hint is None:
+            return None  # made of what has no value here
+        self._recorder.add_guard(question if hint is sympy.true else _denied(question, hint))
+        return hint
+
+    def note(self, question: sympy.Basic, answer: bool) -> None:
+        """A question of the model's with one answer at all sizes that stand for the declared ones: there are others."""
+        if self._replayed is None and self._asker(question) is not None:
+            self._recorder.add_guard(question if answer else sympy.Not(question))
+
+    def value_of(self, expression: sympy.Basic) -> sympy.Basic | None:
+        """What an expression of sizes is on the present path."""
+        if self._environment is None:
+            return None
+        if expression not in self._known:
+            try:
+                with raising():
+                    evaluate(expression, self._sizes(), self._known)
+            except NO_VALUE:
+                return None
+        value = self._known[expression]
+        return sympy.sympify(value.item() if isinstance(value, (np.generic, np.ndarray)) else value)
+
+    def _asker(self, question: sympy.Basic) -> FrameType | None:
+        if not is_question(question) or self.asked is None:
+            return None
+        return asker_of(sys._getframe(1), by_value=not self.speaks_of_sizes(question))
+
+    def speaks_of_a_size(self, condition: sympy.Basic) -> bool:
+        return self._environment is not None and any(symbol in self._sizes() for symbol in symbols_of(condition))
+
+    def speaks_of_sizes(self, question: sympy.Basic) -> bool:
+        """Alone, and not of values."""
+        if self._environment is None:
+            return False
+        sizes = self._sizes()
+        return all(symbol in sizes for symbol in symbols_of(question))
+
+    def _sizes(self) -> Mapping[sympy.Symbol, int]:
+        return _Either(self.samples.first(), self._environment.backed_var_to_val)
+
+    def _decide(self, question: sympy.Basic, asker: FrameType, *, by_value: bool) -> Any:
+        for known in (one for frame in self._frames for one in frame.decisions):
+            if known.condition in (question, sympy.Not(question)):
+                return sympy.true if known.answer == (known.condition == question) else sympy.false
+        site = (asker.f_code.co_filename, asker.f_lineno)
+        owner = self._frames[max(len(self._frames) - 1 - self._levels.get(site, 0), 0)]
+        place = len(owner.decisions)
+        if place - len(owner.prefix) > MOST_PATHS:  # each of them has another side
+            raise TooManyPathsError([one.span for one in owner.decisions if one.span is not None])
+        hint = by_value or bool(self.value_of(question))
+        answer = owner.prefix[place] if place < len(owner.prefix) else hint
+        span = span_of_stack(asker) or span_of_code(asker.f_code, asker.f_lasti, asker.f_lineno)
+        owner.decisions.append(Decision(question, self.asked, answer, site, span, by_value))
+        if not by_value:
+            for frame in self._frames[self._frames.index(owner) :]:
+                frame.samples = frame.samples.where(question, answer)
+            self._show(self.samples)
+        return sympy.true if answer else sympy.false
+
+    # ---- the sizes that torch sees
+
+    def _show(self, samples: Samples) -> None:
+        if self._environment is not None:  # else nothing has been asked
+            self._known = self._known_at.setdefault(int(samples.rows[0]), {})
+            known, first = self._environment.backed_var_to_val, samples.first()
+            known.update({symbol: first[symbol] for symbol in known if symbol in first})
+
+    def sign(self, node: torch.fx.Node) -> None:
+        """Note on a node of the trace on which path it was made."""
+        if self._frames:
+            if not self._signed or self._signed[-1] is not self.samples:
+                self._signed.append(self.samples)
+            node.meta.setdefault("custom", {})[_NOTE] = len(self._signed) - 1
+
+    @contextlib.contextmanager
+    def replaying(self, node: torch.fx.Node) -> Iterator[None]:
+        """Inside, torch sees the sizes of the path on which a node was made."""
+        place = node.meta.get("custom", {}).get(_NOTE)
+        outer = self._replayed
+        if self._frames or place is None:
+            yield
+            return
+        self._replayed = self._signed[place]
+        self._show(self._replayed)
+        try:
+            yield
+        finally:
+            self._replayed = outer
+            self._show(self.samples)
+
+    # ---- runs
+
+    def begin(self, prefix: Sequence[bool]) -> Frame:
+        frame = Frame(prefix, self.samples)
+        self._frames.append(frame)
+        self._show(frame.samples)
+        return frame
+
+    def end(self, frame: Frame) -> None:
+        del self._frames[self._frames.index(frame) :]
+        self._show(self.samples)
+
+    def choice(self, decision: Decision) -> tuple[Any, int]:
+        """What `choose` goes by, and a number for the choices that belong together."""
+        self.branches.setdefault(decision.site, decision)
+        return torch.sym_ite(torch.SymBool(decision.node), 1, 0), next(self._groups)
+
+    def move_out(self, decision: Decision) -> None:
+        """The next trace settles this question one call further out."""
+        self._levels[decision.site] = self._levels.get(decision.site, 0) + 1
+        self._moved_out = True
+
+    def begin_anew(self) -> bool:
+        """Whether another trace may come further than the one that failed."""
+        moved, self._moved_out = self._moved_out, False
+        self.branches.clear()
+        return moved
+
+
+CURRENT: Forks | None = None
+"""The branches of the trace that is running, if it takes both sides of them."""
+
+
+def is_size(number: Any) -> bool:
+    """Whether a number is one of the sizes that the trace running now has a name for."""
+    forks = CURRENT
+    return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)
+
+
+class _Either(Mapping[sympy.Symbol, int]):
+    """Two mappings seen as one, without a copy."""
+
+    def __init__(self, first: Mapping[sympy.Symbol, sympy.Basic], second: Mapping[sympy.Symbol, sympy.Basic]) -> None:
+        self._first, self._second = first, second
+
+    def __getitem__(self, symbol: sympy.Symbol) -> int:
+        return int(self._first[symbol] if symbol in self._first else self._second[symbol])
+
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self._first or symbol in self._second
+
+    def __iter__(self) -> Iterator[sympy.Symbol]:
+        return iter({**self._second, **self._first})
+
+    def __len__(self) -> int:
+        return len({**self._second, **self._first})
+
+
+def _agree(values: Values) -> bool:
+    return bool((values == values.flat[0]).all())
+
+
+def _denied(question: sympy.Basic, hint: sympy.Basic) -> sympy.Basic:
+    """What is taken for granted by an answer other than yes."""
+    return sympy.Not(question) if hint is sympy.false else sympy.Eq(question, hint)

@@ -1,0 +1,216 @@
+"""What a loop goes over, where there is no telling how often: numbers, slices of tensors, several of these at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from torch import Tensor
+
+from anyshape.conversion.control_flow.collected_collected import Collected, Steps, holds_steps, parts_of, stacked
+from anyshape.conversion.control_flow.loop_trace import is_varying, larger, smaller, state
+from anyshape.torchkit.capture_expressions import expression_of, is_same_number
+
+
+@dataclass(frozen=True)
+class Counted:
+    """`range(start, start + step * count, step)`."""
+
+    start: Any
+    step: Any
+    count: Any
+    sequences: tuple[Tensor, ...] = ()
+
+    def item(self, index: Any, slices: Iterator[Tensor]) -> Any:
+        del slices
+        value = self.start + index * self.step
+        end = self.start + self.count * self.step
+        state(value < end if self.step > 0 else value > end)
+        return value
+
+    def first(self) -> Any:
+        return self.start
+
+    def rest(self) -> Counted:
+        return Counted(self.start + self.step, self.step, self.count - 1)
+
+    def reversed(self) -> Counted:
+        return Counted(self.start + (self.count - 1) * self.step, -self.step, self.count)
+
+    def up_to(self, count: Any) -> Counted:
+        return Counted(self.start, self.step, count)
+
+    def __iter__(self) -> Iterator[int]:
+        """Outside of a loop that is kept: as Python does it, which makes the size a plain number."""
+        return iter(range(self.start, self.start + self.step * self.count, self.step))
+
+    def __len__(self) -> int:
+        return int(self.count)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [*self][index]
+        from_end = isinstance(index, int) and index < 0
+        return self.start + (self.count + index if from_end else index) * self.step
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The slices of a tensor along its first axis."""
+
+    tensor: Tensor
+
+    @property
+    def count(self) -> Any:
+        return self.tensor.shape[0]
+
+    @property
+    def sequences(self) -> tuple[Tensor, ...]:
+        return (self.tensor,)
+
+    def item(self, index: Any, slices: Iterator[Tensor]) -> Any:
+        del index
+        return next(slices)
+
+    def first(self) -> Any:
+        return self.tensor[0]
+
+    def rest(self) -> Cut:
+        return Cut(self.tensor[1:])
+
+    def reversed(self) -> Cut:
+        return Cut(self.tensor.flip(0))
+
+    def up_to(self, count: Any) -> Cut:
+        return self if is_same_number(count, self.count) else Cut(self.tensor[:count])
+
+
+@dataclass(frozen=True)
+class Zipped:
+    """An item of each at once; all go on equally long."""
+
+    parts: tuple[Any, ...]
+
+    @property
+    def count(self) -> Any:
+        return self.parts[0].count
+
+    @property
+    def sequences(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for part in self.parts for tensor in part.sequences)
+
+    def item(self, index: Any, slices: Iterator[Tensor]) -> Any:
+        return tuple(part.item(index, slices) for part in self.parts)
+
+    def first(self) -> Any:
+        return tuple(part.first() for part in self.parts)
+
+    def rest(self) -> Zipped:
+        return Zipped(tuple(part.rest() for part in self.parts))
+
+    def reversed(self) -> Zipped:
+        return Zipped(tuple(part.reversed() for part in self.parts))
+
+    def up_to(self, count: Any) -> Zipped:
+        return Zipped(tuple(part.up_to(count) for part in self.parts))
+
+
+Items = Counted | Cut | Zipped
+
+
+def items_of(value: Any) -> Items | None:
+    """What a loop over a value goes over, where its length is symbolic; None where Python can go through it."""
+    if isinstance(value, Items):
+        return value
+    if isinstance(value, Tensor) and value.ndim and is_varying(value.shape[0]):
+        return Cut(value)
+    if isinstance(value, list) and holds_steps(value):
+        return Cut(stacked(parts_of(value)))
+    return None
+
+
+# ---- builtins
+
+
+def _range(genuine: Any, *bounds: Any) -> Any:
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if is_varying(step):
+        return _in_strides(genuine, start, stop, step)
+    if not (is_varying(start) or is_varying(stop)) or not isinstance(step, int) or not step:
+        return genuine(*bounds)
+    span = (stop - start) if step > 0 else (start - stop)
+    count = span if abs(step) == 1 else (span + abs(step) - 1) // abs(step)
+    # an axis has at least one place: one less is not below zero
+    is_near = (isinstance(start, int) and step == 1 and start in (0, 1)) or (step < 0 and is_same_number(stop, -1))
+    return Counted(start, step, count if is_near else larger(count, 0))
+
+
+def _in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
+    """`range(0, n, n)` has one step whatever n is; `range(0, n, n // 2)` has two or three."""
+    times = sympy.cancel(expression_of(stop - start) / expression_of(step))
+    if isinstance(times, sympy.Rational):
+        return tuple(start + index * step for index in range(math.ceil(times)))
+    if step > 0:
+        return Counted(start, step, larger((stop - start + step - 1) // step, 0))
+    return genuine(start, stop, step)
+
+
+def _enumerate(genuine: Any, values: Any, start: Any = 0) -> Any:
+    items = items_of(values)
+    return genuine(values, start) if items is None else Zipped((Counted(start, 1, items.count), items))
+
+
+def _zip(genuine: Any, *values: Any, strict: bool = False) -> Any:
+    found = [items_of(value) for value in values]
+    items = [one for one in found if one is not None]
+    if not items or len(items) < len(found):
+        return genuine(*values, strict=strict)
+    count = _shortest([one.count for one in items])
+    return Zipped(tuple(one.up_to(count) for one in items))
+
+
+def _shortest(counts: Sequence[Any]) -> Any:
+    count, *others = counts
+    for other in others:
+        count = count if is_same_number(count, other) else smaller(count, other)
+    return count
+
+
+def _reversed(genuine: Any, values: Any) -> Any:
+    if isinstance(values, list) and holds_steps(values):
+        return Collected(parts_of(values)).reversed()
+    items = items_of(values)
+    return genuine(values) if items is None else items.reversed()
+
+
+def _listed(genuine: Any, *values: Any) -> Any:
+    items = items_of(values[0]) if len(values) == 1 else None
+    if items is None:
+        return genuine(*values)
+    if isinstance(values[0], list):
+        return Collected(parts_of(values[0]))
+    return Collected([Steps(items.tensor)]) if isinstance(items, Cut) else items
+
+
+def _sum(genuine: Any, values: Any, /, start: Any = 0) -> Any:
+    items = items_of(values)
+    if not isinstance(items, Cut):
+        return genuine(values, start)
+    total = items.tensor.sum(0)
+    return total if isinstance(start, int) and start == 0 else start + total
+
+
+def _len(genuine: Any, values: Any) -> Any:
+    if isinstance(values, list) and holds_steps(values):
+        return Collected(parts_of(values)).length
+    items = items_of(values)
+    return genuine(values) if items is None else items.count
+
+
+STAND_INS: dict[str, Callable[..., Any]] = {
+    "range": _range, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed, "list": _listed, "tuple": _listed,
+    "sum": _sum, "len": _len,
+}  # fmt: skip

@@ -1,0 +1,344 @@
+"""The passes over a loop's body: some off the record, until it is known what is carried; then one for the trace.
+
+Where the first step is unlike the others (what is carried is None before it, or `if t == 0`), it is taken before the
+loop, as Python would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import sympy
+from torch import Tensor
+
+from anyshape.conversion.control_flow import loop_trace
+from anyshape.conversion.control_flow.carried import (
+    Gathered,
+    Last,
+    Listed,
+    Peel,
+    Role,
+    State,
+    as_tensor,
+    found_role,
+    merged,
+    refined_state,
+)
+from anyshape.conversion.control_flow.carried_moments import Kept, Key, Moment, Scope, shown
+from anyshape.conversion.control_flow.collected import LeftEarlyError, LoopError
+from anyshape.conversion.control_flow.collected_collected import Earlier, parts_of
+from anyshape.conversion.control_flow.items import Items
+from anyshape.conversion.control_flow.items_places import Place, all_places, copied
+from anyshape.conversion.control_flow.loop_plan import Plan, tell_growth
+from anyshape.conversion.control_flow.loop_trace import Begun
+from anyshape.conversion.control_flow.paths import Exploration, explore
+from anyshape.errors import AnyshapeError
+from anyshape.torchkit.capture_expressions import expression_of
+
+_PEELED, _TRIALS = 2, 8
+Passes = Generator[Any, None, Any]
+"""Items for the rewritten loop; each time one is taken, the body runs."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A loop in the text."""
+
+    text: str
+    """What it goes over."""
+    place: str
+    state: tuple[str, ...]
+    last: tuple[str, ...]
+
+    def told(self, what: str) -> str:
+        return f"a loop over `{self.text}` {what}: {self.place}"
+
+
+@dataclass
+class Record:
+    """What the loops of one trace have come to."""
+
+    used: Callable[[str], None]
+    open: list[Loop] = field(default_factory=list)
+    """Those that have begun and not ended."""
+    off: int = 0
+    """How many passes off the record are under way, one within the other."""
+
+
+class Plain:
+    """A loop that Python can go through: it does."""
+
+    given: Mapping[str, Any] = {}
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        values, self._values = self._values, None  # not kept alive longer than by Python
+        return iter(values)
+
+    def forgives(self) -> bool:
+        return False
+
+    def left(self, value: Any) -> Any:
+        return value
+
+
+class Loop:
+    """A loop over a varying size."""
+
+    def __init__(self, items: Items, site: Site, scope: Scope, record: Record) -> None:
+        self._items, self.site, self._scope, self._record = items, site, scope, record
+        self._failure: Exception | None = None
+        self._may_fail: Callable[[Exception], bool] = _never
+        self._passes: Passes | None = None
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        return self._scope.given
+
+    def __iter__(self) -> Iterator[Any]:
+        self._passes = self._run()
+        return self._passes
+
+    def left(self, value: Any) -> Any:
+        del value
+        raise LeftEarlyError(self.site.told("is left early"))
+
+    def forgives(self) -> bool:
+        """Whether the exception at hand only means that this pass has failed."""
+        error = sys.exception()
+        if isinstance(error, Exception) and not _is_final(error) and self._may_fail(error):
+            self._failure = error
+            return True
+        if self._passes is not None and inspect.getgeneratorstate(self._passes) == inspect.GEN_SUSPENDED:
+            self._passes.close()  # the trace goes on the record now, not when the iterator is collected
+        return False
+
+    # ---- from the first item to the last
+
+    def _run(self) -> Passes:
+        self._record.open.append(self)
+        items, start = self._items, self._start(self.site.state)
+        for peeled in range(_PEELED + 1):
+            plan = yield from self._plan(items, start)
+            if isinstance(plan, Plan):
+                yield from self._keep(items, plan)
+                break
+            places = all_places(items) if plan.failure is not None else None
+            if places is not None:
+                yield from self._go_through(places, start)
+                break
+            if peeled == _PEELED:
+                raise self._uncarried(plan)
+            self._scope.write({key: kept.value for key, kept in start.items()})
+            if not items.count >= 1:  # as Python would ask
+                break
+            yield items.first()
+            # what is read after the loop has a value now, which stays if there is no other step
+            items, start = items.rest(), self._start((*self.site.state, *self.site.last))
+        self._record.open.remove(self)
+
+    def _go_through(self, places: Sequence[Place], start: Moment) -> Passes:
+        """As Python would, over literals; a step whose place does not hold leaves all as it was."""
+        values = {key: kept.value for key, kept in start.items()}
+        for place in places:
+            before = self._write(values)  # names of the function follow only when the step begins
+            copies = {key: copied(kept) for key, kept in before.items()}
+            yield place.item
+            after = self._scope.read()
+            if any(key not in before for key in after if isinstance(key, tuple) or key in self.site.last):
+                raise LoopError(self.site.told("makes names that depend on which places hold"))
+            values = {key: place.chosen(kept, copies[key], after[key], shown(key)) for key, kept in before.items()}
+        self._scope.write(values)
+        if not self._record.off:
+            self._record.used(f"loop over `{self.site.text}` taken at every place: {self.site.place}")
+
+    def _start(self, names: Sequence[str]) -> Moment:
+        """What a step may find from before it: a name that it binds first is none of it."""
+        return {key: kept for key, kept in self._scope.read().items() if key in names or isinstance(key, tuple)}
+
+    def _uncarried(self, peel: _Peeled) -> Exception:
+        if peel.failure is not None:
+            return peel.failure
+        return LoopError(f"a loop carries {peel.reason}: {self.site.place}")
+
+    # ---- passes off the record
+
+    def _plan(self, items: Items, start: Moment) -> Generator[Any, None, Plan | _Peeled]:
+        roles: dict[Key, Role] = {}
+        for _ in range(_TRIALS):
+            plan = Plan(start, roles)
+            found = yield from self._trial(items, plan)
+            if isinstance(found, _Peeled):
+                return found
+            if found.keys() == roles.keys() and all(found[key] is role for key, role in roles.items()):
+                plan.require_own_memory()
+                return Plan(start, roles)  # anew: what this one has made is off the record, too
+            roles = found
+        raise LoopError(f"what a loop carries differs from step to step: {self.site.place}")
+
+    def _trial(self, items: Items, plan: Plan) -> Generator[Any, None, dict[Key, Role] | _Peeled]:
+        paths: list[dict[Key, Role]] = []
+        exploration = explore()
+        with self._off_the_record():
+            begun = _begun(items, plan)
+            for _ in exploration:
+                given = plan.given(begun)
+                lists = {key: parts_of(value) for key, value in given.items() if isinstance(value, list)}
+                before = self._write(given)
+                yield from self._step(items, begun, _always)
+                if self._failure is not None:
+                    if _is_refused(exploration, self._failure):
+                        continue
+                    return _wanting(plan, lists) or _Peeled("", self._failure)
+                found = self._roles(plan, before)
+                if isinstance(found, _Peeled):
+                    return found
+                paths.append(found)
+                exploration.give(())
+        if _asks_for_the_first(exploration, begun.index):
+            return _Peeled("what the first step alone decides", None)
+        return merged(paths)
+
+    @contextlib.contextmanager
+    def _off_the_record(self) -> Iterator[None]:
+        self._record.off += 1
+        try:
+            with loop_trace.off_the_record():
+                yield
+        finally:
+            self._record.off -= 1
+
+    def _step(self, items: Items, begun: Begun, may_fail: Callable[[Exception], bool]) -> Passes:
+        """One run of the body, which may end in a failure."""
+        opened, restore_calls = len(self._record.open), loop_trace.calls_kept()
+        self._failure, self._may_fail = None, may_fail
+        yield items.item(begun.index, iter(begun.slices))
+        self._may_fail = _never
+        if self._failure is not None:
+            del self._record.open[opened:]
+            restore_calls()
+
+    def _write(self, given: Mapping[Key, Any]) -> Moment:
+        self._scope.write(given)
+        return {key: Kept.of(value) for key, value in given.items()}
+
+    def _roles(self, plan: Plan, given: Moment) -> dict[Key, Role] | _Peeled:
+        """The roles that a pass has shown, with those that were known."""
+        after = self._scope.read()
+        found: dict[Key, Role] = {}
+        for key, before in given.items():
+            role = _role(plan.roles.get(key), before, after.get(key))
+            if isinstance(role, Peel):
+                return _Peeled(f"`{shown(key)}`, which is {role.reason}", None)
+            if role is not None:
+                found[key] = role
+        for key in after:
+            if key not in given and (isinstance(key, tuple) or key in self.site.last):
+                found[key] = plan.roles.get(key, Last())
+        return found
+
+    # ---- the pass for the trace
+
+    def _keep(self, items: Items, plan: Plan) -> Passes:
+        exploration = explore()
+        begun = _begun(items, plan)
+        for _ in exploration:
+            before = self._write(plan.given(begun))
+            yield from self._step(items, begun, partial(_is_refused, exploration))
+            if self._failure is not None:
+                continue
+            found = self._roles(plan, before)
+            if isinstance(found, _Peeled):
+                raise self._uncarried(found)
+            after = self._scope.read()
+            exploration.give((plan.carried(after), plan.collected(after)))
+        carried, collected = exploration.joined()
+        carried = [value if isinstance(value, Tensor) else as_tensor(value) for value in carried]
+        initial = [slot.initial for slot in plan.slots]
+        lasts, steps = loop_trace.end(items.count, initial, carried, collected, begun.number)
+        tell_growth(plan, items.count, begun.carried, carried, lasts)
+        self._scope.write(plan.results(items.count, after, lasts, steps))
+        self._tell(plan)
+
+    def _tell(self, plan: Plan) -> None:
+        if not self._record.off:
+            kind = "Loop" if plan.growing else "Scan"
+            self._record.used(f"loop over `{self.site.text}` kept as {kind}: {self.site.place}")
+
+
+def _never(_: Exception) -> bool:
+    return False
+
+
+def _always(_: Exception) -> bool:
+    return True
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether an error speaks of the whole trace and not of one step."""
+    return isinstance(error, AnyshapeError) and (not isinstance(error, LoopError) or isinstance(error, LeftEarlyError))
+
+
+def _is_refused(exploration: Exploration, error: Exception) -> bool:
+    """Whether the model itself refuses on this path, so that no file has to serve it."""
+    if isinstance(error, NameError | TypeError | AttributeError):
+        return False  # rather something that only an earlier step would have made
+    traceback = error.__traceback__
+    try:
+        exploration.fail(error)
+    except Exception:  # noqa: BLE001  it gives the error back
+        error.__traceback__ = traceback
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Peeled:
+    """The first step has to be taken before the loop: why."""
+
+    reason: str
+    failure: Exception | None
+
+
+def _begun(items: Items, plan: Plan) -> Begun:
+    return loop_trace.begin(items.count, [slot.initial for slot in plan.slots], items.sequences, plan.growing)
+
+
+def _role(role: Role | None, before: Kept, after: Kept | None) -> Role | Peel | None:
+    if after is None:
+        return Peel("bound in one step and not in the next")
+    if role is None:
+        return found_role(before, after)
+    return refined_state(role, before, after) if isinstance(role, State) else role
+
+
+def _wanting(plan: Plan, lists: Mapping[Key, list[Any]]) -> dict[Key, Role] | None:
+    """The roles where a pass has failed since it read a list that it fills; the list must hold something before."""
+    wanted: dict[Key, Role] = {}
+    for key, role in plan.roles.items():
+        earlier = next((part for part in lists.get(key, ()) if isinstance(part, Earlier)), None)
+        if earlier is not None and isinstance(role, Gathered) and plan.start[key].parts:
+            if earlier.is_all_wanted:
+                wanted[key] = Listed()
+            elif earlier.is_last_wanted and not role.reads_last:
+                wanted[key] = replace(role, reads_last=True)
+    return {**plan.roles, **wanted} if wanted else None
+
+
+def _asks_for_the_first(exploration: Exploration, index: Any) -> bool:
+    """Whether the body has decided by a condition on the step alone that the first step answers in its own way."""
+    symbol = expression_of(index)
+    return any(_is_of_the_first(one, symbol) for one in exploration.decisions if one.free_symbols == {symbol})
+
+
+def _is_of_the_first(condition: sympy.Basic, symbol: sympy.Basic) -> bool:
+    first, *others = [condition.subs(symbol, step) for step in range(8)]
+    return all(other == others[0] for other in others) and first != others[0]

@@ -1,0 +1,150 @@
+"""What a loop that is kept as a loop needs of torch's insides: marks, symbols, and passes that leave no trace."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx.experimental import proxy_tensor
+from torch.utils import _pytree
+
+from anyshape.torchkit.capture_expressions import is_same_number
+from anyshape.torchkit.patches import patched
+
+_NUMBERS = itertools.count()
+Pairs = Sequence[tuple[int, int]]
+"""Which of some tensors, and its axis."""
+
+
+# ---- sizes
+
+
+def is_varying(value: Any) -> bool:
+    """Whether a number is a symbol, or made of symbols, and not known to be one plain number."""
+    return isinstance(value, torch.SymInt) and value.node.maybe_as_int() is None
+
+
+def is_same_shape(left: Tensor, right: Tensor) -> bool:
+    return left.ndim == right.ndim and all(map(is_same_number, left.shape, right.shape))
+
+
+def state(condition: Any) -> None:
+    """Torch may rely on it in the body of a loop.
+
+    From `step < n - 1` torch would infer that n is at least 2, for the whole program: there may be no step at all. So
+    nothing is inferred where the condition speaks of more than the step.
+    """
+    with contextlib.ExitStack() as stack:
+        if isinstance(condition, torch.SymBool) and len(condition.node.expr.free_symbols) > 1:
+            stack.enter_context(patched(condition.node.shape_env, "_refine_ranges", lambda *_: None))
+        torch._check(condition)
+
+
+# ---- tensors
+
+
+def version_of(tensor: Tensor) -> int:
+    """A count of the writes to a tensor, and to whatever shares its memory."""
+    return tensor._version
+
+
+def memory_of(tensor: Tensor) -> int:
+    """The same number for tensors that share memory."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+# ---- containers of values
+
+
+def leaves_of(tree: Any) -> tuple[list[Any], Any]:
+    """The values in nested lists, tuples and dicts, and their structure."""
+    return _pytree.tree_flatten(tree)
+
+
+def rebuilt(leaves: Sequence[Any], structure: Any) -> Any:
+    return _pytree.tree_unflatten(leaves, structure)
+
+
+# ---- marks
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What the body of a loop sees in some step."""
+
+    number: int
+    """Which loop it is."""
+    index: Any
+    """The step, from 0, as a symbol."""
+    carried: list[Tensor]
+    slices: list[Tensor]
+
+
+def begin(count: Any, initial: Sequence[Tensor], sequences: Sequence[Tensor], growing: Pairs) -> Begun:
+    number = next(_NUMBERS)
+    flat = [*itertools.chain.from_iterable(growing)]
+    index, *rest = torch.ops.anyshape.loop_begin(count, [*initial], [*sequences], flat, number)
+    step = index.item()
+    state(step >= 0)
+    state(step < count)
+    return Begun(number, step, rest[: len(initial)], rest[len(initial) :])
+
+
+def end(
+    count: Any, initial: Sequence[Tensor], carried: Sequence[Tensor], collected: Sequence[Tensor], number: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """What is carried out of the last step, and what was collected in each."""
+    found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], number)
+    return found[: len(initial)], found[len(initial) :]
+
+
+@contextlib.contextmanager
+def off_the_record() -> Iterator[None]:
+    """Inside, torch computes shapes as ever, but the trace does not grow, and symbols that arise are of no concern."""
+    mode = torch._guards.detect_fake_mode()
+    with contextlib.ExitStack() as stack:
+        _TRACERS.append(_tracer())
+        stack.callback(_TRACERS.pop)
+        stack.enter_context(proxy_tensor.disable_proxy_modes_tracing())
+        if mode is not None and mode.shape_env is not None:
+            stack.enter_context(mode.shape_env.ignore_fresh_unbacked_symbols())
+        yield
+
+
+_TRACERS: list[Any] = []
+"""Those that were recording when a pass off the record began."""
+
+
+def _tracer() -> Any:
+    mode = proxy_tensor.get_proxy_mode()
+    if mode is not None:
+        return mode.tracer
+    return _TRACERS[-1] if _TRACERS else None
+
+
+def calls_kept() -> Callable[[], None]:
+    """A way back to the present calls of modules: torch counts those that an exception has left as still open."""
+    stack = getattr(_tracer(), "module_stack", None)
+    kept = dict(stack or {})
+
+    def restore() -> None:
+        if stack is not None:
+            stack.clear()
+            stack.update(kept)
+
+    return restore
+
+
+def larger(left: Any, right: Any) -> Any:
+    function: Callable[..., Any] = torch.sym_max
+    return function(left, right)
+
+
+def smaller(left: Any, right: Any) -> Any:
+    function: Callable[..., Any] = torch.sym_min
+    return function(left, right)

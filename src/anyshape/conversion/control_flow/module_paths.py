@@ -1,0 +1,200 @@
+"""Module calls that are run once for each side of the branches in them, for the time of a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from types import NoneType
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.experimental.sym_node import SymNode
+
+from anyshape.conversion.control_flow import forks as forking
+from anyshape.conversion.control_flow import forks_asking
+from anyshape.conversion.control_flow.forks import Forks
+from anyshape.conversion.control_flow.forks_asking import files_of, is_question
+from anyshape.conversion.control_flow.loop_trace import calls_kept
+from anyshape.conversion.control_flow.module_paths_journal import Key, journal, put, watching
+from anyshape.conversion.control_flow.paths import Exploration
+from anyshape.conversion.control_flow.paths_joining import are_joinable
+from anyshape.conversion.control_flow.samples import Naming, recognise, shortened
+from anyshape.conversion.control_flow.samples_sampling import Samples
+from anyshape.sizes.evaluation import symbols_of
+from anyshape.torchkit.capture import Recorder
+from anyshape.torchkit.patches import patched
+
+_NEEDED = (
+    (symbolic_shapes.ShapeEnv, "evaluate_expr"),
+    (symbolic_shapes.ShapeEnv, "evaluate_sym_node"),
+    (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static"),
+    (symbolic_shapes.ShapeEnv, "_refine_ranges"),
+    (SymNode, "hint"),
+    (torch.nn.Module, "_call_impl"),
+)
+
+
+def missing_names() -> list[str]:
+    """What a future torch may have moved."""
+    return [f"{owner.__name__}.{name}" for owner, name in _NEEDED if not hasattr(owner, name)]
+
+
+@contextlib.contextmanager
+def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> Iterator[Forks]:
+    """Inside, a trace takes both sides of every branch whose condition differs among the samples."""
+    forks = Forks(samples, recorder)
+    with contextlib.ExitStack() as stack:
+        for owner, name, value in (
+            (symbolic_shapes.ShapeEnv, "evaluate_expr", _answering(forks)),
+            (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static", _sampling(forks)),
+            (symbolic_shapes.ShapeEnv, "_refine_ranges", _refining(forks)),
+            (symbolic_shapes.ShapeEnv, "evaluate_sym_node", _noting(forks)),
+            (SymNode, "hint", property(_hint(forks))),
+            (torch.nn.Module, "_call_impl", _exploring(forks)),
+            (torch.fx.Graph, "create_node", _signing(forks)),
+            (torch.fx.Interpreter, "run_node", _replaying(forks)),
+            (forking, "CURRENT", forks),
+            (forks_asking, "OWN", files_of(model)),
+        ):
+            stack.enter_context(patched(owner, name, value))
+        stack.enter_context(watching())
+        # what a fake tensor did on one path must not be remembered on another
+        stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))
+        stack.enter_context(Naming(lambda: forks.samples))
+        yield forks
+
+
+_TRUTHS = (sympy.true, sympy.false)
+
+
+def _answering(forks: Forks) -> Callable[..., Any]:
+    original = symbolic_shapes.ShapeEnv.evaluate_expr
+
+    def evaluate_expr(
+        self: Any, question: sympy.Basic, hint: Any = None, fx_node: Any = None,
+        size_oblivious: bool = False, fallback_value: bool | None = None, **others: Any,
+    ) -> Any:  # fmt: skip
+        if forks.is_running and symbols_of(question):
+            known = self._maybe_evaluate_static(question, size_oblivious=size_oblivious)
+            if known is not None:
+                forks.note(question, known)
+                return known
+            if fallback_value is not None:
+                return fallback_value
+            answer = forks.answer(question)
+            if answer is not None:
+                return answer
+        return original(self, question, hint, fx_node, size_oblivious, fallback_value, **others)
+
+    return evaluate_expr
+
+
+def _sampling(forks: Forks) -> Callable[..., Any]:
+    """What torch would prove about sizes is asked of the samples: they know the path, and answer at once."""
+    original = symbolic_shapes.ShapeEnv._maybe_evaluate_static
+
+    @functools.wraps(original)  # torch clears its cache by an attribute
+    def maybe_evaluate_static(self: Any, question: sympy.Basic, **how: Any) -> Any:
+        if forks.is_running and is_question(question) and not how.get("unbacked_only") and not how.get("compute_hint"):
+            with contextlib.suppress(LookupError):
+                answer = forks.known(self, question)
+                return None if answer is None else sympy.true if answer else sympy.false
+        return original(self, question, **how)
+
+    return maybe_evaluate_static
+
+
+def _refining(forks: Forks) -> Callable[..., None]:
+    """Torch would infer ranges of sizes from what holds on one path alone."""
+    original = symbolic_shapes.ShapeEnv._refine_ranges
+
+    def refine_ranges(self: Any, condition: sympy.Basic) -> None:
+        if not (forks.is_running and forks.speaks_of_a_size(condition)):
+            original(self, condition)
+
+    return refine_ranges
+
+
+def _noting(forks: Forks) -> Callable[..., Any]:
+    """The symbolic number that is asked about is part of the graph: `choose` goes by it."""
+    original = symbolic_shapes.ShapeEnv.evaluate_sym_node
+
+    def evaluate_sym_node(self: Any, node: SymNode, *args: Any, **kwargs: Any) -> Any:
+        forks.asked = node
+        try:
+            return original(self, node, *args, **kwargs)
+        finally:
+            forks.asked = None
+
+    return evaluate_sym_node
+
+
+def _hint(forks: Forks) -> Callable[[SymNode], Any]:
+    def hint(self: SymNode) -> Any:
+        kept = self._hint
+        if not forks.is_running or not isinstance(kept, (int, float, NoneType)) or isinstance(self._expr, int):
+            return kept
+        value = forks.value_of(self.expr)
+        return kept if value is None else self.pytype(bool(value) if value in _TRUTHS else value)
+
+    return hint
+
+
+def _signing(forks: Forks) -> Callable[..., Any]:
+    original = torch.fx.Graph.create_node
+
+    def create_node(self: torch.fx.Graph, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        node = original(self, *args, **kwargs)
+        forks.sign(node)
+        return node
+
+    return create_node
+
+
+def _replaying(forks: Forks) -> Callable[..., Any]:
+    """Torch runs a program again, node by node, to write it in simpler operators."""
+    original = torch.fx.Interpreter.run_node
+
+    def run_node(self: torch.fx.Interpreter, node: torch.fx.Node) -> Any:
+        with forks.replaying(node):
+            result = original(self, node)
+            recognise(node.meta.get("val"), result, forks.samples)
+            return result
+
+    return run_node
+
+
+def _exploring(forks: Forks) -> Callable[..., Any]:
+    original = torch.nn.Module._call_impl
+
+    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        result = _on_all_paths(forks, lambda: original(module, *args, **kwargs))
+        return shortened(result, forks.samples)
+
+    return call
+
+
+def _on_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
+    """Run once for each path; what the runs set on modules is joined as their results are."""
+    exploration = Exploration(forks, may_move_out=True)
+    before: dict[Key, Any] = {}
+    for _ in exploration:
+        put(before)
+        with journal() as noted:
+            unwind = calls_kept()
+            try:
+                exploration.give((run(), noted))
+            except Exception as error:  # noqa: BLE001  the model may raise on this side
+                unwind()
+                exploration.fail(error)
+        before = {**noted.before, **before}
+    if exploration.is_straight:
+        return exploration.joined()[0]
+    journals = [noted for _, noted in exploration.results]
+    keys = [key for key, was in before.items() if are_joinable([one.get(key, was) for one in journals])]
+    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in keys)))
+    put(dict(zip(keys, values, strict=True)))
+    return result

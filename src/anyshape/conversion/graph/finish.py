@@ -1,0 +1,189 @@
+"""From a converter's model to ours: the user's names and dims, every input present, no trace of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from anyshape.conversion.graph.runtime_gaps_empty_reductions import count_axes_from_the_front
+from anyshape.runtime.session import ir_version_for
+from anyshape.sizes.notation import Expression
+from anyshape.source.stacks import span_of_recorded_stack
+
+SOURCE_KEY = "anyshape.source"
+"""The metadata of a node that names the user's line it came from: `model.py:31 in Net.forward`."""
+_STACK_KEY = "pkg.torch.onnx.stack_trace"
+
+Axes = Sequence[int | Expression | str | None]
+
+
+def finish(
+    model: ir.Model,
+    opset: int,
+    inputs: Sequence[tuple[str, Axes, ir.DataType]],
+    outputs: Sequence[str],
+) -> ir.Model:
+    """Name the inputs and outputs in the user's order, write the inputs' dims, and clean the rest.
+
+    Outputs stay without dims until all runs have shown what they are.
+    """
+    count_axes_from_the_front(model)
+    _restore_lost_inputs(model.graph, inputs)
+    _make_names_free(model.graph, {name for name, *_ in inputs} | set(outputs))
+    for value, (name, axes, _) in zip(model.graph.inputs, inputs, strict=True):
+        value.name = name
+        value.shape = to_shape(axes)
+    _name_outputs(model.graph, outputs)
+    _clean(model)
+    model.ir_version = ir_version_for(opset)
+    return model
+
+
+def to_shape(axes: Axes) -> ir.Shape:
+    return ir.Shape([str(axis) if isinstance(axis, Expression) else axis for axis in axes])
+
+
+def _restore_lost_inputs(graph: ir.Graph, inputs: Sequence[tuple[str, Axes, ir.DataType]]) -> None:
+    """TorchScript drops what it does not use; a caller still passes it. Its inputs are called `input_<index>`."""
+    if len(graph.inputs) == len(inputs):
+        return
+    present = {value.name: value for value in graph.inputs}
+    graph.inputs.clear()
+    for index, (_, axes, dtype) in enumerate(inputs):
+        value = present.get(f"input_{index}")
+        if value is None:
+            value = ir.Value(name=f"input_{index}", type=ir.TensorType(dtype), shape=to_shape(axes))
+        graph.inputs.append(value)
+
+
+def _make_names_free(graph: ir.Graph, wanted: set[str]) -> None:
+    """Inner values give way to the names of inputs and outputs."""
+    outside = set(graph.inputs)
+    used: set[str] = set()
+    for value in list(_values(graph)):
+        name = _without_adapter(value.name or "")
+        if value not in outside:
+            while name in wanted or name in used:
+                name += "_"
+            used.add(name)
+            if name != value.name:
+                value.name = name  # an initializer's key follows by itself
+
+
+def _without_adapter(name: str) -> str:
+    """Parameters are the module's own: `model.encoder.weight` is called `encoder.weight`."""
+    return name.removeprefix("model.")
+
+
+def _values(graph: ir.Graph) -> Sequence[ir.Value]:
+    found: dict[int, ir.Value] = {id(v): v for v in graph.initializers.values()}
+    for node in graph:
+        found.update({id(v): v for v in node.outputs})
+    return list(found.values())
+
+
+def _name_outputs(graph: ir.Graph, outputs: Sequence[str]) -> None:
+    inputs = {id(value) for value in graph.inputs}
+    initializers = {id(value) for value in graph.initializers.values()}
+    seen: set[int] = set()
+    for index, name in enumerate(outputs):
+        value = graph.outputs[index]
+        assert value is not None
+        if id(value) in inputs or id(value) in seen or id(value) in initializers:
+            node = ir.node("Identity", [value])
+            node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+            graph.append(node)
+            value = node.outputs[0]
+            graph.outputs[index] = value
+        seen.add(id(value))
+        value.name = name
+        value.shape = None
+
+
+def _clean(model: ir.Model) -> None:
+    """Sources stay as relative `file:line`; stacks, absolute paths, source text and torch's symbols go."""
+    model.producer_name, model.producer_version = "anyshape", None
+    model.doc_string = None
+    model.metadata_props.clear()
+    model.graph.metadata_props.clear()
+    model.graph.doc_string = None
+    model.graph.name = "main"
+    kept = {id(value) for value in (*model.graph.inputs, *model.graph.outputs)}
+    graphs = [model.graph, *(function.graph for function in model.functions.values())]
+    for graph in graphs:
+        for value in graph.inputs:
+            value.metadata_props.clear()
+        for value in graph.initializers.values():
+            value.metadata_props.clear()
+            _forget_type(value)
+    for node in (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph)):
+        _clean_node(node)
+        for value in node.outputs:
+            value.metadata_props.clear()
+            value.doc_string = None
+            if id(value) not in kept:
+                _forget_type(value)
+
+
+def _forget_type(value: ir.Value) -> None:
+    """Inner types are inferred by whoever reads the file; written down, torch's symbols show and quantisers stumble."""
+    value.shape, value.type = None, None
+
+
+def _clean_node(node: ir.Node) -> None:
+    stack = node.metadata_props.get(_STACK_KEY) or node.doc_string or ""
+    span = span_of_recorded_stack(stack)
+    node.metadata_props.clear()
+    node.doc_string = None
+    if span is not None:
+        node.metadata_props[SOURCE_KEY] = f"{span.path}:{span.line} in {span.function}"
+
+
+def set_output_axes(model: ir.Model, outputs: Sequence[Axes | None]) -> None:
+    for value, axes in zip(model.graph.outputs, outputs, strict=True):
+        assert value is not None
+        value.shape = None if axes is None else to_shape(axes)
+
+
+def integers_of(model: ir.Model) -> tuple[int, ...]:
+    """The whole numbers in a file: first its short integer constants, then the lengths of its constant tables."""
+    tensors = [value.const_value for value in model.graph.initializers.values() if not _is_weight(value)]
+    written: set[int] = set()
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        for attribute in node.attributes.values():
+            if not isinstance(attribute, ir.Attr):
+                continue
+            if attribute.type == ir.AttributeType.TENSOR:
+                tensors.append(attribute.value)
+            elif node.op_type == "Constant" and attribute.type in (ir.AttributeType.INT, ir.AttributeType.INTS):
+                written.update(_positive(np.ravel(attribute.value)))
+    lengths: set[int] = set()
+    for tensor in tensors:
+        if tensor is not None:
+            lengths.update(size for size in tensor.shape if isinstance(size, int) and size > 1)
+            inside = not isinstance(tensor, ir.ExternalTensor)
+            if inside and tensor.dtype in (ir.DataType.INT64, ir.DataType.INT32) and tensor.size <= 16:
+                written.update(_positive(tensor.numpy().ravel()))
+    return (*sorted(written), *sorted(lengths - written))
+
+
+_WEIGHTED = {
+    "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "InstanceNormalization", "LayerNormalization",
+    "RMSNormalization", "RNN", "LSTM", "GRU",
+}  # fmt: skip
+
+
+def _is_weight(value: ir.Value) -> bool:
+    """Whether it is used as the weight of layers alone: its lengths count channels, and no size that varies."""
+    uses = value.uses()
+    return bool(uses) and all(use.node.op_type in _WEIGHTED and use.idx > 0 for use in uses)
+
+
+def _positive(values: Iterable[int]) -> set[int]:
+    return {int(v) for v in values if 0 < int(v) < 2**31}
+
+
+def metadata(model: ir.Model, entries: Mapping[str, str]) -> None:
+    model.metadata_props.update(entries)

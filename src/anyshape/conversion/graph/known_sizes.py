@@ -1,0 +1,129 @@
+"""What is known about sizes: the trace noted a number or an expression of symbols for the axes of most values.
+
+Two axes with the same expression have the same size. Axes of inputs that were declared as the same dim do, too,
+although the trace may have given each its own symbol.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from anyshape.onnxfile.graph import first_input, insert, maker, nodes_of
+
+Size = int | str | None
+"""A number, an expression of symbols, or unknown."""
+_SYMBOL = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class DeclaredAxis:
+    """What an input's axis was declared as: dims in one expression, and the smallest size that it may have."""
+
+    expression: str
+    smallest: int
+
+
+class Sizes:
+    """The sizes of all values of one graph."""
+
+    def __init__(self, graph: ir.Graph, declared: Sequence[Sequence[DeclaredAxis | None]] = ()) -> None:
+        self._symbols: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._smallest: dict[str, int] = {}
+        self._sources: dict[str, tuple[ir.Value, int]] = {}
+        rows = {id(value): axes for value, axes in zip(graph.inputs, declared, strict=False)}
+        first: dict[str, str] = {}
+        symbols = [
+            (value, axis, size, row[axis] if axis < len(row := rows.get(id(value), ())) else None)
+            for value in graph.inputs
+            for axis, size in enumerate(_noted(value) or ())
+            if isinstance(size, str) and _SYMBOL.fullmatch(size)
+        ]
+        for place in sorted(symbols, key=lambda place: place[3] is not None and " " in place[3].expression):
+            self._learn(*place, first)  # dims before sums of dims
+
+    def _learn(self, value: ir.Value, axis: int, symbol: str, row: DeclaredAxis | None, first: dict[str, str]) -> None:
+        if row is not None:
+            self._symbols.setdefault(symbol, self._meaning(row.expression, symbol, first))
+            same = self._symbols[symbol]
+            self._smallest[same] = max(row.smallest, self._smallest.get(same, 0))
+        self._sources.setdefault(self._symbols.get(symbol, symbol), (value, axis))
+
+    @staticmethod
+    def _meaning(expression: str, symbol: str, first: dict[str, str]) -> str:
+        """The first symbol that was declared as this; for a sum of dims that have symbols, the sum of those."""
+        terms = expression.split(" + ")
+        if len(terms) > 1 and all(term in first for term in terms):
+            return _in_order(" + ".join(first[term] for term in terms))
+        return first.setdefault(expression, symbol)
+
+    def of(self, value: ir.Value | None) -> tuple[Size, ...] | None:
+        """The size of every axis; None where not even their number is known."""
+        sizes = None if value is None else _noted(value)
+        return None if sizes is None else tuple(self._same(s) if isinstance(s, str) else s for s in sizes)
+
+    def all_of(self, value: ir.Value | None) -> tuple[int | str, ...] | None:
+        """The size of every axis; None where one of them is unknown."""
+        sizes = self.of(value)
+        known = tuple(size for size in sizes or () if size is not None)
+        return known if sizes is not None and len(known) == len(sizes) else None
+
+    def is_positive(self, size: Size) -> bool:
+        """Whether an axis of this size is never empty."""
+        return self.smallest(size) > 0
+
+    def smallest(self, size: Size) -> int:
+        """The least that a size may be."""
+        return size if isinstance(size, int) else self._smallest.get(size or "", 0)
+
+    def source(self, size: Size) -> tuple[ir.Value, int] | None:
+        """The first input, and its axis, that has this size."""
+        return self._sources.get(size) if isinstance(size, str) else None
+
+    def _same(self, text: str) -> str:
+        """The expression with one symbol for all that are the same."""
+        if text not in self._texts:
+            self._texts[text] = _in_order(_SYMBOL.sub(lambda match: self._symbols.get(match[0], match[0]), text))
+        return self._texts[text]
+
+
+def _in_order(text: str) -> str:
+    """The terms of a plain sum in one order, so that equal sums are equal texts."""
+    return text if "(" in text else " + ".join(sorted(text.split(" + ")))
+
+
+def _noted(value: ir.Value) -> list[Size] | None:
+    if value.shape is None:
+        node = maker(value, "Cos", "Sin")  # made by the optimiser, which notes nothing
+        return None if node is None else _noted(first_input(node))
+    return [size if isinstance(size, int) else size.value for size in value.shape]
+
+
+def share(graph: ir.Graph, sizes: Sizes) -> None:
+    """Read every size from the first input that has it, once, whatever value it was read from."""
+    shared: dict[int | str | None, ir.Value] = {}
+    first = next(iter(graph), None)
+    for node in nodes_of(graph, "Shape"):
+        size = size_read(node, sizes)
+        source = sizes.source(size)
+        if source is None or first is None:
+            continue
+        if size not in shared:
+            value, axis = source
+            made = insert(first, "Shape", [value], {"start": axis, "end": axis + 1}, axes=[1], like=node.outputs[0])
+            shared[size] = made
+        if not node.outputs[0].is_graph_output():
+            node.outputs[0].replace_all_uses_with(shared[size])
+
+
+def size_read(node: ir.Node, sizes: Sizes) -> Size:
+    """The one size that a Shape node reads; None where it reads several, or nothing is known."""
+    known = sizes.of(first_input(node))
+    if known is None:
+        return None
+    read = known[node.attributes.get_int("start", 0) : node.attributes.get_int("end", len(known))]
+    return read[0] if len(read) == 1 else None

@@ -1,0 +1,79 @@
+"""Rewrites that make a file faster and leave its results as they are.
+
+Each is one small file; what it may rely on it reads from the graph and from the sizes that the trace noted on its
+values. A rewritten file is checked like any other, and `optimize=False` leaves the graph as the translation wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnusedNodesPass
+
+from anyshape.conversion.graph import known_sizes
+from anyshape.conversion.graph.known_sizes import DeclaredAxis, Sizes
+from anyshape.conversion.graph.rewrites import (
+    heads,
+    heads_head_views,
+    heads_repeated_heads,
+    lookups,
+    lookups_selections,
+    quotients,
+    quotients_means,
+    quotients_norms,
+    reshape_targets,
+    splits,
+    splits_slices,
+    transposes,
+)
+
+Rewrite = Callable[[ir.Graph, Sizes], None]
+
+_REWRITES: tuple[Rewrite, ...] = (
+    known_sizes.share,
+    quotients.shorten,
+    quotients_norms.divide,
+    quotients_means.join,
+    lookups.leave_out,
+    heads_repeated_heads.drop,
+    lookups_selections.shorten,
+    splits.split,
+    heads_head_views.join,
+    heads.take_three_axes,
+    transposes.cancel,
+    splits_slices.join,
+    reshape_targets.write_targets,
+)
+"""In this order: each finds what those before have brought together; targets come last, for all that was moved."""
+
+
+def rewrite(model: ir.Model, declared: Sequence[Sequence[DeclaredAxis | None]] = ()) -> None:
+    """Rewrite the model in place; `declared` says for each input what its axes were declared as.
+
+    A model with branches or loops stays as it is: what holds for a size may depend on the path to it.
+    """
+    graph = model.graph
+    if any(_holds_graphs(node) for node in graph):
+        return
+    known, before = Sizes(graph, declared), [id(node) for node in graph]
+    CommonSubexpressionEliminationPass()(model)
+    for apply in _REWRITES:
+        apply(graph, known)
+        RemoveUnusedNodesPass()(model)  # what nobody reads any more would look like another reader
+    CommonSubexpressionEliminationPass()(model)
+    model.meta[_REWRITTEN] = before != [id(node) for node in graph]
+
+
+_REWRITTEN = "anyshape.rewritten"
+"""A note on the model in memory; the file does not have it."""
+
+
+def is_rewritten(model: ir.Model) -> bool:
+    """Whether any rewrite found something to do."""
+    return bool(model.meta.get(_REWRITTEN))
+
+
+def _holds_graphs(node: ir.Node) -> bool:
+    kinds = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+    return any(isinstance(attribute, ir.Attr) and attribute.type in kinds for attribute in node.attributes.values())

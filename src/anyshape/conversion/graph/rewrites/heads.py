@@ -1,0 +1,138 @@
+"""Attention takes queries, keys and values with all heads in one axis, and gives its result so.
+
+ONNX's operator knows [batch, positions, heads * features] beside [batch, heads, positions, features]. Models view and
+transpose each of the three, and the result back; ONNX Runtime does without three of these four copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from dataclasses import replace as replace_field
+
+import onnx_ir as ir
+
+from anyshape.conversion.graph.known_sizes import Size, Sizes
+from anyshape.onnxfile.graph import (
+    first_input,
+    insert,
+    insert_several,
+    maker,
+    nodes_of,
+    only_user,
+    permutation,
+    replace,
+)
+
+_BATCH_FIRST, _POSITIONS_FIRST = (0, 2, 1, 3), (1, 2, 0, 3)
+"""Orders that lead from a view with heads to what Attention takes: of [b, n, h, d], and of [n, b, h, d]."""
+_BACK: dict[tuple[int, ...], tuple[int, ...]] = {(0, 2, 1, 3): (0, 1, 2), (2, 0, 1, 3): (1, 0, 2)}
+"""Orders that lead back, and what they are for three axes."""
+_INPUTS = 3
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """Where the heads of one input come from: a value of three axes."""
+
+    value: ir.Value
+    axes: tuple[Size, ...]
+    swaps: bool
+    """Whether positions stand before the batch."""
+    heads: int
+    turned_by: ir.Node | None = None
+    """A RotaryEmbedding between the view and Attention."""
+    joined_by: ir.Node | None = None
+    """A Concat that puts it behind the keys or values of the past."""
+
+
+def take_three_axes(graph: ir.Graph, sizes: Sizes) -> None:
+    for node in nodes_of(graph, "Attention"):
+        flat = [found for value in node.inputs[:_INPUTS] if (found := _flat(value, sizes)) is not None]
+        back = only_user(node.outputs[0], "Transpose")
+        result = sizes.all_of(node.outputs[0])
+        plain = not any(node.inputs[4:]) and len(node.outputs) == 1
+        if len(flat) < _INPUTS or back is None or permutation(back) not in _BACK or result is None or not plain:
+            continue
+        joined = only_user(back.outputs[0], "Reshape")
+        if joined is not None and flat[1].heads == flat[2].heads and _may_have_past(node, flat):
+            _rewrite(node, flat, back, joined, result, sizes)
+
+
+def _may_have_past(node: ir.Node, flat: list[_Flat]) -> bool:
+    """Whether keys and values both continue a past, or neither; causality would count from its beginning."""
+    query, key, value = (one.joined_by is not None for one in flat)
+    return not query and key == value and not (key and node.attributes.get_int("is_causal", 0) == 1)
+
+
+def _flat(value: ir.Value | None, sizes: Sizes) -> _Flat | None:
+    past = maker(value, "Concat")
+    if past is not None:
+        whole = len(past.inputs) == 2 and past.attributes.get_int("axis") in (2, -2)
+        found = _flat(past.inputs[1], sizes) if whole and sizes.all_of(past.inputs[0]) is not None else None
+        return None if found is None or found.joined_by is not None else replace_field(found, joined_by=past)
+    turning = maker(value, "RotaryEmbedding")
+    if turning is not None and (len(turning.outputs[0].uses()) > 1 or turning.outputs[0].is_graph_output()):
+        return None  # it would have to be turned twice
+    moved = maker(value if turning is None else turning.inputs[0], "Transpose")
+    view = maker(first_input(moved), "Reshape") if moved is not None else None
+    if moved is None or view is None:
+        return None
+    plain, viewed = sizes.all_of(first_input(view)), sizes.all_of(view.outputs[0])
+    if plain is None or viewed is None or len(plain) != 3 or len(viewed) != 4:
+        return None
+    heads, features = viewed[2:]
+    fits = viewed[:2] == plain[:2] and isinstance(heads, int) and isinstance(features, int)
+    order = permutation(moved)
+    if not fits or order not in (_BATCH_FIRST, _POSITIONS_FIRST) or (turning is not None and order != _BATCH_FIRST):
+        return None
+    assert isinstance(heads, int)
+    return _Flat(first_input(view), plain, order == _POSITIONS_FIRST, heads, turning)
+
+
+def _rewrite(
+    node: ir.Node, flat: list[_Flat], back: ir.Node, joined: ir.Node, result: tuple[int | str, ...], sizes: Sizes
+) -> None:
+    batch, heads, positions, features = result
+    if not isinstance(heads, int) or not isinstance(features, int):
+        return
+    axes = (batch, positions, heads * features)
+    order = _BACK[permutation(back)]
+    inputs = [_batch_first(node, one) for one in flat]
+    number_of_heads = {"q_num_heads": flat[0].heads, "kv_num_heads": flat[1].heads}
+    mask = node.inputs[3] if len(node.inputs) > _INPUTS else None
+    joins = [one.joined_by for one in flat if one.joined_by is not None]
+    pasts = [first_input(join) for join in joins]
+    rest = [mask, *pasts] if mask is not None or pasts else []
+    made, *presents = insert_several(
+        node, "Attention", [*inputs, *rest], {**node.attributes, **number_of_heads},
+        [(axes, node.outputs[0]), *((sizes.of(join.outputs[0]), join.outputs[0]) for join in joins)],
+    )  # fmt: skip
+    for join, present in zip(joins, presents, strict=True):
+        replace(join.outputs[0], present)
+    if order != (0, 1, 2):
+        axes = (positions, batch, heads * features)
+        made = insert(node, "Transpose", [made], {"perm": list(order)}, axes=axes, like=made)
+    wanted = sizes.of(joined.outputs[0])
+    view = made if wanted == axes else insert(
+        joined, "Reshape", [made, joined.inputs[1]], {"allowzero": joined.attributes.get_int("allowzero", 0)},
+        axes=wanted, like=made,
+    )  # fmt: skip
+    replace(joined.outputs[0], view)
+
+
+def _batch_first(node: ir.Node, flat: _Flat) -> ir.Value:
+    value, axes = flat.value, flat.axes
+    if flat.swaps:
+        axes = (axes[1], axes[0], axes[2])
+        value = insert(node, "Transpose", [value], {"perm": [1, 0, 2]}, axes=axes, like=value)
+    turning = flat.turned_by
+    if turning is None:
+        return value
+    return insert(
+        node,
+        "RotaryEmbedding",
+        [value, *turning.inputs[1:]],
+        {**turning.attributes, "num_heads": flat.heads},
+        axes=axes,
+        like=value,
+    )

@@ -1,0 +1,75 @@
+"""A table that is looked up at all its places, in their order, is the table itself.
+
+Models index a mask by the numbers of all rows and all columns, so that another mask could take its place: two Ranges,
+spread against each other and joined to pairs, and a GatherND. A mask that says yes everywhere is left out, too.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from anyshape.conversion.graph.known_sizes import Size, Sizes
+from anyshape.onnxfile.graph import constant, first_input, insert, maker, nodes_of, replace, whole_numbers
+
+
+def leave_out(graph: ir.Graph, sizes: Sizes) -> None:
+    for node in nodes_of(graph, "GatherND"):
+        _leave_out_lookup(node, sizes)
+    for node in nodes_of(graph, "And"):
+        _leave_out_truth(node, sizes)
+
+
+def _leave_out_lookup(node: ir.Node, sizes: Sizes) -> None:
+    table, result = first_input(node), node.outputs[0]
+    have, wanted = sizes.all_of(table), sizes.all_of(result)
+    if have is None or wanted is None or node.attributes.get_int("batch_dims", 0) != 0:
+        return
+    indices = _indices(node.inputs[1])
+    if len(indices) != len(have):
+        return
+    places = [_place(value, size, len(wanted), sizes) for value, size in zip(indices, have, strict=True)]
+    found = [place for place in places if place is not None]
+    others = [axis for axis in range(len(wanted)) if axis not in found]
+    if len(found) != len(have) or found != sorted(set(found)) or any(wanted[axis] != 1 for axis in others):
+        return
+    assert isinstance(node.graph, ir.Graph)
+    inputs = [table, constant(node.graph, others)]
+    replace(result, insert(node, "Unsqueeze", inputs, axes=wanted, like=result) if others else table)
+
+
+def _indices(value: ir.Value | None) -> list[ir.Value]:
+    """What Concat(Unsqueeze(Expand(x)), ...) joins to the last axis, before it is spread."""
+    joined = maker(value, "Concat")
+    found = []
+    for part in joined.inputs if joined is not None and joined.attributes.get_int("axis") == -1 else ():
+        widened = maker(part, "Unsqueeze")
+        spread = maker(first_input(widened), "Expand") if widened is not None else None
+        if widened is None or spread is None or whole_numbers(widened.inputs[1]) != (-1,):
+            return []
+        found.append(first_input(spread))
+    return found
+
+
+def _place(value: ir.Value, size: Size, rank: int, sizes: Sizes) -> int | None:
+    """The axis along which a value counts 0, 1, 2 up to this size, with all others of size 1."""
+    axes = sizes.all_of(value)
+    while (widened := maker(value, "Unsqueeze")) is not None:
+        value = first_input(widened)
+    counted = maker(value, "Range")
+    if counted is None or axes is None or len(axes) != rank or sizes.of(value) != (size,):
+        return None
+    starts_at, _, step = (whole_numbers(one) for one in counted.inputs)
+    long = [axis for axis, one in enumerate(axes) if one != 1]
+    return long[0] if starts_at == (0,) and step == (1,) and len(long) == 1 and axes[long[0]] == size else None
+
+
+def _leave_out_truth(node: ir.Node, sizes: Sizes) -> None:
+    for place, value in enumerate(node.inputs):
+        tensor = None if value is None else ir.convenience.get_const_tensor(value)
+        other = node.inputs[1 - place]
+        if tensor is None or tensor.size != 1 or not tensor.numpy().all() or other is None:
+            continue
+        known = sizes.all_of(other)
+        if known is not None and known == sizes.all_of(node.outputs[0]):
+            replace(node.outputs[0], other)
+            return

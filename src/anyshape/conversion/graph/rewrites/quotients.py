@@ -1,0 +1,71 @@
+"""Floor divisions of sizes that are never negative: there ONNX's Div, which cuts towards zero, is one already.
+
+The size of a feature map, `(height - 1)//8 + 1`, is translated with a Mod and a Sub for numbers below zero.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from anyshape.conversion.graph.known_sizes import Sizes, size_read
+from anyshape.onnxfile.graph import first_input, maker, nodes_of, whole_numbers
+
+
+def shorten(graph: ir.Graph, sizes: Sizes) -> None:
+    """Div(Sub(a, Mod(a, c)), c) becomes Div(a, c) where a >= 0 and c > 0."""
+    for node in nodes_of(graph, "Div"):
+        rest = maker(node.inputs[0], "Sub")
+        modulo = None if rest is None else maker(rest.inputs[1], "Mod")
+        if rest is None or modulo is None or modulo.attributes.get_int("fmod", 0) == 1:
+            continue
+        dividend, divisor = first_input(rest), node.inputs[1]
+        if modulo.inputs[0] is not dividend or _number(modulo.inputs[1]) != _number(divisor):
+            continue
+        if (_number(divisor) or 0) > 0 and _is_never_negative(dividend, sizes):
+            node.replace_input_with(0, dividend)
+
+
+def _is_never_negative(value: ir.Value, sizes: Sizes) -> bool:
+    least = _least(value, sizes)
+    return least is not None and least >= 0
+
+
+def _number(value: ir.Value | None) -> int | None:
+    numbers = whole_numbers(value)
+    return numbers[0] if numbers is not None and len(numbers) == 1 else None
+
+
+def _least(value: ir.Value | None, sizes: Sizes) -> int | None:
+    """The least that a number computed from sizes may be; None where nothing is known."""
+    node = maker(value, "Squeeze", "Shape", *_LEAST)
+    if node is None:
+        return _number(value)
+    if node.op_type == "Shape":
+        return sizes.smallest(size_read(node, sizes))
+    first = _least(node.inputs[0], sizes)
+    if node.op_type == "Squeeze" or first is None:
+        return first
+    # what is known of a size is how small it may be: only a number can be taken away
+    second = _number(node.inputs[1]) if node.op_type == "Sub" else _least(node.inputs[1], sizes)
+    return None if second is None else _LEAST[node.op_type](first, second)
+
+
+def _product(first: int, second: int) -> int | None:
+    return first * second if first >= 0 and second >= 0 else None
+
+
+def _quotient(first: int, second: int) -> int | None:
+    """The divisor may be large."""
+    return 0 if first >= 0 and second > 0 else None
+
+
+_LEAST: dict[str, Callable[[int, int], int | None]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": _product,
+    "Div": _quotient,
+}
+"""Of two numbers, from the least that each may be."""

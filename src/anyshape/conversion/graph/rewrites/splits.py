@@ -1,0 +1,81 @@
+"""Queries, keys and values out of one product by a Split of its last axis.
+
+Models view the product as [..., 3, features], move the 3 to the front and choose one after the other: the whole is
+copied twice. A Split copies it once, and each part is viewed and moved by itself, where that is needed at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from anyshape.conversion.graph.known_sizes import Sizes
+from anyshape.conversion.graph.rewrites.reshape_targets_views import reshaped
+from anyshape.onnxfile.graph import (
+    constant,
+    first_input,
+    insert_several,
+    maker,
+    nodes_of,
+    permutation,
+    replace,
+    transposed,
+    users,
+    whole_numbers,
+)
+
+
+def split(graph: ir.Graph, sizes: Sizes) -> None:
+    """Gather(Transpose(Reshape(x))) of numbered parts becomes Split(x), with a Reshape and a Transpose of each part."""
+    for node in nodes_of(graph, "Transpose"):
+        viewed = maker(node.inputs[0], "Reshape")
+        chosen = _chosen(node)
+        if viewed is None or not chosen:
+            continue
+        whole, view = sizes.all_of(first_input(viewed)), sizes.all_of(viewed.outputs[0])
+        order = permutation(node)
+        if whole is None or view is None or not _parts_last_axis(whole, view, order[0]):
+            continue
+        parts = _split(node, first_input(viewed), whole, view[order[0]])
+        rest = [axis - (axis > order[0]) for axis in order[1:]]
+        axes = [size for axis, size in enumerate(view) if axis != order[0]]
+        for gather, index in chosen:
+            part = reshaped(gather, parts[index], axes, sizes)
+            if part is None:
+                continue
+            if rest != sorted(rest):
+                part = transposed(gather, part, rest, axes)
+            replace(gather.outputs[0], part)
+
+
+def _chosen(node: ir.Node) -> list[tuple[ir.Node, int]]:
+    """The nodes that take one part of the first axis each; none if anybody reads the whole."""
+    found = []
+    for user in users(node.outputs[0]):
+        index = whole_numbers(user.inputs[1]) if user.op_type == "Gather" and len(user.inputs) > 1 else None
+        is_scalar = index is not None and user.inputs[1] is not None and list(user.inputs[1].shape or ()) == []
+        if not is_scalar or index is None or user.attributes.get_int("axis", 0) != 0 or index[0] < 0:
+            return []
+        found.append((user, index[0]))
+    return [] if node.outputs[0].is_graph_output() else found
+
+
+def _parts_last_axis(whole: Sequence[int | str], view: Sequence[int | str], axis: int) -> bool:
+    """Whether the view cuts the last axis alone, and the axis in question is the first of what it is cut into."""
+    cut = [size for size in view[len(whole) - 1 :] if isinstance(size, int)]
+    if tuple(view[: len(whole) - 1]) != tuple(whole[:-1]) or axis != len(whole) - 1 or len(cut) != len(view) - axis:
+        return False
+    product = 1
+    for size in cut:
+        product *= size
+    return product == whole[-1]
+
+
+def _split(node: ir.Node, value: ir.Value, whole: Sequence[int | str], count: int | str) -> Sequence[ir.Value]:
+    assert isinstance(count, int)
+    assert isinstance(whole[-1], int)
+    assert isinstance(node.graph, ir.Graph)
+    width = whole[-1] // count
+    inputs = [value, constant(node.graph, [width] * count)]
+    return insert_several(node, "Split", inputs, {"axis": len(whole) - 1}, [([*whole[:-1], width], value)] * count)

@@ -1,0 +1,122 @@
+"""The strategy: a candidate out of exports by torch.export, or by TorchScript where those cannot be lifted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+import torch
+
+from anyshape.conversion.candidates import Attempt, Candidate, Job
+from anyshape.conversion.lifting import LIFTED
+from anyshape.conversion.lifting.alignment import DifferentError, align
+from anyshape.conversion.lifting.alignment_replacing import lift, share_weights
+from anyshape.conversion.lifting.constants_making import ShortTableError, UnexplainedError
+from anyshape.conversion.lifting.static_exports import (
+    OBSERVATIONS,
+    Observation,
+    calls,
+    free_axes,
+    largest_call,
+    observe,
+)
+from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.strategies_torchscript import torchscript_model
+from anyshape.conversion.torch_export import by_export, cause_of
+from anyshape.torchkit import capture
+
+_SECONDS = 60.0
+_FEWEST_OBSERVATIONS = 4
+_REFUSALS = (DifferentError, UnexplainedError)
+
+
+class UnobservedError(Exception):
+    """There are no observations: the module cannot be exported at all, or at too few sizes, or not in time."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A static exporter."""
+
+    name: str
+    opset: int
+    export: Callable[[Job], ir.Model]
+    """A model of the job; of torch.export a static one, while TorchScript keeps what it knows of sizes."""
+
+
+def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
+    """Skipped where the module has no static export either: that was told by those before."""
+    start = time.monotonic()
+    reasons = []
+    for way in _ways(job):
+        try:
+            candidate = _by(way, job, start + _SECONDS)
+        except UnobservedError:
+            continue
+        except _REFUSALS as refusal:
+            reasons.append(f"{way.name}: {refusal}")
+        except Exception as error:  # noqa: BLE001  an attempt: the next way may do better
+            reasons.append(f"{way.name}: {cause_of(error)}")
+        else:
+            return candidate, Attempt(LIFTED, "converted", "", time.monotonic() - start)
+    outcome, seconds = ("failed" if reasons else "skipped"), time.monotonic() - start
+    return None, Attempt(LIFTED, outcome, "; ".join(reasons) or "there are no static exports", seconds)
+
+
+def _ways(job: Job) -> list[_Way]:
+    if not free_axes(job) or any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
+        return []
+    older = min(job.opset, capture.newest_torchscript_opset())
+    return [
+        _Way("torch.export", job.opset, _by_torch_export),
+        _Way("TorchScript", older, lambda one: torchscript_model(one, older)),
+    ]
+
+
+def _by_torch_export(job: Job) -> ir.Model:
+    repairs = tuple(repair for repair in REPAIRS if repair.always)
+    static = replace(job.spec, axes={}, scalars={})
+    plain = replace(job, spec=static, rewrites=False, extra={**job.extra, "optimize": False})
+    candidate, attempt, _ = by_export(plain, LIFTED, repairs)
+    if candidate is None:
+        raise UnobservedError(attempt.reason)
+    return candidate.model
+
+
+def _by(way: _Way, job: Job, deadline: float) -> Candidate:
+    observations = _observations(way, job, deadline)
+    try:
+        lifted_model = lift(job, observations)
+    except ShortTableError:
+        largest = largest_call(job)
+        if largest is None:
+            raise
+        observations.append(observe(job, *largest, way.export))
+        share_weights(observations)
+        lifted_model = lift(job, observations)
+    places = "; ".join(", ".join(f"{dim} {n}" for dim, n in one.sizes.items()) for one in observations)
+    count = "1 constant" if lifted_model.count == 1 else f"{lifted_model.count} constants"
+    sentence = f"{count} computed from the sizes, found by static exports ({way.name}) at {places}"
+    return Candidate(lifted_model.model, way.opset, records_guards=False, repairs=(sentence,))
+
+
+def _observations(way: _Way, job: Job, deadline: float) -> list[Observation]:
+    found: list[Observation] = []
+    for sizes, values in calls(job):
+        begun = time.monotonic()
+        try:
+            found.append(observe(job, sizes, values, way.export))
+        except Exception as error:
+            raise UnobservedError(str(error)) from error
+        share_weights(found)
+        align([found[0].model, found[-1].model])  # refused at once, not after all exports
+        left = OBSERVATIONS - len(found)
+        if not left:
+            return found
+        if time.monotonic() + left * (time.monotonic() - begun) > deadline:
+            raise UnobservedError("there is no time for several exports")
+    if len(found) < _FEWEST_OBSERVATIONS:
+        raise UnobservedError("the module takes too few sizes")
+    return found

@@ -1,0 +1,231 @@
+"""`F.scaled_dot_product_attention` of any rank, with masks of any shape that broadcasts.
+
+Torch's own translation takes four axes only, and hands a mask to ONNX's `Attention` as it is; ONNX Runtime refuses one
+that broadcasts over queries or keys. Here leading axes are folded into the batch, and the mask is spread over queries
+and keys first. Before opset 23, and where batches or heads broadcast, the same is written as products and a softmax. A
+query that may look at no key gets zeros, as in PyTorch: `Attention` in ONNX Runtime gives zeros, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnxscript import evaluator, opset23
+
+from anyshape.conversion.operators.onnx_words import op
+from anyshape.conversion.operators.onnx_words_shapes import BOOL, counted, number, rank, size_of, static_size, whole
+
+_OPERATOR: Any = opset23
+_OPSET_OF_OPERATOR = 23
+_BATCH_HEADS = 4
+"""Axes of what `Attention` takes: batch, heads, positions, features."""
+
+
+def attention(
+    query: ir.Value,
+    key: ir.Value,
+    value: ir.Value,
+    attn_mask: ir.Value | None = None,
+    dropout_p: float = 0.0,  # noqa: ARG001  none in eval mode; what is random is refused before
+    is_causal: bool = False,
+    scale: float | ir.Value | None = None,
+    enable_gqa: bool = False,
+) -> ir.Value:
+    # the operator takes the root of its scale
+    rooted = scale is None or (not isinstance(scale, ir.Value) and scale > 0)
+    if rooted and _has_operator() and _fits(query, key, value, grouped=enable_gqa):
+        return _by_operator(query, key, value, attn_mask, is_causal=is_causal, scale=scale)
+    if enable_gqa:
+        key, value = _repeated(key, query), _repeated(value, query)
+    return _by_products(query, key, value, attn_mask, is_causal=is_causal, scale=scale)
+
+
+def _has_operator() -> bool:
+    version = getattr(getattr(evaluator.default(), "opset", None), "version", 0)
+    return bool(version >= _OPSET_OF_OPERATOR)
+
+
+def _fits(query: ir.Value, key: ir.Value, value: ir.Value, *, grouped: bool) -> bool:
+    """Whether all leading axes are the same, so that nothing broadcasts; heads may be grouped."""
+    axes = rank(query)
+    if not axes == rank(key) == rank(value):
+        return False
+    heads = axes - 3
+    same = range(axes - 2) if not grouped else range(heads)
+    if not all(_is_same(query, other, axis) for axis in same for other in (key, value)):
+        return False
+    if not grouped:
+        return True
+    few, many = static_size(key, heads), static_size(query, heads)
+    return axes == _BATCH_HEADS and few is not None and few == static_size(value, heads) and many is not None
+
+
+def _is_same(one: ir.Value, other: ir.Value, axis: int) -> bool:
+    assert one.shape is not None
+    assert other.shape is not None
+    size, another = one.shape[axis], other.shape[axis]
+    known = isinstance(size, int) or size.value is not None
+    return known and size == another
+
+
+# ---- the operator
+
+
+def _by_operator(
+    query: ir.Value, key: ir.Value, value: ir.Value, mask: ir.Value | None, *, is_causal: bool, scale: Any
+) -> ir.Value:
+    axes = rank(query)
+    spread = None if mask is None else _spread(_above_lowest(mask), query, key)
+    found, *_ = _OPERATOR.Attention(
+        _folded(query), _folded(key), _folded(value), attn_mask=spread, scale=scale, is_causal=int(is_causal)
+    )
+    if axes == _BATCH_HEADS:
+        return found  # type: ignore[no-any-return]
+    shape = op.Concat(op.Shape(query, start=0, end=axes - 1), size_of(value, axes - 1), axis=0)
+    unfolded: ir.Value = op.Reshape(found, shape, allowzero=1)
+    return unfolded
+
+
+_LOWEST = {
+    ir.DataType.FLOAT: float(np.finfo(np.float32).min),
+    ir.DataType.FLOAT16: float(np.finfo(np.float16).min),
+    ir.DataType.DOUBLE: float(np.finfo(np.float64).min),
+}
+
+
+def _above_lowest(mask: ir.Value) -> ir.Value:
+    """The lowest number that there is, moved up a bit: ONNX Runtime takes it for "hidden", as it does infinity.
+
+    It makes a difference where a query has nothing else: in PyTorch all keys weigh the same then.
+    """
+    if mask.dtype is None or mask.dtype not in _LOWEST:
+        return mask
+    lowest = _LOWEST[mask.dtype]
+    above: ir.Value = op.Where(op.Equal(mask, number(lowest, mask)), number(lowest * 0.96875, mask), mask)
+    above.shape, above.dtype = mask.shape, mask.dtype
+    return above
+
+
+def _folded(value: ir.Value) -> ir.Value:
+    """With four axes: one of size 1 for heads that are not there, one for all that stands before heads."""
+    axes = rank(value)
+    if axes < _BATCH_HEADS:
+        missing = range(_BATCH_HEADS - axes) if axes == 2 else (1,)
+        widened: ir.Value = op.Unsqueeze(value, whole(*missing))
+        return widened
+    return value if axes == _BATCH_HEADS else _flattened(value, value)
+
+
+def _flattened(value: ir.Value, like: ir.Value) -> ir.Value:
+    """All but the last three axes as one; `like` tells how many there are."""
+    axes = rank(like)
+    batch = op.ReduceProd(op.Shape(value, start=0, end=axes - 3), keepdims=1)
+    rest = op.Shape(value, start=axes - 3, end=axes)
+    flat: ir.Value = op.Reshape(value, op.Concat(batch, rest, axis=0), allowzero=1)
+    return flat
+
+
+def _spread(mask: ir.Value, query: ir.Value, key: ir.Value) -> ir.Value:
+    """The mask for every query and key, with axes that stand for the folded ones."""
+    axes, own = rank(query), rank(mask)
+    pair = [size_of(query, axes - 2), size_of(key, axes - 2)]
+    if axes > _BATCH_HEADS and own >= _BATCH_HEADS:
+        full = op.Expand(mask, op.Concat(op.Shape(query, start=0, end=axes - 2), *pair, axis=0))
+        return _flattened(full, query)
+    if not _covers(mask, query, key):
+        mask = op.Expand(mask, op.Concat(*pair, axis=0))
+    if axes == 3 and own == 3:
+        mask = op.Unsqueeze(mask, whole(1))
+    return mask
+
+
+def _covers(mask: ir.Value, query: ir.Value, key: ir.Value) -> bool:
+    assert mask.shape is not None
+    assert query.shape is not None
+    assert key.shape is not None
+    wanted = (query.shape[-2], key.shape[-2])
+    known = all(isinstance(size, int) or size.value is not None for size in wanted)
+    return known and tuple(mask.shape[-2:]) == wanted
+
+
+# ---- products and a softmax
+
+
+def _by_products(
+    query: ir.Value, key: ir.Value, value: ir.Value, mask: ir.Value | None, *, is_causal: bool,
+    scale: float | ir.Value | None,
+) -> ir.Value:  # fmt: skip
+    axes = rank(key)
+    flipped = op.Transpose(key, perm=[*range(axes - 2), axes - 1, axes - 2])
+    scores = op.MatMul(*_scaled(query, flipped, scale))
+    if is_causal:
+        mask = _causal(query, key)
+    if mask is not None:
+        scores = _masked(scores, mask, query)
+    weights = op.Softmax(scores, axis=-1)
+    if mask is not None and not is_causal:  # the first key is never hidden by causality
+        weights = op.Where(_sees_nothing(mask), number(0.0, query), weights)
+    mixed: ir.Value = op.MatMul(weights, value)
+    return mixed
+
+
+def _scaled(query: ir.Value, flipped: ir.Value, scale: float | ir.Value | None) -> tuple[ir.Value, ir.Value]:
+    """Query and key, each by the root of the scale: halves do not overflow where their product would not."""
+    if scale is None and (features := static_size(query, rank(query) - 1)) is not None:
+        scale = 1.0 / math.sqrt(max(features, 1))
+    if isinstance(scale, (int, float)) and scale >= 0:
+        root = number(math.sqrt(scale), query)
+        return op.Mul(query, root), op.Mul(flipped, root)
+    if scale is None:
+        features_at_run_time = op.CastLike(op.Squeeze(size_of(query, rank(query) - 1), whole(0)), query)
+        scale = op.Reciprocal(op.Sqrt(features_at_run_time))
+    return op.Mul(query, number(scale, query)), flipped
+
+
+def _causal(query: ir.Value, key: ir.Value) -> ir.Value:
+    """Query i sees keys 0 to i, whatever the lengths."""
+    rows = op.Unsqueeze(counted(size_of(query, rank(query) - 2)), whole(1))
+    seen: ir.Value = op.GreaterOrEqual(rows, counted(size_of(key, rank(key) - 2)))
+    seen.dtype = BOOL
+    return seen
+
+
+def _masked(scores: ir.Value, mask: ir.Value, query: ir.Value) -> ir.Value:
+    if mask.dtype == BOOL:
+        hidden: ir.Value = op.Where(mask, scores, number(-math.inf, query))
+        return hidden
+    added: ir.Value = op.Add(scores, mask if mask.dtype == query.dtype else op.CastLike(mask, query))
+    return added
+
+
+def _sees_nothing(mask: ir.Value) -> ir.Value:
+    """For each query, whether no key is left to it."""
+    if mask.dtype == BOOL:
+        most = op.ReduceMax(op.Cast(mask, to=ir.DataType.INT32), whole(-1), keepdims=1)
+        lowest = op.Constant(value=ir.tensor(0, dtype=ir.DataType.INT32))
+    else:
+        most = op.ReduceMax(mask, whole(-1), keepdims=1)
+        lowest = number(-math.inf, mask)
+    blind: ir.Value = op.Equal(most, lowest)
+    return blind
+
+
+def _repeated(few: ir.Value, many: ir.Value) -> ir.Value:
+    """Each head as often as it takes to reach the number of the query's heads: 0, 0, 1, 1 and so on."""
+    axes = rank(few)
+    heads = size_of(few, axes - 3)
+    times = op.Div(size_of(many, rank(many) - 3), heads)
+    before, after = op.Shape(few, start=0, end=axes - 2), op.Shape(few, start=axes - 2, end=axes)
+    copies = op.Expand(op.Unsqueeze(few, whole(axes - 2)), op.Concat(before, times, after, axis=0))
+    batch = op.Shape(few, start=0, end=axes - 3)
+    shape = op.Concat(batch, op.Mul(heads, times), after, axis=0)
+    repeated: ir.Value = op.Reshape(copies, shape, allowzero=1)
+    repeated.shape = ir.Shape([None] * axes)
+    return repeated
+
+
+TRANSLATIONS: Mapping[str, Callable[..., Any]] = {"aten::scaled_dot_product_attention": attention}

@@ -1,0 +1,199 @@
+"""Inverses, solutions, determinants, Cholesky factors and exponentials of matrices, of any size, in batches.
+
+ONNX has no operators for them. Elimination goes through the columns one by one, with the largest pivot, in an ONNX
+Scan; everything is computed in double, so that another order of operations than LAPACK's does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from anyshape.conversion.operators.linear_algebra_cumulative import scan
+from anyshape.conversion.operators.onnx_words import op
+from anyshape.conversion.operators.onnx_words_shapes import (
+    DOUBLE,
+    INT64,
+    as_scalar,
+    counted,
+    moved,
+    rank,
+    size_of,
+    whole,
+)
+
+
+def _exact(value: float) -> Any:
+    return op.Constant(value=ir.tensor(float(value), dtype=DOUBLE))
+
+
+def _flipped(x: Any, axes: int) -> Any:
+    return op.Transpose(x, perm=[*range(axes - 2), axes - 1, axes - 2])
+
+
+def _identity_like(x: Any) -> Any:
+    """Ones on the diagonal of the last two axes, in as many batches."""
+    index = counted(op.Shape(x, start=-1))
+    unit = op.Cast(op.Equal(op.Unsqueeze(index, whole(0)), op.Unsqueeze(index, whole(1))), to=DOUBLE)
+    return op.Expand(unit, op.Shape(x))
+
+
+def _eliminate(work: Any, many: Any) -> tuple[Any, Any, Any]:
+    """Gauss and Jordan: the first columns become the identity; also the sign and the logarithm of the determinant.
+
+    `work` is (..., n, m) in double, `many` is n.
+    """
+    index = counted(many)
+    rows = op.Unsqueeze(index, whole(1))
+    one = op.ReduceSum(op.Mul(work, _exact(0)), whole(-2, -1), keepdims=1)
+    sign, logarithm = op.Add(one, _exact(1)), op.Identity(one)
+
+    def step(matrix: Any, sign: Any, logarithm: Any, column: Any) -> tuple[Any, Any, Any]:
+        candidates = op.Abs(op.Gather(matrix, column, axis=-1))
+        eligible = op.Where(op.GreaterOrEqual(index, column), candidates, _exact(-1))
+        chosen = op.Unsqueeze(op.ArgMax(eligible, axis=-1, keepdims=1), whole(-1))
+        is_chosen, is_here = op.Equal(rows, chosen), op.Equal(rows, column)
+        here = op.Unsqueeze(op.Gather(matrix, column, axis=-2), whole(-2))
+        pivot_row = op.ReduceSum(op.Where(is_chosen, matrix, _exact(0)), whole(-2), keepdims=1)
+        swapped = op.Where(is_here, pivot_row, op.Where(is_chosen, here, matrix))
+        pivot = op.Unsqueeze(op.Gather(pivot_row, column, axis=-1), whole(-1))
+        scaled = op.Div(pivot_row, pivot)
+        factors = op.Unsqueeze(op.Gather(swapped, column, axis=-1), whole(-1))
+        cleared = op.Where(is_here, scaled, op.Sub(swapped, op.Mul(factors, scaled)))
+        turned = op.Where(op.Equal(chosen, column), _exact(1), _exact(-1))
+        return cleared, op.Mul(sign, op.Mul(turned, op.Sign(pivot))), op.Add(logarithm, op.Log(op.Abs(pivot)))
+
+    types = [DOUBLE, DOUBLE, DOUBLE, INT64]
+    matrix, sign, logarithm = scan([work, sign, logarithm], [index], types, step, last=True)
+    return matrix, sign, logarithm
+
+
+def _solved(a: Any, b: Any, many: Any) -> Any:
+    """The x with a @ x = b, in double."""
+    work, _, _ = _eliminate(op.Concat(a, b, axis=-1), many)
+    return op.Slice(work, many, whole(2**62), whole(-1))
+
+
+def _no_error(x: ir.Value) -> Any:
+    """What tells torch of a singular matrix: zero for every one."""
+    batch = op.Shape(x, start=0, end=rank(x) - 2)
+    return op.Expand(op.Constant(value=ir.tensor(0, dtype=ir.DataType.INT32)), batch)
+
+
+def _inverse(a: ir.Value, *, check_errors: bool = False) -> tuple[Any, Any]:
+    del check_errors
+    wide = op.Cast(a, to=DOUBLE)
+    return op.CastLike(_solved(wide, _identity_like(wide), size_of(a, rank(a) - 1)), a), _no_error(a)
+
+
+def _solve(a: ir.Value, b: ir.Value, *, left: bool = True, check_errors: bool = False) -> tuple[Any, ...]:
+    del check_errors
+    axes = rank(a)
+    is_vector = rank(b) == 1 or (rank(b) == axes - 1 and list(b.shape or ()) == list(a.shape or ())[:-1])
+    wide = op.Cast(a, to=DOUBLE)
+    right = op.Cast(op.Unsqueeze(b, whole(-1)) if is_vector else b, to=DOUBLE)
+    result = _in_batches(wide, right, axes, rank(b) + is_vector, size_of(a, axes - 1), left=left or is_vector)
+    narrow = op.CastLike(op.Squeeze(result, whole(-1)) if is_vector else result, b)
+    # the factors are for gradients only
+    return narrow, op.Identity(a), op.Cast(counted(size_of(a, axes - 1)), to=ir.DataType.INT32), _no_error(a)
+
+
+def _in_batches(a: Any, b: Any, axes: int, axes_of_b: int, many: Any, *, left: bool) -> Any:
+    """Both broadcast against each other but for the last two axes; from the right, all is transposed."""
+    if not left:
+        return _flipped(
+            _in_batches(_flipped(a, axes), _flipped(b, axes_of_b), axes, axes_of_b, many, left=True),
+            max(axes, axes_of_b),
+        )
+    batch_a, batch_b = op.Shape(a, start=0, end=axes - 2), op.Shape(b, start=0, end=axes_of_b - 2)
+    if axes > 2 or axes_of_b > 2:
+        ones_a, ones_b = (op.Concat(batch, whole(1, 1), axis=0) for batch in (batch_a, batch_b))
+        a, b = op.Mul(a, op.Expand(_exact(1), ones_b)), op.Mul(b, op.Expand(_exact(1), ones_a))
+    return _solved(a, b, many)
+
+
+def _solve_triangular(a: ir.Value, b: ir.Value, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    wide = op.Trilu(op.Cast(a, to=DOUBLE), as_scalar(int(unitriangular) * (1 if upper else -1)), upper=int(upper))
+    if unitriangular:
+        wide = op.Add(wide, _identity_like(wide))
+    solved = _in_batches(wide, op.Cast(b, to=DOUBLE), rank(a), rank(b), size_of(a, rank(a) - 1), left=left)
+    return op.CastLike(solved, b)
+
+
+def _determinant(a: ir.Value) -> tuple[Any, ...]:
+    """Sign and logarithm; the factors are for gradients only."""
+    _, sign, logarithm = _eliminate(op.Cast(a, to=DOUBLE), size_of(a, rank(a) - 1))
+    sign, logarithm = (op.CastLike(op.Squeeze(value, whole(-2, -1)), a) for value in (sign, logarithm))
+    return sign, logarithm, op.Identity(a), op.Cast(counted(size_of(a, rank(a) - 1)), to=ir.DataType.INT32)
+
+
+def _cholesky(a: ir.Value, *, upper: bool = False, check_errors: bool = False) -> tuple[Any, Any]:
+    """Column by column; what a column explains is taken off the rest."""
+    del check_errors
+    axes = rank(a)
+    index = counted(size_of(a, axes - 1))
+
+    def step(rest: Any, column: Any) -> tuple[Any, Any]:
+        values = op.Gather(rest, column, axis=-1)
+        pivot = op.Unsqueeze(op.Gather(values, column, axis=-1), whole(-1))
+        scaled = op.Where(op.GreaterOrEqual(index, column), op.Div(values, op.Sqrt(pivot)), _exact(0))
+        outer = op.Mul(op.Unsqueeze(scaled, whole(-1)), op.Unsqueeze(scaled, whole(-2)))
+        return op.Sub(rest, outer), scaled
+
+    (columns,) = scan([op.Cast(a, to=DOUBLE)], [index], [DOUBLE, INT64], step)
+    lower = moved(columns, 0, axes - 1, axes)
+    return op.CastLike(_flipped(lower, axes) if upper else lower, a), _no_error(a)
+
+
+def _solve_by_factor(b: ir.Value, factor: ir.Value, upper: bool = False) -> Any:
+    wide = op.Cast(factor, to=DOUBLE)
+    other = _flipped(wide, rank(factor))
+    product = op.MatMul(other, wide) if upper else op.MatMul(wide, other)
+    many = size_of(factor, rank(factor) - 1)
+    return op.CastLike(_in_batches(product, op.Cast(b, to=DOUBLE), rank(factor), rank(b), many, left=True), b)
+
+
+def _inverse_by_factor(factor: ir.Value, upper: bool = False) -> Any:
+    wide = op.Cast(factor, to=DOUBLE)
+    other = _flipped(wide, rank(factor))
+    product = op.MatMul(other, wide) if upper else op.MatMul(wide, other)
+    return op.CastLike(_solved(product, _identity_like(wide), size_of(factor, rank(factor) - 1)), factor)
+
+
+_HALVINGS, _TERMS = 10, 14
+
+
+def _exponential(a: ir.Value) -> Any:
+    """The exponential of a small part by its series, squared as often as the part was halved."""
+    small = op.Mul(op.Cast(a, to=DOUBLE), _exact(0.5**_HALVINGS))
+    unit = _identity_like(small)
+    total = unit
+    for term in range(_TERMS, 0, -1):
+        total = op.Add(unit, op.Mul(op.MatMul(small, total), _exact(1 / term)))
+    for _ in range(_HALVINGS):
+        total = op.MatMul(total, total)
+    return op.CastLike(total, a)
+
+
+def _first(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What users call gives the result alone; torch would check it for errors, which has no translation."""
+    return lambda *args, **kwargs: function(*args, **kwargs)[0]
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::inverse": _first(_inverse),
+    "aten::linalg_inv": _first(_inverse),
+    "aten::linalg_solve": _first(_solve),
+    "aten::linalg_cholesky": _first(_cholesky),
+    "aten::cholesky": lambda a, upper=False: _cholesky(a, upper=upper)[0],
+    "aten::linalg_inv_ex": _inverse,
+    "aten::_linalg_solve_ex": _solve,
+    "aten::linalg_solve_triangular": _solve_triangular,
+    "aten::_linalg_slogdet": _determinant,
+    "aten::linalg_cholesky_ex": _cholesky,
+    "aten::cholesky_solve": _solve_by_factor,
+    "aten::cholesky_inverse": _inverse_by_factor,
+    "aten::linalg_matrix_exp": _exponential,
+}

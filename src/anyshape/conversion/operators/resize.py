@@ -1,0 +1,137 @@
+"""Resizing that torch translates wrongly, or by a decomposition that looks at the traced size.
+
+Antialiased resizing with a scale or with aligned corners is written as torch's CPU kernel computes it: a matrix of
+weights for each axis, made at run time, and two products. Linear resizing of one axis is ONNX's Resize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from anyshape.conversion.operators.onnx_words import op
+from anyshape.conversion.operators.onnx_words_shapes import FLOAT, INT64, as_vector, counted, size_of, vector, whole
+
+Scale = float | ir.Value | None
+
+
+def _floats(value: Any) -> Any:
+    return op.Cast(value, to=FLOAT)
+
+
+def _literal(value: float) -> Any:
+    return op.Constant(value=ir.tensor([float(value)], dtype=FLOAT))
+
+
+def _step(before: Any, after: Any, scale: Scale, *, align_corners: bool) -> Any:
+    """How far apart the centres of two neighbours stand in the input."""
+    if align_corners:
+        gaps = op.Max(op.Sub(after, whole(1)), whole(1))
+        step = op.Div(_floats(op.Sub(before, whole(1))), _floats(gaps))
+        return op.Where(op.Greater(after, whole(1)), step, _literal(0))
+    if scale is None:
+        return op.Div(_floats(before), _floats(after))
+    if isinstance(scale, ir.Value):
+        return op.Div(_literal(1), op.Reshape(_floats(scale), whole(1)))
+    return _literal(1 / scale)
+
+
+def _triangle(distance: Any) -> Any:
+    return op.Max(op.Sub(_literal(1), op.Abs(distance)), _literal(0))
+
+
+def _cubic(distance: Any) -> Any:
+    """Keys' cubic with a = -0.5, as in Pillow."""
+    x = op.Abs(distance)
+    near = op.Add(op.Mul(op.Mul(op.Sub(op.Mul(_literal(1.5), x), _literal(2.5)), x), x), _literal(1))
+    inner = op.Sub(op.Mul(op.Add(op.Mul(op.Sub(x, _literal(5)), x), _literal(8)), x), _literal(4))
+    far = op.Mul(_literal(-0.5), inner)
+    return op.Where(op.Less(x, _literal(1)), near, op.Where(op.Less(x, _literal(2)), far, _literal(0)))
+
+
+def _weights(before: Any, after: Any, step: Any, curve: Callable[[Any], Any], reach: float) -> Any:
+    """A matrix (after, before): how much each input adds to each output; every row adds up to 1."""
+    widened = op.Max(step, _literal(1))
+    support = op.Mul(widened, _literal(reach))
+    half = _literal(0.5)
+    centre = op.Unsqueeze(op.Mul(step, op.Add(_floats(counted(after)), half)), whole(1))
+    position = op.Unsqueeze(_floats(counted(before)), whole(0))
+    first = op.Max(_truncated(op.Add(op.Sub(centre, support), half)), _literal(0))
+    last = op.Min(_truncated(op.Add(op.Add(centre, support), half)), _floats(before))
+    inside = op.And(op.GreaterOrEqual(position, first), op.Less(position, last))
+    values = curve(op.Div(op.Add(op.Sub(position, centre), half), widened))
+    kept = op.Where(inside, values, _literal(0))
+    return op.Div(kept, op.ReduceSum(kept, whole(1), keepdims=1))
+
+
+def _truncated(value: Any) -> Any:
+    return op.Where(op.Less(value, _literal(0)), op.Ceil(value), op.Floor(value))
+
+
+def _antialiased(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Callable[..., Any]:
+    def resize(
+        x: ir.Value,
+        output_size: Sequence[int | ir.Value],
+        align_corners: bool,
+        scales_h: Scale = None,
+        scales_w: Scale = None,
+        *,
+        from_channels_last: bool = False,
+    ) -> Any:
+        if scales_h is None and scales_w is None and not align_corners:
+            sizes = op.Concat(op.Shape(x, start=0, end=2), vector(output_size), axis=0)
+            options = {"mode": mode, "antialias": 1, "exclude_outside": 1, **extra}
+            resized = op.Resize(x, None, None, sizes, coordinate_transformation_mode="half_pixel", **options)
+            return _as_in_eager(resized, x, output_size, from_channels_last=from_channels_last)
+        high, wide = (
+            _weights(before, after, _step(before, after, scale, align_corners=align_corners), curve, reach)
+            for before, after, scale in zip(
+                (size_of(x, 2), size_of(x, 3)), map(as_vector, output_size), (scales_h, scales_w), strict=True
+            )
+        )
+        across = op.MatMul(x, op.CastLike(op.Transpose(wide, perm=[1, 0]), x))
+        resized = op.MatMul(op.CastLike(high, x), across)
+        return _as_in_eager(resized, x, output_size, from_channels_last=from_channels_last)
+
+    return resize
+
+
+def _as_in_eager(resized: Any, x: ir.Value, output_size: Sequence[int | ir.Value], *, from_channels_last: bool) -> Any:
+    """Torch's kernel repeats the first row all the way down where the result is one value wide (docs/upstream.md).
+
+    It does so where the height changes, too, and where channels do not lie last in memory.
+    """
+    height, width = output_size
+    if from_channels_last or (isinstance(width, int) and width != 1):
+        return resized
+    rows = counted(op.Shape(resized, start=2, end=3))
+    is_right = op.Or(op.Greater(as_vector(width), whole(1)), op.Equal(as_vector(height), size_of(x, 2)))
+    return op.Gather(resized, op.Mul(rows, op.Cast(is_right, to=INT64)), axis=2)
+
+
+def _linear_in_one_axis(
+    x: ir.Value,
+    output_size: Sequence[int | ir.Value] | None,
+    align_corners: bool,
+    scale_factors: Sequence[float | ir.Value] | None = None,
+) -> Any:
+    mode = {"mode": "linear", "coordinate_transformation_mode": _mode_of(align_corners=align_corners)}
+    literals = [scale for scale in scale_factors or () if not isinstance(scale, ir.Value)]
+    if scale_factors is not None and len(literals) == len(scale_factors):
+        scales = op.Constant(value=ir.tensor([1.0, 1.0, *literals], dtype=FLOAT))
+        return op.Resize(x, None, scales, **mode)
+    assert output_size is not None
+    return op.Resize(x, None, None, op.Concat(op.Shape(x, start=0, end=2), vector(output_size), axis=0), **mode)
+
+
+def _mode_of(*, align_corners: bool) -> str:
+    return "align_corners" if align_corners else "half_pixel"
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::_upsample_bilinear2d_aa": _antialiased(_triangle, 1.0, "linear"),
+    "aten::_upsample_bicubic2d_aa": _antialiased(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
+    "aten::upsample_linear1d.vec": _linear_in_one_axis,
+}

@@ -1,0 +1,233 @@
+"""A part of a model that is like one before it is not traced again: the nodes of the first are copied.
+
+Deep models repeat a block with other weights. Each operator of a trace costs a millisecond or two; a copy of its node,
+a hundredth of that. Parts are alike if their classes, their attributes, the shapes of their weights and what they are
+called with are the same, but for numbers that the first has not read. A part is copied only if its nodes depend on
+nothing but that. Code may still decide by something that nobody sees; the file is checked like any other, and traced in
+full where it is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.utils import _pytree as pytree
+
+from anyshape.conversion.speed.alike_parts_likeness import PLAIN, Looks, Place, Reads, look_of
+from anyshape.torchkit.patches import patched
+
+_FEWEST_NODES = 4
+"""Below, copying costs as much as tracing."""
+
+
+@contextlib.contextmanager
+def repeated_parts(*, wanted: bool) -> Iterator[list[str]]:
+    """Inside, torch.export copies the nodes of parts that are alike; the names of their classes are collected.
+
+    A torch that has moved what this needs traces in full.
+    """
+    copied: list[str] = []
+    tracers = _tracers()
+    if tracers is None or not wanted:
+        yield copied
+        return
+    original = tracers._ModuleStackTracer.call_module
+    parts = _Parts(original, copied)
+    # a bound method would not be given the tracer
+    call = lambda tracer, *call: parts.call(tracer, *call)  # noqa: E731, PLW0108
+    with patched(tracers._ModuleStackTracer, "call_module", call), parts.reads.watched(), _forgetful():
+        yield copied
+
+
+def _forgetful() -> contextlib.AbstractContextManager[Any]:
+    """Inside, torch does not remember what operators gave. Where parts are copied it is hardly asked, and a look into
+    its memory costs as much as an operator, and assumptions about sizes.
+    """
+    config: Any = torch._dynamo.config
+    return config.patch({_MEMORY: False}) if hasattr(config, _MEMORY) else contextlib.nullcontext()
+
+
+_MEMORY = "fake_tensor_cache_enabled"
+
+
+def _tracers() -> Any:
+    from torch.fx.experimental import proxy_tensor
+
+    needed = ("_ModuleStackTracer", "get_proxy_slot", "track_tensor_tree", "disable_proxy_modes_tracing")
+    return proxy_tensor if all(hasattr(proxy_tensor, name) for name in needed) else None
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """The nodes of one part's call, between what went in and what came out."""
+
+    nodes: tuple[fx.Node, ...]
+    inputs: tuple[fx.Node, ...]
+    results: tuple[Any, ...]
+    """A node for each tensor; whatever else was returned, as it is."""
+    tensors: tuple[torch.Tensor | None, ...]
+    structure: pytree.TreeSpec
+
+
+class _Parts:
+    """The parts that were traced, by what they are and what they were called with."""
+
+    def __init__(self, original: Callable[..., Any], copied: list[str]) -> None:
+        self._original, self._copied = original, copied
+        self._looks, self.reads = Looks(), Reads()
+        self._traced: dict[Hashable, list[tuple[Mapping[Place, int], _Traced | None]]] = {}
+        """With the numbers that were read meanwhile; None where a copy would not be the same."""
+
+    def call(self, tracer: Any, part: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        trace = lambda: self._original(tracer, part, forward, args, kwargs)  # noqa: E731
+        if getattr(tracer, "enable_attr_proxy", True):
+            return trace()  # a part that stands at two places of the model is called through a proxy
+        inputs = _nodes([*pytree.tree_leaves((args, kwargs)), *_weights(part)], tracer)
+        look, key = self._looks.of(part), self._key(tracer, part, (args, kwargs), inputs)
+        if look is None or key is None or inputs is None:
+            return trace()
+        for read, traced in self._traced.get(key, ()):
+            if any(look.numbers[place] != number for place, number in read.items()):
+                continue
+            if traced is None:
+                return trace()
+            self._copied.append(type(part).__name__)
+            self.reads.again(part, read)
+            return _copy(traced, inputs, tracer)
+        last = _last(tracer.graph)
+        with self.reads.during(part, look) as read:
+            result = trace()
+        key = self._key(tracer, part, (args, kwargs), inputs)  # two sizes may have turned out to be one meanwhile
+        self._traced.setdefault(key, []).append((read, _recorded(tracer, last, inputs, result)))
+        return result
+
+    def _key(self, tracer: Any, part: nn.Module, given: Any, inputs: Sequence[fx.Node] | None) -> Hashable | None:
+        """What is the same for calls of parts that are alike, but for numbers."""
+        look, call = self._looks.of(part), _look_of_call(given)
+        if look is None or call is None or inputs is None:
+            return None
+        return id(tracer), torch.is_grad_enabled(), look.kind, call, _pattern(inputs)
+
+
+def _weights(part: nn.Module) -> list[torch.Tensor]:
+    return [*part.parameters(), *part.buffers()]
+
+
+def _look_of_call(call: Any) -> Hashable | None:
+    leaves, structure = pytree.tree_flatten(call)
+    if not all(isinstance(leaf, (torch.Tensor, torch.SymInt, *PLAIN)) for leaf in leaves):
+        return None  # a cache may keep what it is given
+    return str(structure), *map(look_of, leaves)
+
+
+def _nodes(leaves: Sequence[Any], tracer: Any) -> tuple[fx.Node, ...] | None:
+    """The nodes of all tensors; None where one of them is unknown to the trace."""
+    slot = _tracers().get_proxy_slot
+    nodes: list[fx.Node | None] = [
+        slot(leaf, tracer, None, _node_of) for leaf in leaves if isinstance(leaf, torch.Tensor)
+    ]
+    known = tuple(node for node in nodes if node is not None)
+    return known if len(known) == len(nodes) else None
+
+
+def _node_of(tracked: Any) -> fx.Node:
+    node: fx.Node = tracked.proxy.node
+    return node
+
+
+def _pattern(nodes: Sequence[fx.Node]) -> Hashable:
+    """Which of them are the same."""
+    first: dict[fx.Node, int] = {}
+    return tuple(first.setdefault(node, place) for place, node in enumerate(nodes))
+
+
+def _last(graph: fx.Graph) -> fx.Node:
+    last: fx.Node = next(iter(reversed(graph.nodes)))
+    return last
+
+
+# ---- recording
+
+
+def _recorded(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], result: Any) -> _Traced | None:
+    """What a call left in the graph; None where a copy would not be the same."""
+    nodes: list[fx.Node] = []
+    node = before.next
+    while node.op != "root":
+        if not _is_size(node):  # one symbol has one value: what the first part made of it serves all
+            nodes.append(node)
+        node = node.next
+    leaves, structure = pytree.tree_flatten(result)
+    tensors = tuple(leaf if isinstance(leaf, torch.Tensor) else None for leaf in leaves)
+    slot = _tracers().get_proxy_slot
+    results = [slot(leaf, tracer, None, _node_of) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    made = set(nodes)
+    inside = {*made, *inputs}
+    if len(nodes) < _FEWEST_NODES or not all(_may_be_copied(one, inside, made) for one in nodes):
+        return None
+    if not all(isinstance(one, (*PLAIN, torch.SymInt)) or one in inside for one in results):
+        return None
+    return _Traced(tuple(nodes), inputs, tuple(results), tensors, structure)
+
+
+def _may_be_copied(node: fx.Node, inside: set[fx.Node], made: set[fx.Node]) -> bool:
+    """An operator on what the part was given or made, on sizes and on constants, that writes to nothing else."""
+    if node.op == "get_attr":
+        return True
+    if node.op != "call_function" or "unbacked_bindings" in node.meta:
+        return False
+    if isinstance(node.target, torch._ops.OpOverload):
+        if node.target._schema.is_mutable and not _writes_to_its_own(node, made):
+            return False
+    elif node.target is not operator.getitem:
+        return False
+    return all(one in inside or _is_size(one) for one in node.all_input_nodes)
+
+
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def _is_size(node: fx.Node) -> bool:
+    return "unbacked_bindings" not in node.meta and isinstance(node.meta.get("val"), _NUMBERS)
+
+
+def _writes_to_its_own(node: fx.Node, made: set[fx.Node]) -> bool:
+    """Whether what it writes to is neither given from outside nor a view of that."""
+    written = node.args[0] if node.args else None
+    while isinstance(written, fx.Node) and written in made:
+        target = written.target
+        aliases = isinstance(target, torch._ops.OpOverload) and any(r.alias_info for r in target._schema.returns)
+        if not aliases and target is not operator.getitem:
+            return True
+        written = written.args[0]
+    return False
+
+
+# ---- copying
+
+
+def _copy(known: _Traced, inputs: tuple[fx.Node, ...], tracer: Any) -> Any:
+    """The same nodes on other inputs; what comes out is tracked like any tensor of the trace."""
+    instead = dict(zip(known.inputs, inputs, strict=True))
+    for node in known.nodes:
+        instead[node] = tracer.graph.node_copy(node, lambda one: instead.get(one, one))
+    results = [
+        value if tensor is None else _tracked(tensor, instead[value], tracer)
+        for value, tensor in zip(known.results, known.tensors, strict=True)
+    ]
+    return pytree.tree_unflatten(results, known.structure)
+
+
+def _tracked(like: torch.Tensor, node: fx.Node, tracer: Any) -> torch.Tensor:
+    tracers = _tracers()
+    with tracers.disable_proxy_modes_tracing():
+        tensor = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+    node.meta["val"] = tensor
+    tracers.track_tensor_tree(tensor, fx.Proxy(node, tracer), constant=None, tracer=tracer)
+    return tensor

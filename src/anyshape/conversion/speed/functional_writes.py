@@ -1,0 +1,134 @@
+"""Operators that write to a tensor, replaced by those that give a new one, where nothing else sees the tensor.
+
+`x = conv(x); x += y` and an activation with `inplace=True` are most of the writes in models. What may share its memory
+with another tensor is left to torch, which has to run the program for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import fx
+
+from anyshape.conversion.speed.functional_writes_view_writes import fills_the_part, is_seen_later, views_to, write_anew
+
+_FRESH = frozenset(
+    f"aten::{name}"
+    for name in (
+        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input",
+        "batch_norm", "group_norm", "instance_norm", "layer_norm", "linear", "matmul", "embedding",
+    )
+)  # fmt: skip
+"""Operators made of others in torch that nevertheless always give a new tensor."""
+
+
+def without_mutations(graph: fx.Graph, *, parts: bool) -> list[str]:
+    """Replace, in place, what writes to a tensor that only its own name reaches; with `parts`, to a part of one, too.
+
+    The names of the operators that wrote to parts are given back.
+    """
+    _leave_out_what_does_nothing(graph)
+    order = {node: place for place, node in enumerate(graph.nodes)}
+    replaced = []
+    for node in list(graph.nodes):
+        function, written = _functional(node), node.args[0] if node.args else None
+        if function is None or not isinstance(written, fx.Node):
+            continue
+        name = str(node.target)
+        if _is_alone(written, node, order):
+            node.target = function
+            _use_from_here(written, node, order)
+        elif parts and (whole := _write_part(node, function, written, order)) is not None:
+            replaced.append(name)
+            _use_from_here(*whole, order)
+    return replaced
+
+
+def _use_from_here(old: fx.Node, new: fx.Node, order: dict[fx.Node, int]) -> None:
+    old.replace_all_uses_with(new, delete_user_cb=lambda user: order.get(user, -1) > order[new])
+
+
+def _write_part(
+    node: fx.Node, function: torch._ops.OpOverload, written: fx.Node, order: dict[fx.Node, int]
+) -> tuple[fx.Node, fx.Node] | None:
+    """The tensor to a part of which a node writes, and the node that takes its place; None where others may see it."""
+    found = views_to(written, node)
+    if found is None or is_seen_later(node) or not fills_the_part(node, _tensor):
+        return None
+    whole, views = found
+    if not _is_alone(whole, node, order, views):
+        return None
+    nodes = write_anew(node, function, views)
+    order.update(dict.fromkeys(nodes, order[node]))
+    return whole, nodes[-1]
+
+
+_DROPOUTS = frozenset(f"aten::{name}" for name in ("dropout", "feature_dropout", "alpha_dropout"))
+
+
+def _leave_out_what_does_nothing(graph: fx.Graph) -> None:
+    """A dropout gives the very same tensor outside of training, and torch takes it for a new one."""
+    for node in list(graph.nodes):
+        if isinstance(node.target, torch._ops.OpOverload) and node.target.name() in _DROPOUTS and not node.args[2]:
+            assert isinstance(node.args[0], fx.Node)
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+
+
+def _functional(node: fx.Node) -> torch._ops.OpOverload | None:
+    """The operator that gives what this one writes."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+        return None
+    name = target._schema.name.removeprefix("aten::")
+    packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    if not name.endswith("_") or packet is None:
+        return None
+    function = getattr(packet, target._overloadname, None)
+    arguments = [argument.name for argument in target._schema.arguments]
+    if function is None or [argument.name for argument in function._schema.arguments] != arguments:
+        return None
+    return function if _keeps_type(node) else None
+
+
+def _keeps_type(node: fx.Node) -> bool:
+    """Whether the written tensor has the type of all that is computed with; else a write casts, and the other not."""
+    used = [argument for argument in node.all_input_nodes if not _is_mask(node, argument)]
+    kinds = {value.dtype for argument in used if (value := _tensor(argument)) is not None}
+    numbers = [argument for argument in node.args[1:] if isinstance(argument, (float, complex))]
+    return len(kinds) == 1 and (not numbers or all(kind.is_floating_point or kind.is_complex for kind in kinds))
+
+
+def _is_mask(node: fx.Node, argument: fx.Node) -> bool:
+    """Which only says where to write."""
+    is_filled = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.name == "aten::masked_fill_"
+    return is_filled and argument is node.args[1] and argument is not node.args[0]
+
+
+def _is_alone(written: fx.Node, node: fx.Node, order: dict[fx.Node, int], views: Sequence[fx.Node] = ()) -> bool:
+    """Whether nothing but these views, and operators that give new tensors, has seen a tensor before a write to it."""
+    if not _is_new(written) or written in node.args[1:]:
+        return False
+    known = (node, *views)
+    return all(order.get(user, -1) > order[node] or user in known or _is_new(user) for user in written.users)
+
+
+def _is_new(node: fx.Node) -> bool:
+    """Whether a node gives a tensor that shares its memory with no other that is still used."""
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload) or _tensor(node) is None:
+        return False
+    if any(result.alias_info is not None for result in target._schema.returns):
+        whole = node.args[0] if node.args else None
+        return isinstance(whole, fx.Node) and list(whole.users) == [node] and _is_new(whole)
+    return target.name() in _FRESH or not _is_made_of_others(target)
+
+
+def _is_made_of_others(target: torch._ops.OpOverload) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd"))
+
+
+def _tensor(node: fx.Node) -> torch.Tensor | None:
+    value = node.meta.get("val")
+    return value if isinstance(value, torch.Tensor) else None

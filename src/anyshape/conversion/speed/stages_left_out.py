@@ -1,0 +1,242 @@
+"""Stages of torch's translation that a program may not need, left out where it does not.
+
+To write a program in simpler operators torch runs it twice more, and once more to promote types; together that takes
+twice the time of the trace. Most programs hold nothing but operators that have a translation, and types that agree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from anyshape.conversion.speed.functional_writes import without_mutations
+from anyshape.conversion.speed.inlined_operators import inline, is_complex
+from anyshape.conversion.speed.stages_left_out_rule_ends import rules_tried_at_their_ends
+from anyshape.torchkit.patches import patched
+
+_CHECKS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "sym_constrain_range_for_size", "_assert_async", "_assert_async.msg", "_assert_scalar",
+        "_assert_tensor_metadata",
+    )
+)  # fmt: skip
+"""What torch itself takes out before it translates."""
+
+
+@dataclass(frozen=True)
+class Simplified:
+    """Operators without a translation: those that were replaced, each by itself, and those that forced torch to write
+    the whole program in simpler ones.
+    """
+
+    inlined: set[str] = field(default_factory=set)
+    forced_by: set[str] = field(default_factory=set)
+
+
+@contextlib.contextmanager
+def shortcuts(*, inlining: bool = True) -> Iterator[Simplified]:
+    """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it.
+
+    With `inlining`, operators without a translation may be replaced by themselves.
+    """
+    simplified = Simplified()
+    with contextlib.ExitStack() as stack:
+        passes = _passes()
+        stages = (
+            ("decompose_with_registry", partial(_decompose, simplified, inlining)),
+            ("insert_type_promotion_nodes", _promote),
+        )
+        for name, stage in stages:
+            if hasattr(passes, name):
+                stack.enter_context(patched(passes, name, stage(getattr(passes, name))))
+        make_table = getattr(getattr(passes, "_decomp", None), _MAKE_TABLE, None)
+        if make_table is not None:
+            stack.enter_context(patched(passes._decomp, _MAKE_TABLE, partial(_table_made_once, make_table)))
+        stack.enter_context(rules_tried_at_their_ends())
+        yield simplified
+
+
+def _passes() -> Any:
+    try:
+        from torch.onnx._internal.exporter import _fx_passes
+    except ImportError:
+        return None
+    return _fx_passes
+
+
+# ---- simpler operators
+
+
+def _decompose(simplified: Simplified, inlining: bool, original: Any) -> Any:
+    def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
+        twin, written = _copied(program, parts=inlining)
+        obstacles = _obstacles(twin.graph, registry)
+        if not obstacles or (inlining and _inlined(twin.graph, registry)):
+            simplified.inlined.update((*obstacles.values(), *written))
+            _name_results(twin, program)
+            return twin
+        simplified.forced_by.update(obstacles.values())
+        twin, _ = _copied(program, parts=False)  # what was begun is of no use
+        _name_results(twin, program)
+        decomposed: torch.export.ExportedProgram = original(twin, registry)
+        return decomposed
+
+    return decompose_with_registry
+
+
+_MAKE_TABLE, _TRANSLATED = "create_onnx_friendly_decomposition_table", "get_onnx_implemented_overloads"
+_TABLES: dict[frozenset[Any], dict[Any, Any]] = {}
+
+
+def _table_made_once(make: Any, translated: set[Any]) -> dict[Any, Any]:
+    """What each operator is made of, for those without a translation: the same for all programs of a process."""
+    key = frozenset(translated)
+    if key not in _TABLES:
+        _TABLES[key] = make(translated)
+    return dict(_TABLES[key])
+
+
+_MOST_ROUNDS = 3
+
+
+def _inlined(graph: fx.Graph, registry: Any) -> bool:
+    """Replace, in place, operators without a translation; False where only torch can."""
+    for _ in range(_MOST_ROUNDS):
+        obstacles = _obstacles(graph, registry)
+        if not obstacles or not inline(graph, obstacles, _table(registry)):
+            return not obstacles
+    return not _obstacles(graph, registry)
+
+
+def _copied(
+    program: torch.export.ExportedProgram, *, parts: bool
+) -> tuple[torch.export.ExportedProgram, Sequence[str]]:
+    """A program with a graph of its own, to which the stages that follow write, and without needless mutations; with
+    `parts`, also without those of a part of a tensor, whose operators are named.
+    """
+    twin = object.__new__(type(program))
+    vars(twin).update(vars(program))
+    graph = fx.Graph()
+    results = graph.graph_copy(program.graph, {}, return_output_node=True)
+    assert isinstance(results, tuple)
+    graph.output(results[0]).meta = dict(results[1].meta)
+    twin._graph_module = fx.GraphModule(program.graph_module, graph)
+    twin._graph_module.meta.update(program.graph_module.meta)
+    return twin, without_mutations(twin.graph, parts=parts)
+
+
+def _name_results(twin: torch.export.ExportedProgram, program: torch.export.ExportedProgram) -> None:
+    """A result that was written to has another name since; the signature goes by names."""
+    results, kept = (pytree.tree_leaves(one.graph.output_node().args) for one in (twin, program))
+    pairs = [(now, before) for now, before in zip(results, kept, strict=True) if isinstance(now, fx.Node)]
+    renamed = {before.name: now.name for now, before in pairs if before.name != now.name}
+    if renamed:
+        twin._graph_signature = copy.deepcopy(program.graph_signature)
+        for before, now in renamed.items():
+            twin._graph_signature.replace_all_uses(before, now)
+
+
+def _table(registry: Any) -> dict[Any, Any]:
+    """What operators without a translation are made of; empty where torch has moved it."""
+    parts = getattr(_passes(), "_decomp", None)
+    if not all(hasattr(parts, name) for name in (_MAKE_TABLE, _TRANSLATED)):
+        return {}
+    table: dict[Any, Any] = getattr(parts, _MAKE_TABLE)(set(getattr(parts, _TRANSLATED)(registry)))
+    return table
+
+
+def _obstacles(graph: fx.Graph, registry: Any) -> dict[fx.Node, str]:
+    """What cannot be translated as it is: mutations, programs inside programs, unknown operators."""
+    return {node: name for node in graph.nodes if (name := _obstacle(node, registry)) is not None}
+
+
+def _obstacle(node: fx.Node, registry: Any) -> str | None:
+    if node.op in ("placeholder", "output", "get_attr") or node.target is operator.getitem:
+        return None
+    if node.op != "call_function":
+        return f"{node.op} {node.target}"
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        if target.name() in _CHECKS:
+            return None
+        if target._schema.is_mutable:
+            return str(target)
+    return None if registry.is_registered(target) else str(target)
+
+
+# ---- types
+
+
+def _promote(original: Any) -> Any:
+    def insert_type_promotion_nodes(module: fx.GraphModule) -> None:
+        if not any(_is_promoted(node) for node in module.graph.nodes) and len(list(module.modules())) == 1:
+            return
+        # of complex numbers literals count, too: they become tensors of real and imaginary parts
+        if any(is_complex(node.meta.get("val")) for node in module.graph.nodes) or len(list(module.modules())) > 1:
+            original(module)
+        else:
+            with patched(_promotion(), "_TypePromotionInterpreter", _sparing(_promotion()._TypePromotionInterpreter)):
+                original(module)
+
+    return insert_type_promotion_nodes
+
+
+def _sparing(interpreter: Any) -> Any:
+    """Runs nothing but the nodes whose types it changes; what the others give is known from the trace."""
+
+    def run_node(self: Any, node: fx.Node) -> Any:
+        if "val" in node.meta and not _is_promoted(node):
+            return node.meta["val"]
+        return None if node.op == "output" else interpreter.run_node(self, node)
+
+    return type("_Sparing", (interpreter,), {"run_node": run_node})
+
+
+def _promotion() -> Any:
+    from torch.onnx._internal.fx.passes import type_promotion
+
+    return type_promotion
+
+
+@functools.cache
+def _promotions() -> Any:
+    return _promotion().TypePromotionTable()
+
+
+def _is_promoted(node: fx.Node) -> bool:
+    """Whether an operand has another type than the one in which torch computes; also where that cannot be told."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    try:
+        rule = _promotions().get_rule(node.target.overloadpacket)
+        if rule is None:
+            return False
+        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
+        preview = rule.preview_type_promotion(args, kwargs)
+        operands = [(args[place], dtype) for place, dtype in preview.args_dtypes.items() if place < len(args)]
+        operands += [(kwargs[name], dtype) for name, dtype in preview.kwargs_dtypes.items() if name in kwargs]
+    except Exception:  # noqa: BLE001  torch's own pass decides
+        return True
+    if any(isinstance(value, (list, tuple)) for value, _ in operands):
+        return True
+    return any(_differs(value, dtype) for value, dtype in operands)
+
+
+def _differs(value: Any, dtype: torch.dtype) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.dtype != dtype
+    # a literal is written in the type of its tensor, a size in its own
+    return isinstance(value, torch.SymBool | torch.SymFloat) or (
+        isinstance(value, torch.SymInt) and dtype != torch.int64
+    )

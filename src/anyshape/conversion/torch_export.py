@@ -1,0 +1,196 @@
+"""From a job to a candidate by torch.export and torch's translation, with a record of what both assumed."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import onnx_ir as ir
+import torch
+
+from anyshape.conversion import trace
+from anyshape.conversion.candidates import Attempt, Candidate, Job, Try
+from anyshape.conversion.control_flow.forks import Forks
+from anyshape.conversion.control_flow.lowering import lower_regions
+from anyshape.conversion.control_flow.samples_sampling import Samples, Table
+from anyshape.conversion.graph.known_sizes import DeclaredAxis
+from anyshape.conversion.graph.recurrent_weights import lay_out_weights
+from anyshape.conversion.graph.rewrites import is_rewritten, rewrite
+from anyshape.conversion.graph.runtime_gaps import spread_rotary_tables
+from anyshape.conversion.graph.runtime_gaps_padded_pools import keep_pads_of_pools
+from anyshape.conversion.operators.custom import CustomOperators, UntranslatedOperatorError
+from anyshape.conversion.operators.repair import Acted, Repair, applied
+from anyshape.conversion.speed.alike_parts import repeated_parts
+from anyshape.conversion.trace import PinnedByTrace
+from anyshape.conversion.trace_programs import decides, operators_of
+from anyshape.conversion.translation import Translation, translate_program
+from anyshape.garbage import uncollected
+from anyshape.torchkit import capture
+from anyshape.torchkit.reasons import reason_of
+
+_log = logging.getLogger(__name__)
+
+
+def by_export(
+    job: Job,
+    name: str,
+    repairs: Sequence[Repair],
+    *,
+    strict: bool = False,
+    both_sides: bool = False,
+    copying: bool = False,
+) -> tuple[Candidate | None, Attempt, Acted]:
+    """One try; with `both_sides` the trace takes every branch both ways, with `copying` parts alike are traced once."""
+    start = time.monotonic()
+    custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
+    with (
+        capture.recording() as recorder,
+        applied((*repairs, custom.repair)) as acted,
+        _forking(job, recorder, both_sides=both_sides) as forks,
+        uncollected(),
+    ):
+        try:
+            with repeated_parts(wanted=copying) as copied:
+                program = _traced(job, forks, strict=strict)
+            custom.refuse_untranslated(program)
+            meaning = trace.meaning_of(recorder, job.names, job.spec)
+            outputs, operators = trace.output_expressions(program, meaning), operators_of(program)
+            translation = _translated(program, job, job.opset)
+        except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+            meaning = trace.meaning_of(recorder, job.names, job.spec)
+            pins, guards = trace.pins_of(recorder, meaning), trace.guards_of(recorder, meaning)
+            cause = cause_of(error, pins)
+            return None, Attempt(name, "failed", cause, time.monotonic() - start, error, pins, guards), acted
+    branches = trace.branches_of(forks.branches.values(), meaning) if forks else ()
+    if branches:
+        acted.note(_sentence(branches))
+    guards, pins = trace.guards_of(recorder, meaning), trace.pins_of(recorder, meaning)
+    seconds = time.monotonic() - start
+    attempt = Attempt(
+        name, "converted", "", seconds, None, pins, guards, translation.forced_by, translation.inlined, tuple(copied)
+    )
+    candidate = Candidate(
+        translation.model, job.opset, guards, branches, operators, outputs,
+        repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
+    )  # fmt: skip
+    if (plainer := _plainer(job, translation.model)) is not None:
+        simpler: Try = partial(_written_again, name, program, plainer, candidate)
+        if both_sides:  # a program with several paths is translated with the knowledge of its trace
+            simpler = lambda: by_export(plainer, name, repairs, both_sides=True)[:2]  # noqa: E731
+        candidate = replace(candidate, simpler=simpler)
+    return candidate, attempt, acted
+
+
+def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
+    """What a trace at the job's very sizes calls, with none of them left open; None where it does not come through, or
+    keeps something for the run to decide.
+    """
+    custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
+    values = tuple(value for _, value in job.leaves)
+    try:
+        with applied((*repairs, custom.repair)), uncollected():
+            program = capture.export_program(job.adapter, values, [None for _ in values], strict=False)
+    except Exception:  # noqa: BLE001  whatever it is
+        return None
+    return None if decides(program) else operators_of(program)
+
+
+@contextlib.contextmanager
+def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Iterator[Forks | None]:
+    if not both_sides:
+        yield None
+        return
+    from anyshape.conversion.control_flow.module_paths import branching  # few models need it
+
+    table = Table(job.spread(), recorder.sources, partial(trace.meaning_of, recorder, job.names, job.spec))
+    with branching(job.adapter, Samples.of(table), recorder) as forks:
+        yield forks
+
+
+_MOST_TRACES = 6
+
+
+def _traced(job: Job, forks: Forks | None, *, strict: bool) -> torch.export.ExportedProgram:
+    """Once; anew where the sides of a branch turn out to meet only further out than they were run."""
+    for _ in range(_MOST_TRACES):
+        try:
+            return trace.trace(job.adapter, job.leaves, job.spec, strict=strict)
+        except Exception:
+            if forks is None or not forks.begin_anew():
+                raise
+    return trace.trace(job.adapter, job.leaves, job.spec, strict=strict)
+
+
+def _sentence(branches: Sequence[trace.Guard]) -> str:
+    spans = sorted({(branch.span.path, branch.span.line) for branch in branches if branch.span is not None})
+    places = ", ".join(f"{path}:{line}" for path, line in spans)
+    count = "1 branch" if len(branches) == 1 else f"{len(branches)} branches"
+    return f"{count} kept as If: {places}"
+
+
+def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> Translation:
+    translation = translate_program(program, opset, job.extra)
+    model = translation.model
+    spread_rotary_tables(model)  # its nodes are given names that differ in all graphs when regions are lowered
+    keep_pads_of_pools(model)
+    lower_regions(model)
+    lay_out_weights(model)
+    if not (job.rewrites and job.extra.get("optimize", True)):
+        return translation
+    try:
+        rewrite(model, [_declared(job, name) for name in job.names])
+    except Exception:  # noqa: BLE001  a faster file is no reason to have none
+        _log.exception("a rewrite failed; the file is written without")
+        return _translated(program, replace(job, rewrites=False), opset)
+    return translation
+
+
+def _declared(job: Job, name: str) -> list[DeclaredAxis | None]:
+    """What the axes of an input were declared as, and how small each may be; an expression may be anything."""
+    return [
+        None if axis is None else DeclaredAxis(str(axis), job.spec.ranges[axis.text].nearest(0) if axis.is_name else 0)
+        for axis in job.spec.axes.get(name, ())
+    ]
+
+
+_NEWEST_OPERATORS = {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter", "Swish"}
+"""Operators of opset 23 and later: fast, but ONNX Runtime does not take all shapes that their definition allows."""
+_SIMPLER_OPSET = 20
+
+
+def _holds_newest_operators(model: ir.Model) -> bool:
+    return any(node.op_type in _NEWEST_OPERATORS for node in ir.traversal.RecursiveGraphIterator(model.graph))
+
+
+def _plainer(job: Job, model: ir.Model) -> Job | None:
+    """The job of writing the same program more plainly: in older operators, then as it was translated."""
+    if job.opset > _SIMPLER_OPSET and _holds_newest_operators(model) and not job.opset_is_fixed:
+        return replace(job, opset=_SIMPLER_OPSET)
+    return replace(job, rewrites=False) if is_rewritten(model) else None
+
+
+def _written_again(
+    name: str, program: torch.export.ExportedProgram, job: Job, candidate: Candidate
+) -> tuple[Candidate | None, Attempt]:
+    start = time.monotonic()
+    name = f"{name}, opset {job.opset}" if job.rewrites else f"{name}, not rewritten"
+    try:
+        model = _translated(program, job, job.opset).model
+    except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+        return None, Attempt(name, "failed", cause_of(error), time.monotonic() - start, error)
+    twin = replace(candidate, model=model, opset=job.opset, simpler=None)
+    if (plainer := _plainer(job, model)) is not None:
+        twin = replace(twin, simpler=partial(_written_again, name, program, plainer, twin))
+    return twin, Attempt(name, "converted", "", time.monotonic() - start)
+
+
+def cause_of(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:
+    """One line about why a strategy failed: the dims that it pinned, or what torch said."""
+    if pins:
+        return "; ".join(f"`{pin.dim}` became {pin.size}" + (f" at {pin.span}" if pin.span else "") for pin in pins)
+    return str(error) if isinstance(error, UntranslatedOperatorError) else reason_of(error)

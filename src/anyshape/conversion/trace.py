@@ -1,0 +1,127 @@
+"""One trace of the adapter by torch.export, and what it assumed about sizes, in the user's dims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+
+from anyshape.conversion.control_flow.forks import Decision
+from anyshape.declaration.dims import Spec
+from anyshape.results.finding import Span
+from anyshape.sizes import torch_symbols
+from anyshape.sizes.notation import Condition, Expression
+from anyshape.torchkit import capture
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition on sizes that tracing assumed: a suspect, not a verdict."""
+
+    expression: sympy.Basic
+    meaning: torch_symbols.Meaning
+    condition: Condition | None
+    span: Span | None
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        return torch_symbols.holds(self.expression, self.meaning, sizes)
+
+    @property
+    def constants(self) -> set[int]:
+        return torch_symbols.integers(self.expression)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dims that it speaks of."""
+        spoken = [self.meaning[symbol] for symbol in self.expression.free_symbols if symbol in self.meaning]
+        return tuple(sorted({name for expression in spoken for name in expression.names}))
+
+
+def hold(guards: Iterable[Guard], sizes: Mapping[str, int]) -> bool:
+    """Whether all that a trace assumed is so at these sizes."""
+    return all(guard.holds(sizes) for guard in guards)
+
+
+@dataclass(frozen=True)
+class PinnedByTrace:
+    """A dim that tracing turned into a number."""
+
+    dim: str
+    size: int
+    span: Span | None
+
+
+def trace(
+    adapter: torch.nn.Module, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool
+) -> torch.export.ExportedProgram:
+    """Trace at the sizes of these leaves with every declared axis dynamic."""
+    dynamic = [_dynamic(name, value, spec) for name, value in leaves]
+    return capture.export_program(adapter, tuple(value for _, value in leaves), dynamic, strict=strict)
+
+
+def _dynamic(name: str, value: Any, spec: Spec) -> Any:
+    anything = torch.export.Dim.DYNAMIC
+    if isinstance(value, torch.Tensor):
+        return {axis: anything for axis, expression in enumerate(spec.axes.get(name, ())) if expression is not None}
+    return anything if name in spec.scalars else None
+
+
+def meaning_of(recorder: capture.Recorder, names: Sequence[str], spec: Spec) -> dict[sympy.Symbol, Expression]:
+    """What each symbol of the trace is, from the input axis that it was made for."""
+    meaning = {}
+    for symbol, (leaf, axis) in recorder.sources.items():
+        if leaf >= len(names):
+            continue
+        name = names[leaf]
+        expression = spec.scalars.get(name) if axis is None else spec.axes[name][axis]
+        if expression is not None:
+            meaning[symbol] = expression
+    return meaning
+
+
+def guards_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tuple[Guard, ...]:
+    """The assumptions that speak of declared dims, each once."""
+    found: dict[str, Guard] = {}
+    for assumption in recorder.assumptions:
+        condition = assumption.condition
+        if condition.free_symbols & set(meaning):
+            guard = Guard(condition, meaning, torch_symbols.to_condition(condition, meaning), assumption.span)
+            found.setdefault(str(guard.condition or condition), guard)
+    return tuple(found.values())
+
+
+def branches_of(decisions: Iterable[Decision], meaning: torch_symbols.Meaning) -> tuple[Guard, ...]:
+    """The conditions by which the file parts, of sizes and of values."""
+    return tuple(
+        Guard(one.condition, meaning, torch_symbols.to_condition(one.condition, meaning), one.span) for one in decisions
+    )
+
+
+def pins_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tuple[PinnedByTrace, ...]:
+    """The dims that the trace replaced by a number."""
+    found: dict[str, PinnedByTrace] = {}
+    for event in recorder.specialisations:
+        expression = meaning.get(event.symbol)
+        if expression is not None and expression.is_name and isinstance(event.value, sympy.Integer):
+            found.setdefault(expression.text, PinnedByTrace(expression.text, int(event.value), event.span))
+    return tuple(found.values())
+
+
+def output_expressions(
+    program: torch.export.ExportedProgram, meaning: torch_symbols.Meaning
+) -> tuple[tuple[Expression | None, ...], ...]:
+    """The size of every axis of every output, as far as it has an expression."""
+    rows = []
+    for node in program.graph.output_node().args[0]:
+        value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+        shape = value.shape if isinstance(value, torch.Tensor) else ()
+        rows.append(tuple(torch_symbols.to_expression(size, meaning) for size in shape))
+    mutated = len(rows) - _user_outputs(program)
+    return tuple(rows[mutated:])
+
+
+def _user_outputs(program: torch.export.ExportedProgram) -> int:
+    return len(program.graph_signature.user_outputs)

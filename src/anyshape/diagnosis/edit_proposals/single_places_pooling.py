@@ -1,0 +1,74 @@
+"""A pooling in front of a layer of fixed width: the feature map is brought to the size that the layer was made for."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator
+
+import torch
+
+from anyshape.diagnosis.causes import Cause, function_name
+from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
+from anyshape.diagnosis.open_trace import Call
+from anyshape.source.sites import Site
+from anyshape.source.sites_reading import Reading, read
+
+_POOLS = {3: "adaptive_avg_pool1d", 4: "adaptive_avg_pool2d", 5: "adaptive_avg_pool3d"}
+_FLATTENING = ("view", "reshape", "flatten")
+
+
+def of_pooling(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+    """The feature map is brought to the size that the layer was made for."""
+    found = _flattening(cause, known)
+    if found is None:
+        return
+    call, tensor = found
+    there = reading if call.site is cause.site else _read(call)
+    if there is None or not isinstance(there.node, ast.Call) or tensor.dim() not in _POOLS:
+        return
+    sizes = [known.in_dims(size) for size in tensor.shape[2:]]
+    function = _functional(there.site)
+    subject = there.node.func.value if isinstance(there.node.func, ast.Attribute) else None
+    if _is_module(there, subject):
+        subject = there.node.args[0] if there.node.args else None
+    if not all(sizes) or function is None or subject is None:
+        return
+    wanted = ", ".join(str(one.value(known.example)) for one in sizes if one is not None)
+    wanted = f"({wanted})" if len(sizes) > 1 else wanted
+    pooled = f"{function}.{_POOLS[tensor.dim()]}({there.text_of(subject)}, {wanted})"
+    title = f"pool to the {wanted} that the layer was made for"
+    yield Proposal(there, (there.source.change(subject, pooled),), title, safe=False)
+
+
+def _flattening(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | None:
+    """The call that flattened a feature map on the way here, and the map."""
+    call = cause.call
+    for _ in range(6):
+        tensors = [value for value in call.args if isinstance(value, torch.Tensor)] if call is not None else []
+        if call is None or not tensors:
+            return None
+        if function_name(call.function) in _FLATTENING and tensors[0].dim() in _POOLS:
+            return call, tensors[0]
+        call = known.maker_of(tensors[0])
+    return None
+
+
+def _read(call: Call) -> Reading | None:
+    return None if call.site is None else read(call.site)
+
+
+def _is_module(reading: Reading, node: ast.AST | None) -> bool:
+    return node is not None and isinstance(reading.value_of(node), types.ModuleType)
+
+
+def _functional(site: Site) -> str | None:
+    for name, value in site.globals.items():
+        if value is torch.nn.functional:
+            return name
+    for name, value in site.globals.items():
+        if value is torch:
+            return f"{name}.nn.functional"
+        if value is torch.nn:
+            return f"{name}.functional"
+    return None

@@ -1,0 +1,163 @@
+"""Numbers replaced by sizes: by the one that is wanted in their place, or that has their value in the example."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+
+from anyshape.diagnosis.causes import TAKES_SIZES, Cause, Want, function_name, numbers_of
+from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
+from anyshape.diagnosis.edit_proposals.written_numbers import Number, names_in, number_at, numbers_in
+from anyshape.diagnosis.size_names import Nameable
+from anyshape.source.placement import Change
+from anyshape.source.sites_reading import Reading, names_at, span_of_expression
+
+
+def of_wants(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+    """Every number that is wanted as an expression is replaced by it, in the order of the axes."""
+    for numbers in numbers_in(reading, known):
+        wants = [want for want in cause.wants if any(number.value == want.size for number in numbers)]
+        plans = itertools.chain(_square(wants, numbers), _assignments(wants, numbers))
+        for chosen in plans:
+            options = [number.scope.texts(want.expression) for want, number in chosen]
+            for texts in itertools.islice(itertools.product(*options), 6):
+                pairs = [(number, text) for (_, number), text in zip(chosen, texts, strict=True)]
+                places = _beside(reading, pairs, known, _TAKES_PLACES)
+                yield from _replaced(cause, [*pairs, *places])
+                yield from _replaced(cause, [*pairs, *_beside(reading, pairs, known, TAKES_SIZES)])
+
+
+def _square(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[list[tuple[Want, Number]]]:
+    """`ones(7, 7)`: where one size is wanted and its number stands there twice, both are meant more often than not."""
+    alike = [number for number in numbers if wants and number.value == wants[0].size]
+    if len({want.expression for want in wants}) == 1 and len(alike) > len(wants):
+        yield [(wants[0], number) for number in alike]
+
+
+_TAKES_PLACES = frozenset(("tril", "triu", "roll", "diagonal"))
+"""Functions whose plain numbers are places on an axis."""
+
+
+def _beside(
+    reading: Reading, pairs: Sequence[tuple[Number, str]], known: Knowledge, functions: frozenset[str]
+) -> list[tuple[Number, str]]:
+    """Numbers in the rest of a chain that are sizes, too: `arange(28).view(4, 7)`, `ones(5, 12).tril(7)`."""
+    if any(number.reading is not reading for number, _ in pairs):
+        return []
+    taken = {id(number.node) for number, _ in pairs}
+    found = []
+    for call in _calls_in_chain(reading, functions):
+        for node, value in Reading(reading.site, reading.source, call).numbers():
+            number = number_at(reading, node, value, known)
+            texts = _sizes_of(number, known, number.scope.all) if id(node) not in taken and value > 1 else []
+            found += [(number, texts[0])] if texts and node in call.args else []
+    return found
+
+
+def _calls_in_chain(reading: Reading, functions: frozenset[str]) -> list[ast.Call]:
+    calls = [node for node in ast.walk(_chain(reading)) if isinstance(node, ast.Call)]
+    return [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in functions]
+
+
+def _chain(reading: Reading) -> ast.AST:
+    """The whole of `torch.ones(5, 12).tril(7)`, from any call in it."""
+    node: ast.AST = reading.node
+    while isinstance(parent := reading.source.parent_of(node), (ast.Attribute, ast.Call)):
+        if isinstance(parent, ast.Call) and parent.func is not node:
+            break
+        node = parent
+    return node
+
+
+def _assignments(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[list[tuple[Want, Number]]]:
+    """Which number is which wanted size: in order first, every other way after."""
+    if not wants:
+        return
+    for chosen in itertools.islice(itertools.permutations(numbers, len(wants)), 400):
+        if all(number.value == want.size for want, number in zip(wants, chosen, strict=True)):
+            yield list(zip(wants, chosen, strict=True))
+
+
+def of_sizes(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+    """Numbers that are sizes of the example, one by one, then several at once."""
+    for numbers in numbers_in(reading, known):
+        options = [(number, text) for number in numbers for text in _texts_of(cause, number, known)]
+        for count in (1, 2, 3):
+            for chosen in itertools.combinations(options, count):
+                if len({id(number.node) for number, _ in chosen}) == count:
+                    yield from _replaced(cause, chosen)
+
+
+def _texts_of(cause: Cause, number: Number, known: Knowledge) -> list[str]:
+    """What a number may have meant; sizes of dims that are not in question stay what they are."""
+    free = [one for one in number.scope.all if set(one.expression.names) & set(cause.dims)]
+    return _sizes_of(number, known, free, infer=_may_be_inferred(cause))
+
+
+def _sizes_of(number: Number, known: Knowledge, free: Sequence[Nameable], *, infer: bool = False) -> list[str]:
+    """A size, the product of two, a multiple of one, as far as the example tells."""
+    size = number.value
+    values = [(one, one.expression.value(known.example)) for one in free]
+    single = [one.text for one, value in values if value == size]
+    products = [
+        f"{a.text} * {b.text}"
+        for (a, x), (b, y) in itertools.combinations(values, 2)
+        if x * y == size and a.expression != b.expression and 1 not in (x, y)
+    ]
+    whole = ["-1"] if products and infer else []
+    multiples = [f"{size // value} * {one.text}" for one, value in values if 1 < value < size and size % value == 0]
+    return list(dict.fromkeys((*single, *whole, *products[:2], *(multiples[:3] if infer else ()))))[:6]
+
+
+def _may_be_inferred(cause: Cause) -> bool:
+    """Whether -1 may stand for a product."""
+    call = cause.call
+    return call is not None and function_name(call.function) in ("view", "reshape") and -1 not in numbers_of(call)
+
+
+def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[Proposal]:
+    """Texts in place of numbers, in a call that makes a tensor also its device and type from the tensor at hand."""
+    pairs = list(chosen)
+    first = pairs[0][0].reading
+    if any(number.reading.source is not first.source for number, _ in pairs):
+        return
+    changes = [first.source.change(number.node, _in_parentheses(text, number)) for number, text in pairs]
+    owners = list(dict.fromkeys(name for _, text in pairs for name in names_in(ast.parse(text, mode="eval"))))
+    title = f"take the size{'s' if len(pairs) > 1 else ''} from {_listed(owners)}" if owners else "let torch infer it"
+    maker = _made_by(cause, first, owners)
+    span = None if first.site is cause.site and cause.kind != "loop" else span_of_expression(first)
+    dims = tuple(dict.fromkeys(name for number, text in pairs for name in number.scope.dims_in(text)))
+    whole = tuple(changes) if maker is None else (maker, *changes)
+    is_multiple = any(text[0].isdigit() for _, text in pairs)
+    yield Proposal(first, whole, title, span=span, dims=dims, is_multiple=is_multiple)
+
+
+def _in_parentheses(text: str, number: Number) -> str:
+    parent = number.reading.source.parent_of(number.node)
+    loose = " " in text and isinstance(parent, (ast.BinOp, ast.UnaryOp))
+    return f"({text})" if loose else text
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
+
+
+_MADE_BY_TENSORS = {"zeros": "new_zeros", "ones": "new_ones", "empty": "new_empty", "full": "new_full"}
+
+
+def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | None:
+    """`torch.zeros(...)` as `x.new_zeros(...)`, where that has the same type."""
+    node = reading.node
+    call = cause.call
+    if call is None or reading.site is not cause.site or not isinstance(node, ast.Call) or node.keywords or not owners:
+        return None
+    name = function_name(call.function)
+    owner = names_at(reading.site).get(owners[0])
+    if name not in _MADE_BY_TENSORS or not isinstance(owner, torch.Tensor) or not call.results:
+        return None
+    if not isinstance(node.func, ast.Attribute) or owner.dtype != call.results[0].dtype:
+        return None
+    return reading.source.change(node.func, f"{owners[0]}.{_MADE_BY_TENSORS[name]}")

@@ -1,0 +1,186 @@
+"""What is told about an expression that makes a size a number: the words of the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from anyshape.diagnosis.causes import Cause
+from anyshape.diagnosis.edit_proposals.change import Proposal
+from anyshape.diagnosis.edit_trials import Tried, edit_of
+from anyshape.model.oracle import describe
+from anyshape.results.finding import Finding, Span
+from anyshape.source.edits import Edit
+from anyshape.source.sites import Site
+from anyshape.source.stacks import is_librarys
+
+Sizes = dict[str, int]
+
+
+FROZEN = ("mean", "loop")
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A cause that matters, the dims it pins, and what may be written instead."""
+
+    cause: Cause
+    dims: tuple[str, ...]
+    breaks_at: Sizes
+    """The smallest sizes found at which PyTorch fails; empty where it runs."""
+    is_pin: bool = False
+    """Whether PyTorch fails at all other sizes of these dims."""
+    is_limit: bool = False
+    """Whether PyTorch fails by a rule, such as a multiple, which the file then keeps to."""
+    span: Span | None = None
+    """Its place, where other changes of the line moved it."""
+    proposal: Proposal | None = None
+    """What may be written instead."""
+    tried: Tried | None = None
+    """How that was tried, alone or beside others without which it does not help."""
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether nothing fails, and the result is off."""
+        return self.cause.kind in FROZEN
+
+    @property
+    def is_error(self) -> bool:
+        return self.is_pin or (bool(self.breaks_at) and not self.is_limit)
+
+    @property
+    def is_telling(self) -> bool:
+        """Numbers that only look like a size are told where putting the size there works, and matters."""
+        if self.is_pin:
+            return True
+        return self.tried is not None and self.tried.differs_at is not None and self.cause.kind != "decision"
+
+
+def finding_of(suspect: Suspect, base: Mapping[str, int]) -> Finding:
+    """The finding, with its edit."""
+    if not suspect.is_error and suspect.proposal is not None and suspect.proposal.dims:
+        suspect = replace(suspect, dims=suspect.proposal.dims)
+    if suspect.is_error:
+        found = _pinned(suspect, base)
+    elif suspect.is_frozen:
+        found = _frozen(suspect)
+    else:
+        found = _folded(suspect, base)
+    notes = (*found.notes, *_whence(suspect.cause.site))
+    return replace(found, notes=notes, dims=suspect.dims, edit=_edit(suspect, base))
+
+
+def _pinned(suspect: Suspect, base: Mapping[str, int]) -> Finding:
+    cause, dims = suspect.cause, listed(suspect.dims)
+    notes = [f"smallest size that breaks it: {describe(suspect.breaks_at)}; PyTorch fails there too"]
+    if cause.seen is not None:
+        notes.append(f"it shows at {cause.seen.span}")
+    notes += _about(cause)
+    return Finding(
+        "pinned-dim",
+        f"{dims} cannot vary",
+        _span(suspect),
+        label=_becomes(cause, suspect.dims, base),
+        notes=tuple(notes),
+        helps=() if suspect.tried else (_way_out(cause, dims),),
+        breaks_at=suspect.breaks_at,
+    )
+
+
+def _becomes(cause: Cause, dims: Sequence[str], base: Mapping[str, int]) -> str:
+    if cause.kind == "table":
+        tables = [f"`{cause.table}` has {want.size} entries for `{want.expression}`" for want in cause.wants]
+        return " and ".join(dict.fromkeys(tables))
+    parts = [f"`{want.expression}` becomes {want.size}" for want in cause.wants]
+    parts = parts or [f"`{dim}` becomes {base[dim]}" for dim in dims]
+    return f"{' and '.join(dict.fromkeys(parts))} here"
+
+
+def _about(cause: Cause) -> Iterator[str]:
+    if cause.layer:
+        yield f"the architecture fixes the size: `{cause.layer}` was made for {cause.wants[0].size} features"
+    if cause.kind == "input":
+        yield f"input `{cause.name}` has a static axis here"
+
+
+def _way_out(cause: Cause, dims: str) -> str:
+    if cause.kind == "input":
+        return f"declare that axis of `{cause.name}`, too, or leave {dims} out of the declaration"
+    if cause.layer:
+        return f"pool to a fixed size in front of `{cause.layer}`, or leave {dims} out of the declaration"
+    if cause.kind == "decision":
+        return f"write the model without this condition on {dims}, or leave {dims} out of the declaration"
+    return f"take the size from an input instead of writing a number, or leave {dims} out of the declaration"
+
+
+def _frozen(suspect: Suspect) -> Finding:
+    want, dims = suspect.cause.wants[0], listed(suspect.dims)
+    what = "divides by" if suspect.cause.kind == "mean" else "counts to"
+    return Finding(
+        "frozen-value",
+        f"the size of {dims} is written as a number",
+        _span(suspect),
+        label=f"{what} {want.size}, which is `{want.expression}` in the example",
+        notes=_other_result(suspect),
+        level="warning",
+        breaks_at=suspect.tried.differs_at if suspect.tried else None,
+    )
+
+
+def _folded(suspect: Suspect, base: Mapping[str, int]) -> Finding:
+    dims = listed(suspect.dims)
+    return Finding(
+        "mixed-batch",
+        f"samples are mixed at other sizes of {dims}",
+        _span(suspect),
+        label=f"fits {' and '.join(f'`{dim}` = {base[dim]}' for dim in suspect.dims)} alone",
+        notes=_other_result(suspect),
+        level="warning",
+        breaks_at=suspect.tried.differs_at if suspect.tried else None,
+    )
+
+
+def _other_result(suspect: Suspect) -> tuple[str, ...]:
+    if suspect.tried is None or suspect.tried.differs_at is None:
+        return ()
+    return (f"at {describe(suspect.tried.differs_at)} the result is another than with the size itself",)
+
+
+def _span(suspect: Suspect) -> Span:
+    """Where the number was written, which may be further up than where it is used."""
+    moved = suspect.proposal.span if suspect.proposal is not None else None
+    return moved or suspect.span or suspect.cause.site.span
+
+
+def _whence(site: Site) -> Iterator[str]:
+    """For a line of a library: the user's own that leads to it."""
+    if not is_librarys(site.code.co_filename):
+        return
+    caller = site.caller
+    while caller is not None and is_librarys(caller.code.co_filename):
+        caller = caller.caller
+    if caller is not None:
+        yield f"called from {caller.span}"
+
+
+def _edit(suspect: Suspect, base: Mapping[str, int]) -> Edit | None:
+    tried = suspect.tried
+    if tried is None or suspect.proposal is None:
+        return None
+    same = describe({dim: base[dim] for dim in suspect.dims})
+    runs = _values(tried, suspect.dims[0], base) if len(suspect.dims) == 1 else f"{len(tried.ran)} other sizes"
+    text = f"same result at {same}, runs at {runs}"
+    file = [one for one in tried.proposals if one.filename == suspect.proposal.filename]
+    edit = edit_of(*file, tried=text, safe=tried.keeps_samples_apart)
+    lines = sorted({change.line for change in edit.changes} - {change.line for change in suspect.proposal.changes})
+    beside = f", together with line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}" if lines else ""
+    return replace(edit, title=f"{suspect.proposal.title}{beside}")
+
+
+def _values(tried: Tried, dim: str, base: Mapping[str, int]) -> str:
+    return ", ".join(str(n) for n in sorted({sizes[dim] for sizes in tried.ran} - {base[dim]}))
+
+
+def listed(dims: Sequence[str]) -> str:
+    *most, last = [f"`{dim}`" for dim in dims]
+    return f"{', '.join(most)} and {last}" if most else last

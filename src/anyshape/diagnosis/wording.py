@@ -1,0 +1,268 @@
+"""From what happened to findings: one function per kind of trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from anyshape.conversion.candidates import Attempt
+from anyshape.conversion.operators.custom import UntranslatedOperatorError
+from anyshape.conversion.trace import Guard, PinnedByTrace
+from anyshape.model.limits import Limit, Pin, effective_range
+from anyshape.model.oracle import describe
+from anyshape.results.finding import Finding, Span
+from anyshape.results.verification import Failure, Verification
+from anyshape.sizes.notation import SizeRange
+from anyshape.source.sites import site_of_error
+from anyshape.source.sites_reading import is_decision
+from anyshape.source.stacks import span_of_error
+from anyshape.torchkit.reasons import depends_on_values
+from anyshape.verification.first_wrong_node import Place
+
+
+def pinned_in_pytorch(pins: Sequence[Pin], home: Span) -> list[Finding]:
+    """PyTorch itself runs at one size only; dims that one expression pins share a finding."""
+    at: dict[Span, list[Pin]] = {}
+    for pin in pins:
+        at.setdefault((span_of_error(pin.error) if pin.error else None) or home, []).append(pin)
+    return [_pinned_at(span, together) for span, together in at.items()]
+
+
+def _pinned_at(span: Span, pins: Sequence[Pin]) -> Finding:
+    dims = " and ".join(f"`{pin.dim}`" for pin in pins)
+    label = " and ".join(f"`{pin.dim}` must be {pin.size}" for pin in pins)
+    first = pins[0]
+    return Finding(
+        "pinned-dim",
+        f"{dims} cannot vary",
+        span,
+        label=f"{label} here",
+        notes=(f"{describe(first.breaks_at)} breaks it; PyTorch fails there too: {_first_line(first.error)}",),
+        helps=(f"take the size from an input instead of writing a number, or leave {dims} out of the declaration",),
+        dims=tuple(pin.dim for pin in pins),
+        breaks_at=first.breaks_at,
+    )
+
+
+def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) -> Finding:
+    """The user declared sizes that PyTorch cannot do."""
+    span = (span_of_error(limit.error) if limit.error else None) or home
+    condition = limit.condition
+    if len(condition.names) > 1:
+        rule, message = "tied-dims", f"`{condition}` must hold"
+    elif "%" in condition.left.text:
+        rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
+    else:
+        rule, message = "bounded-dim", f"`{dim}` is bounded"
+    notes = []
+    if limit.breaks_at is not None:
+        notes.append(f"{describe(limit.breaks_at)} breaks it; PyTorch fails there too: {_first_line(limit.error)}")
+    return Finding(
+        rule,
+        message,
+        span,
+        label=f"runs only for `{condition}`",
+        notes=tuple(notes),
+        helps=(f'declare it: sizes={{"{dim}": "{_allowed(declared, limit, dim)}"}} instead of "{declared}"',),
+        dims=condition.names,
+        breaks_at=limit.breaks_at,
+    )
+
+
+def _allowed(declared: SizeRange, limit: Limit, dim: str) -> str:
+    kept = effective_range(declared, [limit], dim)
+    left, right = limit.condition.left.text, limit.condition.right.text
+    if limit.condition.names == (dim,) and left.startswith(f"{dim} % "):
+        step = int(left.removeprefix(f"{dim} % "))
+        first = kept.lo + (int(right) - kept.lo) % step
+        return f"{first}..{'' if kept.hi is None else kept.hi} step {step}"
+    return str(kept)
+
+
+def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:
+    """PyTorch runs at other sizes, but tracing turned a dim into a number; dims at one place share a finding."""
+    at: dict[Span, list[PinnedByTrace]] = {}
+    for pin in attempt.pins:
+        at.setdefault(pin.span or home, []).append(pin)
+    return [_pinned_by_export_at(span, pins) for span, pins in at.items()]
+
+
+def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
+    dims = " and ".join(f"`{pin.dim}`" for pin in pins)
+    label = " and ".join(f"`{pin.dim}` becomes {pin.size}" for pin in pins)
+    return Finding(
+        "pinned-dim",
+        f"{dims} cannot vary in the export",
+        span,
+        label=f"{label} here",
+        notes=("only the export is limited: PyTorch runs at other sizes",),
+        helps=(f"leave {dims} out of the declaration, or write this expression in another way",),
+        dims=tuple(pin.dim for pin in pins),
+        origin="export",
+    )
+
+
+def implicated(guards: Iterable[Guard], failure: Failure, verification: Verification) -> list[Guard]:
+    """Guards that hold at every right size and not at the wrong one: no longer suspects."""
+    right = [check.sizes for check in verification.checks]
+    return [
+        guard
+        for guard in guards
+        # torch notes `!=` all the time, to no effect
+        if guard.condition is not None
+        and guard.condition.relation != "!="
+        and not guard.holds(failure.sizes)
+        and all(guard.holds(sizes) for sizes in right)
+    ]
+
+
+def wrong_file(
+    failure: Failure,
+    verification: Verification,
+    guards: Iterable[Guard],
+    home: Span,
+    where: Place | None,
+    lost: Sequence[str] = (),
+) -> Finding:
+    """The file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""
+    place = describe(failure.sizes) if failure.sizes else "the example's sizes"
+    total = len(verification.failures)
+    found = f"smallest of {total} failing sizes found" if total > 1 else "the failing size found"
+    notes = [f"{found}: {place}; PyTorch runs there"] if failure.sizes else []
+    if broken := implicated(guards, failure, verification):
+        guard = next((g for g in broken if g.span is not None), broken[0])
+        return _frozen_branch(guard, (*notes, f"there {failure.sentence}"), home, failure.sizes)
+    if lost:
+        return lost_input(lost, home, (f"{failure.sentence} at {place}", *notes), failure.sizes)
+    span = where.span if where is not None else None
+    return Finding(
+        failure.rule,
+        f"{failure.sentence} at {place}",
+        span or home,
+        label=f"first result that {where.trouble}" if where and span else "",
+        notes=(*notes, str(where)) if where else tuple(notes),
+        dims=tuple(failure.sizes),
+        origin="export",
+        breaks_at=failure.sizes,
+    )
+
+
+def lost_input(
+    names: Sequence[str], home: Span, notes: tuple[str, ...] = (), sizes: Mapping[str, int] | None = None
+) -> Finding:
+    """A file in which an input is a constant, or is not there at all."""
+    listed = " and ".join(f"`{name}`" for name in names)
+    return Finding(
+        "lost-input",
+        f"the file does not depend on {listed}, the model does",
+        home,
+        notes=notes,
+        helps=(f"keep {listed} in tensors on the way to the outputs: what passes through Python becomes a constant",),
+        dims=tuple(sizes or ()),
+        origin="export",
+        breaks_at=sizes,
+    )
+
+
+def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapping[str, int]) -> Finding:
+    assert guard.condition is not None
+    dims = guard.condition.names
+    listed = " and ".join(f"`{dim}`" for dim in dims)
+    return Finding(
+        "bounded-dim" if len(dims) == 1 else "tied-dims",
+        f"{listed} cannot take every declared size in the export",
+        guard.span or home,
+        label=f"exported only for `{guard.condition}`",
+        notes=notes,
+        helps=(f"declare only these sizes, or write the model without this condition on {listed}",),
+        dims=dims,
+        origin="export",
+        breaks_at=sizes,
+    )
+
+
+def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
+    notes = tuple(f"{attempt.strategy}: {attempt.reason}" for attempt in attempts if attempt.reason)
+    spans = [span_of_error(a.error) for a in attempts if a.error is not None]
+    span = next((s for s in spans if s), home)
+    return Finding("not-converted", "no exporter could convert the model", span, notes=notes, origin="export")
+
+
+def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Finding:
+    """An operator of the user's that can be neither traced nor translated; shown with what the user would write."""
+    arguments = ", ".join(error.arguments)
+    function = error.name.partition("::")[2].replace(".", "_")
+    if error.shapeless:
+        message = f"torch does not know the shape of `{error.name}`"
+        lines: tuple[str, ...] = (
+            "say it, before the export:",
+            f'@torch.library.register_fake("{error.name}")',
+            f"def _({arguments}):",
+            "    return ...  # a tensor of the result's shape and type, such as torch.empty_like(x)",
+        )
+    else:
+        message = f"`{error.name}` has no ONNX translation"
+        lines = (
+            "write its translation, before the export:",
+            "from onnxscript import opset18 as op\n",
+            f"@anyshape.translation(torch.ops.{error.overload})",
+            f"def {function}({arguments}):",
+            f"    return ...  # what `{error.name}` computes, in ONNX operators such as op.Mul",
+        )
+    label = "called here" if error.span else ""
+    helps = ("\n".join(lines),)
+    return Finding("unsupported-op", message, error.span or home, label, (error.why,), helps, origin="export")
+
+
+def random_output(names: Sequence[str], home: Span) -> Finding:
+    listed = ", ".join(f"`{name}`" for name in names)
+    return Finding(
+        "random-output",
+        f"{listed} changes from call to call, so that no file can be checked against it",
+        home,
+        notes=("in eval mode, the same inputs gave other results under another random seed",),
+        helps=("pass the random numbers as an input, or draw them from a fixed table",),
+    )
+
+
+def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]:
+    """The model decides on values in Python, and a trace would keep the path that the example took."""
+    return [
+        Finding(
+            "frozen-branch",
+            "a decision on values would be frozen in the export",
+            place or home,
+            label="a value decides here",
+            notes=("a trace keeps the path that the example took, whatever other values would do",),
+            helps=("write both paths as tensors and choose with torch.where, or use torch.cond",),
+            origin="export",
+        )
+        for place in places
+    ]
+
+
+def decided_by_values(attempts: Sequence[Attempt]) -> list[Finding]:
+    """Where a trace had to know what only the values tell: a decision, or a size."""
+    sites = [site_of_error(attempt.error) for attempt in attempts if attempt.error and depends_on_values(attempt.error)]
+    site = next((site for site in sites if site is not None), None)
+    if site is None:
+        return []
+    if is_decision(site):
+        return frozen_decisions([site.span], site.span)
+    return [
+        Finding(
+            "data-dependent-size",
+            "a size that comes from values blocks the export",
+            site.span,
+            label="needs a size that only the values tell",
+            notes=("PyTorch knows the values when it runs, a trace does not",),
+            helps=("take the size from an input's shape, or pass it as a Python integer of its own",),
+            origin="export",
+        )
+    ]
+
+
+def _first_line(error: BaseException | None) -> str:
+    if error is None:
+        return "no reason given"
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

@@ -1,0 +1,109 @@
+"""The values of constants and of what is computed from constants alone, node by node and only when asked for.
+
+With the shapes that were observed, what is computed from sizes has a value, too: that at the file's own sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from anyshape.freeing.preparation import bodies, is_standard
+from anyshape.runtime.session import load_runtime
+
+Array = Any
+_MOST_ELEMENTS = 2**23
+_DEEPEST = 200
+_RANDOM = {
+    "RandomNormal",
+    "RandomUniform",
+    "RandomNormalLike",
+    "RandomUniformLike",
+    "Bernoulli",
+    "Multinomial",
+    "Dropout",
+}
+
+
+class Evaluator:
+    """Remembers what it has computed; a value that depends on an input has none."""
+
+    def __init__(self, model: ir.Model, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
+        self._opsets, self._ir_version = dict(model.opset_imports), model.ir_version
+        self._shapes = shapes or {}
+        self._known: dict[ir.Value, Array] = {}
+
+    def value(self, value: ir.Value | None, depth: int = 0) -> Array:
+        """The numbers, or None where they are unknown, too many, or not numbers."""
+        if value is None or depth > _DEEPEST:
+            return None
+        if value not in self._known:
+            self._known[value] = self._find(value, depth)
+        return self._known[value]
+
+    def _find(self, value: ir.Value, depth: int) -> Array:
+        if value.const_value is not None:
+            return _numbers(value.const_value)
+        node = value.producer()
+        if node is None or not is_standard(node) or node.op_type in _RANDOM or bodies(node):
+            return None
+        measured = node.inputs[0].name if node.op_type == "Shape" and node.inputs[0] is not None else None
+        if measured is not None and measured in self._shapes:
+            return _shape(node, self._shapes[measured])
+        inputs = [self.value(given, depth + 1) if given is not None else None for given in node.inputs]
+        if any(array is None and given is not None for array, given in zip(inputs, node.inputs, strict=True)):
+            return None
+        results = self._run(node, inputs)
+        self._known |= dict(zip(node.outputs, results, strict=False)) if results else {}
+        return self._known.get(value)
+
+    def _run(self, node: ir.Node, inputs: list[Array]) -> list[Array]:
+        """One node as a model of its own."""
+        names = [f"i{k}" if array is not None else "" for k, array in enumerate(inputs)]
+        outputs = [f"o{k}" for k in range(len(node.outputs))]
+        try:
+            alone = onnx.helper.make_node(node.op_type, names, outputs, domain=node.domain)
+            alone.attribute.extend(ir.to_proto(attribute) for attribute in node.attributes.values())
+            given = {name: array for name, array in zip(names, inputs, strict=True) if name}
+            types = [
+                onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                for name, array in given.items()
+            ]
+            graph = onnx.helper.make_graph(
+                [alone], "one", types, [onnx.helper.make_empty_tensor_value_info(name) for name in outputs]
+            )
+            opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in self._opsets.items()]
+            model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=self._ir_version)
+            return _session(model).run(outputs, given)  # type: ignore[no-any-return]
+        except Exception:  # noqa: BLE001  what cannot be computed alone is no constant
+            return []
+
+
+def _shape(node: ir.Node, shape: tuple[int, ...]) -> Array:
+    start, end = (node.attributes.get(name) for name in ("start", "end"))
+    part = slice(start.as_int() if start is not None else None, end.as_int() if end is not None else None)
+    return np.array(shape[part], np.int64)
+
+
+def _session(model: onnx.ModelProto) -> Any:
+    ort = load_runtime()
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def _numbers(tensor: ir.TensorProtocol) -> Array:
+    """Without a copy; weights beside the file are mapped, not read."""
+    sizes = [size for size in tensor.shape if isinstance(size, int)]
+    if tensor.dtype == ir.DataType.STRING or math.prod(sizes) > _MOST_ELEMENTS:
+        return None
+    try:
+        return tensor.numpy()
+    except Exception:  # noqa: BLE001  a file is data: a tensor that contradicts itself has no numbers
+        return None

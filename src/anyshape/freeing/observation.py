@@ -1,0 +1,149 @@
+"""The shape of every tensor of the static file, from one run of ONNX Runtime.
+
+Not the tensors are asked for but their shapes, by a Shape node behind each: so memory stays what a plain run takes, and
+weights beside the file are never read by us.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from anyshape.errors import AnyshapeError, first_line
+from anyshape.freeing.preparation import bodies, is_standard
+from anyshape.runtime.session import load_runtime
+
+Sizes = Mapping[str, tuple[int, ...]]
+_NO_TENSORS = {
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceInsert",
+    "SequenceErase",
+    "SequenceMap",
+    "SplitToSequence",
+}
+_NO_TENSORS |= {"Optional", "OptionalGetElement", "ZipMap", "DictVectorizer", "CastMap"}
+_LARGEST_FEED = 2**28
+_SAME_VALUES = (
+    "Cast",
+    "Reshape",
+    "Flatten",
+    "Identity",
+    "Unsqueeze",
+    "Squeeze",
+    "Transpose",
+    "Expand",
+    "Slice",
+    "Clip",
+)
+
+
+def observe(model: ir.Model, shapes: Sizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
+    """Value -> its shape for inputs of these shapes, for every tensor of the main graph."""
+    proto = ir.to_proto(model)
+    asked = [value.name for value in _tensors(model.graph) if value.name]
+    known = {value.name for value in proto.graph.output}
+    for index, name in enumerate(asked):
+        proto.graph.node.append(onnx.helper.make_node("Shape", [name], [f"observed_shape_{index}"]))
+    del proto.graph.value_info[:]
+    kept = [] if asked else [value for value in proto.graph.output if value.name in known]
+    del proto.graph.output[:]
+    proto.graph.output.extend(kept)
+    proto.graph.output.extend(
+        onnx.helper.make_tensor_value_info(f"observed_shape_{index}", onnx.TensorProto.INT64, None)
+        for index in range(len(asked))
+    )
+    found = _run(proto, feeds(model.graph, shapes), folder)
+    return {name: tuple(map(int, shape)) for name, shape in zip(asked, found, strict=False)} | dict(shapes)
+
+
+def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
+    for node in graph:
+        if node.op_type in _NO_TENSORS or (bodies(node) and _has_sequences(node)):
+            continue
+        for value in node.outputs:
+            if value.type is None or isinstance(value.type, ir.TensorType):
+                yield value
+
+
+def _has_sequences(node: ir.Node) -> bool:
+    return any(inner.op_type in _NO_TENSORS for body in bodies(node) for inner in body)
+
+
+def _run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
+    ort = load_runtime()
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.disable_prepacking", "1")  # which would copy weights
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    try:
+        session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return list(session.run(None, dict(given)))
+    except Exception as error:
+        raise AnyshapeError(f"ONNX Runtime cannot run the file: {first_line(error)[:300]}") from error
+
+
+# ---- inputs
+
+
+def feeds(graph: ir.Graph, shapes: Sizes) -> dict[str, Any]:
+    """Random tensors that the file takes: indices below the length of their table, masks of ones."""
+    random = np.random.default_rng(0)
+    given = [value for value in graph.inputs if value.name not in graph.initializers]
+    return {str(value.name): _feed(value, shapes[str(value.name)], random) for value in given}
+
+
+def _feed(value: ir.Value, shape: tuple[int, ...], random: np.random.Generator) -> Any:
+    if value.dtype is None:
+        raise AnyshapeError(f"input `{value.name}` is no tensor, or has no type")
+    if any(n < 0 for n in shape):
+        raise AnyshapeError(f"input `{value.name}` has the shape {list(shape)}, and no size is negative")
+    if math.prod(shape) > _LARGEST_FEED:
+        raise AnyshapeError(f"input `{value.name}` has the shape {list(shape)}, which is too large to run")
+    if value.dtype == ir.DataType.STRING:
+        return np.full(shape, "a", dtype=object)
+    dtype = value.dtype.numpy()
+    if value.dtype.is_floating_point():
+        return random.standard_normal(shape, dtype=np.float32).astype(dtype)
+    if dtype == np.bool_ or "mask" in (value.name or "").lower():
+        return np.ones(shape, dtype)
+    return random.integers(0, table_length(value), shape).astype(dtype)
+
+
+def table_length(value: ir.Value) -> int:
+    """The rows of the shortest constant that the value's numbers index; 2 where they index none."""
+    lengths, waiting, seen = [], [value], {value}
+    while waiting:
+        for node, place in waiting.pop().uses():
+            rows = _rows(node) if place == 1 else None
+            lengths += [rows] if rows else []
+            if node.op_type in _SAME_VALUES and place == 0 and node.outputs[0] not in seen:
+                seen.add(node.outputs[0])
+                waiting.append(node.outputs[0])
+    return min(lengths, default=2)
+
+
+def _rows(node: ir.Node) -> int | None:
+    table = node.inputs[0]
+    if not is_standard(node) or node.op_type != "Gather" or table is None or table.const_value is None:
+        return None
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    length = table.const_value.shape[axis]
+    return length if isinstance(length, int) else None
+
+
+def guesses(open_axes: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Sizes to try for axes that the file itself leaves open: different ones first, then what most files can do."""
+    different = itertools.chain((3, 5, 7, 11, 13), itertools.count(17, 2))
+    yield dict(zip(open_axes, different, strict=False))
+    for size in (1, 2, 16, 32, 64, 128, 224):
+        yield dict.fromkeys(open_axes, size)

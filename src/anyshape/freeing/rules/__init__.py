@@ -1,0 +1,40 @@
+"""One rule per operator that can pin a size: it rewrites the node where needed, and may know its outputs' sizes.
+
+A rule gets the walk and the node; it returns the shapes of the outputs that it knows better than inference, or None.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from anyshape.freeing.preparation import is_standard
+from anyshape.freeing.rules import (
+    attention,
+    broadcast,
+    expand,
+    index,
+    products,
+    recurrent,
+    reshape_reshaping,
+    resize,
+    slice,
+    subgraphs,
+)
+from anyshape.freeing.walk_rule import Rule
+
+_RULES: dict[str, Rule] = {
+    **reshape_reshaping.RULES,
+    **broadcast.RULES,
+    **expand.RULES,
+    **products.RULES,
+    **slice.RULES,
+    **index.RULES,
+    **resize.RULES,
+    **recurrent.RULES,
+    **attention.RULES,
+    **subgraphs.RULES,
+}
+
+
+def rule_for(node: ir.Node) -> Rule | None:
+    return _RULES.get(node.op_type) if is_standard(node) else None

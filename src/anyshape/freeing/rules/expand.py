@@ -1,0 +1,98 @@
+"""Expand, Tile, ConstantOfShape and Range: tensors of a size that is written down."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from anyshape.freeing.growth import grow_input
+from anyshape.freeing.walk import Walk
+from anyshape.freeing.walk_rule import Rule, Shapes
+from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled
+
+
+def expand(walk: Walk, node: ir.Node) -> Shapes:
+    """Where the data is free already, the target says 1, which keeps its size."""
+    shape, target = walk.shape(node.inputs[0]), walk.numbers(node.inputs[1])
+    if shape is None or target is None:
+        return None
+    _grow_data(walk, node, shape, target)
+    shape = walk.shape(node.inputs[0]) or ()
+    new = list(target)
+    for axis in range(-min(len(shape), len(target)), 0):
+        if walk.is_free(shape[axis]) and is_number(target[axis]):
+            if walk.at_file(shape[axis]) not in (int(target[axis]), 1) and target[axis] != 1:
+                why = f"`{spelled(shape[axis])}` becomes {target[axis]}"
+                raise walk.pinned(node, why, shape[axis])
+            keeps = walk.at_file(shape[axis]) == int(target[axis])
+            new[axis] = ONE if keeps else target[axis]
+    new = _named(walk, node, shape, new)
+    if tuple(new) != target:
+        before, after = (", ".join(map(spelled, sizes)) for sizes in (target, new))
+        walk.replace(node, 1, walk.builder.vector(new), f"target [{before}] became [{after}]")
+    return [_result(shape, new)]
+
+
+def _grow_data(walk: Walk, node: ir.Node, shape: Shape, target: Shape) -> None:
+    wants: dict[int, Size] = {
+        axis + len(shape): target[axis]
+        for axis in range(-min(len(shape), len(target)), 0)
+        if walk.is_free(target[axis]) and is_number(shape[axis]) and shape[axis] != 1
+    }
+    if wants:
+        grow_input(walk, node, 0, wants, broadcasts=True)
+
+
+def _named(walk: Walk, node: ir.Node, shape: Shape, target: list[Size]) -> list[Size]:
+    """Data that varies, repeated as often as a dim was in the file: the dim itself, or that number."""
+    if not walk.varies(node.inputs[0]):
+        return target  # a constant follows as soon as somebody needs it
+    result = list(target)
+    for axis in range(-len(target), 0):
+        there = shape[axis] if len(shape) >= -axis else ONE
+        size = walk.dims.namesake(int(target[axis])) if there == 1 and is_number(target[axis]) else None
+        if size is not None and walk.chooser.choose((True, False)):
+            result[axis] = size
+    return result
+
+
+def _result(shape: Shape, target: list[Size]) -> Shape:
+    rank = max(len(shape), len(target))
+    data = (ONE,) * (rank - len(shape)) + tuple(shape)
+    goal = (ONE,) * (rank - len(target)) + tuple(target)
+    return tuple(size if wish == 1 else wish for size, wish in zip(data, goal, strict=True))
+
+
+def tile(walk: Walk, node: ir.Node) -> Shapes:
+    """As Expand: what varies, repeated as often as a dim was, follows that dim."""
+    shape, repeats = walk.shape(node.inputs[0]), walk.numbers(node.inputs[1])
+    if shape is None or repeats is None or len(shape) != len(repeats):
+        return None
+    new = list(repeats)
+    if walk.varies(node.inputs[0]):
+        for axis, times in enumerate(repeats):
+            size = walk.dims.namesake(int(times)) if shape[axis] == 1 and is_number(times) else None
+            if size is not None and walk.chooser.choose((True, False)):
+                new[axis] = size
+    if tuple(new) != repeats:
+        walk.replace(node, 1, walk.builder.vector(new), f"repeats became [{', '.join(map(spelled, new))}]")
+    return [tuple(size * times for size, times in zip(shape, new, strict=True))]
+
+
+def constant_of_shape(walk: Walk, node: ir.Node) -> Shapes:
+    """A computed shape; a constant one follows as soon as somebody needs it."""
+    numbers = walk.numbers(node.inputs[0])
+    return None if numbers is None else [numbers]
+
+
+def counted(walk: Walk, node: ir.Node) -> Shapes:
+    """A Range of constants is as long as they say; one of sizes is left to the inference."""
+    array = walk.constant(node.outputs[0])
+    return None if array is None else [tuple(number(n) for n in array.shape)]
+
+
+RULES: dict[str, Rule] = {
+    "Expand": expand,
+    "Tile": tile,
+    "ConstantOfShape": constant_of_shape,
+    "Range": counted,
+}

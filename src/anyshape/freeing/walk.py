@@ -1,0 +1,251 @@
+"""The walk through a graph, node by node in order: a rule may rewrite the node, then its outputs get their sizes.
+
+Every symbolic shape, taken at the file's own sizes, must be the shape that was observed: a mistake of a rule or of the
+inference is met where it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from anyshape.freeing.builder import Builder
+from anyshape.freeing.constant_values import Evaluator
+from anyshape.freeing.preparation import is_standard
+from anyshape.freeing.records import Bound, DisagreeingError, PinnedError, Rewrite, State
+from anyshape.freeing.records_choosing import Chooser
+from anyshape.freeing.records_dims import Dims
+from anyshape.freeing.walk_factors import FactorTable
+from anyshape.freeing.walk_inferring import Inference
+from anyshape.sizes.expressions import Shape, Size, from_ir, is_number, number, product, spelled, to_ir
+
+_DATA_DEPENDENT = {"NonZero", "Unique", "NonMaxSuppression", "Compress", "StringSplit"}
+_READS_SIZES = ("Shape", "Size")
+
+
+class Walk:
+    """What the rules share: sizes, factors and constants of values, and what has been written down so far."""
+
+    def __init__(
+        self,
+        model: ir.Model,
+        dims: Dims,
+        observed: Mapping[str, tuple[int, ...]],
+        chooser: Chooser,
+        larger_states: Mapping[State, Mapping[int, Size]],
+        *,
+        strict: bool,
+    ) -> None:
+        """`strict` refuses sizes that disagree, which is right as long as there may be another reading."""
+        self.strict = strict
+        self.model, self.dims, self.chooser = model, dims, chooser
+        self.builder = Builder(model, dims.sources)
+        self.inference = Inference(model.opset_imports, list(dims.sizes))
+        self.opset = model.opset_imports[""]
+        self.rewrites: list[Rewrite] = []
+        self.grown: dict[Any, ir.Value] = {}
+        self.origins: dict[ir.Value, tuple[ir.Value, Mapping[int, Size]]] = {}
+        """Grown value -> what it was grown from, and how."""
+        self.states: dict[ir.Value, State] = {}
+        """Input of a graph inside of a loop -> the initial state that it starts from."""
+        self.larger_states = larger_states
+        self._bounds: list[tuple[Bound, ir.Value]] = []
+        self._evaluator, self._at_file = Evaluator(model), Evaluator(model, observed)
+        self._observed = observed
+        self.factors = FactorTable()
+        self._follows: set[ir.Value] = set()
+        self._known_sizes: dict[int, list[Size]] = {}
+        for value in model.graph.inputs:
+            self._remember(self.shape(value) or ())
+
+    # ---- what rules ask
+
+    def shape(self, value: ir.Value | None) -> Shape | None:
+        return None if value is None else from_ir(value.shape)
+
+    def constant(self, value: ir.Value | None) -> Any:
+        """The numbers of a value that depends on no input, else None."""
+        return None if value is None else self._evaluator.value(value)
+
+    def constant_at_file(self, value: ir.Value | None) -> Any:
+        """The numbers of a value that depends on sizes alone, as they are in the file, else None."""
+        return None if value is None else self._at_file.value(value)
+
+    def numbers(self, value: ir.Value | None) -> Shape | None:
+        """What a tensor of sizes holds, as expressions of the dims."""
+        array = self.constant(value)
+        if array is not None:
+            return tuple(number(n) for n in array.ravel()) if array.dtype.kind in "iu" and array.size < 64 else None
+        return self.inference.numbers(value)
+
+    def at_file(self, size: Size) -> int | None:
+        return self.dims.at_file(size)
+
+    def observed(self, value: ir.Value) -> tuple[int, ...] | None:
+        return self._observed.get(value.name or "")
+
+    def is_free(self, size: Size) -> bool:
+        """Whether a size varies with the dims (and not with the data alone)."""
+        return not is_number(size) and not self.inference.is_unknown(size)
+
+    def is_unknown(self, size: Size) -> bool:
+        return self.inference.is_unknown(size)
+
+    def varies(self, value: ir.Value | None) -> bool:
+        shape = self.shape(value)
+        return shape is not None and any(not is_number(size) for size in shape)
+
+    def like(self, size: int, axis: int) -> list[Size]:
+        """The free sizes that were seen on this axis and had that number in the file, the simplest first."""
+        seen = [s for s in self._known_sizes.get(axis, []) if self.at_file(s) == size]
+        return sorted(seen, key=lambda s: len(str(s)))
+
+    # ---- what rules do
+
+    def replace(self, node: ir.Node, place: int, value: ir.Value | None, what: str) -> None:
+        node.replace_input_with(place, value)
+        self.note(node, what)
+
+    def note(self, node: ir.Node, what: str) -> None:
+        rewrite = Rewrite(name_of(node), node.op_type, what)
+        if rewrite not in self.rewrites:
+            self.rewrites.append(rewrite)
+
+    def bound(self, size: Size, most: int, why: str, value: ir.Value) -> None:
+        """Remember that a size must not exceed a number, as long as `value` is needed."""
+        dim, limit = self.dims.limit(size, most)
+        node = value.producer()
+        assert node is not None
+        if dim is None:
+            symbols = " and ".join(sorted(f"`{s.name}`" for s in size.free_symbols))
+            raise self.pinned(node, f"{why}, and `{spelled(size)}` depends on {symbols}", size)
+        self._bounds.append((Bound(dim, limit, why), value))
+
+    def bounds(self) -> tuple[Bound, ...]:
+        """The limits of those values that are still part of the graph."""
+        producers = [(bound, value.producer()) for bound, value in self._bounds]
+        return tuple(dict.fromkeys(bound for bound, node in producers if node is not None and node.graph is not None))
+
+    def pinned(self, node: ir.Node, why: str, size: Size = None) -> PinnedError:
+        dims = sorted(s.name for s in size.free_symbols if s.name in self.dims.sizes) if size is not None else []
+        sentence = f"{node.op_type} node `{name_of(node)}` pins {_listed(dims)}: {why}"
+        return PinnedError(sentence, node=name_of(node), operator=node.op_type, dim=dims[0] if dims else None)
+
+    def refuse_disagreement(self, node: ir.Node, sizes: Sequence[Size]) -> None:
+        """Free sizes that a node takes for the same must be so at every size; else another reading may be right."""
+        free = [size for size in sizes if self.is_free(size)]
+        for other in free[1:]:
+            if self.strict and not self.dims.agree(free[0], other):
+                trouble = self.pinned(node, f"`{spelled(free[0])}` meets `{spelled(other)}`", free[0] * other)
+                raise DisagreeingError(str(trouble), node=trouble.node, operator=trouble.operator, dim=trouble.dim)
+
+    # ---- the walk itself
+
+    def graph(self, graph: ir.Graph) -> None:
+        for node in list(graph):
+            self.builder.enter(node)
+            try:
+                self.node(node)
+            finally:
+                self.builder.leave()
+
+    def node(self, node: ir.Node) -> None:
+        from anyshape.freeing.rules import rule_for
+
+        rule = rule_for(node)
+        shapes = rule(self, node) if rule else None
+        self.infer(node)
+        for value, shape in zip(node.outputs, shapes or (), strict=False):
+            if shape is not None:
+                value.shape = to_ir(shape)
+        self._follow(node)
+        self._settle(node)
+        self.factors.carry(node)
+
+    def infer(self, node: ir.Node) -> None:
+        types = [value.type for value in node.outputs]
+        self.inference.infer(node)
+        for value, told in zip(node.outputs, types, strict=True):
+            value.type = told or value.type  # the file knows better
+            array = self._small_constant(value)
+            if array is not None:
+                value.const_value = ir.tensor(array, name=value.name)
+                value.shape = ir.Shape(array.shape)
+
+    def _small_constant(self, value: ir.Value) -> Any:
+        """The inference of others reads shapes off constants only where they are marked as such."""
+        if value.const_value is not None or value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+            return None
+        array = self.constant(value)
+        return array if array is not None and array.size <= 64 else None
+
+    def _follow(self, node: ir.Node) -> None:
+        """Remember which numbers follow from free sizes: what is observed about them holds for the file only."""
+        reads = node.op_type in _READS_SIZES and is_standard(node) and self.varies(node.inputs[0])
+        if reads or any(value in self._follows for value in node.inputs):
+            self._follows.update(node.outputs)
+
+    def _settle(self, node: ir.Node) -> None:
+        for value in node.outputs:
+            seen = self.observed(value)
+            shape = self.shape(value)
+            if seen is not None and (shape is None or len(shape) != len(seen)):
+                shape = self._guessed(node, seen)
+                value.shape = to_ir(shape)
+            if shape is None:
+                self._follows |= set() if self._is_rigid(node) else {value}
+                continue
+            if seen is not None:
+                shape = tuple(self._settled(node, size, n) for size, n in zip(shape, seen, strict=True))
+                value.shape = to_ir(shape)
+            self._remember(shape)
+
+    def _remember(self, shape: Shape) -> None:
+        for axis, size in enumerate(shape):
+            if self.is_free(size) and size not in self._known_sizes.setdefault(axis, []):
+                self._known_sizes[axis].append(size)
+
+    def _settled(self, node: ir.Node, size: Size, seen: int) -> Size:
+        if self.is_unknown(size):
+            return number(seen) if self._is_rigid(node) else size
+        if self.at_file(size) == seen:
+            return size
+        if self._is_rigid(node):
+            return number(seen)
+        raise self.pinned(node, f"its output has {seen} where `{spelled(size)}` follows from its inputs", size)
+
+    def _is_rigid(self, node: ir.Node) -> bool:
+        """Whether nothing that goes into the node varies, so that what was observed is always so."""
+        if node.op_type in _DATA_DEPENDENT:
+            return False
+        return not any(self.varies(value) or value in self._follows for value in node.inputs)
+
+    def _guessed(self, node: ir.Node, seen: tuple[int, ...]) -> Shape:
+        """An operator without a rule: like an input of the same shape, else as observed if nothing varies."""
+        if self._is_rigid(node):
+            return tuple(number(n) for n in seen)
+        for value in node.inputs:
+            shape = self.shape(value)
+            if shape is not None and tuple(self.at_file(size) for size in shape) == seen:
+                return shape
+        if is_standard(node):
+            return tuple(self.inference.unknown() for _ in seen)
+        free = [size for value in node.inputs for size in self.shape(value) or () if self.is_free(size)]
+        domain = f" of the domain `{node.domain}`"
+        raise self.pinned(node, f"nothing is known about this operator{domain}", product(free) if free else None)
+
+
+def name_of(node: ir.Node) -> str:
+    return node.name or (node.outputs[0].name if node.outputs else None) or "?"
+
+
+def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
+    """The plain value of an attribute."""
+    found = node.attributes.get(name)
+    return default if found is None or found.is_ref() else found.value
+
+
+def _listed(dims: Sequence[str]) -> str:
+    return " and ".join(f"`{dim}`" for dim in dims) if dims else "the sizes of the file"

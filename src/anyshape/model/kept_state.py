@@ -1,0 +1,99 @@
+"""Grids, masks and tables that a module keeps from call to call: at which sizes it builds them, and of which sizes.
+
+A module that was warmed up reads what it kept, and a trace at that size would hold it as a constant. Traced where the
+module builds anew, the file builds at every size. Whether that is the same where the module reads what it kept is for
+the check, which has to run those sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from anyshape.model.oracle import Reference
+from anyshape.sizes.notation import SizeRange
+
+Sizes = dict[str, int]
+_MOST_TRIED = 8
+_SECONDS = 1.0
+"""Small models tell at once; for a large one the search must not cost more than it may save."""
+
+
+def building_sizes(
+    reference: Reference,
+    start: Sizes,
+    ranges: Mapping[str, SizeRange],
+    admit: Callable[[Sizes], Sizes | None],
+    lengths: Sequence[int],
+) -> Sizes:
+    """`start`, or near it sizes at which the module builds something that it does not build there."""
+    until = time.monotonic() + _SECONDS
+    best, most = start, reference.changes(reference.run(start))
+    for proposed in itertools.islice(_other_sizes(start, ranges, lengths), _MOST_TRIED):
+        sizes = admit(proposed)
+        if time.monotonic() > until:
+            break
+        if sizes is not None and (outcome := reference.run(sizes)).runs:
+            changes = reference.changes(outcome)
+            if changes > most:
+                best, most = sizes, changes
+    return best
+
+
+def _other_sizes(start: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> Iterator[Sizes]:
+    """All dims larger, then one dim beyond each length that the module holds, the smallest first."""
+    proposed = [{d: size + (i + 1) * ranges[d].step for i, (d, size) in enumerate(start.items())}]
+    proposed.append({dim: 2 * size + 1 + i for i, (dim, size) in enumerate(start.items())})
+    for length in lengths:
+        proposed += [{**start, d: length + ranges[d].step} for d, size in start.items() if length >= size]
+    seen = {tuple(start.values())}
+    for wished in proposed:
+        sizes = {dim: ranges[dim].nearest(size) for dim, size in wished.items()}
+        if tuple(sizes.values()) not in seen:
+            seen.add(tuple(sizes.values()))
+            yield sizes
+
+
+def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> list[Sizes]:
+    """Sizes at which the module may read what it kept: one dim as long as something that it holds."""
+    near = [{**sizes, dim: length} for length in lengths for dim in sizes if length in ranges[dim]]
+    return near[:_MOST_TRIED]
+
+
+_FAR = 2**13
+
+
+def kept_lengths(module: nn.Module) -> tuple[int, ...]:
+    """Lengths of tables and masks that the user's own modules hold beside their parameters, and keys of dicts."""
+    found: set[int] = set()
+    for part in module.modules():
+        if not type(part).__module__.startswith("torch."):
+            found.update(_lengths({k: v for k, v in vars(part).items() if k not in _OF_TORCH}, depth=0))
+    return tuple(sorted(length for length in found if 1 < length < _FAR))
+
+
+_OF_TORCH = set(vars(nn.Module())) - {"_buffers"}
+_DEEPEST = 4
+_MANY = 64
+
+
+def _lengths(value: Any, *, depth: int) -> Iterator[int]:
+    if depth > _DEEPEST or isinstance(value, (nn.Module, nn.Parameter)):
+        return
+    if isinstance(value, torch.Tensor):
+        yield from value.shape
+    elif isinstance(value, dict):
+        for key, inner in itertools.islice(value.items(), _MANY):
+            keys = key if isinstance(key, tuple) else (key,)
+            yield from (number for number in keys if isinstance(number, int))
+            yield from _lengths(inner, depth=depth + 1)
+    elif isinstance(value, (list, tuple, set)):
+        for inner in itertools.islice(value, _MANY):
+            yield from _lengths(inner, depth=depth + 1)
+    elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
+        yield from _lengths(vars(value), depth=depth + 1)

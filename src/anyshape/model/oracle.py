@@ -1,0 +1,310 @@
+"""The oracle: what the user's untouched module does at a size, how much rounding noise it has there, or that it fails.
+
+Every call starts from the module's state at the moment of export. Results are remembered, since limits, several
+strategies and the final check ask for the same sizes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+
+from anyshape.declaration import examples, resized_calls
+from anyshape.declaration.calls import Signature, bind_call
+from anyshape.declaration.calls_written_calls import read_call
+from anyshape.declaration.dims import Spec
+from anyshape.declaration.outputs import as_tensor, flatten_outputs
+from anyshape.declaration.targets import Target
+from anyshape.diagnosis.open_trace import Track, track_calls
+from anyshape.errors import DeclarationError
+from anyshape.results.finding import Span
+from anyshape.torchkit import precision
+from anyshape.torchkit.recorder_decisions import value_decisions
+from anyshape.torchkit.recorder_watching import floating_results
+from anyshape.torchkit.state import Change, ModuleState, seed_generators
+
+Sizes = Mapping[str, int]
+_REMEMBERED_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call and what the module made of it: outputs, or the exception that it raised."""
+
+    sizes: Sizes
+    content: int
+    leaves: Mapping[str, Any]
+    names: tuple[str, ...] = ()
+    outputs: tuple[torch.Tensor, ...] = ()
+    error: Exception | None = None
+    gradients: bool = False
+    """Whether gradients were on: PyTorch's fast paths for attention give other results at masked places."""
+
+    @property
+    def runs(self) -> bool:
+        return self.error is None
+
+
+class CallMaker(Protocol):
+    """Makes the leaves of a call at any size; raises where it cannot."""
+
+    def __call__(self, sizes: Sizes, content: int, level: int) -> dict[str, Any]: ...
+
+
+class Reference:
+    """The user's module in eager, at any size."""
+
+    def __init__(self, target: Target, signature: Signature, spec: Spec, make_call: CallMaker, *, levels: int) -> None:
+        self.target = target
+        self.signature = signature
+        self.spec = spec
+        self._make_call = make_call
+        self._levels = levels
+        self._state = ModuleState(target.module)
+        self._remembered: dict[tuple[Any, ...], Outcome] = {}
+        self._bytes = 0
+        self.largest_result = 0
+
+    def run(self, sizes: Sizes, content: int = 0) -> Outcome:
+        """The module's outputs at these sizes, for one of the contents."""
+        key = (*sorted(sizes.items()), content)
+        if key not in self._remembered:
+            outcome = self._climb(sizes, content)
+            self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
+            if self._bytes > _REMEMBERED_BYTES:
+                return outcome
+            self._remembered[key] = outcome
+        return self._remembered[key]
+
+    def forgetful(self) -> Reference:
+        """The same oracle without its memory: for a module whose code has changed."""
+        return Reference(self.target, self.signature, self.spec, self._make_call, levels=self._levels)
+
+    def exact(self, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        """The same call in float64; None where the module cannot run in it."""
+        return self.computed_in(torch.float64, outcome)
+
+    def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        try:
+            with precision.computing_in(dtype, self.target.module) as mode:
+                outputs = self._call(outcome.leaves, gradients=outcome.gradients)[1]
+        except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
+            return None
+        self.largest_result = max(self.largest_result, mode.largest)
+        return outputs
+
+    def jittered(self, outcome: Outcome, seeds: Iterable[int]) -> list[tuple[torch.Tensor, ...]]:
+        """The same call with every operator's result moved by a rounding, once for each seed."""
+        runs = []
+        for seed in seeds:
+            with contextlib.suppress(Exception):
+                run = lambda: self._call(outcome.leaves, gradients=outcome.gradients)[1]  # noqa: E731
+                runs.append(precision.run_jittered(run, seed))
+        return runs
+
+    def with_gradients(self, outcome: Outcome) -> Outcome | None:
+        """The same call with gradients on, where that gives another result; it is PyTorch's answer just as well."""
+        try:
+            names, outputs = self._call(outcome.leaves, gradients=True)
+        except Exception:  # noqa: BLE001  the user's own model
+            return None
+        if all(_same(a, b) for a, b in zip(outcome.outputs, outputs, strict=True)):
+            return None
+        return replace(outcome, names=names, outputs=outputs, gradients=True)
+
+    def with_leaves(self, outcome: Outcome, leaves: Mapping[str, Any]) -> Outcome:
+        """The same call with other values for these leaves."""
+        leaves = {**outcome.leaves, **leaves}
+        try:
+            names, outputs = self._call(leaves)
+        except Exception as error:  # noqa: BLE001  the user's own model
+            return Outcome(outcome.sizes, outcome.content, leaves, error=error)
+        return replace(outcome, leaves=leaves, names=names, outputs=outputs)
+
+    def changes(self, outcome: Outcome) -> frozenset[Change]:
+        """What the module keeps of this call for later ones: attributes that it sets, entries that it makes."""
+        args, kwargs = self.signature.build(_copies(outcome.leaves))
+        try:
+            with torch.no_grad():
+                self.target.call(*args, **kwargs)
+            return self._state.changes()
+        except Exception:  # noqa: BLE001  the user's own model
+            return frozenset()
+        finally:
+            self._state.restore()
+
+    def put_back(self) -> None:
+        """The module as it was handed over, whatever a trace left in it."""
+        self._state.restore()
+
+    def value_decisions(self, outcome: Outcome) -> dict[Span | None, set[object]]:
+        """Where the module reads values of this call into Python, and what it reads there."""
+        leaves = _copies(outcome.leaves)
+        tensors = [value for value in leaves.values() if isinstance(value, torch.Tensor)]
+        return value_decisions(lambda: self._call(leaves, copies=False), tensors)
+
+    def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
+        """Every floating result on the way to the outputs, with the user's line that it came from."""
+        return floating_results(lambda: self._call(outcome.leaves, gradients=True))
+
+    def depends_on(self, leaf: str, outcome: Outcome) -> bool:
+        """Whether another value of one input gives other results, or none."""
+        other = self.run(outcome.sizes, 1).leaves.get(leaf, outcome.leaves[leaf])
+        try:
+            outputs = self._call({**outcome.leaves, leaf: other})[1]
+        except Exception:  # noqa: BLE001  the user's own model
+            return True
+        return not all(_same(a, b) for a, b in zip(outcome.outputs, outputs, strict=True))
+
+    def calls(self, outcome: Outcome) -> Track:
+        """Every call of torch on the way to the outputs."""
+        return track_calls(lambda: self._call(outcome.leaves))
+
+    def is_random(self, outcome: Outcome) -> bool:
+        """Whether the same call gives other results under another random seed."""
+        again = self._call(outcome.leaves, seed=1)[1]
+        return any(not _same(a, b) for a, b in zip(outcome.outputs, again, strict=True))
+
+    def _climb(self, sizes: Sizes, content: int) -> Outcome:
+        """The first level of content that the module accepts; a refusal on every level makes the size invalid."""
+        first: Outcome | None = None
+        for level in range(self._levels):
+            try:
+                leaves = self._make_call(sizes, content, level)
+                names, outputs = self._call(leaves)
+            except DeclarationError:
+                raise
+            except Exception as error:  # noqa: BLE001  the user's own model
+                first = first or Outcome(dict(sizes), content, {}, error=error)
+            else:
+                held = [value for value in (*leaves.values(), *outputs) if isinstance(value, torch.Tensor)]
+                self.largest_result = max(self.largest_result, sum(t.numel() * t.element_size() for t in held))
+                return Outcome(dict(sizes), content, leaves, names, outputs)
+        assert first is not None
+        if content:
+            # the module refuses the second content: it is judged by the first alone
+            return self.run(sizes, 0)
+        return first
+
+    def _call(
+        self, leaves: Mapping[str, Any], *, seed: int = 0, copies: bool = True, gradients: bool = False
+    ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
+        if copies:
+            leaves = _copies(leaves)
+        args, kwargs = self.signature.build(leaves)
+        seed_generators(seed)
+        try:
+            with torch.set_grad_enabled(gradients):
+                result = flatten_outputs(self.target.call(*args, **kwargs))
+            # an output may be a view of a buffer, which is put back next
+            outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
+        finally:
+            self._state.restore()
+        return tuple(name for name, _ in result), outputs
+
+
+def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(
+        a.nan_to_num(0.0) if a.is_floating_point() else a, b.nan_to_num(0.0) if b.is_floating_point() else b
+    )
+
+
+# ---- two makers of calls
+
+
+def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
+    """A reference that resizes the user's example."""
+    example = examples.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, examples.ValueRange] = {}
+
+    def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
+        leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
+        return leaves | _float_scalars(spec, signature, content)
+
+    reference = Reference(target, signature, spec, make_call, levels=resized_calls.LEVELS)
+
+    def runs(leaves: Mapping[str, Any]) -> bool:
+        try:
+            outputs = reference._call(leaves)[1]  # noqa: SLF001  our own
+        except Exception:  # noqa: BLE001  the user's own model
+            return False
+        return not any(output.isnan().any() for output in outputs if output.is_floating_point())
+
+    if may_be_provoked(target, signature):
+        ranges.update(resized_calls.learn_value_ranges(example, runs))
+    return reference
+
+
+def may_be_provoked(target: Target, signature: Signature) -> bool:
+    """Whether an index that is out of range raises; on a GPU it would end the process's use of the device."""
+    tensors = [*target.module.parameters(), *(v for v in signature.values.values() if isinstance(v, torch.Tensor))]
+    return all(tensor.device.type == "cpu" for tensor in tensors)
+
+
+def from_make_inputs(
+    target: Target, signature: Signature, spec: Spec, make_inputs: Callable[..., Any], *, seed: int
+) -> Reference:
+    """A reference whose calls the user's own function makes; an exception in it means that the size is invalid."""
+
+    def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
+        made = call_make_inputs(make_inputs, sizes, seed=seed + content, target=target)
+        _check_shapes(made, signature, spec, sizes)
+        leaves = made.values
+        if content and level == 0:
+            example = examples.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            leaves = resized_calls.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
+        return leaves | _float_scalars(spec, signature, content)
+
+    return Reference(target, signature, spec, make_call, levels=2)
+
+
+def call_make_inputs(make_inputs: Callable[..., Any], sizes: Sizes, *, seed: int, target: Target) -> Signature:
+    """The user's own call at these sizes."""
+    parameters = inspect.signature(make_inputs).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    wanted = {name: size for name, size in sizes.items() if takes_any or name in parameters}
+    with _seeded(seed):
+        made = make_inputs(**wanted)
+    return bind_call(target, *read_call(made))
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def _check_shapes(made: Signature, signature: Signature, spec: Spec, sizes: Sizes) -> None:
+    values = made.values
+    if set(values) != set(signature.values):
+        missing = sorted(set(values) ^ set(signature.values))
+        raise DeclarationError(
+            f"make_inputs returns other inputs at {describe(sizes)} than in the example: `{missing[0]}`"
+        )
+    for name, row in spec.axes.items():
+        for axis, expression in enumerate(row):
+            if expression is not None and values[name].shape[axis] != expression.value(sizes):
+                raise DeclarationError(
+                    f"make_inputs({describe(sizes)}) returns `{name}` with shape {tuple(values[name].shape)}, "
+                    f"but axis {axis} is declared `{expression}` = {expression.value(sizes)}"
+                )
+
+
+def _float_scalars(spec: Spec, signature: Signature, content: int) -> dict[str, float]:
+    """A float that is an input must not stand still."""
+    return {name: signature.values[name] * (1.0 + 0.375 * content) + 0.125 * content for name in spec.floats}
+
+
+def describe(sizes: Sizes) -> str:
+    """`batch = 1, seq = 7`."""
+    return ", ".join(f"{dim} = {size}" for dim, size in sizes.items())

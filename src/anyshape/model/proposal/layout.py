@@ -1,0 +1,98 @@
+"""From moves to the notation of `dims=`: every axis as an expression of the dims that move it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from anyshape.model.proposal.moves import Move
+from anyshape.model.proposal.probe import Place
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One move, seen from the place whose size is the dim itself."""
+
+    move: Move
+    base: Place
+    size: int
+    """In the example."""
+    probed: int
+    """In the example at the sizes at which it was probed."""
+    step: int
+    """From one size to the next at which the model runs."""
+
+    @property
+    def ratios(self) -> dict[Place, int]:
+        """How much each place grows when the dim grows by one."""
+        own = self.move.steps[self.base]
+        return {place: step // own for place, step in self.move.steps.items()}
+
+
+def dims_of(
+    moves: Sequence[Move], sizes: Mapping[Place, int], probed: Mapping[Place, int], named: Collection[Place] = ()
+) -> list[Dim]:
+    """A dim for each move, in the order of the call; its size is that of a place that is named, where one is."""
+    order = list(sizes)
+    dims = [_dim(move, _base(move, moves, sizes, named), sizes, probed) for move in moves]
+    return sorted(dims, key=lambda dim: min(order.index(place) for place in dim.move.steps))
+
+
+def _base(move: Move, moves: Sequence[Move], sizes: Mapping[Place, int], named: Collection[Place]) -> Place:
+    shared = {place for other in moves if other is not move for place in other.steps}
+    wholes = [place for place in move.steps if not _is_half(place, move, sizes)]
+
+    def rank(place: Place) -> tuple[bool, bool, bool, int, int]:
+        measures = all(move.steps[other] % move.steps[place] == 0 for other in wholes)
+        return not measures, place in shared, place not in named, move.steps[place], sizes[place]
+
+    return min(wholes, key=rank)
+
+
+def _dim(move: Move, base: Place, sizes: Mapping[Place, int], probed: Mapping[Place, int]) -> Dim:
+    if move.is_square:
+        return Dim(move, base, round(sizes[base] ** 0.5), round(probed[base] ** 0.5), 1)
+    return Dim(move, base, sizes[base], probed[base], 1 if move.is_halved else move.steps[base])
+
+
+def _is_half(place: Place, move: Move, sizes: Mapping[Place, int]) -> bool:
+    """Whether a place is half of another and one more."""
+    wholes = [p for p, step in move.steps.items() if step == 2 * move.steps[place]]
+    return any(sizes[place] == sizes[whole] // 2 + 1 for whole in wholes)
+
+
+def followers(dims: Sequence[Dim], sizes: Mapping[Place, int]) -> list[frozenset[Place]]:
+    """For each dim the places that have its very size, and no other dim's."""
+    entries = [expressions([dim], ["n"], sizes) for dim in dims]
+    shared = [{place for other in dims if other is not dim for place in other.move.steps} for dim in dims]
+    return [
+        frozenset(p for p, text in row.items() if (text == "n" or len(row) == 1) and p not in others) or frozenset(row)
+        for row, others in zip(entries, shared, strict=True)
+    ]
+
+
+def expressions(dims: Sequence[Dim], names: Sequence[str], sizes: Mapping[Place, int]) -> dict[Place, str]:
+    """Every place that moves, as an expression of the names."""
+    places = {place for dim in dims for place in dim.move.steps}
+    return {place: _expression(place, dims, names, sizes) for place in sizes if place in places}
+
+
+def _expression(place: Place, dims: Sequence[Dim], names: Sequence[str], sizes: Mapping[Place, int]) -> str:
+    parts = [(dim, name) for dim, name in zip(dims, names, strict=True) if place in dim.move.steps]
+    parts.sort(key=lambda part: not part[1].startswith("past"))  # what came before stands before
+    if len(parts) == 1 and parts[0][0].move.is_square:
+        return f"{parts[0][1]} * {parts[0][1]}"
+    if len(parts) == 1 and _is_half(place, parts[0][0].move, sizes):
+        return f"{parts[0][1]} // 2 + 1"
+    if len(parts) == 2 and _is_product(place, parts[0][0], parts[1][0], sizes):
+        return f"{parts[0][1]} * {parts[1][1]}"
+    terms = [(dim.ratios[place], name) for dim, name in parts]
+    rest = sizes[place] - sum(dim.ratios[place] * dim.size for dim, _ in parts)
+    text = " + ".join(name if ratio == 1 else f"{ratio} * {name}" for ratio, name in terms)
+    return text if rest == 0 else f"{text} {'+' if rest > 0 else '-'} {abs(rest)}"
+
+
+def _is_product(place: Place, one: Dim, other: Dim, sizes: Mapping[Place, int]) -> bool:
+    """Whether each dim moves a place as often as the other is long: `height * width`."""
+    crosswise = one.ratios[place] == other.probed and other.ratios[place] == one.probed
+    return crosswise and sizes[place] == one.size * other.size and max(one.size, other.size) > 1

@@ -1,0 +1,194 @@
+"""Does the model run when these axes have other sizes? Asked in eager, often, and without a trace left behind.
+
+Every axis of every tensor, and the value of every Python int, is a place with a size of its own. The content of a
+probed call is the example's with its last slice repeated: nothing is drawn, so that the number of special tokens, the
+order of positions and the kind of a mask stay what they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from anyshape.declaration.calls import Signature
+from anyshape.declaration.examples import Example
+from anyshape.declaration.examples_slices import repeat_edge
+from anyshape.declaration.outputs import flatten_outputs
+from anyshape.declaration.resized_calls import LEVELS, resize
+from anyshape.declaration.targets import Target
+from anyshape.model.proposal.probe_weights import WeightWatch
+from anyshape.sizes.notation import Expression
+from anyshape.torchkit.capture import quiet
+from anyshape.torchkit.state import untouched
+
+Place = tuple[str, int | None]
+"""A leaf and one of its axes; None: the value of a Python int."""
+Shapes = tuple[tuple[int, ...], ...]
+_LAST_LEVEL = LEVELS - 1
+
+
+@dataclass
+class Budget:
+    """How many runs, and how long in the processor's time, which a busy machine does not stretch."""
+
+    limit: int
+    deadline: float | None = None
+    count: int = 0
+    exhausted: bool = False
+
+    @classmethod
+    def within(cls, limit: int, seconds: float) -> Budget:
+        return cls(limit, time.process_time() + seconds)
+
+    def is_spent(self) -> bool:
+        late = self.deadline is not None and time.process_time() > self.deadline
+        self.exhausted = self.exhausted or late or self.count >= self.limit
+        return self.exhausted
+
+
+class Prober:
+    """Runs one call with some places at other sizes. What it was asked once it remembers."""
+
+    def __init__(
+        self,
+        target: Target,
+        signature: Signature,
+        *,
+        limit: int = 400,
+        seed: int = 0,
+        budget: Budget | None = None,
+        is_quiet: bool = False,
+    ) -> None:
+        self.target = target
+        self.signature = signature
+        self.sizes: Mapping[Place, int] = sizes_of(signature)
+        self.budget = budget or Budget(limit)
+        self._seed = seed
+        self._hushed = contextlib.nullcontext if is_quiet else quiet
+        self._dims = {place: f"p{number}" for number, place in enumerate(self.sizes)}
+        self._remembered: dict[tuple[tuple[Place, int], ...], Shapes | None] = {}
+        self._examples = [self._example(signature.values)]
+        flipped = _with_flipped_masks(signature.values)
+        if flipped is not None and self.accepts(flipped):
+            self._examples.append(self._example(flipped))
+
+    @property
+    def count(self) -> int:
+        """Runs so far."""
+        return self.budget.count
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether an answer was refused because the budget is spent: then `runs` says False."""
+        return self.budget.exhausted
+
+    def runs(self, sizes: Mapping[Place, int]) -> bool:
+        """Whether the model runs with these places at these sizes, and all others as in the example."""
+        return self.outputs(sizes) is not None
+
+    def outputs(self, sizes: Mapping[Place, int]) -> Shapes | None:
+        """The shapes of the outputs; None where the model does not run."""
+        changed = tuple(sorted((p, s) for p, s in sizes.items() if s != self.sizes[p]))
+        if any(size < 0 for _, size in changed):
+            return None
+        if changed not in self._remembered:
+            if self.budget.is_spent():
+                return None
+            answers = [self._answer(self.leaves(dict(changed), example)) for example in self._examples]
+            self._remembered[changed] = answers[0] if all(answer is not None for answer in answers) else None
+        return self._remembered[changed]
+
+    def accepts(self, leaves: Mapping[str, Any]) -> bool:
+        """Whether the model runs with these leaves."""
+        return self._answer(leaves) is not None
+
+    def refuses_by_weight(self, sizes: Mapping[Place, int]) -> bool:
+        """Whether the operator that fails at these sizes has a weight of the model among its operands."""
+        watch = WeightWatch(self.target.module)
+        with watch:
+            self._answer(self.leaves(sizes))
+        return watch.blames_weight
+
+    def leaves(self, sizes: Mapping[Place, int], example: Example | None = None) -> dict[str, Any]:
+        """The leaves of the call at these sizes, the last slice repeated."""
+        example = example or self._examples[0]
+        inert = {name: value for name, value in example.leaves.items() if _is_inert(value)}
+        # integers may speak of sizes, and need all that resizing knows; the rest is cut or repeated
+        rest = replace(example, leaves={name: value for name, value in example.leaves.items() if name not in inert})
+        resized = resize(rest, self._wanted(sizes), ranges={}, level=_LAST_LEVEL, seed=self._seed)
+        return {name: resized[name] if name in resized else _cut(name, inert[name], sizes) for name in example.leaves}
+
+    def meaningful_leaves(self, sizes: Mapping[Place, int], level: int) -> dict[str, Any]:
+        """The leaves of the call at these sizes, as a check would make them."""
+        return resize(self._examples[0], self._wanted(sizes), ranges={}, level=level, seed=self._seed)
+
+    def _wanted(self, sizes: Mapping[Place, int]) -> dict[str, int]:
+        return {self._dims[place]: sizes.get(place, size) for place, size in self.sizes.items()}
+
+    def _example(self, leaves: Mapping[str, Any]) -> Example:
+        axes: dict[str, tuple[Expression | None, ...]] = {}
+        scalars = {}
+        for (leaf, axis), dim in self._dims.items():
+            if axis is None:
+                scalars[leaf] = Expression(dim)
+            else:
+                axes[leaf] = (*axes.get(leaf, ()), Expression(dim))
+        return Example(leaves, axes, scalars, {self._dims[place]: size for place, size in self.sizes.items()})
+
+    def _answer(self, leaves: Mapping[str, Any]) -> Shapes | None:
+        self.budget.count += 1
+        copies = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
+        args, kwargs = self.signature.build(copies)
+        try:
+            with self._hushed(), untouched(self.target.module), torch.no_grad():
+                torch.default_generator.manual_seed(self._seed)  # other devices are not probed
+                outputs = flatten_outputs(self.target.call(*args, **kwargs))
+                return tuple(tuple(getattr(value, "shape", ())) for _, value in outputs)
+        except Exception:  # noqa: BLE001  the user's own model: whatever it raises, it does not run there
+            return None
+
+
+def sizes_of(signature: Signature) -> dict[Place, int]:
+    """Every place of a call and its size; a flag is no size."""
+    return dict(_places(signature))
+
+
+def _places(signature: Signature) -> Iterator[tuple[Place, int]]:
+    for leaf in signature.leaves:
+        if leaf.is_tensor:
+            yield from (((leaf.name, axis), size) for axis, size in enumerate(leaf.value.shape))
+        elif type(leaf.value) is int:
+            yield (leaf.name, None), leaf.value
+
+
+def _is_inert(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.dtype == torch.bool)
+
+
+def _cut(name: str, value: torch.Tensor, sizes: Mapping[Place, int]) -> torch.Tensor:
+    shape = [sizes.get((name, axis), size) for axis, size in enumerate(value.shape)]
+    if list(value.shape) == shape:
+        return value
+    return repeat_edge(value, shape) if value.numel() else value.new_zeros(shape)
+
+
+def _with_flipped_masks(leaves: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The leaves with each mask that is the same everywhere flipped in its last column: `if mask.any()` is entered."""
+    masks = {name: _flipped(value) for name, value in leaves.items() if _is_constant_mask(value)}
+    return {**leaves, **masks} if masks else None
+
+
+def _is_constant_mask(value: Any) -> bool:
+    is_mask = isinstance(value, torch.Tensor) and value.dtype == torch.bool and value.numel() > 1
+    return is_mask and (bool(value.all()) or not bool(value.any()))
+
+
+def _flipped(mask: torch.Tensor) -> torch.Tensor:
+    flipped = mask.clone()
+    flipped[..., -1] = ~flipped[..., -1]
+    return flipped

@@ -1,0 +1,176 @@
+"""Dims from several calls: what differs between them varies, what moves alike is one, the model settles the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+
+from anyshape.declaration.calls import Signature
+from anyshape.declaration.targets import Target
+from anyshape.model.proposal.call_readings import Part, Structure
+from anyshape.model.proposal.call_readings_settling import settle
+from anyshape.model.proposal.dim_names import name_dims
+from anyshape.model.proposal.given_calls import refuse_other_kinds
+from anyshape.model.proposal.given_calls_given_calls import best_call, columns_of
+from anyshape.model.proposal.probe import Budget, Place, Prober, sizes_of
+from anyshape.model.proposal.proposal import Proposal, notation
+from anyshape.model.proposal.several_calls_followers import by_input, follows_by_name
+from anyshape.model.proposal.several_calls_remarks import on_equals, on_rivals, on_still, on_too_little, on_unsettled
+from anyshape.model.proposal.steps import Steps, outputs_along, steps_of
+from anyshape.sizes.fit_relations import Column, Kind, moves, readings
+from anyshape.sizes.notation import parse_expression
+
+_MOST_RUNS = 200
+_SECONDS = 60.0
+
+
+def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -> Proposal:
+    """The declaration that fits all calls; what they leave open is settled by running the model, or said aloud."""
+    refuse_other_kinds(target, signatures)
+    number = best_call(signatures)
+    example, columns = signatures[number], columns_of(signatures)
+    prober = Prober(target, example, budget=Budget.within(_MOST_RUNS, _SECONDS), seed=seed)
+    still = {column[0] for column in columns.values() if not moves(column)}
+    settled = settle(_parts(columns, number, prober), number, prober, still)
+    structure = settled.structure
+    steps = {dim: _steps(structure, dim, number, prober) for dim in structure.dims}
+    names = _names(structure, steps, example, target)
+    texts = _texts(structure, steps, names, example)
+    return Proposal(
+        {**notation(example, structure.spread(texts)), **dict.fromkeys(_varying_floats(signatures), ())},
+        {name: text for dim, name in names.items() if (text := steps[dim].notation)},
+        {name: _basis(structure.parts[dim].column) for dim, name in names.items()},
+        notes=(
+            *on_too_little(columns, prober),
+            *on_rivals(settled, texts, [_texts(rival, steps, names, example) for rival in settled.rivals]),
+            *on_unsettled(settled, texts),
+            *on_equals(structure, texts, number, prober),
+            *on_still({place: column[0] for place, column in columns.items() if not moves(column)}, structure, prober),
+        ),
+    )
+
+
+# ---- parts
+
+
+def _parts(columns: Mapping[Place, Column], number: int, prober: Prober) -> list[Part]:
+    """Places with equal columns at the same axis, the smaller first: what is larger may be computed from them."""
+    example = prober.signature
+    found: list[list[Place]] = []
+    for column in dict.fromkeys(filter(moves, columns.values())):
+        for places in _at_one_axis([place for place in columns if columns[place] == column], example):
+            found += _under_one_mask(places, columns, example) or [places]
+    found += [[place] for place in columns if _is_still_sum(place, columns, number, prober)]
+    parts = [Part(tuple(places), columns[places[0]], _follows(places, example)) for places in found]
+    return sorted(parts, key=lambda part: sum(part.column))
+
+
+def _under_one_mask(
+    places: Sequence[Place], columns: Mapping[Place, Column], example: Signature
+) -> list[list[Place]] | None:
+    """The inputs apart, where some mask is twice as long: it may cover two of them that are equal by chance."""
+    twice = tuple(2 * size for size in columns[places[0]])
+    is_covered = any(column == twice and _follows([place], example) for place, column in columns.items())
+    found = by_input(places) if is_covered else []
+    return found if sum(map(len, found)) == len(places) else None
+
+
+def _is_still_sum(place: Place, columns: Mapping[Place, Column], number: int, prober: Prober) -> bool:
+    """Whether a mask has one length in all calls only because what it covers grew in one as it shrank in another."""
+    if moves(columns[place]) or place[1] is None or not _follows([place], prober.signature):
+        return False
+    moving = list(dict.fromkeys(filter(moves, columns.values())))
+    sums = [reading for reading in readings(columns[place], moving) if reading.kind == Kind.SUM]
+    return any(_covers(place, moving[reading.of[0]], columns, number, prober) for reading in sums)
+
+
+def _covers(place: Place, column: Column, columns: Mapping[Place, Column], number: int, prober: Prober) -> bool:
+    """Whether the model runs where one of two sizes is another call's, and a mask over both as much longer."""
+    other = next(size for size in column if size != column[number])
+    sizes = {part: other for part, sizes in columns.items() if sizes == column}
+    return prober.runs({**sizes, place: columns[place][number] + other - column[number]})
+
+
+def _at_one_axis(places: Sequence[Place], example: Signature) -> list[list[Place]]:
+    """Counted from the front or, for inputs of other ranks, from the back; two axes of one input stay apart."""
+    found: dict[int | None, list[Place]] = {}
+    for leaf, axis in places:
+        found.setdefault(axis, []).append((leaf, axis))
+    groups: list[list[Place]] = []
+    for group in found.values():
+        host = next((other for other in groups if _meet_at_the_back(group, other, example)), None)
+        if host is None:
+            groups.append(group)
+        else:
+            host += group
+    return groups
+
+
+def _meet_at_the_back(group: Sequence[Place], other: Sequence[Place], example: Signature) -> bool:
+    if group[0][1] is None or other[0][1] is None or {leaf for leaf, _ in group} & {leaf for leaf, _ in other}:
+        return False
+    ranks = {leaf: example.values[leaf].dim() for leaf, _ in (*group, *other)}
+    backs = [{(axis or 0) - ranks[leaf] for leaf, axis in places} for places in (group, other)]
+    return not backs[0].isdisjoint(backs[1])
+
+
+def _follows(places: Sequence[Place], example: Signature) -> bool:
+    values = example.values
+    return all(axis is None or values[leaf].dtype == torch.bool or follows_by_name(leaf) for leaf, axis in places)
+
+
+def _steps(structure: Structure, dim: int, example: int, prober: Prober) -> Steps:
+    if structure.parts[dim].is_number:
+        return Steps(lowest=min(1, *structure.parts[dim].column))
+    return steps_of(structure.parts[dim].column, outputs_along(structure, dim, example, prober.outputs))
+
+
+# ---- the declaration
+
+
+def _names(structure: Structure, steps: Mapping[int, Steps], example: Signature, target: Target) -> dict[int, str]:
+    """A name for each dim, in the order of the call."""
+    order = list(sizes_of(example))
+    dims = sorted(structure.dims, key=lambda dim: min(map(order.index, structure.alike(dim))))
+    names = dict(zip(dims, name_dims([_telling(structure, dim) for dim in dims], example, target), strict=True))
+    return {dim: f"{name}_side" if steps[dim].is_square else name for dim, name in names.items()}
+
+
+def _telling(structure: Structure, dim: int) -> frozenset[Place]:
+    """The places that a dim is named after: a mask has its sizes from others."""
+    places = frozenset(structure.alike(dim))
+    return frozenset(place for place in places if not follows_by_name(place[0])) or places
+
+
+def _texts(
+    structure: Structure, steps: Mapping[int, Steps], names: Mapping[int, str], example: Signature
+) -> dict[int, str]:
+    """Every part in the notation of `dims=`: the past before what comes now, else in the order of the call."""
+    order = {place: number for number, place in enumerate(sizes_of(example))}
+
+    def text(index: int) -> str:
+        reading = structure.readings[index]
+        if reading is None:
+            return f"{names[index]} * {names[index]}" if steps[index].is_square else names[index]
+        inner = {base: text(base) for base in reading.of}
+        ordered = sorted(
+            reading.of, key=lambda base: ("past" not in inner[base], order[structure.parts[base].places[0]])
+        )
+        return replace(reading, of=tuple(ordered)).text(
+            {base: part if part.isidentifier() else f"({part})" for base, part in inner.items()}
+        )
+
+    return {index: parse_expression(text(index)).text for index in range(len(structure.parts))}
+
+
+def _varying_floats(signatures: Sequence[Signature]) -> list[str]:
+    """Python floats that differ between the calls: inputs that follow nothing."""
+    numbers = [leaf.name for leaf in signatures[0].leaves if isinstance(leaf.value, float)]
+    return [name for name in numbers if len({signature.values[name] for signature in signatures}) > 1]
+
+
+def _basis(column: Column) -> str:
+    sizes = [str(size) for size in sorted(set(column))]
+    return f"{', '.join(sizes[:-1])} and {sizes[-1]} in the calls"

@@ -1,0 +1,185 @@
+"""From the arguments of `export` or `check` to one request: the target, its call, the declaration, the file's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from anyshape.declaration import torch_forms
+from anyshape.declaration.calls import Signature, bind_call
+from anyshape.declaration.dims import Spec, declare
+from anyshape.declaration.dtypes import as_dtype, cast, casting, converted
+from anyshape.declaration.targets import Target, resolve_target
+from anyshape.declaration.torch_forms import Declared
+from anyshape.errors import DeclarationError
+from anyshape.model.proposal.undeclared_lightning import example_of
+from anyshape.model.request_first_calls import first_call, with_fixed_rest
+from anyshape.sizes.notation import parse_sizes
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, checked."""
+
+    target: Target
+    signature: Signature
+    spec: Spec
+    input_names: Mapping[str, str]
+    """Leaf -> name in the file."""
+    output_names: tuple[str, ...] | None
+    labels: Mapping[str, Mapping[int, str]]
+    """Names for axes of outputs, by the output's name."""
+    make_inputs: Callable[..., Any] | None
+    notes: tuple[str, ...]
+
+
+def understand(
+    model: Any,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    *,
+    examples: Any = None,
+    dims: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    where: Sequence[str] = (),
+    make_inputs: Callable[..., Any] | None = None,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dtype: Any = None,
+) -> Request:
+    """Bind the call, read the declaration in whichever form it came, and check one against the other."""
+    _refuse_other_types(dims=dims, sizes=sizes, dynamic_axes=dynamic_axes, kwargs=kwargs)
+    _one_way("declare the dims", dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
+    ways = {"args": args if _is_given(args, None) else None, "kwargs": kwargs or None, "make_inputs": make_inputs}
+    for name, value in ways.items():
+        _one_way("give the call", examples=examples, **{name: value})
+    target = resolve_target(model)
+    if dtype is not None:
+        target = converted(target, as_dtype(dtype))
+        make_inputs = make_inputs and casting(make_inputs, target, as_dtype(dtype))
+    call = _call(target, args, kwargs, examples, make_inputs, dims or {}, sizes or {})
+    call = call if dtype is None else call.cast(as_dtype(dtype))
+    signature = call.signature
+    if dims is None and dynamic_axes is None and dynamic_shapes is None:
+        found = _undeclared(target, call, make_inputs, sizes or {})
+    else:
+        found = Declared(dict(dims or {}))
+    names = _input_names(signature, input_names, found.dims)
+    if dynamic_axes is not None:
+        found = torch_forms.from_dynamic_axes(dynamic_axes, {n: n for n in names.values()} | names, output_names)
+    elif dynamic_shapes is not None:
+        found = torch_forms.from_dynamic_shapes(dynamic_shapes, target, signature, args, kwargs)
+    by_leaf = {names.get(key, key): value for key, value in found.dims.items()}
+    spec = declare(signature, by_leaf, {**found.sizes, **(sizes or {})}, where=where, known=call.known)
+    spec = replace(spec, explicit=spec.explicit - found.offered.difference(sizes or ()))
+    renamed = {leaf: name for name, leaf in names.items()}
+    return Request(
+        target,
+        signature,
+        spec,
+        {leaf: renamed.get(leaf, leaf) for leaf in spec.inputs(signature)},
+        None if output_names is None else tuple(_name_list(output_names, "output_names")),
+        found.labels,
+        make_inputs and with_fixed_rest(make_inputs, spec.dims, call.known),
+        (*found.notes, *call.notes, *spec.notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What the user calls the model with, once or several times."""
+
+    calls: tuple[Signature, ...]
+    known: Mapping[str, int]
+    """The sizes of a call that make_inputs made."""
+    notes: tuple[str, ...] = ()
+    best: int = 0
+    """Which of the calls to export with."""
+
+    @property
+    def signature(self) -> Signature:
+        return self.calls[self.best]
+
+    def cast(self, dtype: torch.dtype) -> _Call:
+        return replace(self, calls=tuple(cast(call, dtype) for call in self.calls))
+
+
+def _call(
+    target: Target,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    examples: Any,
+    make_inputs: Callable[..., Any] | None,
+    dims: Mapping[str, Any],
+    sizes: Mapping[str, Any],
+) -> _Call:
+    if examples is not None:
+        return _shown(target, examples)
+    if make_inputs is not None and not _is_given(args, kwargs):
+        made, known = first_call(make_inputs, dims, sizes, target)
+        return _Call((made,), known)
+    own = None if _is_given(args, kwargs) or target.call is not target.module else example_of(target.module)
+    return _Call((bind_call(target, *(own or (args, kwargs))),), {})
+
+
+def _shown(target: Target, examples: Any) -> _Call:
+    from anyshape.model.proposal.given_calls_given_calls import best_call, read_calls  # as below
+    from anyshape.model.proposal.given_calls_watching import Seen
+
+    calls = read_calls(target, examples)
+    return _Call(calls, {}, tuple(examples.notes if isinstance(examples, Seen) else ()), best_call(calls))
+
+
+def _undeclared(
+    target: Target, call: _Call, make_inputs: Callable[..., Any] | None, sizes: Mapping[str, Any]
+) -> Declared:
+    """What is found where the user says nothing."""
+    from anyshape.model.proposal.undeclared import propose  # whoever declares does not wait for it
+
+    known = call.known
+    if make_inputs is not None and not known:  # a call was given, too
+        _, known = first_call(make_inputs, {}, sizes, target)
+    proposal = propose(target, call.calls, make_inputs, known)
+    found = {dim: parse_sizes(text, dim=dim) for dim, text in proposal.sizes.items()}
+    return Declared(dict(proposal.dims), found, notes=list(proposal.notes), offered=frozenset(found))
+
+
+def _refuse_other_types(**arguments: Any) -> None:
+    examples = {"dims": '{"x": "batch seq"}', "sizes": '{"seq": "1..512"}', "dynamic_axes": '{"x": {0: "batch"}}'}
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, Mapping):
+            such = f", such as {examples[name]}" if name in examples else ""
+            raise DeclarationError(f"{name} is {value!r}, a {type(value).__name__}: give a dict by name{such}")
+
+
+def _name_list(names: Sequence[str], argument: str) -> list[str]:
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise DeclarationError(f"{argument} is {names!r}: give a list of names")
+    return list(names)
+
+
+def _is_given(args: Any, kwargs: Mapping[str, Any] | None) -> bool:
+    return bool(kwargs) or not (args is None or (isinstance(args, tuple) and not args))
+
+
+def _one_way(what: str, **ways: Any) -> None:
+    used = [f"{name}=" for name, value in ways.items() if value is not None]
+    if len(used) > 1:
+        raise DeclarationError(f"{' and '.join(used)} both {what}: give one of them")
+
+
+def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mapping[str, Any]) -> dict[str, str]:
+    """Name in the file -> leaf. Names that are the leaves' own, in whatever order, are taken by name."""
+    leaves = [leaf.name for leaf in signature.leaves if leaf.is_tensor or leaf.name in dims]
+    names = _name_list(given or [], "input_names")
+    if len(names) > len(leaves):
+        raise DeclarationError(f"input_names has {len(names)} names but the call has {len(leaves)} inputs: {leaves}")
+    in_order = leaves if set(names) <= set(leaves) else [*names, *leaves[len(names) :]]
+    if len(set(names)) != len(names) or len(set(in_order)) != len(in_order):
+        raise DeclarationError(f"input_names {names} gives two of the inputs {leaves} one name")
+    return dict(zip(in_order, leaves, strict=True))

@@ -1,0 +1,180 @@
+"""What is known before the first strategy runs: how the model behaves, its limits, and the sizes to trace at."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyshape.bench.bench_checking import volume
+from anyshape.bench.judgement import Tolerance
+from anyshape.bench.plan import Sizes, Tier, trace_sizes
+from anyshape.errors import DeclarationError, first_line
+from anyshape.model import oracle as references
+from anyshape.model.kept_state import building_sizes, kept_lengths
+from anyshape.model.kept_state_tables import table_lengths
+from anyshape.model.labels import check_labels, output_names
+from anyshape.model.limits import Boundaries
+from anyshape.model.oracle import Outcome, Reference
+from anyshape.model.request import Request
+from anyshape.model.survey_blindness import blind_spots
+from anyshape.results.finding import Span
+from anyshape.runtime.custom_ops import CustomOps
+from anyshape.sizes.conditions import fitting_sizes
+from anyshape.sizes.notation import parse_condition
+from anyshape.source.stacks import span_of_definition
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How to export and check, as the user asked for it."""
+
+    destination: Path | None
+    opset: int
+    opset_is_fixed: bool
+    external_data: bool | None
+    metadata: Mapping[str, str]
+    narrow: bool
+    unchecked: tuple[str, ...]
+    tolerance: Tolerance
+    seconds: float | None
+    tier: Tier
+    seed: int
+    providers: Sequence[str] | None
+    custom_ops: CustomOps
+    extra: Mapping[str, Any]
+    notes: tuple[str, ...]
+    tell: Progress
+    may_edit: bool = False
+    """Whether safe edits of findings may stand in for the model's own code."""
+    training: tuple[str, ...] = ()
+    """Parts of the model that were in training mode."""
+    given_up: tuple[str, ...] = ()
+    """What was given up before: dims that a narrower try leaves static."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is known before the first strategy runs: the reference, the model's limits, the size to trace at."""
+
+    request: Request
+    wishes: Wishes
+    reference: Reference
+    boundaries: Boundaries
+    traced: Sizes
+    first: Outcome
+    home: Span
+    notes: tuple[str, ...]
+    start: Sizes
+    """The sizes of the example, moved into the declared ones."""
+
+
+def survey(request: Request, wishes: Wishes) -> Ground:
+    """Run the example, find which dims move, and choose the sizes to trace at."""
+    wishes.tell("running the model")
+    reference = make_reference(request, wishes.seed)
+    start, example = start_sizes(reference, request)
+    check_labels(request, output_names(request, example.names))
+    boundaries = make_boundaries(reference, request, start)
+    boundaries.probe()
+    traced = start if boundaries.pins else _trace_sizes(reference, request, boundaries, start)
+    boundaries.base = traced
+    started = time.monotonic()
+    first = reference.run(traced) if traced != start else example
+    if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
+        boundaries.probe_tables(_affordable(reference, traced, time.monotonic() - started))
+    notes = [*wishes.notes, *request.notes, *blind_spots(request.target.module)]
+    if wishes.training:
+        parts = ", ".join(f"`{name or request.target.name}`" for name in wishes.training[:3])
+        more = f" and {len(wishes.training) - 3} more" if len(wishes.training) > 3 else ""
+        notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
+    home = span_of_definition(request.target.source)
+    return Ground(request, wishes, reference, boundaries, traced, first, home, tuple(notes), start)
+
+
+_TABLE_SECONDS = 1.0
+_TABLE_ELEMENTS = 2**22
+
+
+def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable[[Sizes], bool]:
+    """Whether a size is predicted to run in about a second, without filling the memory."""
+
+    def affordable(sizes: Sizes) -> bool:
+        leaves = reference.signature.values
+        wanted, base = volume(reference.spec, leaves, sizes), volume(reference.spec, leaves, traced)
+        return wanted <= _TABLE_ELEMENTS and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= _TABLE_SECONDS
+
+    return affordable
+
+
+def make_reference(request: Request, seed: int) -> Reference:
+    if request.make_inputs is not None:
+        return references.from_make_inputs(
+            request.target, request.signature, request.spec, request.make_inputs, seed=seed
+        )
+    return references.from_example(request.target, request.signature, request.spec, seed=seed)
+
+
+def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]:
+    """The example's sizes, moved into the declared ones, and what the model does there."""
+    start = request.spec.start
+    return start, _run_example(reference, request, start)
+
+
+def _run_example(reference: Reference, request: Request, start: Sizes) -> Outcome:
+    outcome = reference.run(start)
+    if outcome.error is not None:
+        error = outcome.error
+        text = first_line(error)
+        where = f" at {references.describe(start)}" if start else ""
+        raise DeclarationError(f"the model fails on the example{where}: {type(error).__name__}: {text}") from error
+    if not outcome.outputs:
+        raise DeclarationError(f"`{request.target.name}` returns no tensor")
+    for name, output in zip(outcome.names, outcome.outputs, strict=True):
+        if output.is_complex():
+            raise DeclarationError(
+                f"output `{name}` is complex, ONNX outputs are real: return torch.view_as_real() of it"
+            )
+        if output.layout is not torch.strided:
+            raise DeclarationError(f"output `{name}` is sparse, ONNX outputs are dense: return .to_dense() of it")
+    return outcome
+
+
+def make_boundaries(reference: Reference, request: Request, base: Mapping[str, int]) -> Boundaries:
+    return Boundaries(
+        lambda sizes: reference.run(sizes).error, request.spec.ranges, base, table_lengths(request.target.module),
+        where=request.spec.where,
+    )  # fmt: skip
+
+
+def model_constants(module: torch.nn.Module) -> set[int]:
+    """The lengths of parameters and buffers: a size that equals one of them looks like it."""
+    tensors = [*module.parameters(), *module.buffers()]
+    return {int(size) for tensor in tensors for size in tensor.shape if size > 1}
+
+
+def _apart(request: Request, start: Sizes) -> Sizes:
+    """Where relations between dims may forbid to move one of them, sizes that differ are found together."""
+    if not request.spec.where:
+        return start
+    differ = [parse_condition(f"{a} != {b}") for a, b in itertools.combinations(start, 2)]
+    try:
+        return fitting_sizes(start, request.spec.ranges, (*request.spec.where, *differ))
+    except DeclarationError:
+        return start
+
+
+def _trace_sizes(reference: Reference, request: Request, boundaries: Boundaries, start: Sizes) -> Sizes:
+    def works(sizes: Sizes) -> bool:
+        return boundaries.holds(sizes) and reference.run(sizes).runs
+
+    module, ranges = request.target.module, request.spec.ranges
+    plain = trace_sizes(_apart(request, start), ranges, model_constants(module), works)
+    return building_sizes(reference, plain, ranges, boundaries.admit, kept_lengths(module))

@@ -1,5 +1,0 @@
-"""`check` without a model: a file is run at many sizes on made-up inputs, and held to what it says of itself."""
-
-from anyshape.onnxfile.alone.checking import check_alone
-
-__all__ = ["check_alone"]

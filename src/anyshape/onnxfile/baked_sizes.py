@@ -1,0 +1,217 @@
+"""What is baked into a file: numbers that stand where a size should vary.
+
+Only what can be read off the graph: a static axis that looks like a batch, and operators whose shape is a constant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath, PureWindowsPath
+
+import onnx
+import onnx.shape_inference
+
+from anyshape.conversion.graph.finish import SOURCE_KEY
+from anyshape.onnxfile.baked_sizes_constants import integer_constants
+from anyshape.onnxfile.interface import DeclaredAxis, Interface, Port
+
+_END_OF_AXIS = 2**31
+_STACK_KEY = "pkg.torch.onnx.stack_trace"
+_LARGEST_INFERRED_BYTES = 2**30
+
+Axes = Sequence[DeclaredAxis]
+
+
+@dataclass(frozen=True)
+class Baked:
+    """One place where a size is a number: an axis of an input, or a node with a constant."""
+
+    sentence: str
+    name: str
+    """The input or the node."""
+    operator: str = ""
+    """Empty for an input."""
+    constant: tuple[int, ...] = ()
+    source: str = ""
+    """The user's line that the node came from, where the file tells: `model.py:17 in Head.forward`."""
+
+    def __str__(self) -> str:
+        return f"{self.sentence}, from {self.source}" if self.source else self.sentence
+
+
+def find_baked(model: onnx.ModelProto, interface: Interface) -> tuple[Baked, ...]:
+    """Every place that looks baked in, inputs first. Clears the weights of `model`, which nobody needs for this."""
+    axes = [baked for port in interface.inputs if (baked := _static_batch(port)) is not None]
+    return (*axes, *(_pinning_nodes(model) if interface.dims or _has_unnamed(interface) else ()))
+
+
+def _has_unnamed(interface: Interface) -> bool:
+    return any(axis is None for port in interface.inputs for axis in port.axes or ())
+
+
+def _static_batch(port: Port) -> Baked | None:
+    if port.axes is None or len(port.axes) < 2 or port.axes[0] != 1:
+        return None
+    return Baked(f"input `{port.name}` has 1 on axis 0, which looks like a batch", port.name, constant=(1,))
+
+
+# ---- nodes whose shape is a constant
+
+
+@dataclass(frozen=True)
+class _View:
+    """One node and what is known about the values around it."""
+
+    node: onnx.NodeProto
+    constants: Mapping[str, tuple[int, ...]]
+    shapes: Mapping[str, Axes]
+    varying: set[str]
+    """Values that depend on an input whose size varies."""
+
+    def constant(self, index: int) -> tuple[int, ...]:
+        """The numbers of an input, or none where it is no constant."""
+        return self.constants.get(self._input(index), ())
+
+    @property
+    def varies(self) -> bool:
+        return self._input(0) in self.varying
+
+    @property
+    def axes(self) -> Axes | None:
+        """The axes of the data, where they are known."""
+        return self.shapes.get(self._input(0))
+
+    def _input(self, index: int) -> str:
+        return self.node.input[index] if index < len(self.node.input) else ""
+
+
+def _is_dim(axis: DeclaredAxis) -> bool:
+    """Whether an axis is a size that somebody named; inference calls those that it does not know `unk__0`."""
+    return isinstance(axis, str) and not axis.startswith("unk__")
+
+
+def _reshape(view: _View) -> tuple[int, ...]:
+    """All axes as numbers, or a number other than 1 in front where the data varies."""
+    shape, axes = view.constant(1), view.axes
+    if not shape or shape[0] <= 0 or not view.varies:
+        return ()
+    if all(n > 0 for n in shape):
+        return shape if axes is None or any(not isinstance(axis, int) for axis in axes) else ()
+    return shape if shape[0] > 1 and axes and _is_dim(axes[0]) else ()
+
+
+def _expand(view: _View) -> tuple[int, ...]:
+    """Data that varies cannot be broadcast to a number; data that does not is copied for so many rows."""
+    shape, axes = view.constant(1), view.axes
+    if view.varies and axes is not None:
+        pairs = zip(reversed(shape), reversed(axes), strict=False)
+        return shape if any(n > 1 and _is_dim(axis) for n, axis in pairs) else ()
+    return shape if len(shape) > 1 and shape[0] > 1 else ()
+
+
+def _constant_of_shape(view: _View) -> tuple[int, ...]:
+    shape = view.constant(0)
+    return shape if len(shape) > 1 and shape[0] > 1 else ()
+
+
+def _tile(view: _View) -> tuple[int, ...]:
+    repeats = view.constant(1)
+    return repeats if len(repeats) > 1 and repeats[0] > 1 and not view.varies else ()
+
+
+def _slice(view: _View) -> tuple[int, ...]:
+    """The first rows of an axis that varies: fewer rows than that are not there, more are cut off."""
+    starts, ends, axes = view.constant(1), view.constant(2), view.constant(3) or (0,)
+    if not view.axes or not _is_dim(view.axes[0]) or 0 not in axes[: len(ends)]:
+        return ()
+    place = axes.index(0)
+    first = starts[place] if place < len(starts) else None
+    return ends if first == 0 and 1 < ends[place] < _END_OF_AXIS else ()
+
+
+_RULES: Mapping[str, tuple[str, Callable[[_View], tuple[int, ...]]]] = {
+    "Reshape": ("shape", _reshape),
+    "Expand": ("shape", _expand),
+    "ConstantOfShape": ("shape", _constant_of_shape),
+    "Tile": ("repeats", _tile),
+    "Slice": ("end", _slice),
+}
+
+
+def _pinning_nodes(model: onnx.ModelProto) -> list[Baked]:
+    constants = integer_constants(model)
+    shapes = _inferred_shapes(model)
+    varying = _varying_inputs(model)
+    found = []
+    for node in model.graph.node:
+        if any(name in varying for name in node.input):
+            varying.update(node.output)
+        if node.op_type in _RULES and node.domain in ("", "ai.onnx"):
+            word, rule = _RULES[node.op_type]
+            if constant := rule(_View(node, constants, shapes, varying)):
+                found.append(_baked_node(node, word, constant))
+    return found
+
+
+def _baked_node(node: onnx.NodeProto, word: str, constant: tuple[int, ...]) -> Baked:
+    name = node.name or (node.output[0] if node.output else "")
+    sentence = f"{node.op_type} node `{name}` has the constant {word} {list(constant)}"
+    return Baked(sentence, name, node.op_type, constant, _source_of(node))
+
+
+def _varying_inputs(model: onnx.ModelProto) -> set[str]:
+    fixed = {tensor.name for tensor in model.graph.initializer}
+    return {
+        value.name
+        for value in model.graph.input
+        if value.name not in fixed and not all(d.HasField("dim_value") for d in value.type.tensor_type.shape.dim)
+    }
+
+
+def _inferred_shapes(model: onnx.ModelProto) -> dict[str, Axes]:
+    """Value name -> axes, as far as ONNX's own inference knows them."""
+    for tensor in model.graph.initializer:
+        if len(tensor.raw_data) > 4096:
+            tensor.ClearField("raw_data")
+    if model.ByteSize() > _LARGEST_INFERRED_BYTES:
+        return {}
+    try:
+        model = onnx.shape_inference.infer_shapes(model)
+    except Exception:  # noqa: BLE001  whatever is wrong with the graph, nothing is known about its shapes
+        return {}
+    values = (*model.graph.input, *model.graph.value_info, *model.graph.output)
+    return {
+        v.name: tuple(map(_axis, v.type.tensor_type.shape.dim)) for v in values if v.type.tensor_type.HasField("shape")
+    }
+
+
+def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:
+    return int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or None
+
+
+# ---- where a node came from
+
+_STACK_LINE = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)')
+
+
+def _source_of(node: onnx.NodeProto) -> str:
+    """The user's line of a node; of a path only the part that is the same on every machine."""
+    entries: dict[str, str] = {entry.key: entry.value for entry in node.metadata_props}
+    if SOURCE_KEY in entries:
+        return entries[SOURCE_KEY]
+    frames = [
+        (_relative(file), line, function) for file, line, function in _STACK_LINE.findall(entries.get(_STACK_KEY, ""))
+    ]
+    own = [frame for frame in frames if not frame[0].startswith("torch/")]
+    return "{}:{} in {}".format(*own[-1]) if own else ""
+
+
+def _relative(file: str) -> str:
+    """The path below the folder of packages, or the bare file name."""
+    path = PureWindowsPath(file) if "\\" in file else PurePosixPath(file)
+    for folder in ("site-packages", "dist-packages"):
+        if folder in path.parts:
+            return "/".join(path.parts[path.parts.index(folder) + 1 :])
+    return path.name

@@ -1,9 +1,0 @@
-"""Static to dynamic: axes of a file's inputs that were numbers become dims, and what pinned them is rewritten.
-
-Files are data: no torch is needed here, and nothing in a file is trusted.
-"""
-
-from anyshape.onnxfile.freeing.engine import free
-from anyshape.onnxfile.freeing.records import Bound, Freed, PinnedError, Rewrite, Wanted
-
-__all__ = ["Bound", "Freed", "PinnedError", "Rewrite", "Wanted", "free"]

@@ -1,0 +1,96 @@
+"""A finding: what anyshape tells about one expression. A value, never only text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from anyshape.source.edits import Edit
+
+Level = Literal["error", "warning"]
+Origin = Literal["model", "export"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in the user's source; lines and columns count from 1, columns in characters."""
+
+    path: str
+    line: int
+    column: int = 1
+    end_line: int | None = None
+    end_column: int | None = None
+    function: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}:{self.column}"
+        return f"{place} in {self.function}" if self.function else place
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong (`message`), where (`span`), why (`notes`) and what to do (`helps`, `edit`)."""
+
+    rule: str
+    message: str
+    span: Span
+    label: str = ""
+    """What stands behind the underlined expression."""
+    notes: tuple[str, ...] = ()
+    helps: tuple[str, ...] = ()
+    level: Level = "error"
+    dims: tuple[str, ...] = ()
+    """The declared dims that it is about."""
+    origin: Origin = "model"
+    """Whether PyTorch itself is limited, or the export alone."""
+    breaks_at: Mapping[str, int] | None = None
+    """The smallest sizes found at which it shows."""
+    edit: Edit | None = field(default=None, compare=False)
+    """A change of the source that was tried before it is shown."""
+
+    @property
+    def headline(self) -> str:
+        """The first line, which stands alone."""
+        return f"{self.level}[{self.rule}]: {self.message}"
+
+    def __str__(self) -> str:
+        from anyshape.results.text import render_finding
+
+        return render_finding(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        return {
+            **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)},
+            "span": dataclasses.asdict(self.span),
+            "notes": list(self.notes),
+            "helps": list(self.helps),
+            "dims": list(self.dims),
+            "breaks_at": None if self.breaks_at is None else dict(self.breaks_at),
+            "edit": None if self.edit is None else self.edit.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Finding:
+        """The finding that `to_dict` wrote."""
+        edit = values.get("edit")
+        return cls(
+            **{
+                **values,
+                "span": Span(**values["span"]),
+                "notes": tuple(values["notes"]),
+                "helps": tuple(values["helps"]),
+                "dims": tuple(values["dims"]),
+                "edit": None if edit is None else Edit.from_dict(edit),
+            }
+        )
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Finding:
+        return cls.from_dict(json.loads(text))

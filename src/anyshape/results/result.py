@@ -1,0 +1,102 @@
+"""What `export` and `check` return: the verdict, what was checked, what was found, and the model itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from anyshape.onnxfile.interface import Port
+from anyshape.results.finding import Finding
+from anyshape.sizes.notation import SizeRange
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+
+    from anyshape.conversion.candidates import Attempt
+    from anyshape.results.verification import Verification
+    from anyshape.runtime.custom_ops import CustomOps
+
+
+Verdict = Literal["checked", "narrowed", "unchecked", "refused"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one export or check; `print` it."""
+
+    verdict: Verdict
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    dims: Mapping[str, SizeRange] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = ()
+    repairs: tuple[str, ...] = ()
+    verification: Verification | None = None
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    path: Path | None = None
+    opset: int | None = None
+    seconds: float = 0.0
+    """For the conversion; `verification.seconds` are apart."""
+    given_up: tuple[str, ...] = ()
+    """What a narrowed file does not serve although it was declared."""
+    where: tuple[str, ...] = ()
+    """Relations between dims that were declared."""
+    shapes: str = "tested"
+    what: str = "export"
+    _model: ir.Model | None = field(default=None, repr=False, compare=False)
+    _custom_ops: CustomOps | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        from anyshape.results.text import render_result
+
+        return render_result(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        from anyshape.results.json import result_to_dict
+
+        return result_to_dict(self)
+
+    def to_json(self) -> str:
+        import json
+
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    # ---- what torch.onnx.ONNXProgram offers
+
+    @property
+    def model(self) -> ir.Model:
+        """The model as onnx_ir sees it."""
+        if self._model is None:
+            raise AttributeError("a refused export has no model")
+        return self._model
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        import onnx_ir as ir
+
+        return ir.to_proto(self.model)
+
+    def save(self, destination: str | os.PathLike[str], *, external_data: bool | None = None, **ignored: Any) -> None:
+        """Write the checked model to another place, as safely as `export` does."""
+        del ignored  # torch's further arguments change nothing that was checked
+        from anyshape.onnxfile.saving import check_destination, staged
+
+        with staged(check_destination(destination)) as stage:
+            stage.write(self.model, external_data=external_data)
+            stage.commit()
+
+    def optimize(self) -> None:
+        """Nothing to do: what was checked is what is written."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Sequence[Any]:
+        """Run the model in ONNX Runtime on tensors in the order of `inputs`, or by name."""
+        from anyshape.runtime.model_call import run_model
+
+        return run_model(self.model, self.inputs, args, kwargs, self._custom_ops)

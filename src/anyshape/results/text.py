@@ -1,0 +1,209 @@
+"""Results and findings as plain text: what `print(result)` shows."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyshape.source.stacks import source_line
+
+if TYPE_CHECKING:
+    from anyshape.onnxfile.interface import Port
+    from anyshape.results.finding import Finding
+    from anyshape.results.result import Result
+    from anyshape.results.verification import Verification
+    from anyshape.source.edits import Edit
+
+
+_MOST_ROWS = 12
+_WIDTH = 120
+
+
+def render_finding(finding: Finding) -> str:
+    """Headline, place, underlined line, notes, the edit and helps."""
+    span = finding.span
+    number = str(span.line)
+    margin = " " * len(number)
+    lines = [finding.headline, f"{margin} --> {span}"]
+    text = source_line(span)
+    if text is not None:
+        lines += [f"{margin} |", f"{number} | {text}", f"{margin} | {_underline(finding, text)}".rstrip()]
+    lines += _hanging(margin, "note", finding.notes)
+    if finding.edit is not None:
+        lines += _hanging(margin, "help", [_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
+    lines += _hanging(margin, "help", finding.helps)
+    return "\n".join(lines)
+
+
+def _edit(edit: Edit, *, room: int) -> str:
+    """What is done and how it was tried, then each changed line before and after."""
+    how = "; ".join(filter(None, ("" if edit.safe else "unsafe", edit.tried and f"tried: {edit.tried}")))
+    head = [f"{edit.title}   [{how}]" if how else edit.title]
+    if how and len(head[0]) > room:
+        wrapped = textwrap.wrap(f"[{how}]", room, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
+        head = [edit.title, *wrapped]
+    rows = edit.changed_lines
+    indent = min((len(text) - len(text.lstrip()) for _, text in rows if text), default=0)
+    return "\n".join([*head, *(f"{sign} {text[indent:]}" for sign, text in rows)])
+
+
+def _underline(finding: Finding, text: str) -> str:
+    span = finding.span
+    one_line = span.end_line in (None, span.line)
+    end = span.end_column - 1 if span.end_column is not None and one_line else len(text.rstrip())
+    start = span.column - 1
+    return " " * start + "^" * max(1, end - start) + (f" {finding.label}" if finding.label else "")
+
+
+def _hanging(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
+    indent = f"\n{margin}   {' ' * len(kind)}  "
+    hanging = (f"{margin} = {kind}: {text.replace(chr(10), indent)}" for text in texts)
+    return ["\n".join(line.rstrip() for line in text.splitlines()) for text in hanging]
+
+
+def render_result(result: Result) -> str:
+    lines = [_headline(result)]
+    if result.verdict == "refused":
+        lines += _refusal(result)
+    else:
+        lines += _ports("input", result.inputs)
+        lines += _ports("output", result.outputs)
+        lines += [f"  {label:<8} {text}" for label, text in _facts(result)]
+    lines += [f"  note     {note}" for note in result.notes]
+    for finding in result.findings:
+        lines += ["", str(finding)]
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How the results of one verb speak."""
+
+    refused: str = "no file written"
+    unchecked: str = "never run against the model"
+    limited_by: str = " (PyTorch itself)"
+    change: str = "repair"
+    most_changes: int | None = None
+    verb: str = ""
+    """What took the time that is told; nothing is told where it is empty."""
+
+
+_WORDS = {
+    "export": _Words(verb="convert"),
+    "check": _Words(refused="the file is wrong"),
+    "make-dynamic": _Words(
+        unchecked="not every dim could be checked",
+        limited_by="",
+        change="rewrite",
+        most_changes=_MOST_ROWS,
+        verb="free",
+    ),
+}
+
+
+def _headline(result: Result) -> str:
+    verification, words = result.verification, _WORDS[result.what]
+    if result.verdict == "refused":
+        return f"refused: {words.refused}"
+    if result.verdict == "unchecked" or verification is None:
+        return f"unchecked: {_where(result)}, {words.unchecked}"
+    sizes = len(verification.sizes_run)
+    where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
+    if not verification.compares_values:
+        return f"{result.verdict}: {_where(result)}, keeps the shapes it declares at {where}"
+    return f"{result.verdict}: {_where(result)}, right at {where} against {verification.against}"
+
+
+def _where(result: Result) -> str:
+    return result.path.name if result.path is not None else "model"
+
+
+def _ports(kind: str, ports: tuple[Port, ...]) -> list[str]:
+    width = max((len(port.name) for port in ports), default=0)
+    rows = [f"  {kind:<8} {port.name:<{width}}  {port.dtype}[{_axes(port)}]" for port in ports[:_MOST_ROWS]]
+    if len(ports) > _MOST_ROWS:
+        rows.append(f"  {kind:<8} ... and {len(ports) - _MOST_ROWS} more")
+    return rows
+
+
+def _axes(port: Port) -> str:
+    return "..." if port.axes is None else ", ".join("?" if axis is None else str(axis) for axis in port.axes)
+
+
+def _facts(result: Result) -> Iterable[tuple[str, str]]:
+    words = _WORDS[result.what]
+    if result.dims:
+        yield "dims", ", ".join(f"{dim} {declared}" for dim, declared in result.dims.items())
+    if result.where:
+        yield "where", ", ".join(result.where)
+    for text in result.given_up:
+        yield "given up", text
+    for limit in result.limits:
+        yield "limit", f"{limit}{words.limited_by}"
+    if result.constants:
+        yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
+    shown = result.repairs[: words.most_changes]
+    yield from ((words.change, repair) for repair in shown)
+    if len(shown) < len(result.repairs):
+        yield words.change, f"... and {len(result.repairs) - len(shown)} more"
+    if result.verification is not None:
+        yield from _verification_facts(result.verification)
+    if words.verb:
+        winner = next((a.strategy for a in result.attempts if a.outcome in ("checked", "narrowed")), None)
+        what = f"{words.verb} by {winner}" if winner else words.verb
+        yield "took", f"{result.seconds:.1f} s to {what} (opset {result.opset}), {_seconds(result)} to check"
+
+
+def _seconds(result: Result) -> str:
+    return f"{result.verification.seconds:.1f} s" if result.verification else "0 s"
+
+
+def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]:
+    if verification.how:
+        yield from (("checked", f"{dim} {how}") for dim, how in verification.how.items())
+    else:
+        yield "run", "; ".join(_spans_of_sizes(verification))
+    if verification.compares_values:
+        times = f"{verification.largest_ratio:.1f} x {verification.measure}"
+        yield "error", f"at most {times} ({verification.factor:g} is allowed)"
+    if verification.computed_in:
+        yield "type", f"checked in {verification.computed_in}: ONNX Runtime cannot run the file's own type here"
+    if any(check.gradients for check in verification.checks):
+        yield "mode", "as PyTorch with gradients on: its fast path for attention gives other values at masked places"
+    if verification.skipped:
+        yield "not run", _not_run(verification.skipped)
+
+
+def _not_run(skipped: Sequence[tuple[Mapping[str, int], str]]) -> str:
+    """How many sizes were cut, the largest of them, and why."""
+    largest = max((sizes for sizes, _ in skipped), key=lambda sizes: sum(sizes.values()))
+    reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped))
+    shown = ", ".join(f"{dim} = {size}" for dim, size in largest.items())
+    count = "1 planned size" if len(skipped) == 1 else f"{len(skipped)} planned sizes, up to"
+    return f"{count} {shown}: {reasons}"
+
+
+def _spans_of_sizes(verification: Verification) -> Iterable[str]:
+    sizes = verification.sizes_run
+    if not sizes or not sizes[0]:
+        yield "the example's sizes"
+        return
+    for dim in sizes[0]:
+        values = sorted({s[dim] for s in sizes})
+        span = f"{values[0]} to {values[-1]}" if len(values) > 1 else f"{values[0]}"
+        yield f"{dim} {span} ({len(values)})"
+
+
+def _refusal(result: Result) -> list[str]:
+    """What was tried and was not right; a finding that lists it all itself needs no such lines."""
+    lines: list[str] = []
+    if any(finding.rule == "not-converted" for finding in result.findings):
+        return lines
+    for attempt in result.attempts:
+        if attempt.outcome == "checked":
+            continue
+        reason = f": {attempt.reason}" if attempt.reason else ""
+        lines.append(f"  tried    {attempt.strategy}, {attempt.outcome}{reason}")
+    return lines

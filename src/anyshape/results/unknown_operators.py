@@ -1,0 +1,44 @@
+"""Findings about operators that ONNX Runtime does not have. No torch: a file may be checked without its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+
+from anyshape.results.finding import Finding, Span
+from anyshape.runtime.custom_ops import CustomOps, UnknownOperator
+from anyshape.runtime.custom_ops import unknown_operators as in_file
+from anyshape.runtime.session import RuntimeFailureError
+
+
+def unknown_operators(operators: Sequence[UnknownOperator], home: Span, what: str = "export") -> list[Finding]:
+    """Operators of a domain of the user's that the runtime does not have, each at the line that it came from."""
+    return [_unknown_operator(one, home, what) for one in operators]
+
+
+def _unknown_operator(operator: UnknownOperator, home: Span, what: str) -> Finding:
+    function = operator.name.partition("::")[2].lower()
+    lines = (
+        f"def {function}({', '.join(operator.arguments)}):",
+        "    return ...  # numpy arrays and attributes in, an array (or a tuple of them) out",
+        "",
+        f"custom_ops={{{operator.name!r}: {function}}}",
+    )
+    helps = [
+        "\n".join(("give what computes it in Python:", *lines)),
+        "or the library that implements it for ONNX Runtime: custom_ops=[path]",
+    ]
+    if what == "export":
+        helps.append(f"or write the file without a check: unchecked=[{operator.name!r}]")
+    message = f"ONNX Runtime has no `{operator.name}`"
+    return Finding("unsupported-op", message, operator.span or home, helps=tuple(helps))
+
+
+def not_loaded(
+    failure: RuntimeFailureError, model: onnx.ModelProto, custom_ops: CustomOps, home: Span
+) -> tuple[Finding, ...]:
+    """Why the runtime does not load an existing file: its own operators, or what the runtime says."""
+    if unknown := in_file(model, custom_ops):
+        return tuple(unknown_operators(unknown, home, "check"))
+    return (Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home),)

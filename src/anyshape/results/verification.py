@@ -1,0 +1,75 @@
+"""What became of the runs of one file: values that need no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from anyshape.bench.plan import Sizes
+from anyshape.sizes.fit import Observation
+
+
+@dataclass(frozen=True)
+class Check:
+    """One run that was right; `ratio` is its largest error in units of rounding noise."""
+
+    sizes: Sizes
+    content: int
+    ratio: float
+    gradients: bool = False
+    """Whether it agrees with PyTorch with gradients on only: fast paths give another result."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One run that was wrong."""
+
+    sizes: Sizes
+    content: int
+    rule: str
+    output: str | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All runs of one file."""
+
+    checks: tuple[Check, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    invalid: tuple[Sizes, ...] = ()
+    """Sizes at which PyTorch itself fails."""
+    skipped: tuple[tuple[Sizes, str], ...] = ()
+    """Sizes that were planned but not run, and why."""
+    observations: tuple[Observation, ...] = ()
+    seconds: float = 0.0
+    runtime: str = ""
+    factor: float = 0.0
+    """How many times the measure was allowed; 0 where values were not compared at all."""
+    measure: str = "the model's own rounding noise"
+    """What errors are counted in."""
+    computed_in: str | None = None
+    """The wider type in which the graph was run, where the runtime cannot run its own."""
+    notes: tuple[str, ...] = ()
+    """What no run has shown, a sentence each."""
+    against: str = "PyTorch"
+    """What the values were compared with."""
+    how: Mapping[str, str] = field(default_factory=dict)
+    """Dim -> at which sizes and in which way it was checked, where there is no model to compare with."""
+
+    @property
+    def sizes_run(self) -> tuple[Sizes, ...]:
+        unique = {tuple(c.sizes.items()): c.sizes for c in self.checks}
+        return tuple(unique.values())
+
+    @property
+    def largest_ratio(self) -> float:
+        return max((check.ratio for check in self.checks), default=0.0)
+
+    @property
+    def is_right(self) -> bool:
+        return bool(self.checks) and not self.failures
+
+    @property
+    def compares_values(self) -> bool:
+        return self.factor > 0

@@ -1,0 +1,98 @@
+"""Inputs for a file that nobody gave inputs for: of any size, with values that the file takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from anyshape.bench.closeness import Array, Feeds
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.interface import Port
+from anyshape.runtime.session import RuntimeFailureError, Session
+
+MOST_ELEMENTS = 2**26
+"""Of all inputs together: the sizes stand in a file that nobody vouches for."""
+_FLOATS = ("float16", "float32", "float64")
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_BELOW = (1000, 100, 30, 8)
+"""Integers may be indices into a table of any length: the largest of these that runs is taken, else 0 and 1."""
+_SHOWN = 0.8
+"""The part of a mask that is 1."""
+_MOST_NAN = 0.1
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Makes the inputs of a file."""
+
+    ports: tuple[Port, ...]
+    seed: int = 0
+    below: Mapping[str, int] = field(default_factory=dict)
+    """Integer inputs: all values lie below."""
+    is_positive: bool = False
+    """Whether floats lie between 0 and 1: some files take logarithms."""
+
+    def make(self, shapes: Shapes, number: int) -> Feeds:
+        """The inputs with these shapes; another number gives other values."""
+        volume = sum(math.prod(shape) for shape in shapes.values())
+        if volume > MOST_ELEMENTS:
+            raise DeclarationError(f"the inputs have {volume:,} elements, more than the {MOST_ELEMENTS:,} made up here")
+        chance = np.random.default_rng((self.seed, number))
+        return {port.name: self._values(port, shapes[port.name], chance) for port in self.ports}
+
+    def _values(self, port: Port, shape: tuple[int, ...], chance: np.random.Generator) -> Array:
+        if is_mask(port):
+            mask = chance.random(shape) < _SHOWN
+            if shape:
+                mask[..., 0] = True  # a row that shows nothing has no mean
+            return mask.astype(port.dtype)
+        if port.dtype in _FLOATS:
+            values = chance.random(shape) if self.is_positive else chance.standard_normal(shape)
+            return np.asarray(values).astype(port.dtype)
+        return np.asarray(chance.integers(0, self.below.get(port.name, 2), shape)).astype(port.dtype)
+
+
+def is_mask(port: Port) -> bool:
+    return port.dtype == "bool" or "mask" in port.name.lower()
+
+
+def own_shapes(ports: tuple[Port, ...]) -> dict[str, tuple[int, ...]]:
+    return {port.name: tuple(axis for axis in port.axes or () if isinstance(axis, int)) for port in ports}
+
+
+def find_contents(session: Session, ports: tuple[Port, ...], seed: int) -> Contents:
+    """Values that the file takes; RuntimeFailureError where it takes none of those that are tried."""
+    for port in ports:
+        if port.dtype not in (*_FLOATS, *_INTEGERS, "bool"):
+            raise DeclarationError(f"input `{port.name}` is {port.dtype}, so that no values can be made up for it")
+    contents = Contents(ports, seed)
+    if not _are_numbers(session.run(contents.make(own_shapes(ports), 0))):
+        contents = replace(contents, is_positive=True)
+    for port in ports:
+        if port.dtype in _INTEGERS and not is_mask(port):
+            contents = _as_wide_as_possible(contents, port, session)
+    return contents
+
+
+def _are_numbers(outputs: list[Array]) -> bool:
+    """Whether hardly any value is NaN: NaN hides what is wrong."""
+    return all(float(np.isnan(one).mean()) < _MOST_NAN for one in outputs if one.dtype.kind == "f" and one.size)
+
+
+def _as_wide_as_possible(contents: Contents, port: Port, session: Session) -> Contents:
+    for below in _BELOW:
+        if below > 127 and port.dtype in ("int8", "uint8"):
+            continue
+        feeds = contents.make(own_shapes(contents.ports), 0)
+        feeds[port.name] = np.full_like(feeds[port.name], below - 1)
+        try:
+            session.run(feeds)
+        except RuntimeFailureError:
+            continue
+        return replace(contents, below={**contents.below, port.name: below})
+    return contents

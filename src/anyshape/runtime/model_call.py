@@ -1,0 +1,56 @@
+"""Run a model on tensors: what a result does when it is called."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.interface import Port
+from anyshape.onnxfile.saving import write_model
+from anyshape.runtime.custom_ops import CustomOps
+
+
+def run_model(
+    model: ir.Model,
+    inputs: Sequence[Port],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    custom_ops: CustomOps | None = None,
+) -> Sequence[Any]:
+    """The outputs as tensors; arguments are tensors or numbers in the file's order, nested ones as their leaves."""
+    import torch
+
+    from anyshape.bench.bench_checking import as_numpy
+
+    leaves, names = _leaves(args), [port.name for port in inputs]
+    surplus = [name for name in kwargs if name not in names]
+    if surplus or len(leaves) > len(names):
+        what = f"`{surplus[0]}` is none of them" if surplus else f"{len(leaves)} are given"
+        raise DeclarationError(f"the file takes {len(names)} inputs ({', '.join(names)}), {what}")
+    given = dict(zip(names, leaves, strict=False)) | dict(kwargs)
+    missing = [port.name for port in inputs if port.name not in given]
+    if missing:
+        raise DeclarationError(f"the file takes {len(inputs)} inputs, `{missing[0]}` is missing")
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        path = Path(folder) / "model.onnx"
+        write_model(model, path)
+        session = (custom_ops or CustomOps()).open(path)
+        results = session.run({port.name: as_numpy(given[port.name], port.dtype) for port in inputs})
+    return [torch.from_numpy(result) for result in results]
+
+
+def _leaves(args: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in args:
+        if isinstance(value, (list, tuple)):
+            found += _leaves(value)
+        elif isinstance(value, Mapping):
+            found += _leaves(list(value.values()))
+        elif value is not None:
+            found.append(value)
+    return found

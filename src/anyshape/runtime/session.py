@@ -1,0 +1,211 @@
+"""ONNX Runtime: which opsets it takes, and running a file on the leaves of a call."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import onnx.helper
+
+from anyshape.errors import AnyshapeError, DeclarationError
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+_BIG_WEIGHTS = 256 * 2**20
+_LARGEST_GRAPH = 32 * 2**20
+
+
+class RuntimeFailureError(AnyshapeError):
+    """ONNX Runtime refused the file or the call; the text is its own."""
+
+
+def load_runtime() -> Any:
+    """The installed onnxruntime, or one sentence with the command."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise AnyshapeError("ONNX Runtime is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')") from None
+    return onnxruntime
+
+
+def runtime_version() -> str:
+    return f"ONNX Runtime {load_runtime().__version__}"
+
+
+class Session:
+    """One file, loaded once, run at many sizes."""
+
+    _is_large = False
+
+    def __init__(
+        self,
+        model: Path | bytes,
+        *,
+        providers: Sequence[str] | None = None,
+        libraries: Sequence[str] = (),
+        folder: Path | None = None,
+    ) -> None:
+        """`folder` is where the weights of a model that is given as bytes lie."""
+        self._providers, self._libraries = providers, libraries
+        self._source, self._folder = model, folder
+        size, types = _weights_beside(model) if isinstance(model, Path) else (0, set())
+        self._is_large = size > _BIG_WEIGHTS
+        self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
+        self._session: onnxruntime.InferenceSession | None = None
+        session = self._opened()
+        self.inputs = {i.name: (i.type, tuple(i.shape)) for i in session.get_inputs()}
+        self.outputs = tuple(o.name for o in session.get_outputs())
+
+    def _opened(self) -> onnxruntime.InferenceSession:
+        if self._session is not None:
+            return self._session
+        ort = load_runtime()
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        # between two runs comes PyTorch's turn: threads that wait for work by spinning would take its cores
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        _refuse_missing_providers(ort, self._providers or ())
+        for library in self._libraries:
+            _register(options, library)
+        if self._is_large:
+            _leave_weights_in_their_file(ort, options)
+            if self._is_widened:
+                # fused nodes come last in the runtime's order, when all that they need has been widened
+                options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        if self._folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
+        source = str(self._source) if isinstance(self._source, Path) else self._source
+        try:
+            self._session = ort.InferenceSession(
+                source, options, providers=list(self._providers or ["CPUExecutionProvider"])
+            )
+        except Exception as error:
+            raise RuntimeFailureError(_shortened(error)) from error
+        return self._session
+
+    def reopened(self, model: bytes) -> Session:
+        """Another model in the same way: with the same providers and libraries."""
+        return Session(model, providers=self._providers, libraries=self._libraries)
+
+    def rest(self) -> None:
+        """Give back the memory of large weights; the next run maps them again."""
+        if self._is_large:
+            self._session = None
+
+    def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        session = self._opened()
+        try:
+            return list(session.run(None, {name: feeds[name] for name in self.inputs}))
+        except Exception as error:
+            raise RuntimeFailureError(_shortened(error)) from error
+
+
+def _refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
+    """ONNX Runtime would take another provider without a word."""
+    available = ort.get_available_providers()
+    for provider in providers:
+        name = provider[0] if isinstance(provider, tuple) else provider
+        if name not in available:
+            raise DeclarationError(f"this ONNX Runtime has no `{name}`, only {', '.join(available)}")
+
+
+def _register(options: Any, library: str) -> None:
+    try:
+        options.register_custom_ops_library(library)
+    except Exception as error:  # noqa: BLE001  as below
+        raise DeclarationError(f"`{library}` is no library of custom operators: {_shortened(error)}") from None
+
+
+def _weights_beside(model: Path) -> tuple[int, set[int]]:
+    """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
+    if not model.is_file() or model.stat().st_size > _LARGEST_GRAPH:
+        return 0, set()
+    try:
+        stored = onnx.load(model, load_external_data=False).graph.initializer
+    except Exception:  # noqa: BLE001  no model: the runtime will say so
+        return 0, set()
+    names = {entry.value for tensor in stored for entry in tensor.external_data if entry.key == "location"}
+    files = [model.parent / name for name in names]
+    types = {tensor.data_type for tensor in stored if tensor.external_data}
+    return sum(file.stat().st_size for file in files if file.is_file()), types
+
+
+_LARGEST_FOLDED = 2**20
+
+
+def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
+    """The runtime maps external weights; nothing may copy them: not packed, laid out anew or widened beforehand."""
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(_LARGEST_FOLDED))
+    # the levels above change layouts, and widen float16 weights that the CPU has no kernel for, all at once
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    # weights that are widened for one node must go before the next: widened late, not planned for together, not pooled
+    options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
+    options.enable_mem_pattern = options.enable_cpu_mem_arena = False
+
+
+_NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)
+_LONGEST_REASON = 240
+
+
+def _shortened(error: Exception) -> str:
+    """The runtime's own words without its file names and C++ signatures."""
+    text = str(error).strip() or type(error).__name__
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    if match := _NODE_FAILED.search(text):
+        operator, name, message = match.groups()
+        message = message.split(" was false. ")[-1]
+        text = f"{operator} node `{name}`: {message}" if name else f"{operator} node: {message}"
+    line = text.splitlines()[0].strip()
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
+
+
+@functools.cache
+def newest_opset() -> int:
+    """The newest opset that the installed runtime loads."""
+    for opset in range(onnx.defs.onnx_opset_version(), 16, -1):
+        try:
+            Session(_smallest_model(opset))
+        except RuntimeFailureError:
+            continue
+        return opset
+    return 17
+
+
+def _smallest_model(opset: int) -> bytes:
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["x"], ["y"])],
+        "smallest",
+        [value("x", onnx.TensorProto.FLOAT, [1])],
+        [value("y", onnx.TensorProto.FLOAT, [1])],
+    )
+    opsets = [onnx.helper.make_opsetid("", opset)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=ir_version_for(opset))
+    return bytes(model.SerializeToString())
+
+
+def ir_version_for(opset: int) -> int:
+    """The oldest IR version that knows this opset: the one that the most runtimes read."""
+    versions = [row[1] for row in onnx.helper.VERSION_TABLE if row[2] >= opset]
+    return max(8, min(versions, default=onnx.IR_VERSION))
+
+
+# From ONNX Runtime's own compatibility table: the newest opset that a release takes.
+_RELEASES = {
+    (1, 12): 17, (1, 13): 17, (1, 14): 18, (1, 15): 19, (1, 16): 19, (1, 17): 20, (1, 18): 21, (1, 19): 21,
+    (1, 20): 21, (1, 21): 22, (1, 22): 22, (1, 23): 23, (1, 24): 24,
+}  # fmt: skip
+
+
+def opset_of_release(release: tuple[int, int]) -> int | None:
+    """The newest opset of an ONNX Runtime release; None where it is older than all we know."""
+    known = [opset for version, opset in _RELEASES.items() if version <= release]
+    return known[-1] if known else None

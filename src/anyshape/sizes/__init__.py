@@ -1,0 +1,1 @@
+"""anyshape.sizes"""

@@ -1,0 +1,203 @@
+"""From frames, tracebacks and definitions to places in the user's source."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import linecache
+import re
+import site
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from anyshape.results.finding import Span
+
+_OURS = str(Path(__file__).resolve().parent.parent)
+_HOOKS = (str(Path(_OURS) / "_torch"), str(Path(_OURS) / "conversion" / "repairs"))
+
+
+_WITHOUT_FILE = ("<ipython-input-", "<stdin>", "<string>")
+"""What a cell of a notebook, a line at the prompt and text given to exec are called instead of a file."""
+
+
+def _library_roots() -> tuple[str, ...]:
+    roots = [_OURS]
+    for name in ("torch", "sympy", "onnxscript", "onnx_ir", "numpy", "typing_extensions"):
+        module = sys.modules.get(name)
+        if module is not None and module.__file__:
+            path = Path(module.__file__).resolve()
+            roots.append(str(path.parent if path.name == "__init__.py" else path))
+    roots.append(str(Path(inspect.__file__).resolve().parent))  # the standard library
+    return tuple(roots)
+
+
+@functools.cache
+def is_users(filename: str) -> bool:
+    """Whether a file is the user's or a model library's: not torch, not the standard library, not ours."""
+    if filename.startswith("<"):
+        return filename.startswith(_WITHOUT_FILE)
+    if is_librarys(filename):
+        return not any(filename.startswith(root) for root in _library_roots()[:-1])
+    return not any(filename.startswith(root) for root in _library_roots())
+
+
+def is_librarys(filename: str) -> bool:
+    """Whether a file was installed, and is not the user's own."""
+    return "site-packages" in filename or "dist-packages" in filename
+
+
+def is_outer(filename: str) -> bool:
+    """Whether what lies further out on the stack is no longer the model, but whoever called us."""
+    return filename.startswith(_OURS) and not filename.startswith(_HOOKS)
+
+
+def span_of_stack(frame: FrameType | None) -> Span | None:
+    """The innermost frame of the model's, seen from `frame` outwards; None where the model is not on the stack."""
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_users(filename):
+            return span_of_code(frame.f_code, frame.f_lasti, frame.f_lineno)
+        if is_outer(filename):
+            return None
+        frame = frame.f_back
+    return None
+
+
+def span_of_error(error: BaseException) -> Span | None:
+    """The innermost place of the user's that an exception passed through."""
+    found: Span | None = None
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if is_users(code.co_filename):
+            found = span_of_code(code, step.tb_lasti, step.tb_lineno)
+        step = step.tb_next
+    return found
+
+
+def span_of_definition(function: Callable[..., Any]) -> Span:
+    """The `def` line of a function: where a finding stands when nothing better is known."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        owner = type(function)
+        try:
+            return Span(
+                shown_path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1], 1, function=owner.__qualname__
+            )
+        except (OSError, TypeError):
+            return Span("<unknown>", 1, 1, function=owner.__qualname__)
+    line = code.co_firstlineno
+    while (
+        line < code.co_firstlineno + 50
+        and "def " not in linecache.getline(code.co_filename, line)
+        and linecache.getline(code.co_filename, line)
+    ):
+        line += 1  # past the decorators
+    text = linecache.getline(code.co_filename, line)
+    column = len(text) - len(text.lstrip()) + 1
+    return Span(shown_path(code.co_filename), line, column, function=_qualified(code))
+
+
+def span_of_code(code: CodeType, instruction: int, line: int) -> Span:
+    """The place of one instruction."""
+    positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (line, None, None, None))
+    first, last, start, end = positions
+    # a multi-line call chain is named at the method's own line
+    first = first or line
+    text = linecache.getline(code.co_filename, first)
+    if start is None:
+        start, end, last = len(text) - len(text.lstrip()), None, None
+    column = _characters(text, start)
+    last_text = linecache.getline(code.co_filename, last) if last else text
+    end_column = None if end is None else _characters(last_text, end) + 1
+    return Span(shown_path(code.co_filename), first, column + 1, last, end_column, _qualified(code))
+
+
+def _characters(text: str, offset: int) -> int:
+    """Columns are counted in bytes by the compiler, in characters by people."""
+    return len(text.encode()[:offset].decode(errors="replace"))
+
+
+def _qualified(code: CodeType) -> str:
+    return code.co_qualname.replace("<locals>.", "")
+
+
+def shown_path(filename: str) -> str:
+    """A path as the user knows it: relative to the working directory or to the folder that packages lie in."""
+    shown = _shown(Path(filename))
+    _FILENAMES[shown] = filename
+    return shown
+
+
+_FILENAMES: dict[str, str] = {}
+"""Path as shown -> the file, which may lie elsewhere than the working directory and the packages."""
+
+
+def _shown(path: Path) -> str:
+    for root in _roots():
+        # relative to the file system's own root would be the whole path
+        if root != Path(root.anchor) and path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return path.name
+
+
+def _roots() -> Iterator[Path]:
+    for folder in (*site.getsitepackages(), site.getusersitepackages()):
+        yield Path(folder)
+    yield Path.cwd()
+    yield from (Path(entry) for entry in sys.path if entry)
+
+
+def source_line(span: Span) -> str | None:
+    """The text of a span's line, where the file can still be read."""
+    if span.path.endswith(".onnx"):
+        return None  # a file that was checked without its model has no lines
+    known = _FILENAMES.get(span.path)
+    if known is not None and (text := linecache.getline(known, span.line)):
+        return text.rstrip("\n")
+    for root in (Path(), *_roots()):
+        path = root / span.path
+        if path.is_file():
+            text = linecache.getline(str(path), span.line)
+            return text.rstrip("\n") if text else None
+    return None
+
+
+_SOURCE_KEYS = ("anyshape.source", "pkg.torch.onnx.stack_trace")
+
+
+def span_of_node(node: Any) -> Span | None:
+    """Where a node of an ONNX file came from, by what its exporter wrote into its metadata."""
+    for entry in node.metadata_props:
+        if entry.key == _SOURCE_KEYS[0]:
+            place, _, function = entry.value.partition(" in ")
+            file, _, line = place.rpartition(":")
+            return _at_first_character(Span(file, int(line), function=function)) if line.isdecimal() else None
+        if entry.key == _SOURCE_KEYS[1]:
+            return span_of_recorded_stack(entry.value)
+    return None
+
+
+def _at_first_character(span: Span) -> Span:
+    text = source_line(span) or ""
+    return replace(span, column=len(text) - len(text.lstrip()) + 1)
+
+
+_STACK_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+def span_of_recorded_stack(stack: str) -> Span | None:
+    """The innermost place of the user's in a stack that torch recorded on a node."""
+    found = None
+    for filename, line, function in _STACK_LINE.findall(stack):
+        if is_users(filename):
+            text = linecache.getline(filename, int(line))
+            column = len(text) - len(text.lstrip()) + 1
+            found = Span(shown_path(filename), int(line), column, function=function)
+    return found

@@ -1,0 +1,241 @@
+"""From a static file to one that is right: reading after reading of what is ambiguous in it, each one checked."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import onnx
+import onnx_ir as ir
+
+import anyshape
+from anyshape.errors import AnyshapeError, first_line
+from anyshape.freeing.engine import free
+from anyshape.freeing.names_alone import named, with_outputs
+from anyshape.freeing.records import Bound, Freed, PinnedError
+from anyshape.onnxfile.contract import KEY, Contract, evidence_of
+from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.saving import EXTERNAL_FROM_BYTES, Stage
+from anyshape.results.finding import Finding
+from anyshape.results.result import Verdict
+from anyshape.runtime.made_up_inputs import Contents
+from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes.notation import SizeRange, parse_condition
+from anyshape.verification.freed_file_freed_verdicts import Subject, Trial, judged
+from anyshape.verification.static_twin import Pair
+
+_MOST_READINGS = 24
+_MOST_OTHERS = 3
+"""Of one ambiguous place, beyond the likeliest."""
+_MOST_SECOND_LOOKS = 8
+_SMALL = 1024
+"""Bytes of a weight that stays in the model when the others lie beside it."""
+
+Choices = tuple[int, ...]
+
+
+class UnwritableError(AnyshapeError):
+    """A freed model holds something that no file can hold, such as a name that is no text."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What every reading starts from."""
+
+    subject: Subject
+    model: ir.Model
+    static: Session
+    contents: Contents
+    stage: Stage
+
+
+def first_that_is_right(subject: Subject, static: Session, contents: Contents, stage: Stage) -> Trial:
+    """The first reading that passes its checks; else names alone, if they do; else the likeliest reading, refused."""
+    try:
+        model = ir.load(subject.path)
+    except Exception as error:  # noqa: BLE001  a file is data: the runtime took it, the parser need not
+        message = f"the file cannot be read: {_root_of(error)}"
+        return Trial(findings=(Finding("not-converted", message, subject.home),))
+    for value, port in zip(_inputs(model.graph), subject.interface.inputs, strict=True):
+        value.shape = ir.Shape([int(axis or 0) for axis in port.axes or ()])  # open axes as they are run
+    job = _Job(subject, model, static, contents, stage)
+    trial = _by_readings(job)
+    if trial.findings:
+        renamed = _by_names_alone(job)
+        trial = renamed if renamed is not None and renamed.verdict == "checked" else trial
+    return trial
+
+
+def _inputs(graph: ir.Graph) -> list[ir.Value]:
+    """Those that a caller gives: others may hold weights."""
+    return [value for value in graph.inputs if value.name not in graph.initializers]
+
+
+def _by_readings(job: _Job) -> Trial:
+    first: Trial | None = None
+    tried = 0
+    for choices in (readings := _Readings()):
+        tried += 1
+        job.subject.wishes.tell(f"freeing {job.subject.path.name}" + (f", reading {tried}" if tried > 1 else ""))
+        trial = _by_engine(job, choices)
+        first = first or trial
+        if not trial.findings:
+            return _with_fewest_limits(job, trial)
+        if trial.is_settled:
+            return trial
+        readings.add_others(trial.freed)
+    assert first is not None
+    return first if tried == 1 else replace(first, findings=_with_count(first.findings, tried))
+
+
+def _root_of(error: BaseException) -> str:
+    """What went wrong first: a parser wraps it once for each level of the file."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return first_line(error) or type(error).__name__
+
+
+class _Readings:
+    """The readings still to be tried: the likeliest first, then those that differ from one that failed in one place."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Choices] = [()]
+        self._seen: set[Choices] = set()
+
+    def __iter__(self) -> Iterator[Choices]:
+        while self._waiting and len(self._seen) < _MOST_READINGS:
+            choices = self._waiting.pop(0)
+            if choices not in self._seen:
+                self._seen.add(choices)
+                yield choices
+
+    def add_others(self, freed: Freed | None) -> None:
+        for place, count in reversed(list(enumerate(freed.choices if freed is not None else ()))):
+            assert freed is not None
+            taken = freed.taken
+            others = [one for one in range(count) if one != taken[place]][:_MOST_OTHERS]
+            self._waiting += [(*taken[:place], other) for other in others]
+
+
+def _with_fewest_limits(job: _Job, right: Trial) -> Trial:
+    """A reading that is right but cuts a table may have mistaken a constant for a dim: another is likelier."""
+    best = right
+    if right.limits and right.freed is not None and right.freed.choices:
+        readings = _Readings()
+        readings.add_others(right.freed)
+        for choices in itertools.islice(readings, 1, 1 + _MOST_SECOND_LOOKS):
+            trial = _by_engine(job, choices)
+            if not trial.findings and trial.verdict == right.verdict and len(trial.limits) < len(best.limits):
+                best = trial
+        _write(best, job.stage, best.verdict)
+    return best
+
+
+def _with_count(findings: Sequence[Finding], tried: int) -> tuple[Finding, ...]:
+    note = f"{tried} readings of what is ambiguous in the file were tried, and none is right"
+    return tuple(replace(finding, notes=(*finding.notes, note)) for finding in findings)
+
+
+# ---- one reading
+
+
+def _by_engine(job: _Job, choices: Choices) -> Trial:
+    subject = job.subject
+    job.static.rest()  # the engine looks at every tensor of the file itself
+    try:
+        freed = free(job.model, subject.declaration.wanted, choices, folder=subject.path.parent)
+    except PinnedError as error:
+        dims = (error.dim,) if error.dim is not None else ()
+        return Trial(findings=(Finding("pinned-dim", str(error), subject.home, dims=dims),))
+    except AnyshapeError as error:
+        return Trial(findings=(Finding("not-converted", str(error), subject.home),))
+    try:
+        return _tried(job, freed)
+    except UnwritableError as error:
+        return Trial(findings=(Finding("not-converted", str(error), subject.home),))
+
+
+def _by_names_alone(job: _Job) -> Trial | None:
+    """Operators that the engine does not know may be free as they are; the checks must then cover every dim."""
+    declaration = job.subject.declaration
+    try:
+        freed = named(job.model, declaration.wanted, declaration.sizes)
+    except Exception:  # noqa: BLE001  a file is data: what was read need not be fit to be copied
+        return None
+    try:
+        _write(Trial(freed, ranges=declaration.ranges), job.stage, "checked")
+        dynamic = Session(job.stage.path)
+        interface = read_interface(onnx.load(job.stage.path, load_external_data=False))
+        pair = Pair(job.static, dynamic, interface, declaration.wanted, declaration.sizes, job.contents)
+
+        def shapes_at(sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
+            return [output.shape for output in dynamic.run(pair.feeds(sizes, 0))]
+
+        freed = with_outputs(freed, shapes_at)
+    except AnyshapeError:  # it does not run at other sizes
+        return None
+    return _tried(job, freed)
+
+
+def _tried(job: _Job, freed: Freed) -> Trial:
+    """A freed model, written to the stage and checked there."""
+    subject, stage = job.subject, job.stage
+    ranges = {dim: _within(declared, dim, freed.bounds) for dim, declared in subject.declaration.ranges.items()}
+    limits = tuple(f"{one.dim} <= {one.most}: {one.why}" for one in freed.bounds)
+    trial = Trial(freed, ranges=ranges, limits=limits)
+    _write(trial, stage, "checked")
+    try:
+        dynamic = Session(stage.path)
+    except RuntimeFailureError as failure:
+        message = f"ONNX Runtime does not load the freed file: {failure}"
+        return replace(trial, findings=(Finding("runtime-error", message, subject.home),))
+    interface = read_interface(onnx.load(stage.path, load_external_data=False))
+    declaration = subject.declaration
+    pair = Pair(
+        job.static, dynamic, interface, declaration.wanted, declaration.sizes, job.contents, kept=declaration.kept
+    )
+    try:
+        trial = judged(subject, trial, pair, stage.path)
+    except RuntimeFailureError as failure:  # of the static file: those of the freed one are what is looked for
+        message = f"the static file does not run on inputs that were made up: {failure}"
+        return replace(trial, findings=(Finding("runtime-error", message, subject.home),))
+    if not trial.findings:
+        _write(trial, stage, trial.verdict)  # with what was run; weights stay where they are
+    return trial
+
+
+def _within(declared: SizeRange, dim: str, bounds: Sequence[Bound]) -> SizeRange:
+    most = min((bound.most for bound in bounds if bound.dim == dim), default=None)
+    return declared if most is None else declared.up_to(most)
+
+
+def _write(trial: Trial, stage: Stage, verdict: Verdict) -> None:
+    """The freed model with its contract, in the stage."""
+    freed = trial.freed
+    assert freed is not None
+    outputs = {
+        str(value.name): tuple("?" if axis is None else axis for axis in axes)
+        for value, axes in zip(freed.model.graph.outputs, freed.outputs, strict=True)
+    }
+    conditions = tuple(parse_condition(f"{one.dim} <= {one.most}") for one in freed.bounds)
+    evidence = None if trial.verification is None else evidence_of(trial.verification)
+    contract = Contract(trial.ranges, (), conditions, outputs, {}, verdict, anyshape.__version__, evidence=evidence)
+    freed.model.metadata_props[KEY] = contract.to_text()
+    try:
+        _take_in(freed.model)
+        stage.write(freed.model)
+    except OSError:
+        raise
+    except Exception as error:  # a file is data: what the runtime took need not be fit to be written again
+        raise UnwritableError(f"the freed file cannot be written: {_root_of(error)}") from error
+
+
+def _take_in(model: ir.Model) -> None:
+    """Weights that will not lie beside the new file must not point to the old one's data."""
+    values = [value for graph in model.graphs() for value in graph.initializers.values()]
+    total = sum(value.const_value.nbytes for value in values if value.const_value is not None)
+    for value in values:
+        tensor = value.const_value
+        if isinstance(tensor, ir.ExternalTensor) and (total <= EXTERNAL_FROM_BYTES or tensor.nbytes <= _SMALL):
+            value.const_value = ir.tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name)

@@ -1,0 +1,225 @@
+"""Running a module in other arithmetic: in float64, or with every result jittered by one rounding.
+
+Both are dispatch modes, so the module's own code runs unchanged. Operators that compare the types of their arguments
+before they are dispatched (convolutions) need wide parameters, too: these are lent for the time of a run; where a
+second copy of all would hurt, those of one part for the time of its call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from anyshape.torchkit.precision_large_tensors import is_large, run_sparingly
+
+_BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
+
+
+class _Upcast(TorchDispatchMode):
+    """Every operator computes in `wide`, from the first to the last."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, *, sparing: bool) -> None:
+        super().__init__()
+        self._narrow, self._wide, self._sparing = narrow, wide, sparing
+        self.largest = 0
+        """The bytes of the largest result: what a prediction of memory starts from."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        if self._sparing and (spared := run_sparingly(func, args, kwargs or {}, self._widen)) is not NotImplemented:
+            return spared
+        wide_args, wide_kwargs = _each(self._widen, args), _each(self._widen, kwargs or {})
+        result = func(*wide_args, **wide_kwargs)
+        if _is_mutable(func):
+            self._write_back(args, wide_args)
+        return _each(self._widen, result)
+
+    def _widen(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            self.largest = max(self.largest, value.numel() * value.element_size())
+            if value.dtype == torch.complex64 and self._wide == torch.float64:
+                return value.to(torch.complex128)
+            return value.to(self._wide) if value.dtype in self._narrow else value
+        return self._wide if isinstance(value, torch.dtype) and value in self._narrow else value
+
+    def _write_back(self, narrow: Any, wide: Any) -> None:
+        """An operator that writes in place wrote to the wide copy: the caller's tensor must see it."""
+        for old, new in zip(pytree.tree_leaves(narrow), pytree.tree_leaves(wide), strict=True):
+            if isinstance(old, torch.Tensor) and old is not new:
+                old.copy_(new)
+
+
+def _each(function: Callable[[Any], Any], value: Any) -> Any:
+    """`pytree.tree_map` for what operators take and give: asked for every one of them, it took most of the time."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind([_each(function, one) for one in value])
+    if kind is dict:
+        return {key: _each(function, one) for key, one in value.items()}
+    if isinstance(value, tuple):  # with names
+        return pytree.tree_map(function, value)
+    return function(value)
+
+
+class _Jitter(TorchDispatchMode):
+    """Every floating result is moved by about one rounding, at random."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        result = func(*args, **(kwargs or {}))
+        if not hasattr(func, "_schema"):
+            return _each(self._move, result)
+        if _is_mutable(func) or torch.Tag.nondeterministic_seeded in func.tags or _is_view(func):
+            return result
+        return _each(self._move, result)
+
+    def _move(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.numel() == 0:
+            return value
+        if value.is_complex():
+            return torch.view_as_complex(self._move(torch.view_as_real(value.resolve_conj()).contiguous()))
+        if not value.is_floating_point() or _is_whole_number(value):
+            return value
+        noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).to(value.device) * 2 - 1
+        step = torch.finfo(value.dtype).eps
+        moved = value + (value * noise * step).to(value.dtype)
+        moved = torch.where(value == 0, (noise * torch.finfo(value.dtype).tiny).to(value.dtype), moved)
+        return torch.where(torch.isfinite(value), moved, value)  # an inf moved by a part of itself would be NaN
+
+
+def _is_whole_number(value: torch.Tensor) -> bool:
+    """As arithmetic on sizes makes it, exactly: moved by a rounding it would be another size after `ceil`."""
+    return value.ndim == 0 and bool(value == value.round())
+
+
+def _is_mutable(func: Any) -> bool:
+    """Whether an operator writes to its arguments; torch.cond and its kin do not."""
+    return hasattr(func, "_schema") and bool(func._schema.is_mutable)
+
+
+def _is_view(func: Any) -> bool:
+    return any(r.alias_info is not None for r in func._schema.returns)
+
+
+@contextlib.contextmanager
+def _quiet_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+_LARGEST_COPY = 256 * 2**20
+
+
+class _Lender:
+    """Gives parts of a module wide copies of their parameters and buffers, and their own storage back."""
+
+    def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, *, sparing: bool) -> None:
+        self._narrow, self._wide, self.sparing = narrow, wide, sparing
+        self._lent: dict[nn.Module, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        self._aside: dict[nn.Module, list[tuple[str, torch.Tensor]]] = {}
+
+    def lend(self, part: nn.Module) -> None:
+        if part in self._lent:
+            return
+        parameters = [p for p in part.parameters(recurse=False) if self._takes(part, p) and not p.is_inference()]
+        self._lent[part] = [(parameter, parameter.data) for parameter in parameters]
+        for parameter in parameters:
+            parameter.data = parameter.data.to(self._wide)
+        if not self.sparing:  # what a part writes to them must last from one of its calls to the next
+            self._aside[part] = [(n, b) for n, b in part.named_buffers(recurse=False) if b.dtype in self._narrow]
+            part._buffers.update({name: buffer.to(self._wide) for name, buffer in self._aside[part]})
+
+    def _takes(self, part: nn.Module, tensor: torch.Tensor) -> bool:
+        """Large ones are widened by the operators that compute with them; recurrent layers compare types before."""
+        if self.sparing and is_large(tensor) and not isinstance(part, nn.RNNBase):
+            return False
+        return tensor.dtype in self._narrow
+
+    def take_back(self, part: nn.Module) -> None:
+        for parameter, data in self._lent.pop(part, ()):
+            parameter.data = data
+        for name, buffer in self._aside.pop(part, ()):
+            part._buffers[name] = buffer
+
+    def take_all_back(self) -> None:
+        for part in reversed(list(self._lent)):  # a tensor that two parts share was its own before the first
+            self.take_back(part)
+
+
+@contextlib.contextmanager
+def _lent_parameters(module: nn.Module, lender: _Lender) -> Iterator[None]:
+    """Inside, the module's parameters and buffers hold wide copies; afterwards their own storage again."""
+    try:
+        if lender.sparing:
+            with _at_calls_of(set(module.modules()), lender):
+                yield
+        else:
+            for part in module.modules():
+                lender.lend(part)
+            yield
+    finally:
+        lender.take_all_back()
+
+
+@contextlib.contextmanager
+def _at_calls_of(parts: set[nn.Module], lender: _Lender) -> Iterator[None]:
+    """A part has wide copies while its `forward` runs. Hooks of its own would switch off torch's fast paths."""
+    hooks = nn.modules.module
+
+    def lend(part: nn.Module, *_: Any) -> None:
+        if part in parts:
+            with _disable_current_modes():  # to `_Upcast`, a parameter's own storage would be something to widen
+                lender.lend(part)
+
+    def take_back(part: nn.Module, *_: Any) -> None:
+        with _disable_current_modes():
+            lender.take_back(part)
+
+    before = hooks.register_module_forward_pre_hook(lend)
+    after = hooks.register_module_forward_hook(take_back, always_call=True)
+    try:
+        yield
+    finally:
+        before.remove()
+        after.remove()
+
+
+@contextlib.contextmanager
+def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
+    """Inside, everything of this module below `dtype` is computed in `dtype`."""
+    narrow = tuple(d for d in _BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
+    default = torch.get_default_dtype()
+    held = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.dtype in narrow)
+    sparing = held > _LARGEST_COPY
+    mode = _Upcast(narrow, dtype, sparing=sparing)
+    # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
+    lent = _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing))
+    with _quiet_warnings(), torch.backends.mkldnn.flags(enabled=False), lent:
+        torch.set_default_dtype(dtype)
+        try:
+            with mode:
+                yield mode
+        finally:
+            torch.set_default_dtype(default)
+
+
+def run_jittered(run: Callable[[], Any], seed: int) -> Any:
+    """What `run` returns when every operator's result moves by a rounding."""
+    with _Jitter(seed):
+        return run()

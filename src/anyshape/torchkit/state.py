@@ -1,0 +1,196 @@
+"""A module's state at one moment, and the way back: every call starts from the module as it was handed to us."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import itertools
+import operator
+import random
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from anyshape.torchkit.state_kept_copies import kept_copies
+
+LOCK = threading.RLock()
+"""A module's state, torch's patches and the process's output are shared: one thread at a time."""
+_DEEPEST = 4
+_SMALL = 2**20
+
+_IDLE = frozenset(
+    (
+        "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
+        "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
+        "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+    )
+)  # fmt: skip
+"""What every module of torch has, and no call changes by itself: half of all containers, looked at after every run."""
+
+Change = tuple[int, Any]
+"""A place in the state: which container or tensor, and the key in it."""
+
+
+class ModuleState:
+    """The attributes, buffers and flags of a module at one moment; `restore` puts them back.
+
+    Parameters are not copied: forward does not change them. Buffers and tensors kept as attributes are: forward may.
+    What plain objects hold, and what the module's classes and files keep for all, is state just as well. Containers
+    are restored in place, so that whoever else holds one sees the same object.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        found: dict[int, Any] = {}
+        for part in module.modules():
+            _collect(vars(part), found, depth=0)
+            for name in _IDLE & vars(part).keys():
+                found.pop(id(vars(part)[name]), None)
+        for kind in _classes_of(module):
+            _collect_kept(dict(vars(kind)), found)
+        self._names = [(names, _replaceable(names)) for names in _files_of(module)]
+        for names, _ in self._names:
+            _collect_kept(names, found)
+        self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
+        tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
+        self._tensors = [(t, t._version, copy) for t, copy in zip(tensors, kept_copies(tensors), strict=True)]
+
+    def changes(self) -> frozenset[Change]:
+        """Where the state is another than at that moment: attributes set, entries made, tensors written to."""
+        changed = {(id(c), key) for c, kept in self._containers if not _same(c, kept) for key in _other_keys(c, kept)}
+        for names, kept in self._names:
+            changed |= {(id(names), name) for name, value in kept.items() if names.get(name) is not value}
+        changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
+        return frozenset(changed)
+
+    def restore(self) -> None:
+        for container, kept in self._containers:
+            if not _same(container, kept):
+                container.clear()
+                container.update(kept) if isinstance(container, (dict, set)) else container.extend(kept)
+        for names, values in self._names:
+            names.update({name: value for name, value in values.items() if names.get(name) is not value})
+        for index, (tensor, version, copy) in enumerate(self._tensors):
+            # writing through `.data` does not count as a new version
+            if tensor._version != version or (tensor.numel() < _SMALL and not torch.equal(tensor, copy)):
+                with torch.no_grad():
+                    tensor.copy_(copy)
+                self._tensors[index] = (tensor, tensor._version, copy)
+
+
+def _same(container: Any, kept: Any) -> bool:
+    """Whether nothing was put in, taken out or replaced; keys may be sizes of a trace, which have no hash."""
+    if len(container) != len(kept):
+        return False
+    # asked of every container after every call: `map` with an operator runs without Python's own loop
+    if not all(map(operator.is_, container, kept)):
+        return False
+    return not isinstance(container, dict) or all(map(operator.is_, container.values(), kept.values()))
+
+
+def _other_keys(container: Any, kept: Any) -> list[Any]:
+    """The keys or places at which two of a kind differ."""
+    if isinstance(container, dict):
+        return [key for key in {*container, *kept} if container.get(key, kept) is not kept.get(key, container)]
+    if isinstance(container, set):
+        return [None]
+    pairs = itertools.zip_longest(container, kept)
+    return [place for place, (value, other) in enumerate(pairs) if value is not other]
+
+
+_CONTAINERS = (dict, list, set, collections.deque, collections.OrderedDict, collections.defaultdict)
+"""Just these: a class of somebody else's may give other values than it was given."""
+
+
+def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
+    """The containers below `value`, and the tensors in them that a forward may change, by identity."""
+    if id(value) in found or depth > _DEEPEST:
+        return
+    if isinstance(value, torch.Tensor):
+        if not isinstance(value, nn.Parameter) and not value.is_inference() and value.layout is torch.strided:
+            found[id(value)] = value
+    elif type(value) in _CONTAINERS:
+        found[id(value)] = value
+        for inner in list(value.values()) if isinstance(value, dict) else list(value):
+            _collect(inner, found, depth=depth + 1)
+    elif isinstance(value, tuple) or _is_plain(value):
+        for inner in value if isinstance(value, tuple) else [vars(value)]:
+            _collect(inner, found, depth=depth + 1)
+
+
+_NO_STATE = (type, nn.Module, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+
+
+def _is_plain(value: Any) -> bool:
+    """An object of the user's own, such as a table that builds itself; submodules are visited by themselves."""
+    holds = isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, _NO_STATE)
+    return holds and not _is_foreign(type(value).__module__)
+
+
+def _collect_kept(names: dict[str, Any], found: dict[int, Any]) -> None:
+    """Containers that a class or a file keeps for all: a cache is no deeper than that."""
+    for name, value in names.items():
+        if type(value) in _CONTAINERS and not name.startswith("__"):
+            found[id(value)] = value
+
+
+def _replaceable(names: dict[str, Any]) -> dict[str, Any]:
+    """Global names that a function may set anew: tensors, numbers, nothing yet."""
+    return {
+        name: value
+        for name, value in names.items()
+        if (value is None or isinstance(value, (torch.Tensor, int, float, tuple))) and not name.startswith("__")
+    }
+
+
+def _classes_of(module: nn.Module) -> set[type]:
+    kinds = {kind for part in module.modules() for kind in type(part).__mro__}
+    return {kind for kind in kinds if not _is_foreign(kind.__module__)}
+
+
+def _files_of(module: nn.Module) -> list[dict[str, Any]]:
+    """The globals of the files that the module's classes stand in."""
+    names = {kind.__module__ for kind in _classes_of(module)}
+    return [vars(sys.modules[name]) for name in sorted(names) if name in sys.modules]
+
+
+def _is_foreign(name: str) -> bool:
+    """Of torch, Python or numpy, which keep nothing of a model's."""
+    top = name.partition(".")[0]
+    return top in ("torch", "numpy", "builtins") or top in sys.stdlib_module_names - {"__main__"}
+
+
+@contextlib.contextmanager
+def untouched(module: nn.Module) -> Iterator[None]:
+    """Inside, the module is in eval mode; afterwards it, its state and every random generator are as before."""
+    with LOCK, _random_state():
+        state = ModuleState(module)
+        try:
+            for part in module.modules():
+                part.training = False
+            yield
+        finally:
+            state.restore()
+
+
+def seed_generators(seed: int) -> None:
+    """`torch.manual_seed`, without the stack that it formats for each kind of device that is not there."""
+    torch.default_generator.manual_seed(seed)
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def _random_state() -> Iterator[None]:
+    ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002  the user's code may draw from it
+    with torch.random.fork_rng():
+        try:
+            yield
+        finally:
+            random.setstate(ours)
+            np.random.set_state(theirs)  # noqa: NPY002

@@ -1,0 +1,39 @@
+"""`diagnose`: what stops a declared dim, at the exact expression, with an edit that was tried. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from anyshape.errors import ExportError
+from anyshape.model.survey import Progress
+from anyshape.results.finding import Finding
+from anyshape.verbs.export import export
+
+
+def diagnose(
+    model: Any,
+    args: Any = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    examples: Any = None,
+    dims: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    where: Sequence[str] = (),
+    make_inputs: Callable[..., Any] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **others: Any,
+) -> list[Finding]:
+    """Every finding about a model and what is declared of it; empty where all is well.
+
+    The arguments are those of `export`. The model is converted and run at a few sizes, and left as it is.
+    """
+    try:
+        result = export(
+            model, args, kwargs=kwargs, examples=examples, dims=dims, sizes=sizes, where=where,
+            make_inputs=make_inputs, seed=seed, progress=progress, **{"quick": True, **others},
+        )  # fmt: skip
+    except ExportError as error:
+        result = error.result
+    return list(result.findings)

@@ -1,0 +1,189 @@
+"""`export`: declare -> trace -> translate -> verify -> save. The stages in order; read this first.
+
+A converter's success is never trusted: a file is written to a temporary folder, checked there against the untouched
+module at sizes of our own choosing, and only then put in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from anyshape.bench.judgement import Tolerance
+from anyshape.bench.plan import choose_tier
+from anyshape.conversion.opsets import choose_opset
+from anyshape.conversion.user_translations import translations
+from anyshape.declaration.options import check_options
+from anyshape.declaration.options_torch_arguments import notes_on
+from anyshape.declaration.targets import training_parts
+from anyshape.diagnosis import doubts, wording
+from anyshape.errors import DeclarationError, ExportError
+from anyshape.model.request import Request, understand
+from anyshape.model.survey import Ground, Progress, Wishes, survey
+from anyshape.onnxfile.saving import check_destination, staged
+from anyshape.results.finding import Finding
+from anyshape.results.result import Result
+from anyshape.runtime.custom_ops import understand_custom_ops
+from anyshape.source.edits import Edit, usable_edits
+from anyshape.source.live_code_trying import edited
+from anyshape.stages.conclusion import refuse
+from anyshape.stages.narrowing import without_dims
+from anyshape.stages.strategy_walk import try_strategies
+from anyshape.torchkit import capture
+from anyshape.torchkit.state import untouched
+
+
+def export(
+    model: Any,
+    args: Any = (),
+    f: str | os.PathLike[str] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    examples: Any = None,
+    dims: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    where: Sequence[str] = (),
+    make_inputs: Callable[..., Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    opset_version: int | None = None,
+    target: str | None = None,
+    external_data: bool | None = None,
+    optimize: bool = True,
+    custom_translation_table: Mapping[Any, Any] | None = None,
+    custom_ops: Sequence[Any] | Mapping[str, Callable[..., Any]] = (),
+    metadata: Mapping[str, str] | None = None,
+    narrow: bool = False,
+    repair: str | None = None,
+    unchecked: Sequence[str] = (),
+    dtype: Any = None,
+    atol: float | None = None,
+    rtol: float | None = None,
+    budget: float | None = None,
+    quick: bool = False,
+    thorough: bool = False,
+    seed: int = 0,
+    providers: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    **torch_arguments: Any,
+) -> Result:
+    """Convert a model to an ONNX file that serves every declared size, or raise ExportError and write nothing.
+
+    `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`), `where` how they
+    belong together (`["src >= tgt"]`). `f=None` writes nothing. `repair="edits"` converts the model with the safe edits
+    of its findings in place, in memory alone. The arguments of `torch.onnx.export` are understood, too.
+    """
+    capture.require_torch()
+    notes = notes_on(torch_arguments)
+    check_options(
+        atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, target=target,
+        metadata=metadata, unchecked=unchecked, providers=providers, repair=repair,
+    )  # fmt: skip
+    destination = check_destination(f)
+    request = understand(
+        model, args, kwargs, examples=examples, dims=dims, sizes=sizes, where=where, make_inputs=make_inputs,
+        dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names,
+        dtype=dtype,
+    )  # fmt: skip
+    wishes = Wishes(
+        destination=destination,
+        opset=choose_opset(opset_version, target),
+        opset_is_fixed=opset_version is not None,
+        external_data=external_data,
+        metadata=check_metadata(metadata),
+        narrow=narrow,
+        may_edit=repair == "edits",
+        unchecked=tuple(unchecked),
+        tolerance=Tolerance(atol, rtol),
+        seconds=budget,
+        tier=choose_tier(quick=quick, thorough=thorough),
+        seed=seed,
+        providers=providers,
+        custom_ops=understand_custom_ops(custom_ops),
+        extra={"custom_translation_table": translations(custom_translation_table), "optimize": optimize},
+        notes=tuple(notes),
+        tell=_aloud(progress) if progress is not None else lambda _: None,
+    )
+    result = convert(request, wishes)
+    if result.verdict == "refused":
+        raise ExportError(result)
+    return result
+
+
+def check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    for key, value in (metadata or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise DeclarationError(f"metadata {key!r}: {value!r} must map text to text")
+        if key.startswith("anyshape."):
+            raise DeclarationError(f"metadata `{key}`: names that begin with `anyshape.` are anyshape's own")
+    return dict(metadata or {})
+
+
+def _aloud(progress: Progress) -> Progress:
+    """Progress is told on the streams of whoever called, although the model's and torch's output is kept back."""
+    output, errors = sys.stdout, sys.stderr
+
+    def tell(text: str) -> None:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            progress(text)
+
+    return tell
+
+
+def convert(request: Request, wishes: Wishes) -> Result:
+    """The whole way, with the module put back as it was whatever happens."""
+    with capture.quiet():
+        # what a model was in is lost once it is in eval mode, so a second try is told
+        wishes = replace(wishes, training=wishes.training or tuple(training_parts(request.target.module)))
+        with untouched(request.target.module):
+            result = _convert(request, wishes)
+            edits = usable_edits(result.findings) if wishes.may_edit and result.verdict == "refused" else []
+            return _with_edits(request, wishes, edits) if edits else result
+
+
+def _with_edits(request: Request, wishes: Wishes, edits: Sequence[Edit]) -> Result:
+    """The same export with the model's code changed in memory, and put back."""
+    with contextlib.ExitStack() as stack:
+        for edit in edits:
+            stack.enter_context(edited(edit.path, edit.source))
+        result = _convert(request, wishes)
+    told = (
+        f"{edit.name}:{change.line}: `{change.old}` read as `{change.new}`" for edit in edits for change in edit.changes
+    )
+    return replace(result, repairs=(*told, *result.repairs))
+
+
+def _convert(request: Request, wishes: Wishes) -> Result:
+    ground = survey(request, wishes)
+    if ground.reference.is_random(ground.first):
+        return refuse(ground, (), [wording.random_output(ground.first.names, ground.home)])
+    if ground.boundaries.pins:
+        wishes.tell("looking for what pins a dim")
+        findings = doubts.pinned(ground)
+        dims = [pin.dim for pin in ground.boundaries.pins]
+        return _without(ground, dims, findings) if wishes.narrow else refuse(ground, (), findings)
+    with staged(wishes.destination) as stage:
+        result, pinned = try_strategies(ground, stage)
+    return _without(ground, pinned, result.findings) if pinned else result
+
+
+def _without(ground: Ground, dims: Sequence[str], findings: Sequence[Finding]) -> Result:
+    """The same export with dims that cannot vary left static: for `narrow=True` only."""
+    request = ground.request
+    narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=_fixed(request, dims))
+    fixed = tuple(f"{dim} is fixed at {request.spec.example[dim]}" for dim in dims)
+    result = _convert(narrower, replace(ground.wishes, given_up=(*ground.wishes.given_up, *fixed)))
+    return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result
+
+
+def _fixed(request: Request, dims: Sequence[str]) -> Callable[..., Any] | None:
+    if request.make_inputs is None:
+        return None
+    return partial(request.make_inputs, **{dim: request.spec.example[dim] for dim in dims})

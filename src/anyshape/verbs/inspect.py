@@ -1,0 +1,251 @@
+"""`inspect`: what a file says about itself, without running it: dims, contract, formulas, and what is baked in."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from anyshape.freeing.freeable import Freeable, find_freeable
+from anyshape.onnxfile.baked_sizes import Baked, find_baked
+from anyshape.onnxfile.baked_sizes_constants import graphs_of
+from anyshape.onnxfile.contract import Contract, read_contract
+from anyshape.onnxfile.interface import Port, read_interface
+from anyshape.onnxfile.structure import Slot, shown, shown_call
+from anyshape.onnxfile.untrusted import load_checked
+from anyshape.sizes.notation import SizeRange
+
+_LONGEST = 200
+_MOST_ROWS = 12
+_OWN_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What stands in a file; `print` it."""
+
+    path: Path
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    dims: Mapping[str, SizeRange | None]
+    """Every dim that the inputs name; None where the file does not say which sizes it may take."""
+    contract: Contract | None
+    opset: int | None
+    domains: Mapping[str, int]
+    """Operators from elsewhere: domain -> version."""
+    producer: str
+    nodes: int
+    bytes: int
+    """Of the file itself."""
+    data: Mapping[str, int] = field(default_factory=dict)
+    """External data: file -> bytes."""
+    baked: tuple[Baked, ...] = ()
+    freeable: Freeable | None = None
+    """Of a static file: whether its batch could be free."""
+
+    def formulas(self, output: str) -> tuple[str, ...]:
+        """The formula of every axis of an output, as the contract has it; none where it has none."""
+        return self.contract.outputs.get(output, ()) if self.contract is not None else ()
+
+    def __str__(self) -> str:
+        return "\n".join(_picture(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        return _to_dict(self)
+
+
+def inspect(f: str | os.PathLike[str]) -> Inspection:
+    """What stands in an ONNX file, by whomever; needs no torch, and no runtime unless a static file is to be tried."""
+    path = Path(f)
+    model = load_checked(path)
+    interface = read_interface(model)
+    contract = read_contract(model)
+    known = contract.dims if contract is not None else {}
+    freeable = find_freeable(path, model, interface)  # before the weights are cleared
+    versions = {entry.domain: int(entry.version) for entry in model.opset_import}
+    return Inspection(
+        path,
+        interface.inputs,
+        interface.outputs,
+        {dim: known.get(dim) for dim in interface.dims},
+        contract,
+        next((version for domain, version in versions.items() if domain in _OWN_DOMAINS), None),
+        {domain: version for domain, version in versions.items() if domain not in _OWN_DOMAINS},
+        f"{model.producer_name} {model.producer_version}".strip(),
+        _count_nodes(model),
+        path.stat().st_size,
+        _external_data(model, path),
+        find_baked(model, interface),
+        freeable,
+    )
+
+
+def _count_nodes(model: onnx.ModelProto) -> int:
+    inner = sum(len(graph.node) for graph in graphs_of(model))
+    return inner + sum(len(function.node) for function in model.functions)
+
+
+def _external_data(model: onnx.ModelProto, path: Path) -> dict[str, int]:
+    tensors = (tensor for graph in graphs_of(model) for tensor in graph.initializer)
+    files = {e.value for tensor in tensors for e in tensor.external_data if e.key == "location"}
+    return {file: (path.parent / file).stat().st_size for file in sorted(files)}
+
+
+# ---- as text
+
+
+def _picture(found: Inspection) -> Iterator[str]:
+    yield _headline(found)
+    yield from _ports("input", [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs])
+    yield from _ports("output", [(port, _with_formulas(port, found)) for port in found.outputs])
+    for label, text in _facts(found):
+        yield f"  {label:<8} {printable(text)}"
+
+
+def _headline(found: Inspection) -> str:
+    by = f", by {printable(found.producer)}" if found.producer else ""
+    nodes = f"{found.nodes} node{'s' if found.nodes != 1 else ''}"
+    return f"{found.path.name}: {nodes}, opset {found.opset or 'unknown'}, {_readable(found.bytes)}{by}"
+
+
+def _ports(kind: str, rows: list[tuple[Port, tuple[str, ...]]]) -> Iterator[str]:
+    width = max((len(printable(port.name)) for port, _ in rows), default=0)
+    for port, axes in rows[:_MOST_ROWS]:
+        shape = "..." if port.axes is None else ", ".join(axes)
+        yield f"  {kind:<8} {printable(port.name):<{width}}  {port.dtype}[{shape}]"
+    if len(rows) > _MOST_ROWS:
+        yield f"  {kind:<8} ... and {len(rows) - _MOST_ROWS} more"
+
+
+def _axis(axis: int | str | None) -> str:
+    return "?" if axis is None else printable(str(axis))
+
+
+def _with_formulas(port: Port, found: Inspection) -> tuple[str, ...]:
+    """`len = seq // 2` where the file labels an axis and the contract has its formula."""
+    axes = tuple(map(_axis, port.axes or ()))
+    formulas = found.formulas(port.name)
+    if len(formulas) != len(axes):
+        return axes
+    same = {"?"}
+    return tuple(a if f in {a, *same} else f"{a} = {printable(f)}" for a, f in zip(axes, formulas, strict=True))
+
+
+def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
+    if found.dims:
+        yield "dims", ", ".join(f"{dim} {sizes}" if sizes is not None else dim for dim, sizes in found.dims.items())
+    if found.contract is not None:
+        yield from _contract_facts(found.contract)
+    elif found.dims:
+        yield "contract", "none: which sizes the dims may take is not written in the file"
+    if found.domains:
+        yield "domains", ", ".join(f"{domain} {version}" for domain, version in found.domains.items())
+    if found.data:
+        yield "data", ", ".join(f"{file} ({_readable(size)})" for file, size in found.data.items())
+    for baked in found.baked[:_MOST_ROWS]:
+        yield "baked in", str(baked)
+    if len(found.baked) > _MOST_ROWS:
+        yield "baked in", f"... and {len(found.baked) - _MOST_ROWS} more"
+    if found.freeable is not None:
+        yield from _freeable_facts(found.freeable)
+
+
+def _contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
+    if contract.where:
+        yield "where", ", ".join(map(str, contract.where))
+    yield from (("limit", f"{limit} (PyTorch itself)") for limit in contract.limits)
+    yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
+    if contract.constants:
+        yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
+    yield from _structure_facts(contract)
+    yield "contract", f"{contract.verdict} by anyshape {contract.version}".rstrip()
+    if contract.evidence is not None:
+        yield "checked", str(contract.evidence)
+
+
+def _structure_facts(contract: Contract) -> Iterator[tuple[str, str]]:
+    """How the module is called and what it returns, where the list of inputs and outputs does not say it already."""
+    if contract.call is not None and any(shown(p.node) != p.name for p in contract.call):
+        yield "call", shown_call(contract.call)
+    if contract.returns is not None and not isinstance(contract.returns, Slot):
+        yield "returns", shown(contract.returns)
+
+
+def _freeable_facts(freeable: Freeable) -> Iterator[tuple[str, str]]:
+    yield ("pinned", str(freeable)) if freeable.pinned else ("could be", f"free: {freeable}")
+    yield from (("pinned", text) for text in freeable.rewrites[:_MOST_ROWS])
+    if len(freeable.rewrites) > _MOST_ROWS:
+        yield "pinned", f"... and {len(freeable.rewrites) - _MOST_ROWS} more"
+    yield from (("limit", text) for text in freeable.limits)
+
+
+def printable(text: str) -> str:
+    """Text from a file, safe for a terminal: no control characters, not endless."""
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
+
+
+def _readable(size: int) -> str:
+    for unit, bytes_each in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= bytes_each:
+            return f"{size / bytes_each:.1f} {unit}"
+    return f"{size} bytes"
+
+
+# ---- as plain values
+
+
+def _to_dict(found: Inspection) -> dict[str, Any]:
+    from anyshape.results.json import port_to_dict
+
+    contract = found.contract
+    return {
+        "path": str(found.path),
+        "inputs": [port_to_dict(port) for port in found.inputs],
+        "outputs": [port_to_dict(port) | {"formulas": list(found.formulas(port.name))} for port in found.outputs],
+        "dims": {dim: None if sizes is None else str(sizes) for dim, sizes in found.dims.items()},
+        "contract": None if contract is None else _contract_to_dict(contract),
+        "opset": found.opset,
+        "domains": dict(found.domains),
+        "producer": found.producer,
+        "nodes": found.nodes,
+        "bytes": found.bytes,
+        "data": dict(found.data),
+        "baked": [_baked_to_dict(baked) for baked in found.baked],
+        "freeable": None if found.freeable is None else dataclasses.asdict(found.freeable),
+    }
+
+
+def _contract_to_dict(contract: Contract) -> dict[str, Any]:
+    rows = json.loads(contract.to_text())
+    return {
+        "verdict": contract.verdict,
+        "version": contract.version,
+        "dims": {dim: str(sizes) for dim, sizes in contract.dims.items()},
+        "where": [str(condition) for condition in contract.where],
+        "limits": [str(limit) for limit in contract.limits],
+        "conditions": [str(condition) for condition in contract.conditions],
+        "constants": {name: str(value) for name, value in contract.constants.items()},
+        **{key: rows.get(key) for key in _FURTHER},
+    }
+
+
+_FURTHER = ("numbers", "call", "returns", "checked")
+"""What is given as it stands in the file; null where it does not."""
+
+
+def _baked_to_dict(baked: Baked) -> dict[str, Any]:
+    return {
+        "sentence": baked.sentence,
+        "name": baked.name,
+        "operator": baked.operator,
+        "constant": list(baked.constant),
+        "source": baked.source,
+    }

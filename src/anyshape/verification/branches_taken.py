@@ -1,0 +1,201 @@
+"""Both sides of a branch on values: where the runs so far took one side alone, other values are tried for the other.
+
+`if mask.any()` becomes an If in the file, and the example's values may never take its other side. So values are
+negated, made large, all zero and so on, at sizes that ran, until each side was taken; each of these calls is judged as
+any other. What no values reach is said. Ifs inside the bodies of other nodes, or in functions of the file, cannot be
+observed from outside: they are run as it comes, and not counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyshape.bench.bench import Budget
+from anyshape.bench.bench_checking import Checker
+from anyshape.bench.plan import Sizes
+from anyshape.model.oracle import Outcome
+from anyshape.results.verification import Check, Failure, Verification
+from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes.fit import observed_at
+from anyshape.verification.branches_taken_sides import Side, Sides
+
+_MOST_CALLS = 24
+_ENOUGH_SIZES = 2
+"""At one size alone, a side may be right by chance: that of the trace is part of what is in doubt."""
+
+# ---- other values
+
+
+@dataclass(frozen=True)
+class Provocation:
+    """A change of the values of some leaves."""
+
+    leaves: tuple[str, ...]
+    words: str
+    change: Callable[[torch.Tensor], torch.Tensor]
+
+    def changed(self, value: Any) -> Any:
+        return self.change(value) if isinstance(value, torch.Tensor) else self.change(torch.tensor(value)).item()
+
+
+def _largest(values: torch.Tensor) -> torch.Tensor:
+    """The largest magnitude: masks may hold -inf."""
+    return values.abs().nan_to_num(0.0, 0.0, 0.0).max()
+
+
+# The values of integers stay among those that occur: they may be indices.
+_CHANGES: dict[str, tuple[tuple[str, Callable[[torch.Tensor], torch.Tensor]], ...]] = {
+    "floating": (
+        ("negated", torch.neg),
+        ("all positive", torch.abs),
+        ("all negative", lambda values: -values.abs()),
+        ("raised by ten times the largest value", lambda values: values + 10 * _largest(values)),
+        ("lowered by ten times the largest value", lambda values: values - 10 * _largest(values)),
+        ("ten times as large", lambda values: values * 10),
+        ("a hundredth as large", lambda values: values / 100),
+        ("all zero", torch.zeros_like),
+    ),
+    "bool": (("inverted", torch.logical_not), ("all False", torch.zeros_like), ("all True", torch.ones_like)),
+    "integer": (
+        ("all at the smallest value", lambda values: values.min().expand_as(values).clone()),
+        ("all at the largest value", lambda values: values.max().expand_as(values).clone()),
+        ("all zero", lambda values: values * 0 if bool((values == 0).any()) else values),
+    ),
+}
+_KINDS = {
+    **dict.fromkeys((torch.float64, torch.float32, torch.float16, torch.bfloat16), "floating"),
+    **dict.fromkeys((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8), "integer"),
+    torch.bool: "bool",
+}
+
+
+def _kind(value: Any) -> str | None:
+    """How a leaf may change: not at all where it is empty, or a Python integer, which is a size."""
+    if isinstance(value, torch.Tensor):
+        return _KINDS.get(value.dtype) if value.numel() else None
+    return "floating" if isinstance(value, float) else None
+
+
+def provocations(leaves: Mapping[str, Any]) -> list[Provocation]:
+    """The first change of all leaves of a kind together and of each alone, then the second ones, and so on."""
+    rows = []
+    for kind, changes in _CHANGES.items():
+        names = tuple(name for name, value in leaves.items() if _kind(value) == kind)
+        alone = [(name,) for name in names] if len(names) > 1 else []
+        rows += [[Provocation(group, *change) for change in changes] for group in (names, *alone) if group]
+    return [one for column in itertools.zip_longest(*rows) for one in column if one is not None]
+
+
+def _calls(bases: Sequence[Outcome], names: Collection[str]) -> Iterator[tuple[Provocation, Outcome, dict[str, Any]]]:
+    """Each provocation at each base, where it changes anything."""
+    for provocation in provocations({name: bases[0].leaves[name] for name in names}):
+        for base in bases:
+            if all(_kind(base.leaves[name]) for name in provocation.leaves):
+                changed = {name: provocation.changed(base.leaves[name]) for name in provocation.leaves}
+                if not all(_same(base.leaves[name], value) for name, value in changed.items()):
+                    yield provocation, base, changed
+
+
+def _same(old: Any, new: Any) -> bool:
+    return torch.equal(old, new) if isinstance(old, torch.Tensor) else bool(old == new)
+
+
+# ---- the runs
+
+
+def provoke(
+    checker: Checker,
+    verification: Verification,
+    traced: Sizes,
+    path: Path,
+    open_file: Callable[[Path], Session],
+    budget: Budget,
+) -> Verification:
+    """The runs of a right file and those that reach the sides of its branches; what no values reach is a note."""
+    started = time.monotonic()
+    scalars = checker.reference.spec.scalars
+    ports = zip(checker.interface.inputs, checker.leaves, strict=True)
+    valued = {port.name: leaf for port, leaf in ports if leaf not in scalars}
+    try:
+        sides = Sides(path, open_file, valued)
+    except RuntimeFailureError:
+        return replace(verification, notes=(*verification.notes, _UNOBSERVED))
+    if not sides.branches or not verification.checks:
+        return verification
+    verification = _reach(checker, verification, _bases(checker, verification, traced), sides, valued, budget)
+    notes = () if verification.failures else _notes(sides.lacking())
+    seconds = verification.seconds + time.monotonic() - started
+    return replace(verification, seconds=seconds, notes=(*verification.notes, *notes))
+
+
+def _bases(checker: Checker, verification: Verification, traced: Sizes) -> list[Outcome]:
+    """The calls to change: at the traced sizes, and at others of which none is 1, where axes are easily mixed up."""
+    others = [sizes for sizes in verification.sizes_run if sizes != traced and min(sizes.values()) > 1]
+    return [checker.reference.run(sizes) for sizes in (traced, *others[: _ENOUGH_SIZES - 1])]
+
+
+def _reach(
+    checker: Checker,
+    verification: Verification,
+    bases: Sequence[Outcome],
+    sides: Sides,
+    valued: Mapping[str, str],
+    budget: Budget,
+) -> Verification:
+    """Change values until each side was taken at enough sizes, a call is wrong, or nothing is left to try."""
+    enough = len(bases)
+    _watch_checks(checker, verification.checks, sides, enough, budget)
+    deciding = {name for branch, _ in sides.lacking(enough) for name in branch.inputs}
+    names = {leaf: name for name, leaf in valued.items() if name in deciding}
+    for provocation, base, changed in itertools.islice(_calls(bases, names), _MOST_CALLS):
+        if not sides.lacking(enough) or budget.remaining <= 0 or verification.failures:
+            break
+        outcome = checker.reference.with_leaves(base, changed)
+        if _is_telling(outcome):
+            sides.watch(checker.feeds(outcome.leaves), outcome.sizes)
+            words = f"{' and '.join(f'`{names[leaf]}`' for leaf in provocation.leaves)} {provocation.words}"
+            verification = _with_run(verification, outcome, checker.judge(outcome), words)
+    return verification
+
+
+def _is_telling(outcome: Outcome) -> bool:
+    """Whether the module ran, and gave more than NaN and inf."""
+    return any(not output.numel() or bool(output.isfinite().any()) for output in outcome.outputs)
+
+
+def _watch_checks(checker: Checker, checks: Iterable[Check], sides: Sides, enough: int, budget: Budget) -> None:
+    for check in checks:
+        if not sides.lacking(enough) or budget.remaining <= 0:
+            break
+        outcome = checker.reference.run(check.sizes, check.content)
+        sides.watch(checker.feeds(outcome.leaves), outcome.sizes)
+
+
+def _with_run(verification: Verification, outcome: Outcome, result: Check | Failure, words: str) -> Verification:
+    if isinstance(result, Failure):
+        # the sizes are right ones with other values: these are the cause
+        failure = replace(result, sentence=f"{result.sentence} with {words}")
+        return replace(verification, failures=(*verification.failures, failure))
+    observed = observed_at(outcome.sizes, outcome.outputs)
+    checks, observations = (*verification.checks, result), (*verification.observations, observed)
+    return replace(verification, checks=checks, observations=observations)
+
+
+# ---- what is said
+
+_UNOBSERVED = "which sides of its branches the file takes could not be observed: some may not be checked"
+
+
+def _notes(unseen: Sequence[Side]) -> tuple[str, ...]:
+    found = list(dict.fromkeys(branch.side(which) for branch, which in unseen))
+    if not found:
+        return ()
+    was, it_is = ("was", "it is") if len(found) == 1 else ("were", "they are")
+    return (f"{' and '.join(found)} {was} reached by no values that were tried: {it_is} not checked",)

@@ -1,0 +1,149 @@
+"""The user's line from which the first wrong result of a file comes.
+
+A node of the file knows its line, and so does every result of a run in eager. The last floating result of a line in the
+file must be among the results of that line in eager; the first line for which it is not is where the file goes wrong.
+Where the runtime fails altogether, the first node that cannot be run is found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+
+from anyshape.bench.bench_checking import Checker
+from anyshape.model.oracle import Outcome
+from anyshape.results.finding import Span
+from anyshape.results.verification import Failure
+from anyshape.runtime.session import RuntimeFailureError
+from anyshape.source.stacks import span_of_node
+
+_MOST_NODES = 4000
+_MOST_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Place:
+    """The first node that is wrong, and the user's line that it came from, where known."""
+
+    node: str
+    operator: str
+    span: Span | None
+    trouble: str = "differs"
+
+    def __str__(self) -> str:
+        return f"first node that {self.trouble}: `{self.node}` ({self.operator})"
+
+
+def first_difference(model: onnx.ModelProto, checker: Checker, failure: Failure) -> Place | None:
+    """Where the file goes wrong at a failing size; None where that cannot be told, or would cost too much."""
+    if len(model.graph.node) > _MOST_NODES or model.ByteSize() > _MOST_BYTES or _has_external_data(model):
+        return None
+    outcome = checker.reference.run(failure.sizes, failure.content)
+    if not outcome.runs:
+        return None
+    try:
+        if failure.rule == "runtime-error":
+            return _first_that_fails(model, checker, outcome)
+        if failure.rule in ("wrong-values", "wrong-shape"):
+            return _first_that_differs(model, checker, outcome)
+    except RuntimeFailureError:
+        return None
+    return None
+
+
+def _has_external_data(model: onnx.ModelProto) -> bool:
+    return any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer)
+
+
+# ---- a runtime error
+
+
+def _first_that_fails(model: onnx.ModelProto, checker: Checker, outcome: Outcome) -> Place | None:
+    nodes = model.graph.node
+    runs, fails = -1, len(nodes)
+    while fails - runs > 1:
+        middle = (runs + fails) // 2
+        if _runs_up_to(model, middle, checker, outcome):
+            runs = middle
+        else:
+            fails = middle
+    return None if fails == len(nodes) else replace(_place(nodes[fails]), trouble="fails")
+
+
+def _runs_up_to(model: onnx.ModelProto, index: int, checker: Checker, outcome: Outcome) -> bool:
+    head = onnx.ModelProto()
+    head.CopyFrom(model)
+    del head.graph.node[index + 1 :]  # the runtime runs every node that is there, used or not
+    try:
+        _run_with_outputs(head, [name for name in head.graph.node[-1].output if name], checker, outcome)
+    except RuntimeFailureError:
+        return False
+    return True
+
+
+# ---- other values
+
+
+def _first_that_differs(model: onnx.ModelProto, checker: Checker, outcome: Outcome) -> Place | None:
+    candidates = [node for node in model.graph.node if span_of_node(node) is not None and node.output]
+    values = _values_of(model, [node.output[0] for node in candidates], checker, outcome)
+    eager: dict[tuple[str, int], list[torch.Tensor]] = {}
+    try:
+        floating = checker.reference.floating_results(outcome)
+    except Exception:  # noqa: BLE001  the user's own model, which may not run with gradients on
+        return None
+    for span, tensor in floating:
+        eager.setdefault((span.path, span.line), []).append(tensor)
+    last: dict[tuple[str, int], tuple[onnx.NodeProto, torch.Tensor]] = {}
+    for node in candidates:
+        place, value = span_of_node(node), values.get(node.output[0])
+        if place is not None and value is not None and value.is_floating_point():
+            last[place.path, place.line] = (node, value)
+    for line, results in eager.items():
+        if line in last and not any(_alike(last[line][1], result) for result in results):
+            return _place(last[line][0])
+    return None
+
+
+def _alike(value: torch.Tensor, result: torch.Tensor) -> bool:
+    if value.numel() != result.numel() or sorted(value.shape) != sorted(result.shape):
+        return False
+    if value.shape != result.shape:  # a layout that the runtime prefers
+        return torch.allclose(value.double().sum(), result.double().sum(), rtol=1e-3, atol=1e-4)
+    scale = float(result.abs().nan_to_num(0.0, 0.0, 0.0).max()) if result.numel() else 0.0
+    return torch.allclose(value.double(), result.double(), rtol=1e-3, atol=1e-4 * max(scale, 1e-6), equal_nan=True)
+
+
+def _values_of(
+    model: onnx.ModelProto, names: Sequence[str], checker: Checker, outcome: Outcome
+) -> dict[str, torch.Tensor]:
+    found = _run_with_outputs(model, names, checker, outcome)
+    arrays = {
+        name: value for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+    }
+    return {name: torch.from_numpy(value) for name, value in arrays.items()}
+
+
+def _run_with_outputs(
+    model: onnx.ModelProto, names: Sequence[str], checker: Checker, outcome: Outcome
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Run a copy of the model that returns these inner values."""
+    twin = onnx.ModelProto()
+    twin.CopyFrom(model)
+    del twin.graph.output[:]
+    del twin.graph.value_info[:]
+    twin.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    session = checker.session.reopened(twin.SerializeToString())
+    return dict(zip(names, session.run(checker.feeds(outcome.leaves)), strict=True))
+
+
+# ---- where a node came from
+
+
+def _place(node: onnx.NodeProto) -> Place:
+    return Place(node.name or node.output[0], node.op_type, span_of_node(node))

@@ -1,0 +1,249 @@
+"""A file that was made dynamic against the static one that it was made of: each dim by the checks that apply to it.
+
+Which ones apply is asked of the static file by control runs, output by output. What no check covers is said.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from anyshape.bench.bench import Budget
+from anyshape.bench.closeness import FACTOR
+from anyshape.bench.plan import Tier
+from anyshape.results.verification import Check, Failure, Verification
+from anyshape.runtime.made_up_inputs import MOST_ELEMENTS
+from anyshape.runtime.session import RuntimeFailureError, runtime_version
+from anyshape.sizes.notation import SizeRange
+from anyshape.verification.static_twin import Pair, Region, Sizes, compare, run_dynamic, whole
+from anyshape.verification.static_twin_plausibility import misplaced_batch, run_only
+from anyshape.verification.twin_parts import check_by_samples, independent_outputs
+from anyshape.verification.twin_parts_shifts import check_by_shifts, reaches, steps_of
+from anyshape.verification.twin_sequences import check_by_prefixes, hidden_outputs, hidings
+from anyshape.verification.twin_sequences_repeats import check_by_repeats, periods_of, repeatable_outputs, sizes_for
+
+MEASURE = "the static file's rounding noise"
+_COUNTS: Mapping[Tier, tuple[int, ...]] = {
+    "quick": (3, 1),
+    "normal": (3, 1, 2, 5),
+    "thorough": (3, 1, 2, 5, 4, 7, 8, 16, 17),
+}
+
+
+@dataclass(frozen=True)
+class DimReport:
+    """How one dim was checked, and what came of it."""
+
+    dim: str
+    ways: tuple[str, ...] = ()
+    outcomes: tuple[Check | Failure, ...] = ()
+    left: tuple[str, ...] = ()
+    """The outputs to which no check applies."""
+    fails: tuple[Failure, ...] = ()
+    """Sizes at which such a file does not run; the model may not run there either."""
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        return tuple(one for one in self.outcomes if isinstance(one, Failure))
+
+    @property
+    def is_checked(self) -> bool:
+        return not self.left and any(isinstance(one, Check) for one in self.outcomes)
+
+    @property
+    def sentence(self) -> str:
+        """`1 to 10 (6 sizes), sample by sample`."""
+        sizes = sorted({one.sizes[self.dim] for one in self.outcomes})
+        if not sizes:
+            return "not run"
+        span = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
+        ways = [*self.ways, *(f"never: {', '.join(f'`{name}`' for name in self.left)}" for _ in self.left[:1])]
+        how = " and ".join(dict.fromkeys(ways))
+        return f"{span} ({len(sizes)} size{'s' if len(sizes) > 1 else ''}), {how}"
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """All runs of a dynamic file beside its static one."""
+
+    verification: Verification
+    reports: tuple[DimReport, ...] = ()
+
+    @property
+    def unchecked(self) -> tuple[DimReport, ...]:
+        return tuple(report for report in self.reports if not report.is_checked)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which sizes may be run, and for how long."""
+
+    ranges: Mapping[str, SizeRange]
+    """What was declared, within the limits that are known."""
+    tier: Tier = "normal"
+    budget: Budget = field(default_factory=lambda: Budget(10.0))
+
+    def admits(self, pair: Pair, sizes: Sizes) -> bool:
+        inside = all(size in self.ranges[dim] for dim, size in sizes.items() if size != pair.sizes[dim])
+        return inside and all(size > 0 for size in sizes.values()) and pair.volume(sizes) <= MOST_ELEMENTS
+
+    def admitted(self, pair: Pair, dim: str, sizes: Sequence[int]) -> list[int]:
+        unique = dict.fromkeys(sizes)
+        return [size for size in unique if self.admits(pair, {**pair.sizes, dim: size})]
+
+    def within_budget(self, sizes: Sequence[int]) -> list[int]:
+        """All sizes, or the first two where time is up."""
+        return list(sizes if self.budget.remaining > 0 else sizes[:2])
+
+
+def check_against_file(pair: Pair, scope: Scope) -> FileCheck:
+    """Run both files; ends at the first dim that is wrong."""
+    start = time.monotonic()
+    misplaced = misplaced_batch(pair)
+    outcomes: list[Check | Failure] = [misplaced] if misplaced is not None else _own_sizes(pair)
+    reports: list[DimReport] = []
+    if not any(isinstance(one, Failure) for one in outcomes):
+        for report in _reports(pair, scope):
+            reports.append(report)
+            outcomes += report.outcomes
+            if report.failures:
+                break
+    return FileCheck(_verification(outcomes, time.monotonic() - start), tuple(reports))
+
+
+def _own_sizes(pair: Pair) -> list[Check | Failure]:
+    """At the static file's own sizes, both files give the same."""
+    found: list[Check | Failure] = []
+    for number in (1, 2):
+        feeds = pair.feeds(pair.sizes, number)
+        actual = run_dynamic(pair, feeds, pair.sizes)
+        if isinstance(actual, Failure):
+            return [actual]
+        every = range(len(actual))
+        found.append(compare(pair, Region(feeds, pair.sizes, whole(pair)), actual, whole(pair), pair.sizes, every))
+        if isinstance(found[-1], Failure):
+            break
+    return found
+
+
+def _reports(pair: Pair, scope: Scope) -> Iterator[DimReport]:
+    """Dims of independent samples come first: the others are then checked at several numbers of samples."""
+    every = list(range(len(pair.interface.outputs)))
+    samples = [dim for dim in pair.sizes if independent_outputs(pair, dim, every) == every]
+    for dim in samples:
+        yield _report(pair, scope, dim)
+    grown = pair.with_samples(*samples)
+    for dim in pair.sizes:
+        if dim not in samples:
+            yield _report(grown, scope, dim)
+
+
+Found = Iterator[tuple[str, list[int], list[Check | Failure]]]
+"""In which way, which outputs it applies to, and what came of it."""
+
+
+def _report(pair: Pair, scope: Scope, dim: str) -> DimReport:
+    """Each output by the first check that applies to it."""
+    left = list(range(len(pair.interface.outputs)))
+    ways: list[str] = []
+    outcomes: list[Check | Failure] = []
+    for check in (_by_itself, _by_samples, _by_prefixes, _by_repeats, _by_shifts):
+        for way, covered, found in check(pair, scope, dim, left) if left else ():
+            ways.append(way)
+            outcomes += found
+            left = [index for index in left if index not in covered]
+    fails: list[Failure] = []
+    if left and not any(isinstance(one, Failure) for one in outcomes):
+        ran = run_only(pair, dim, _neighbours(pair, scope, dim))
+        fails = [one for one in ran if isinstance(one, Failure) and one.rule == "runtime-error"]
+        outcomes += ran if len(fails) == len(ran) else [one for one in ran if one not in fails]
+    names = tuple(pair.interface.outputs[index].name for index in left)
+    return DimReport(dim, tuple(ways), tuple(outcomes), names, tuple(fails))
+
+
+def _by_itself(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+    """A dim that the reference leaves open, too."""
+    if dim not in pair.kept:
+        return
+    found: list[Check | Failure] = []
+    for size in _counts(pair, scope, dim):
+        sizes = {**pair.sizes, dim: size}
+        feeds = pair.feeds(sizes, 1)
+        try:
+            pair.run_static(feeds)
+        except RuntimeFailureError:  # a size that the reference does not take
+            continue
+        actual = run_dynamic(pair, feeds, sizes)
+        everything = Region(feeds, sizes, whole(pair))
+        found.append(
+            actual if isinstance(actual, Failure) else compare(pair, everything, actual, whole(pair), sizes, left)
+        )
+    if found:
+        yield "by the file itself", left, found
+
+
+def _by_samples(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+    if covered := independent_outputs(pair, dim, left):
+        yield "sample by sample", covered, check_by_samples(pair, dim, _counts(pair, scope, dim), covered)
+
+
+def _by_prefixes(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+    own = pair.sizes[dim]
+    shorter = scope.within_budget(scope.admitted(pair, dim, (own // 2, 1, own - 1, 3, 2)))
+    shorter = [length for length in shorter if length < own]
+    longer = scope.admitted(pair, dim, (own + 1, 2 * own)) if _can_grow(pair, dim) else []
+    for hiding in hidings(pair, dim) if shorter else ():
+        if covered := hidden_outputs(pair, dim, hiding, shorter, left):
+            left = [index for index in left if index not in covered]
+            yield f"by {hiding}", covered, check_by_prefixes(pair, dim, hiding, [*shorter, *longer], covered)
+
+
+def _can_grow(pair: Pair, dim: str) -> bool:
+    """Inputs that have the dim on two axes are cut, but not joined."""
+    return all(len(pair.axes(port.name, dim)) <= 1 for port in pair.contents.ports)
+
+
+def _by_repeats(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+    own = pair.sizes[dim]
+    sizes = scope.within_budget(scope.admitted(pair, dim, sizes_for(own)))
+    if not periods_of(own) or not (covered := repeatable_outputs(pair, dim, left)):
+        return
+    found = check_by_repeats(pair, dim, sizes, covered)
+    if found and not any(isinstance(one, Failure) and one.rule == "wrong-values" for one in found):  # else a sum
+        yield "by repeated places", covered, found
+
+
+def _by_shifts(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+    own = pair.sizes[dim]
+    steps = [step for step in steps_of(own) if scope.admits(pair, {**pair.sizes, dim: own - step})]
+    if not steps or not _can_grow(pair, dim):
+        return
+    by_step = {step: reaches(pair, dim, step, left) for step in scope.within_budget(steps)}
+    known = {step: found for step, found in by_step.items() if found.keys() == next(iter(by_step.values())).keys()}
+    covered = sorted(next(iter(by_step.values())))
+    if covered:
+        larger = scope.admitted(pair, dim, (own + steps[0], own + 2 * steps[0]))
+        yield "by parts from both ends", covered, check_by_shifts(pair, dim, list(known), list(known.values()), larger)
+
+
+def _neighbours(pair: Pair, scope: Scope, dim: str) -> list[int]:
+    own = pair.sizes[dim]
+    return [size for size in scope.admitted(pair, dim, (own + 1, own - 1, 2 * own, own // 2)) if size != own]
+
+
+def _counts(pair: Pair, scope: Scope, dim: str) -> list[int]:
+    own = pair.sizes[dim]
+    sizes = scope.admitted(pair, dim, (*_COUNTS[scope.tier], 2 * own, own))
+    return scope.within_budget(sizes) or [own]
+
+
+def _verification(outcomes: Sequence[Check | Failure], seconds: float) -> Verification:
+    return Verification(
+        tuple(one for one in outcomes if isinstance(one, Check)),
+        tuple(one for one in outcomes if isinstance(one, Failure)),
+        seconds=seconds,
+        runtime=runtime_version(),
+        factor=FACTOR,
+        measure=MEASURE,
+    )

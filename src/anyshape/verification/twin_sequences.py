@@ -1,0 +1,115 @@
+"""Checking a sequence without its model: first steps alone must give what they give in the static file's sequence.
+
+That holds where later steps do not matter: in causal networks, and where a mask hides them. A control run shows it:
+other values after the first steps must leave their outputs as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from anyshape.bench.closeness import Array, Feeds, are_close
+from anyshape.results.verification import Check, Failure
+from anyshape.runtime.made_up_inputs import is_mask
+from anyshape.verification.static_twin import Pair, Region, Sizes, compare, run_dynamic, taken, whole
+
+_CONTROL = (201, 202)
+"""Contents that no check uses."""
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """What makes later steps not matter: nothing (a causal network), or a mask that is set to a value there."""
+
+    mask: str | None = None
+    value: int = 0
+
+    def __str__(self) -> str:
+        return "prefixes" if self.mask is None else f"prefixes, the rest hidden by `{self.mask}` = {self.value}"
+
+    def applied(self, pair: Pair, feeds: Feeds, dim: str, part: slice) -> Feeds:
+        if self.mask is None:
+            return feeds
+        hidden = feeds[self.mask].copy()
+        (axis,) = pair.axes(self.mask, dim)
+        hidden[(slice(None),) * axis + (part,)] = self.value
+        return {**feeds, self.mask: hidden}
+
+
+def hidings(pair: Pair, dim: str) -> list[Hiding]:
+    """What may hide later steps, the simplest first; masks are 0 there, or 1 where they mark padding."""
+    along = [port for port in pair.contents.ports if len(pair.axes(port.name, dim)) == 1]
+    masks = [port.name for port in along if is_mask(port)]
+    return [Hiding(), *(Hiding(name, value) for name in masks for value in (0, 1))]
+
+
+def hidden_outputs(pair: Pair, dim: str, hiding: Hiding, lengths: Sequence[int], outputs: Sequence[int]) -> list[int]:
+    """The outputs whose first steps do not depend on what comes later, as control runs show it at each length."""
+    feeds, others = (pair.feeds(pair.sizes, number) for number in _CONTROL)
+    kept = list(outputs)
+    for length in lengths:
+        rest = slice(length, None)
+        first = hiding.applied(pair, feeds, dim, rest)
+        second = hiding.applied(pair, pair.replaced(feeds, dim, rest, others), dim, rest)
+        parts = first_steps(pair, dim, length)
+        before, after = pair.expected(first, pair.sizes), pair.expected(second, pair.sizes)
+        kept = [index for index in kept if _is_unmoved(before[index], after[index], parts[index])]
+        if not kept:
+            break
+    return kept
+
+
+def _is_unmoved(before: Array, after: Array, parts: Mapping[int, slice]) -> bool:
+    for axis, part in parts.items():
+        before, after = taken(before, [axis], part), taken(after, [axis], part)
+        if not before.shape[axis]:
+            return False  # nothing to see
+    return are_close(after, before, lambda _: before)
+
+
+def first_steps(pair: Pair, dim: str, length: int) -> list[dict[int, slice]]:
+    """Of each output, what a sequence of this length gives; every axis that follows the dim is cut."""
+    sizes = {**pair.sizes, dim: length}
+    return [
+        {axis: slice(0, pair.output_size(index, axis, sizes)) for axis in pair.output_axes(index, dim)}
+        for index in range(len(pair.interface.outputs))
+    ]
+
+
+def check_by_prefixes(
+    pair: Pair, dim: str, hiding: Hiding, lengths: Sequence[int], outputs: Sequence[int]
+) -> list[Check | Failure]:
+    """The dynamic file at several lengths, shorter and longer than the static file's; other samples at every second."""
+    found: list[Check | Failure] = []
+    for number, length in enumerate(lengths):
+        sizes = {**pair.sizes, **({one: 2 * pair.sizes[one] + 1 for one in pair.samples} if number % 2 else {})}
+        check = _shorter if length <= pair.sizes[dim] else _longer
+        found.append(check(pair, dim, hiding, {**sizes, dim: length}, number, outputs))
+        if isinstance(found[-1], Failure):
+            break
+    return found
+
+
+def _shorter(
+    pair: Pair, dim: str, hiding: Hiding, sizes: Sizes, number: int, outputs: Sequence[int]
+) -> Check | Failure:
+    """The first steps of the static file against the dynamic file on these steps alone."""
+    length, full = sizes[dim], {**sizes, dim: pair.sizes[dim]}
+    feeds = hiding.applied(pair, pair.feeds(full, number), dim, slice(length, None))
+    actual = run_dynamic(pair, pair.cut(feeds, dim, slice(0, length)), sizes)
+    if isinstance(actual, Failure):
+        return actual
+    reference = Region(feeds, full, first_steps(pair, dim, length))
+    return compare(pair, reference, actual, whole(pair), sizes, outputs)
+
+
+def _longer(pair: Pair, dim: str, hiding: Hiding, sizes: Sizes, number: int, outputs: Sequence[int]) -> Check | Failure:
+    """The first steps of the dynamic file on a longer sequence against the static file on these steps alone."""
+    own = pair.sizes[dim]
+    feeds = pair.feeds(sizes, number)
+    actual = run_dynamic(pair, hiding.applied(pair, feeds, dim, slice(own, None)), sizes)
+    if isinstance(actual, Failure):
+        return actual
+    reference = Region(pair.cut(feeds, dim, slice(0, own)), {**sizes, dim: own}, whole(pair))
+    return compare(pair, reference, actual, first_steps(pair, dim, own), sizes, outputs)
