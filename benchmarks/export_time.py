@@ -171,8 +171,8 @@ def by_anyshape(subject: Subject, model: nn.Module) -> tuple[anyshape.Result, fl
     """The result, and the CPU seconds of all runs of the model and the file."""
     with contextlib.ExitStack() as stack:
         stages = (
-            (export, "survey"), (candidate_check, "verify"), (candidate_check, "provoke"), (frozen_decisions, "read_values"),
-            (doubts, "doubts"),
+            (export, "survey"), (candidate_check, "verify"), (candidate_check, "provoke"),
+            (frozen_decisions, "read_values"), (doubts, "doubts"),
         )  # fmt: skip
         seconds = [stack.enter_context(_stopwatch(*stage)) for stage in stages]
         result = anyshape.export(model, subject.args, None, dims=subject.dims)

@@ -21,8 +21,8 @@ from torch import nn
 
 import anyshape
 from anyshape.cli import console, program
-from anyshape.conversion.candidates import Attempt
-from anyshape.errors import ExportError
+from anyshape.results.attempt import Attempt
+from anyshape.results.result import ExportError
 
 torch.set_num_threads(1)
 
@@ -527,7 +527,7 @@ def test_options_reach_the_library(asked, folder):
 
 
 def test_every_option_is_an_argument_of_the_library():
-    from anyshape.cli.tasks_tasks import _CHECK_OPTIONS, _EXPORT_OPTIONS
+    from anyshape.cli.tasks import _CHECK_OPTIONS, _EXPORT_OPTIONS
     from anyshape.verbs.export import export
 
     assert {*_EXPORT_OPTIONS, *_CHECK_OPTIONS} <= set(python_inspect.signature(export).parameters)

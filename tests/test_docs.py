@@ -36,7 +36,7 @@ from click.testing import CliRunner
 
 import anyshape
 from anyshape.cli import program
-from anyshape.declaration.options_torch_arguments import TORCH_ARGUMENTS
+from anyshape.declaration.options import TORCH_ARGUMENTS
 from anyshape.results.explanations import RULES
 
 ROOT = Path(__file__).parent.parent

@@ -18,9 +18,10 @@ from click.testing import CliRunner
 
 import anyshape
 from anyshape.cli import program
-from anyshape.errors import DeclarationError, ExportError
+from anyshape.errors import DeclarationError
 from anyshape.freeing.engine import free
 from anyshape.onnxfile.contract import read_contract
+from anyshape.results.result import ExportError
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
 FLATTEN = """
@@ -222,14 +223,14 @@ def test_a_path_that_is_none_is_one_sentence():
 
 
 def test_an_interruption_leaves_nothing_behind(write, tmp_path, monkeypatch):
-    from anyshape.verification import freed_file_freed_verdicts
+    from anyshape.verification import freed_file
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
     path = write(FLATTEN)
     before = path.read_bytes()
-    monkeypatch.setattr(freed_file_freed_verdicts, "check_against_file", interrupted)
+    monkeypatch.setattr(freed_file, "check_against_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
         anyshape.make_dynamic(path, {"x": "batch 3 4"}, out=path)
     assert list(tmp_path.iterdir()) == [path]

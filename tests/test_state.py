@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.torchkit import state_kept_copies
+from anyshape.torchkit import state as state_kept_copies
 from anyshape.torchkit.state import ModuleState, untouched
 
 OF_THE_FILE: dict[str, int] = {"a": 1}

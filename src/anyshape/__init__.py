@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anyshape.conversion.user_translations import translation
-    from anyshape.errors import AnyshapeError, DeclarationError, ExportError
-    from anyshape.model.proposal.given_calls_watching import watch
+    from anyshape.errors import AnyshapeError, DeclarationError
+    from anyshape.model.proposal.given_calls import watch
     from anyshape.results.finding import Finding
-    from anyshape.results.result import Result
+    from anyshape.results.result import ExportError, Result
     from anyshape.verbs.check import check
     from anyshape.verbs.diagnose import diagnose
     from anyshape.verbs.export import export
@@ -27,7 +27,7 @@ __all__ = [
 _HOMES = {
     "AnyshapeError": "anyshape.errors",
     "DeclarationError": "anyshape.errors",
-    "ExportError": "anyshape.errors",
+    "ExportError": "anyshape.results.result",
     "Finding": "anyshape.results.finding",
     "Result": "anyshape.results.result",
     "check": "anyshape.verbs.check",
@@ -37,7 +37,7 @@ _HOMES = {
     "load": "anyshape.verbs.load",
     "make_dynamic": "anyshape.verbs.make_dynamic",
     "translation": "anyshape.conversion.user_translations",
-    "watch": "anyshape.model.proposal.given_calls_watching",
+    "watch": "anyshape.model.proposal.given_calls",
 }
 
 

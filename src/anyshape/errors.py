@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from anyshape.results.finding import Finding
-    from anyshape.results.result import Result
+    pass
 
 
 class AnyshapeError(Exception):
@@ -20,18 +19,6 @@ class AnyshapeError(Exception):
 
 class DeclarationError(AnyshapeError, ValueError):
     """What was declared contradicts itself, the example or the model's signature."""
-
-
-class ExportError(AnyshapeError):
-    """Nothing was written, or the checked file is wrong; `result` says why."""
-
-    def __init__(self, result: Result) -> None:
-        super().__init__(str(result))
-        self.result = result
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return self.result.findings
 
 
 def first_line(error: BaseException | None) -> str:

@@ -11,9 +11,15 @@ from transformers import DynamicCache
 from transformers.cache_utils import LinearAttentionLayer
 
 from anyshape import DeclarationError
-from anyshape.checkpoints.decoders import LayerShape, context_length, layer_shapes
-from anyshape.checkpoints.decoders_caches import ResumedCache, given_cache, project_the_rest
-from anyshape.checkpoints.export_parts_attention import every_mask_applied
+from anyshape.checkpoints.decoders import (
+    LayerShape,
+    ResumedCache,
+    context_length,
+    given_cache,
+    layer_shapes,
+    project_the_rest,
+)
+from anyshape.checkpoints.export_parts import every_mask_applied
 from tests.checkpoints import tiny
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from anyshape import DeclarationError
-from anyshape.checkpoints.written_folder_writing import check_folder, staged_folder
+from anyshape.checkpoints.written_folder import check_folder, staged_folder
 
 
 def _texts(folder: Path) -> dict[str, str]:

@@ -13,11 +13,12 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from anyshape.cli import diagnoses_rewriting, program
-from anyshape.results.finding import Finding, Span
+from anyshape.cli import diagnoses, program
+from anyshape.results.finding import Finding
 from anyshape.sizes.notation import parse_expression
 from anyshape.source.edits import Edit
 from anyshape.source.placement import Change
+from anyshape.source.spans import Span
 
 MODEL = """\
 import torch
@@ -73,7 +74,7 @@ def diagnose(place, monkeypatch):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr(diagnoses_rewriting, "can_ask", lambda: True)
+    monkeypatch.setattr(diagnoses, "can_ask", lambda: True)
 
 
 # ---- findings

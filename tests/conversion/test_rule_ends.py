@@ -8,7 +8,7 @@ import pytest
 from onnxscript.optimizer import optimize_ir
 from onnxscript.rewriter import _rewrite_rule
 
-from anyshape.conversion.speed.stages_left_out_rule_ends import rules_tried_at_their_ends
+from anyshape.conversion.speed.stages_left_out import rules_tried_at_their_ends
 
 TEXTS = {
     "two slices of one value": """
@@ -63,7 +63,7 @@ def test_slices_of_two_values_are_not_looked_for(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_rule_that_has_moved_its_pattern_is_tried_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out_rule_ends._found", lambda _rule: None)
-    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out_rule_ends._KEPT", "_another_name")
+    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._found", lambda _rule: None)
+    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._KEPT", "_another_name")
     with rules_tried_at_their_ends():
         assert optimized(TEXTS["transposes that cancel"]) == ["Relu"]

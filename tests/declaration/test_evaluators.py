@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.sizes.notation import parse_condition, parse_expression
-from anyshape.sizes.notation_evaluators import evaluator, solve_for
+from anyshape.sizes.notation import evaluator, parse_condition, parse_expression, solve_for
 
 EXPRESSIONS = ["a", "7", "a + b", "-a - 3 * b", "a // b + 1", "a % b", "min(a, 50, b * 2)", "max(a // 2, b) % 5"]
 sizes = st.integers(0, 60)

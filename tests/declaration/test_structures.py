@@ -13,7 +13,7 @@ from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.model import oracle as references
-from anyshape.model.labels_structures import call_structure, result_structure
+from anyshape.model.labels import call_structure, result_structure
 from anyshape.onnxfile.structure import from_rows, parameter_from_rows, parameter_to_rows, shown, shown_call, to_rows
 
 X = torch.ones(2, 3)

@@ -9,7 +9,7 @@ from torch.export import Dim, ShapesCollection
 from transformers import DynamicCache
 
 import anyshape
-from anyshape.declaration import options_torch_arguments
+from anyshape.declaration import options
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
 from anyshape.declaration.torch_forms import from_dynamic_axes, from_dynamic_shapes
@@ -242,21 +242,19 @@ def test_what_does_not_fit_the_call_is_refused_with_a_sentence(dynamic_shapes, m
 def test_every_argument_of_torch_is_honoured_ignored_or_refused():
     ours = inspect.signature(anyshape.export).parameters
     theirs = set(inspect.signature(torch.onnx.export).parameters) - {"kwargs"}
-    known = set(ours) | set(options_torch_arguments.TORCH_ARGUMENTS)
+    known = set(ours) | set(options.TORCH_ARGUMENTS)
     assert theirs - known == set()
-    assert {a.treatment for a in options_torch_arguments.TORCH_ARGUMENTS.values()} == {"ignored", "refused"}
+    assert {a.treatment for a in options.TORCH_ARGUMENTS.values()} == {"ignored", "refused"}
 
 
 def test_the_names_that_are_offered_for_a_typing_error_exist():
-    assert set(options_torch_arguments._OWN) <= set(inspect.signature(anyshape.export).parameters)
+    assert set(options._OWN) <= set(inspect.signature(anyshape.export).parameters)
 
 
 def test_defaults_of_torch_are_silent():
     parameters = inspect.signature(torch.onnx.export).parameters
-    defaults = {
-        name: parameters[name].default for name in options_torch_arguments.TORCH_ARGUMENTS if name in parameters
-    }
-    assert options_torch_arguments.notes_on(defaults) == []
+    defaults = {name: parameters[name].default for name in options.TORCH_ARGUMENTS if name in parameters}
+    assert options.notes_on(defaults) == []
 
 
 @pytest.mark.parametrize(
@@ -272,7 +270,7 @@ def test_defaults_of_torch_are_silent():
     ],
 )  # fmt: skip
 def test_what_is_ignored_although_it_asks_for_something_gets_a_note(arguments, notes):
-    assert options_torch_arguments.notes_on(arguments) == notes
+    assert options.notes_on(arguments) == notes
 
 
 @pytest.mark.parametrize(
@@ -289,11 +287,11 @@ def test_what_is_ignored_although_it_asks_for_something_gets_a_note(arguments, n
 )
 def test_what_is_refused_gets_one_sentence(arguments, message):
     with pytest.raises(DeclarationError) as caught:
-        options_torch_arguments.notes_on(arguments)
+        options.notes_on(arguments)
     assert str(caught.value) == message
 
 
 def test_training_mode_is_refused():
     with pytest.raises(DeclarationError, match="models are exported and compared in eval mode"):
-        options_torch_arguments.notes_on({"training": torch.onnx.TrainingMode.TRAINING})
-    assert options_torch_arguments.notes_on({"training": torch.onnx.TrainingMode.EVAL}) == []
+        options.notes_on({"training": torch.onnx.TrainingMode.TRAINING})
+    assert options.notes_on({"training": torch.onnx.TrainingMode.EVAL}) == []

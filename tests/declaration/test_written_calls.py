@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.declaration.calls_written_calls import read_call
+from anyshape.declaration.calls import read_call
 
 _X = torch.ones(2, 3)
 

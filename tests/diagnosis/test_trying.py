@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.source.live_code_trying import CannotTryError, edited
+from anyshape.source.live_code import CannotTryError, edited
 from anyshape.source.syntax import source_of
 
 

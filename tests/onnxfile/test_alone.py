@@ -12,7 +12,8 @@ import onnx.helper
 import pytest
 
 import anyshape
-from anyshape.errors import DeclarationError, ExportError
+from anyshape.errors import DeclarationError
+from anyshape.results.result import ExportError
 
 from . import drawing
 
@@ -201,7 +202,7 @@ def test_inputs_that_cannot_be_made_up_are_named(tmp_path):
 
 def test_the_same_seed_makes_the_same_calls(tmp_path):
     from anyshape.onnxfile.interface import read_interface
-    from anyshape.runtime.made_up_inputs_calls import Calls
+    from anyshape.runtime.made_up_inputs import Calls
 
     interface = read_interface(onnx.load(drawing.write(tmp_path / "m.onnx", drawing.DOUBLED)))
     shapes = {"x": (3, 4)}

@@ -12,7 +12,7 @@ from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare, solve
 from anyshape.declaration.targets import resolve_target
 from anyshape.model.proposal import several_calls
-from anyshape.model.proposal.given_calls_given_calls import best_call, read_calls
+from anyshape.model.proposal.given_calls import best_call, read_calls
 from anyshape.model.proposal.several_calls import propose
 from tests import cases
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.model.proposal.several_calls_followers import by_input, follows_by_name
+from anyshape.model.proposal.several_calls import by_input, follows_by_name
 
 
 @pytest.mark.parametrize("leaf", ["attention_mask", "batch.position_ids", "x.pos", "attn_bias", "valid", "padding0"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anyshape.sizes.fit_relations import Kind, are_squares, largest_step, moves, readings
+from anyshape.sizes.fit import Kind, are_squares, largest_step, moves, readings
 
 columns = st.lists(st.tuples(*[st.integers(1, 40)] * 3).filter(moves), min_size=1, max_size=4)
 FORMS = {

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from anyshape.model.proposal.call_readings import Part
-from anyshape.model.proposal.call_readings_settling import settle
+from anyshape.model.proposal.call_readings import Part, settle
 
 
 @dataclass

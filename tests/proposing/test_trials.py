@@ -8,8 +8,8 @@ from torch import nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
-from anyshape.model.proposal.bounds_trials import SpentError, Trials
-from anyshape.model.proposal.moves_bundles import bundles
+from anyshape.model.proposal.bounds import SpentError, Trials
+from anyshape.model.proposal.moves import bundles
 from anyshape.model.proposal.probe import Budget
 
 

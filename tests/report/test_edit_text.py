@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.results.finding import Finding, Span
+from anyshape.results.finding import Finding
 from anyshape.source.edits import Edit
 from anyshape.source.placement import Change
+from anyshape.source.spans import Span
 
 MODEL = """\
 class Head:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from anyshape.model.proposal.proposal import Offer, Proposal
-from anyshape.model.proposal.proposal_proposals import proposal_text, proposal_to_dict
+from anyshape.model.proposal.proposal import Offer, Proposal, proposal_text, proposal_to_dict
 
 CACHE = {f"past.{layer}.{part}": ("batch", "_", "past", "_") for layer in range(2) for part in ("key", "value")}
 FOUND = Proposal(

@@ -10,13 +10,13 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from anyshape.torchkit import precision, precision_large_tensors
+from anyshape.torchkit import precision
 
 
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision_large_tensors, "LARGE", 2000)
-    monkeypatch.setattr(precision_large_tensors, "_BUFFER", 1000)
+    monkeypatch.setattr(precision, "LARGE", 2000)
+    monkeypatch.setattr(precision, "_BUFFER", 1000)
     monkeypatch.setattr(precision, "_LARGEST_COPY", 0)
     torch.manual_seed(0)
 

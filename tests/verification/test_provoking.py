@@ -16,18 +16,17 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.bench.bench import Budget
-from anyshape.bench.bench_checking import Checker
-from anyshape.conversion.candidates import Attempt, Candidate
-from anyshape.conversion.graph.finish import SOURCE_KEY
+from anyshape.bench.bench import Budget, Checker
+from anyshape.conversion.candidates import Candidate
 from anyshape.model import oracle as references
 from anyshape.model.request import understand
 from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.onnxfile.saving import write_model
+from anyshape.results.attempt import Attempt
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
-from anyshape.verification.branches_taken import provocations, provoke
-from anyshape.verification.branches_taken_sides import Sides
+from anyshape.verification.branches_taken import Sides, provocations, provoke
 
 LINES = {"y": "model.py:31 in Net.forward", "z": "model.py:40 in Net.forward"}
 """The line of each If, by its output."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import anyshape
-from anyshape.bench.plan_suspects import breaking_sizes, far_sizes
+from anyshape.bench.plan import breaking_sizes, far_sizes
 from anyshape.sizes.notation import SizeRange
 from tests.running import is_right
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from anyshape.model.kept_state_tables import table_lengths
+from anyshape.model.kept_state import table_lengths
 
 
 class Positions(nn.Module):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.model.limit_causes_ties import tie_candidates
+from anyshape.model.limit_causes import tie_candidates
 from anyshape.sizes.notation import parse_condition
 
 

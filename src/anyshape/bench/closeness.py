@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+
+from anyshape.runtime.session import Array, Feeds
 
 FACTOR = 8.0
 """An output is wrong when its error exceeds this many times the noise; the same factor as in `comparison.py`."""
 _LEAST = 1e-5 / FACTOR
 """Of the largest value: the noise where moved inputs show less; integers as inputs cannot be moved at all."""
 _RUNS = 4
-
-Array = np.ndarray[Any, Any]
-Feeds = dict[str, Array]
 Moved = Callable[[int], Array]
 """The reference with its inputs moved by a rounding, the n-th time."""
 

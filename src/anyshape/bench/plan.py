@@ -11,12 +11,11 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from anyshape.errors import DeclarationError
-from anyshape.sizes.notation import SizeRange
+from anyshape.sizes.notation import SizeRange, Sizes
 
-Sizes = dict[str, int]
 Tier = Literal["quick", "normal", "thorough"]
 _FEW_ENOUGH_FOR_ALL = 400
 _MOST_CONSTANTS = {"quick": 0, "normal": 24, "thorough": 64}
@@ -294,3 +293,93 @@ def choose_tier(*, quick: bool, thorough: bool) -> Tier:
     if quick and thorough:
         raise DeclarationError("quick and thorough exclude each other")
     return "quick" if quick else "thorough" if thorough else "normal"
+
+
+_DENSE = 40
+_LARGEST_SPREAD = 4096
+_PAIRS = 600
+
+
+def spread_sizes(
+    ranges: Mapping[str, SizeRange],
+    base: Mapping[str, int],
+    constants: Iterable[int],
+    admit: Callable[[Sizes], bool],
+    seed: int,
+) -> tuple[Sizes, ...]:
+    """The base first; then each dim alone, all dims alike, and dims at random."""
+    pool = {dim: _pool(declared, base[dim], constants) for dim, declared in ranges.items()}
+    found: list[Sizes] = [dict(base)]
+    found += [{**base, dim: size} for dim, sizes in pool.items() for size in sizes]
+    found += [{dim: declared.nearest(size) for dim, declared in ranges.items()} for size in (*range(1, 34), 64, 128)]
+    chance = random.Random(seed)  # noqa: S311  not for secrets
+    found += [{dim: chance.choice(sizes) for dim, sizes in pool.items()} for _ in range(_PAIRS)]
+    unique = {tuple(sizes.values()): sizes for sizes in reversed(found)}
+    return tuple(sizes for sizes in reversed(unique.values()) if admit(sizes))
+
+
+def _pool(declared: SizeRange, base: int, constants: Iterable[int]) -> list[int]:
+    wanted = {*range(_DENSE + 1), *(2**power for power in range(5, 13)), base - 1, base, base + 1, 2 * base, base // 2}
+    for constant in {*constants, *(2**power for power in range(5, 13))}:
+        wanted |= {constant - 1, constant, constant + 1}
+    return sorted(size for size in wanted if 0 <= size <= max(_LARGEST_SPREAD, base) and size in declared) or [base]
+
+
+_LARGEST_SUSPECT = 2**22
+_MOST_SIZES = 12
+
+
+class Suspect(Protocol):
+    """A condition that a trace took for granted."""
+
+    @property
+    def dims(self) -> tuple[str, ...]: ...
+
+    @property
+    def constants(self) -> set[int]: ...
+
+    def holds(self, sizes: Mapping[str, int]) -> bool: ...
+
+
+def breaking_sizes(
+    suspects: Iterable[Suspect], ranges: Mapping[str, SizeRange], traced: Mapping[str, int]
+) -> list[Sizes]:
+    """For each condition and dim the smallest size found at which it is another than at the traced sizes."""
+    found: dict[tuple[int, ...], Sizes] = {}
+    for suspect in suspects:
+        for dim in suspect.dims:
+            sizes = _first_break(suspect, dim, ranges[dim], traced)
+            if sizes is not None:
+                found.setdefault(tuple(sizes.values()), sizes)
+    return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[:_MOST_SIZES]
+
+
+_FAR = (33, 64, 65, 100, 128, 129, 200, 256, 257, 512, 1000, 1024)
+"""Where code that goes by blocks, tables or powers of two first shows it."""
+
+
+def far_sizes(ranges: Mapping[str, SizeRange], traced: Mapping[str, int]) -> list[Sizes]:
+    """Sizes beyond the horizon of open ranges, for a file whose making left no record of assumptions."""
+    return [
+        {**traced, dim: size}
+        for size in _FAR
+        for dim, declared in ranges.items()
+        if size in declared and declared.is_open
+    ]
+
+
+def _first_break(suspect: Suspect, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
+    at_traced = suspect.holds(traced)
+    for size in sorted(set(_candidates(suspect.constants))):
+        if size in declared and suspect.holds({**traced, dim: size}) != at_traced:
+            return {**traced, dim: size}
+    return None
+
+
+def _candidates(constants: Iterable[int]) -> Iterator[int]:
+    """Around the numbers of a condition, their multiples and quotients, and powers of two."""
+    known = {number for number in constants if 0 < number <= _LARGEST_SUSPECT}
+    for number in known:
+        yield from (number - 1, number, number + 1, 2 * number, 2 * number + 1)
+        yield from (number // other + 1 for other in known if other > 1)
+    yield from (2**power + 1 for power in range(22))

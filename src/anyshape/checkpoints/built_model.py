@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from anyshape.checkpoints.built_model_adapters import merged
-from anyshape.checkpoints.folders import Folder
+from anyshape.checkpoints.folders import ADAPTER, Folder, read_json
 from anyshape.checkpoints.tasks import Choice, choose
-from anyshape.errors import DeclarationError, first_line
+from anyshape.errors import AnyshapeError, DeclarationError, first_line
 
 
 @dataclass(frozen=True)
@@ -75,3 +76,19 @@ def _notes(folder: Folder, info: Mapping[str, Any], dtype: torch.dtype) -> Itera
 def _some(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more weights"
+
+
+def merged(model: Any, adapter: Path) -> Any:
+    """The model with an adapter's weights added to its own."""
+    if importlib.util.find_spec("peft") is None:
+        raise AnyshapeError(f"`{adapter}` is a PEFT adapter, and peft is not installed: pip install peft")
+    peft: Any = importlib.import_module("peft")
+    try:
+        adapted = peft.PeftModel.from_pretrained(model, str(adapter), local_files_only=True)
+    except Exception as error:
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise DeclarationError(f"the adapter in `{adapter}` cannot be put on its model: {said}") from error
+    if not hasattr(adapted.base_model, "merge_and_unload"):
+        kind = read_json(adapter / ADAPTER).get("peft_type")
+        raise DeclarationError(f"the adapter in `{adapter}` is of the kind {kind}, which cannot be merged into weights")
+    return adapted.merge_and_unload()

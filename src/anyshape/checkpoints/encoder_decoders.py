@@ -14,9 +14,8 @@ import torch
 from torch import nn
 from transformers import modeling_outputs
 
-from anyshape.checkpoints import parts_inputs
-from anyshape.checkpoints.decoders import LayerShape, context_length
-from anyshape.checkpoints.decoders_caches import Pair, ResumedCache, project_the_rest
+from anyshape.checkpoints import parts
+from anyshape.checkpoints.decoders import LayerShape, Pair, ResumedCache, context_length, project_the_rest
 from anyshape.checkpoints.encoders import Ports, encoder_part, ports_of
 from anyshape.checkpoints.parts import Call, Part
 from anyshape.errors import DeclarationError, first_line
@@ -90,10 +89,10 @@ def encoder_decoder_parts(model: Any, config: Any, *, cached: bool, wants_types:
 def _decoder(model: Any, config: Any, width: int, *, is_masked: bool) -> Part:
     def make_call(**sizes: int) -> Call:
         rows, source = sizes["batch_size"], sizes[SOURCE]
-        call: Call = {"input_ids": parts_inputs.token_ids(rows, sizes[LENGTH], config.vocab_size)}
+        call: Call = {"input_ids": parts.token_ids(rows, sizes[LENGTH], config.vocab_size)}
         if is_masked:
-            call["encoder_attention_mask"] = parts_inputs.mask_padded_right(rows, source)
-        return {**call, "encoder_hidden_states": parts_inputs.floats(rows, source, width, dtype=model.dtype)}
+            call["encoder_attention_mask"] = parts.mask_padded_right(rows, source)
+        return {**call, "encoder_hidden_states": parts.floats(rows, source, width, dtype=model.dtype)}
 
     dims: dict[str, str] = {"input_ids": f"batch_size {LENGTH}"}
     if is_masked:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.checkpoints import parts_inputs
+from anyshape.checkpoints import parts
 from anyshape.checkpoints.parts import Call, Part
 from anyshape.errors import DeclarationError, first_line
 
@@ -118,19 +118,17 @@ def _two_batches(found: Mapping[str, Port], signals: Sequence[str]) -> dict[str,
 def _text_ports(config: Any, taken: set[str], *, wants_types: bool | None) -> dict[str, Port]:
     text = config.get_text_config()
     axes, shape = ("batch_size", "sequence_length"), (2, _example_length(text))
-    types = parts_inputs.first_set(text, "type_vocab_size") or 0
-    found = {"input_ids": Port(axes, shape, lambda rows, length: parts_inputs.text_ids(rows, length, text))}
+    types = parts.first_set(text, "type_vocab_size") or 0
+    found = {"input_ids": Port(axes, shape, lambda rows, length: parts.text_ids(rows, length, text))}
     if "attention_mask" in taken:
-        found["attention_mask"] = Port(axes, shape, parts_inputs.mask_padded_right)
+        found["attention_mask"] = Port(axes, shape, parts.mask_padded_right)
     if "token_type_ids" in taken and (types > 1 if wants_types is None else wants_types):
-        found["token_type_ids"] = Port(
-            axes, shape, lambda rows, length: parts_inputs.token_ids(rows, length, max(1, types))
-        )
+        found["token_type_ids"] = Port(axes, shape, lambda rows, length: parts.token_ids(rows, length, max(1, types)))
     return found
 
 
 def _example_length(config: Any) -> int:
-    return min(7, parts_inputs.first_set(config, "max_position_embeddings") or 7)
+    return min(7, parts.first_set(config, "max_position_embeddings") or 7)
 
 
 # ---- images and sound
@@ -160,7 +158,7 @@ def _signal_port(
         return None
 
     def make(*shape: int) -> torch.Tensor:
-        return parts_inputs.floats(*shape, dtype=dtype)
+        return parts.floats(*shape, dtype=dtype)
 
     shapes = _shapes_of(name, config)
     shape = next((shape for shape in shapes if error(shape.sizes) is None), None)
@@ -177,21 +175,21 @@ def _signal_port(
 
 def _shapes_of(name: str, config: Any) -> list[Shape]:
     if name == "pixel_values":
-        return [_image(parts_inputs.first_set(config, "vision_config", "encoder") or config)]
-    bins = parts_inputs.first_set(config, "num_mel_bins", "input_feat_per_channel", "feature_size")
+        return [_image(parts.first_set(config, "vision_config", "encoder") or config)]
+    bins = parts.first_set(config, "num_mel_bins", "input_feat_per_channel", "feature_size")
     if bins is None:
         return [Shape(("batch_size", "sequence_length"), (2, 2000), (2, 2777))]
-    places = parts_inputs.first_set(config, "max_source_positions")
-    frames = 2 * places if places else parts_inputs.first_set(config, "max_length") or 128
+    places = parts.first_set(config, "max_source_positions")
+    frames = 2 * places if places else parts.first_set(config, "max_length") or 128
     in_front = Shape(("batch_size", "_", "sequence_length"), (2, bins, frames), (2, bins, frames - 16))
     at_the_end = Shape(("batch_size", "sequence_length", "_"), (2, frames, bins), (2, frames - 16, bins))
     return [in_front, at_the_end] if name == "input_features" else [at_the_end, in_front]
 
 
 def _image(config: Any) -> Shape:
-    height, width = _both(parts_inputs.first_set(config, "image_size") or 64)
-    down, right = _both(parts_inputs.first_set(config, "patch_size") or 16)
-    channels = parts_inputs.first_set(config, "num_channels", "in_channels") or 3
+    height, width = _both(parts.first_set(config, "image_size") or 64)
+    down, right = _both(parts.first_set(config, "patch_size") or 16)
+    channels = parts.first_set(config, "num_channels", "in_channels") or 3
     larger = (2, channels, height + 4 * max(16, down), width + 8 * max(16, right))
     return Shape(("batch_size", "_", "height", "width"), (2, channels, height, width), larger)
 

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub.constants
 import torch
+from transformers import masking_utils
+from transformers.utils import logging
 
 from anyshape.checkpoints.built_model import Built, build
 from anyshape.checkpoints.decoders import decoder_part
 from anyshape.checkpoints.encoder_decoders import encoder_decoder_parts
 from anyshape.checkpoints.encoders import encoder_part, ports_of
-from anyshape.checkpoints.export_parts_attention import every_mask_applied
-from anyshape.checkpoints.export_parts_seclusion import secluded
 from anyshape.checkpoints.exported import Exported
 from anyshape.checkpoints.folders import Folder
 from anyshape.checkpoints.genai import genai_config
 from anyshape.checkpoints.generation import Evidence, check_generation
 from anyshape.checkpoints.parts import Part
-from anyshape.checkpoints.written_folder import Layout, layout_for, put_companions, put_json
-from anyshape.checkpoints.written_folder_writing import check_folder, staged_folder
+from anyshape.checkpoints.written_folder import (
+    Layout,
+    check_folder,
+    layout_for,
+    put_companions,
+    put_json,
+    staged_folder,
+)
 from anyshape.declaration.dtypes import as_dtype
-from anyshape.errors import DeclarationError, ExportError
-from anyshape.results.result import Result
+from anyshape.errors import DeclarationError
+from anyshape.results.result import ExportError, Result
 from anyshape.sizes.notation import did_you_mean
 from anyshape.torchkit import capture
 from anyshape.verbs.export import export
@@ -134,3 +142,42 @@ def _put_rest(built: Built, layout: Layout, files: Mapping[Path, Part], stage: P
         return ["no genai_config.json: ONNX Runtime GenAI takes one shape of keys and values for all layers"]
     put_json(stage / "genai_config.json", settings)
     return []
+
+
+_MAKERS: Any = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+_NEVER = {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+
+
+@contextlib.contextmanager
+def every_mask_applied() -> Iterator[None]:
+    """Inside, models of transformers apply their masks as they are, also those that mask nothing."""
+    own = _MAKERS["sdpa"]
+
+    def every_mask(*args: Any, **kwargs: Any) -> Any:
+        return own(*args, **{**kwargs, **_NEVER})
+
+    _MAKERS["sdpa"] = every_mask
+    try:
+        yield
+    finally:
+        _MAKERS["sdpa"] = own
+
+
+_messages: Any = logging
+
+
+@contextlib.contextmanager
+def secluded() -> Iterator[None]:
+    """Inside, transformers works offline, whatever a config refers to, and keeps its reports to itself."""
+    settings, level = vars(huggingface_hub.constants), _messages.get_verbosity()
+    was_offline, had_bars = settings["HF_HUB_OFFLINE"], _messages.is_progress_bar_enabled()
+    settings["HF_HUB_OFFLINE"] = True
+    _messages.set_verbosity(_messages.CRITICAL)
+    _messages.disable_progress_bar()
+    try:
+        yield
+    finally:
+        settings["HF_HUB_OFFLINE"] = was_offline
+        _messages.set_verbosity(level)
+        if had_bars:
+            _messages.enable_progress_bar()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from anyshape.results.result import Result
 
 if TYPE_CHECKING:
-    from anyshape.conversion.candidates import Attempt
+    from anyshape.results.attempt import Attempt
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anyshape.checkpoints import parts_inputs
+from anyshape.checkpoints import parts
 from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.parts import Part
 
@@ -24,7 +24,7 @@ def genai_config(model: Any, config: Any, part: Part, file: str) -> dict[str, An
         return None
     [(heads, size)] = shapes
     tokens = getattr(model, "generation_config", None) or text
-    end = parts_inputs.first_set(tokens, "eos_token_id")
+    end = parts.first_set(tokens, "eos_token_id")
     ends = [] if end is None else list(end) if isinstance(end, (list, tuple)) else [end]
     length = context_length(text) or 2048
     ports = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in part.dims}
@@ -71,6 +71,6 @@ _SEARCH = {
 
 def _token(tokens: Any, config: Any, name: str, ends: list[int]) -> int:
     """A token that a config leaves open is the first that ends a text, as transformers takes it."""
-    found = parts_inputs.first_set(tokens, name)
-    found = parts_inputs.first_set(config, name) if found is None else found
+    found = parts.first_set(tokens, name)
+    found = parts.first_set(config, name) if found is None else found
     return int(found if found is not None else (ends or [0])[0])

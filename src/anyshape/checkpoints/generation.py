@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import transformers
 
-from anyshape.checkpoints import parts_inputs
+from anyshape.checkpoints import parts as parts_inputs
 from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.encoder_decoders import KNOWN, PAST
 from anyshape.checkpoints.parts import Part

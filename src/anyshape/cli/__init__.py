@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import anyshape
-from anyshape.cli import tasks, tasks_tasks
+from anyshape.cli import tasks
 from anyshape.cli.console import Tell, as_text, flush_c, perform
 from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
 from anyshape.cli.options import (
@@ -34,8 +34,8 @@ from anyshape.cli.options import (
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.exported import Exported
-    from anyshape.cli.endings_explaining import Explanation, Overview
-    from anyshape.cli.tasks_proposals import Proposed
+    from anyshape.cli.endings import Explanation, Overview
+    from anyshape.cli.tasks import Proposed
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
     from anyshape.verbs.inspect import Inspection
@@ -133,7 +133,7 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
     def work(tell: Tell) -> Result | Exported:
         if of_a_checkpoint:
             return tasks.export_folder(target, output, options, tell)
-        return tasks_tasks.export_target(target, output, options, tell)
+        return tasks.export_target(target, output, options, tell)
 
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
@@ -161,11 +161,7 @@ def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: 
 
     def work(tell: Tell) -> Result:
         tell(f"checking {model}")
-        return (
-            tasks_tasks.check_alone(model, options)
-            if target is None
-            else tasks_tasks.check_against(model, target, options)
-        )
+        return tasks.check_alone(model, options) if target is None else tasks.check_against(model, target, options)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
@@ -196,8 +192,7 @@ def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: b
     TARGET is as for `anyshape export`. Nothing is exported, and no file is changed unless --write or --interactive
     asks for it.
     """
-    from anyshape.cli.diagnoses import conclude
-    from anyshape.cli.diagnoses_rewriting import Wishes
+    from anyshape.cli.diagnoses import Wishes, conclude
 
     wishes = Wishes(options["write"], options["unsafe"], options["interactive"])
     wishes.refuse_what_cannot_be(as_json=as_json)
@@ -205,7 +200,7 @@ def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: b
         raise click.UsageError("--concise and --json exclude each other")
 
     def work(tell: Tell) -> list[Finding]:
-        return tasks_tasks.diagnose_target(target, options, tell)
+        return tasks.diagnose_target(target, options, tell)
 
     def ending(findings: list[Finding]) -> Ending:
         return conclude(findings, wishes, concise=concise)
@@ -230,7 +225,7 @@ def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any
     """
 
     def work(tell: Tell) -> Proposed:
-        return tasks_tasks.propose_dims(target, options, tell)
+        return tasks.propose_dims(target, options, tell)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
@@ -258,7 +253,7 @@ def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: 
         raise click.UsageError("--weights is about the model: give --model, too")
 
     def work(tell: Tell) -> Result:
-        return tasks_tasks.free_file(model, output, options, tell)
+        return tasks.free_file(model, output, options, tell)
 
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
@@ -271,7 +266,7 @@ def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
     """Print what a rule such as `pinned-dim` means and what to do; without RULE, list all rules."""
 
     def work(_tell: Tell) -> Explanation | Overview:
-        from anyshape.cli.endings_explaining import explained
+        from anyshape.cli.endings import explained
 
         return explained(rule)
 

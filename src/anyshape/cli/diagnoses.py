@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from anyshape.cli.diagnoses_rewriting import Rewriting, Wishes, counted, edits_of, rewrite
+import click
+
 from anyshape.cli.endings import DONE, SAYS_NO, Ending
+from anyshape.errors import AnyshapeError
 from anyshape.results.finding import Finding
+from anyshape.source.edits import Edit, combined
 
 
 def conclude(findings: Sequence[Finding], wishes: Wishes, *, concise: bool) -> Ending:
@@ -70,3 +75,99 @@ def _offers(findings: Iterable[Finding], rewriting: Rewriting, wishes: Wishes) -
             noun = f"{number} more" if rewriting.applied else counted(number, "edit")
             offers.append(f"{noun} can be applied with {how}")
     return offers
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user wants written."""
+
+    write: bool = False
+    unsafe: bool = False
+    interactive: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.write or self.interactive
+
+    def refuse_what_cannot_be(self, *, as_json: bool) -> None:
+        if self.unsafe and not self.write:
+            raise click.UsageError("--unsafe is about what is written: give --write, too")
+        if self.interactive and as_json:
+            raise click.UsageError("--interactive and --json exclude each other")
+        if self.interactive and not can_ask():
+            raise click.UsageError("--interactive asks, but nobody can answer: stdin is no terminal")
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """What was written."""
+
+    files: tuple[Edit, ...] = ()
+    """One edit per file that was changed."""
+    applied: tuple[Edit, ...] = ()
+    """The edits of the findings that stand in the files now."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"wrote {one.name}: {counted(len(one.changes), 'change')}" for one in self.files)
+
+
+def can_ask() -> bool:
+    return sys.stdin.isatty()
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 edit`, `2 edits`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def edits_of(findings: Iterable[Finding]) -> list[Edit]:
+    """The edits that are offered; findings with one cause may share theirs."""
+    return list(dict.fromkeys(finding.edit for finding in findings if finding.edit is not None))
+
+
+def rewrite(findings: Sequence[Finding], wishes: Wishes) -> Rewriting:
+    """Write what is wanted, all of a file at once."""
+    if wishes.interactive:
+        wanted = _agreed(findings)
+    else:
+        wanted = [edit for edit in edits_of(findings) if wishes.write and (edit.safe or wishes.unsafe)]
+    changed = {whole: _applied(whole) for whole in combined(wanted)}
+    stand = [whole for whole, fresh in changed.items() if fresh is not None]
+    applied = (edit for edit in wanted if any(_holds(whole, edit) for whole in stand))
+    return Rewriting(tuple(whole for whole, fresh in changed.items() if fresh), tuple(applied))
+
+
+def _applied(whole: Edit) -> bool | None:
+    """Whether the file changed, None where it cannot be written; one such file does not hold up the others."""
+    try:
+        return whole.apply()
+    except AnyshapeError as error:
+        click.echo(f"error: {error}", err=True)
+        return None
+
+
+def _holds(whole: Edit, edit: Edit) -> bool:
+    """Edits of one expression may exclude each other: not all that is wanted is always in the file."""
+    return whole.path == edit.path and set(edit.changes) <= set(whole.changes)
+
+
+# ---- asking
+
+
+def _agreed(findings: Iterable[Finding]) -> list[Edit]:
+    """Show each finding and ask about its edit; nothing is written before the last answer."""
+    answers: dict[Edit, str] = {}
+    for finding in findings:
+        click.echo(f"{finding}\n", err=True)
+        if finding.edit is None or finding.edit in answers or "q" in answers.values():
+            continue
+        answers[finding.edit] = _answer(finding.edit)
+    return [edit for edit, answer in answers.items() if answer == "y"]
+
+
+def _answer(edit: Edit) -> str:
+    question = "apply this edit" if edit.safe else "apply this edit, which may change what the code means"
+    try:
+        return str(click.prompt(question, type=click.Choice(["y", "n", "q"], case_sensitive=False), err=True))
+    finally:
+        click.echo(err=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from anyshape.bench.plan import Sizes, trace_sizes
+from anyshape.bench.plan import trace_sizes
 from anyshape.declaration.dims import unnamed
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
@@ -24,6 +24,7 @@ from anyshape.sizes.notation import (
     Expression,
     InputText,
     SizeRange,
+    Sizes,
     did_you_mean,
     parse_axes,
     parse_expression,

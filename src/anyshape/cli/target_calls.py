@@ -10,7 +10,7 @@ from typing import Any
 
 from anyshape.cli.inputs import example_call, understand_inputs
 from anyshape.cli.targets import Subject, users_code
-from anyshape.declaration.calls_written_calls import read_call
+from anyshape.declaration.calls import read_call
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
 from anyshape.sizes.notation import InputText, parse_sizes
@@ -90,7 +90,7 @@ def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any]
 def _own_example(subject: Subject) -> tuple[Any, Mapping[str, Any] | None]:
     """The call that a Lightning module carries; a method of it is called otherwise."""
     from anyshape.declaration.targets import resolve_target
-    from anyshape.model.proposal.undeclared_lightning import example_of
+    from anyshape.model.proposal.undeclared import example_of
 
     target = resolve_target(subject.model)
     found = example_of(target.module) if target.call is target.module else None

@@ -9,11 +9,10 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.bench.plan import Sizes
-from anyshape.conversion.trace import Guard, PinnedByTrace
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import Adapter
-from anyshape.sizes.notation import Expression
+from anyshape.results.attempt import Attempt, Guard
+from anyshape.sizes.notation import Expression, Sizes
 
 
 @dataclass(frozen=True)
@@ -61,27 +60,6 @@ class Candidate:
     simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
     """The same trace written more plainly: without operators that runtimes implement narrowly, or without rewrites;
     worth a try where this model is wrong."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One strategy's try: how it ended, why, and how long it took."""
-
-    strategy: str
-    outcome: str
-    """`checked`, `narrowed`, `wrong`, `failed` or `skipped`."""
-    reason: str = ""
-    seconds: float = 0.0
-    error: BaseException | None = field(default=None, compare=False, repr=False)
-    pins: tuple[PinnedByTrace, ...] = ()
-    guards: tuple[Guard, ...] = field(default=(), compare=False, repr=False)
-    """What the trace assumed: a further strategy may have no record of its own."""
-    forced_by: tuple[str, ...] = ()
-    """Operators for whose sake the whole program was written in simpler ones, which takes longer than the trace."""
-    inlined: tuple[str, ...] = ()
-    """Operators that were replaced, each by itself, by what they are made of."""
-    copied: tuple[str, ...] = ()
-    """Classes of parts whose nodes were copied from parts like them."""
 
 
 Try = Callable[[], tuple[Candidate | None, Attempt]]

@@ -5,15 +5,19 @@ What few models need is imported when it is tried, so that the others do not wai
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
+import onnx_ir as ir
 import torch
 
-from anyshape.conversion.candidates import Attempt, Candidate, Job, Strategy
+from anyshape.conversion.candidates import Candidate, Job, Strategy
 from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.operators.repairs import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of, operators_at
+from anyshape.results.attempt import Attempt
 from anyshape.torchkit import capture
 
 IN_FULL = "torch.export in full"
@@ -55,7 +59,7 @@ def elsewhere(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def controlled(job: Job) -> tuple[Candidate | None, Attempt]:
     """Both sides of every branch, and loops over a varying axis as loops; with all repairs."""
-    from anyshape.conversion.control_flow.kept_loops_keeping import kept_loops
+    from anyshape.conversion.control_flow.kept_loops import kept_loops
     from anyshape.conversion.control_flow.module_paths import missing_names
 
     if missing := missing_names():
@@ -71,8 +75,6 @@ def strict(job: Job) -> tuple[Candidate | None, Attempt]:
 
 def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
     """The older exporter: it traces with real tensors, so it knows no symbols and makes no guards."""
-    from anyshape.conversion.strategies_torchscript import torchscript_model
-
     start = time.monotonic()
     opset = min(job.opset, capture.newest_torchscript_opset())
     if any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
@@ -100,3 +102,28 @@ STRATEGIES: tuple[tuple[str, Strategy], ...] = (
     ("TorchScript", torchscript),
     (LIFTED, lifted),
 )
+
+
+def torchscript_model(job: Job, opset: int) -> ir.Model:
+    """The job as this exporter writes it; inputs are called `input_<index>`, and unused ones are left out."""
+    names = [f"input_{index}" for index in range(len(job.leaves))]
+    dynamic_axes = {
+        name: {
+            axis: f"{name}_{axis}"
+            for axis, expression in enumerate(job.spec.axes.get(leaf, ()))
+            if expression is not None
+        }
+        for name, leaf in zip(names, job.names, strict=True)
+    }
+    arguments = tuple(value for _, value in job.leaves)
+    with tempfile.TemporaryDirectory() as folder, capture.quiet(), capture.silent_descriptors():
+        path = Path(folder) / "model.onnx"
+        # with gradients on, attention layers do not take the fast path that this exporter cannot translate
+        with torch.enable_grad():
+            torch.onnx.export(
+                job.adapter, arguments, str(path), dynamo=False, input_names=names, dynamic_axes=dynamic_axes,
+                opset_version=opset, verbose=False,
+            )  # fmt: skip
+        model = ir.load(path)
+        ir.external_data.load_to_model(model)
+    return model

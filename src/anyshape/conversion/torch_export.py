@@ -14,22 +14,22 @@ import onnx_ir as ir
 import torch
 
 from anyshape.conversion import trace
-from anyshape.conversion.candidates import Attempt, Candidate, Job, Try
+from anyshape.conversion.candidates import Candidate, Job, Try
 from anyshape.conversion.control_flow.forks import Forks
 from anyshape.conversion.control_flow.lowering import lower_regions
-from anyshape.conversion.control_flow.samples_sampling import Samples, Table
+from anyshape.conversion.control_flow.samples import Samples, Table
 from anyshape.conversion.graph.known_sizes import DeclaredAxis
 from anyshape.conversion.graph.recurrent_weights import lay_out_weights
 from anyshape.conversion.graph.rewrites import is_rewritten, rewrite
-from anyshape.conversion.graph.runtime_gaps import spread_rotary_tables
-from anyshape.conversion.graph.runtime_gaps_padded_pools import keep_pads_of_pools
+from anyshape.conversion.graph.runtime_gaps import keep_pads_of_pools, spread_rotary_tables
 from anyshape.conversion.operators.custom import CustomOperators, UntranslatedOperatorError
 from anyshape.conversion.operators.repair import Acted, Repair, applied
 from anyshape.conversion.speed.alike_parts import repeated_parts
-from anyshape.conversion.trace import PinnedByTrace
-from anyshape.conversion.trace_programs import decides, operators_of
+from anyshape.conversion.trace import decides, operators_of
 from anyshape.conversion.translation import Translation, translate_program
 from anyshape.garbage import uncollected
+from anyshape.results import attempt as attempt_
+from anyshape.results.attempt import Attempt, PinnedByTrace
 from anyshape.torchkit import capture
 from anyshape.torchkit.reasons import reason_of
 
@@ -126,7 +126,7 @@ def _traced(job: Job, forks: Forks | None, *, strict: bool) -> torch.export.Expo
     return trace.trace(job.adapter, job.leaves, job.spec, strict=strict)
 
 
-def _sentence(branches: Sequence[trace.Guard]) -> str:
+def _sentence(branches: Sequence[attempt_.Guard]) -> str:
     spans = sorted({(branch.span.path, branch.span.line) for branch in branches if branch.span is not None})
     places = ", ".join(f"{path}:{line}" for path, line in spans)
     count = "1 branch" if len(branches) == 1 else f"{len(branches)} branches"

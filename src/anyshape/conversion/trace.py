@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sympy
 import torch
+from torch import fx
 
 from anyshape.conversion.control_flow.forks import Decision
 from anyshape.declaration.dims import Spec
-from anyshape.results.finding import Span
+from anyshape.results.attempt import Guard, PinnedByTrace
 from anyshape.sizes import torch_symbols
-from anyshape.sizes.notation import Condition, Expression
+from anyshape.sizes.notation import Expression
 from anyshape.torchkit import capture
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A condition on sizes that tracing assumed: a suspect, not a verdict."""
-
-    expression: sympy.Basic
-    meaning: torch_symbols.Meaning
-    condition: Condition | None
-    span: Span | None
-
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        return torch_symbols.holds(self.expression, self.meaning, sizes)
-
-    @property
-    def constants(self) -> set[int]:
-        return torch_symbols.integers(self.expression)
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """The dims that it speaks of."""
-        spoken = [self.meaning[symbol] for symbol in self.expression.free_symbols if symbol in self.meaning]
-        return tuple(sorted({name for expression in spoken for name in expression.names}))
-
-
-def hold(guards: Iterable[Guard], sizes: Mapping[str, int]) -> bool:
-    """Whether all that a trace assumed is so at these sizes."""
-    return all(guard.holds(sizes) for guard in guards)
-
-
-@dataclass(frozen=True)
-class PinnedByTrace:
-    """A dim that tracing turned into a number."""
-
-    dim: str
-    size: int
-    span: Span | None
 
 
 def trace(
@@ -125,3 +89,21 @@ def output_expressions(
 
 def _user_outputs(program: torch.export.ExportedProgram) -> int:
     return len(program.graph_signature.user_outputs)
+
+
+def operators_of(program: torch.export.ExportedProgram) -> Counter[str]:
+    """The operators that compute something, and how often each is called."""
+    return Counter(
+        str(node.target) for node in program.graph.nodes if node.op == "call_function" and not _is_view(node)
+    )
+
+
+def decides(program: torch.export.ExportedProgram) -> bool:
+    """Whether a program reads a value as a number, or holds programs inside of it."""
+    return any("unbacked_bindings" in node.meta or node.op == "get_attr" for node in program.graph.nodes)
+
+
+def _is_view(node: fx.Node) -> bool:
+    """Whether a node gives its input back, cut or laid out in another way."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and not schema.is_mutable and any(one.alias_info is not None for one in schema.returns)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from anyshape.conversion.translation import with_outputs
 from anyshape.errors import DeclarationError
-from anyshape.torchkit import custom_operators_operators
+from anyshape.torchkit import custom_operators
 
 _Translation = TypeVar("_Translation", bound=Callable[..., Any])
 
@@ -38,9 +38,7 @@ def translations(table: Mapping[Any, Any] | None) -> dict[Any, Callable[..., Any
     """All that hold for one export: the decorated ones, and `custom_translation_table` over them."""
     if table is not None and not isinstance(table, Mapping):
         raise DeclarationError(f"custom_translation_table is a {type(table).__name__}: map operators to functions")
-    found = {
-        overload: f for name, f in _DECORATED.items() for overload in custom_operators_operators.overloads_of(name)
-    }
+    found = {overload: f for name, f in _DECORATED.items() for overload in custom_operators.overloads_of(name)}
     for key, function in (table or {}).items():
         _refuse_what_is_no_function(key, function)
         overload = _overload(key, "custom_translation_table")
@@ -50,7 +48,7 @@ def translations(table: Mapping[Any, Any] | None) -> dict[Any, Callable[..., Any
 
 def _overload(operator: Any, where: str) -> Any:
     """The one overload that is meant; None for what is no operator of torch's dispatcher."""
-    overloads = custom_operators_operators.overloads_of(operator)
+    overloads = custom_operators.overloads_of(operator)
     if len(overloads) > 1:
         names = ", ".join(str(overload).rpartition(".")[2] for overload in overloads)
         raise DeclarationError(f"{where}: torch.ops.{operator} has the overloads {names}: name one of them")

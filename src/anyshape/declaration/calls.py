@@ -137,3 +137,11 @@ def _refuse_unusual(name: str, value: torch.Tensor) -> None:
         raise DeclarationError(f"`{name}` is complex, ONNX inputs are real: pass torch.view_as_real({name}) instead")
     if value.is_quantized:
         raise DeclarationError(f"`{name}` is a quantised tensor: pass it dequantised")
+
+
+def read_call(given: Any) -> tuple[Any, Mapping[str, Any] | None]:
+    """Arguments and keywords; all but `{"args": ..., "kwargs": ...}` is taken as arguments."""
+    if not isinstance(given, dict) or not given or not set(given) <= {"args", "kwargs"}:
+        return given, None
+    args = given.get("args", ())
+    return tuple(args) if isinstance(args, list) else args, given.get("kwargs")

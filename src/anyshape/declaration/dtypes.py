@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.calls_written_calls import read_call
+from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.errors import DeclarationError, first_line
 

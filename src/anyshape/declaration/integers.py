@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from anyshape.declaration.examples import Example, Request
-from anyshape.declaration.examples_slices import different_slices, tile
+from anyshape.declaration.examples import Example, Request, different_slices, tile
 from anyshape.sizes.notation import Expression
 
 _REDRAWS = 8

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from anyshape.declaration import examples_slices, integers
+from anyshape.declaration import examples, integers
 from anyshape.declaration.examples import Request
 from anyshape.declaration.masks import read_mask, resize_mask
 
@@ -43,14 +43,14 @@ def _bounded(request: Request) -> Tensor | None:
     tensor, sizes, known_sizes = request.tensor, request.sizes, request.example.sizes
     highest = request.range.highest(sizes)
     if request.level:
-        return examples_slices.restore_order(_fold(_plain(request), highest), tensor, request.dynamic)
+        return examples.restore_order(_fold(_plain(request), highest), tensor, request.dynamic)
     made = _draw_bounded(request, request.range.kind, highest)
     if not request.is_second and all(sizes[dim] == known_sizes[dim] for dim in request.range.dims):
         common = tuple(slice(min(a, b)) for a, b in zip(made.shape, tensor.shape, strict=True))
         made[common] = tensor[common]
     elif int(tensor.max()) == request.range.highest(known_sizes) and int(made.max()) < highest:
         made.view(-1)[0] = highest  # one length is the full one, the last graph is named
-    return examples_slices.restore_order(made, tensor, request.dynamic)
+    return examples.restore_order(made, tensor, request.dynamic)
 
 
 def _draw_bounded(request: Request, kind: str, highest: int) -> Tensor:
@@ -136,7 +136,7 @@ def _rising(request: Request) -> Tensor | None:
     if axis is None:
         return None
     others = [n if a != axis else request.tensor.shape[axis] for a, n in enumerate(request.shape)]
-    lines = examples_slices.tile(request.tensor, others)
+    lines = examples.tile(request.tensor, others)
     size, keep = request.shape[axis], not request.is_second
     return integers.continue_steps(lines, axis, size, generator=request.generator, keep=keep)
 
@@ -151,21 +151,19 @@ def _integers(request: Request) -> Tensor | None:
         made = tensor
         for axis in request.moving:
             made = integers.grow_integers(made, axis, request.shape[axis], generator=request.generator)
-    return examples_slices.restore_order(integers.keep_highest(made, tensor), tensor, request.moving)
+    return examples.restore_order(integers.keep_highest(made, tensor), tensor, request.moving)
 
 
 def _symmetric(request: Request) -> Tensor | None:
     last = request.tensor.dim() - 1
     is_one_dim = request.is_square and request.axes[-1] == request.axes[-2] and last in request.moving
-    if not is_one_dim or not examples_slices.is_symmetric(request.tensor):
+    if not is_one_dim or not examples.is_symmetric(request.tensor):
         return None
     made = request.tensor
     for axis in request.moving:
         if axis < last - 1:
             made = _mix(request, made, axis)
-    return examples_slices.mix_symmetric(
-        made, request.shape[-1], generator=request.generator, keep=not request.is_second
-    )
+    return examples.mix_symmetric(made, request.shape[-1], generator=request.generator, keep=not request.is_second)
 
 
 def _floats(request: Request) -> Tensor:
@@ -173,21 +171,21 @@ def _floats(request: Request) -> Tensor:
     for axis in request.moving:
         made = _mix(request, made, axis)
     if request.is_second and not request.moving:
-        made = examples_slices.draw_bend(made, generator=request.generator)
+        made = examples.draw_bend(made, generator=request.generator)
     return _with_invariants(request, made)
 
 
 def _mix(request: Request, made: Tensor, axis: int) -> Tensor:
     keep, size = not request.is_second, request.shape[axis]
-    return examples_slices.make_recipe(made, axis, size, generator=request.generator, keep=keep).apply(made, axis)
+    return examples.make_recipe(made, axis, size, generator=request.generator, keep=keep).apply(made, axis)
 
 
 def _with_invariants(request: Request, made: Tensor) -> Tensor:
     """What holds of every line of the example holds of every line of the result."""
     if request.is_float:
-        made = examples_slices.restore_norm(made, request.tensor, tolerance=request.tolerance)
+        made = examples.restore_norm(made, request.tensor, tolerance=request.tolerance)
     is_ordered = request.is_integer or made.is_floating_point()
-    return examples_slices.restore_order(made, request.tensor, request.dynamic) if is_ordered else made
+    return examples.restore_order(made, request.tensor, request.dynamic) if is_ordered else made
 
 
 RULES: tuple[Callable[[Request], Tensor | None], ...] = (
@@ -214,8 +212,8 @@ RULES: tuple[Callable[[Request], Tensor | None], ...] = (
 
 def _plain(request: Request) -> Tensor:
     """The slices of the example again, in turn (level 1) or the last one (level 2); a second content bends floats."""
-    copy = examples_slices.tile if request.level == 1 else examples_slices.repeat_edge
+    copy = examples.tile if request.level == 1 else examples.repeat_edge
     made = copy(request.tensor, request.shape)
     if request.is_second and request.is_float and read_mask(request.tensor) is None:
-        made = examples_slices.draw_bend(made, generator=request.generator)
+        made = examples.draw_bend(made, generator=request.generator)
     return _with_invariants(request, made)

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anyshape.conversion.trace import Guard
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.frozen_sizes import frozen
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.model.survey import Ground
+from anyshape.results.attempt import Guard
 from anyshape.results.finding import Finding
 from anyshape.sizes.notation import Condition, Expression
 from anyshape.sizes.torch_symbols import solved

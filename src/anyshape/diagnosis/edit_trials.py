@@ -18,9 +18,9 @@ from anyshape.diagnosis.edit_proposals.change import Proposal
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Outcome, Reference
-from anyshape.results.finding import Span
 from anyshape.source.edits import Edit
-from anyshape.source.live_code_trying import edited
+from anyshape.source.live_code import edited
+from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_error
 
 Sizes = dict[str, int]

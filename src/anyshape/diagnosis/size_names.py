@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from anyshape.sizes.notation import Expression
-from anyshape.source.sites import Site
-from anyshape.source.sites_reading import names_at
+from anyshape.source.sites import Site, names_at
 
 
 @dataclass(frozen=True)

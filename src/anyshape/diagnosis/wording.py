@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from anyshape.conversion.candidates import Attempt
 from anyshape.conversion.operators.custom import UntranslatedOperatorError
-from anyshape.conversion.trace import Guard, PinnedByTrace
 from anyshape.model.limits import Limit, Pin, effective_range
 from anyshape.model.oracle import describe
-from anyshape.results.finding import Finding, Span
+from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
+from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.notation import SizeRange
-from anyshape.source.sites import site_of_error
-from anyshape.source.sites_reading import is_decision
+from anyshape.source.sites import is_decision, site_of_error
+from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_error
 from anyshape.torchkit.reasons import depends_on_values
 from anyshape.verification.first_wrong_node import Place

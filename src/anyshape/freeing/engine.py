@@ -18,9 +18,18 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
 from anyshape.freeing.observation import guesses, observe
 from anyshape.freeing.preparation import prepared
-from anyshape.freeing.records import DisagreeingError, Freed, PinnedError, State, StatePinnedError, Wanted
-from anyshape.freeing.records_choosing import Chooser, next_plan
-from anyshape.freeing.records_dims import axis_names, free_inputs
+from anyshape.freeing.records import (
+    Chooser,
+    DisagreeingError,
+    Freed,
+    PinnedError,
+    State,
+    StatePinnedError,
+    Wanted,
+    axis_names,
+    free_inputs,
+    next_plan,
+)
 from anyshape.freeing.walk import Walk
 from anyshape.sizes.expressions import Size, spelled
 

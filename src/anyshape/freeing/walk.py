@@ -6,20 +6,29 @@ inference is met where it happens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext, registry
 
 from anyshape.freeing.builder import Builder
 from anyshape.freeing.constant_values import Evaluator
 from anyshape.freeing.preparation import is_standard
-from anyshape.freeing.records import Bound, DisagreeingError, PinnedError, Rewrite, State
-from anyshape.freeing.records_choosing import Chooser
-from anyshape.freeing.records_dims import Dims
-from anyshape.freeing.walk_factors import FactorTable
-from anyshape.freeing.walk_inferring import Inference
-from anyshape.sizes.expressions import Shape, Size, from_ir, is_number, number, product, spelled, to_ir
+from anyshape.freeing.records import Bound, Chooser, Dims, DisagreeingError, PinnedError, Rewrite, State
+from anyshape.sizes.expressions import (
+    Factors,
+    Shape,
+    Size,
+    dim_symbol,
+    from_dim,
+    from_ir,
+    is_number,
+    number,
+    product,
+    spelled,
+    to_ir,
+)
 
 _DATA_DEPENDENT = {"NonZero", "Unique", "NonMaxSuppression", "Compress", "StringSplit"}
 _READS_SIZES = ("Shape", "Size")
@@ -249,3 +258,90 @@ def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
 
 def _listed(dims: Sequence[str]) -> str:
     return " and ".join(f"`{dim}`" for dim in dims) if dims else "the sizes of the file"
+
+
+class FactorTable:
+    """Only what somebody has split or merged is written down; any other size is its own factor."""
+
+    def __init__(self) -> None:
+        self._known: dict[ir.Value, tuple[Factors, ...]] = {}
+        self._orders: dict[Size, Factors] = {}
+
+    def of(self, value: ir.Value) -> tuple[Factors, ...]:
+        return self._known.get(value) or tuple((size,) for size in from_ir(value.shape) or ())
+
+    def set(self, value: ir.Value, factors: Sequence[Factors]) -> None:
+        self._known[value] = tuple(factors)
+        self._orders |= {product(axis): axis for axis in factors if len(axis) > 1}
+
+    def order(self, size: Size) -> Factors:
+        """The factors of a size in the order in which they were last met."""
+        return self._orders.get(size, (size,))
+
+    def carry(self, node: ir.Node) -> None:
+        """An axis that came through a node unchanged keeps its factors."""
+        known = [self._known[value] for value in node.inputs if value is not None and value in self._known]
+        for output in node.outputs:
+            shape = from_ir(output.shape)
+            if output in self._known or not known or not shape:
+                continue
+            found = tuple(_came_through(size, axis - len(shape), known) for axis, size in enumerate(shape))
+            if any(len(factors) > 1 for factors in found):
+                self._known[output] = found
+
+
+def _came_through(size: Size, axis: int, inputs: Sequence[tuple[Factors, ...]]) -> Factors:
+    """`axis` counts from the end, as broadcasting does; another axis of the same size comes second."""
+    if is_number(size):
+        return (size,)
+    for rows in inputs:
+        if len(rows) >= -axis and product(rows[axis]) == size:
+            return rows[axis]
+    every = [factors for rows in inputs for factors in rows if product(factors) == size]
+    return every[0] if every else (size,)
+
+
+class Inference:
+    """One context for a whole walk: it carries the values of shapes that nodes compute."""
+
+    def __init__(self, opsets: Mapping[str, int], names: list[str]) -> None:
+        registry.collect()
+        self._context = ShapeInferenceContext(opsets, policy="override")
+        self._context.reserve_symbol_names(names)
+
+    def infer(self, node: ir.Node) -> bool:
+        """Set shapes and types of the outputs; False where the operator is unknown or the inference gives up."""
+        rule = registry.get(node.domain or "", node.op_type, version=self._context.get_opset_version(node.domain or ""))
+        if rule is None:
+            return False
+        for value in node.inputs:
+            if value is not None:
+                self._context.name_anonymous_dims(value)
+        try:
+            rule(self._context, node)
+        except Exception:  # noqa: BLE001  inference by others may fail in any way on a file by others
+            return False
+        return True
+
+    def numbers(self, value: ir.Value | None) -> Shape | None:
+        """What a tensor of sizes holds, as expressions."""
+        if value is None:
+            return None
+        found = self._context.get_symbolic_value(value)
+        return None if found is None else tuple(from_dim(entry) for entry in found)
+
+    def set_numbers(self, value: ir.Value, numbers: Shape) -> None:
+        entries = [int(n) if n.is_Integer else ir.SymbolicDim(n) for n in numbers]
+        self._context.set_symbolic_value(value, entries)
+
+    def is_unknown(self, size: Size) -> bool:
+        """Whether a size depends on the data."""
+        return any(self._context.is_generated_symbol(symbol.name) for symbol in size.free_symbols)
+
+    def unknown(self) -> Size:
+        return dim_symbol(str(self._context.new_symbolic_dim().value))
+
+
+Shapes = Sequence[Shape | None] | None
+"""The shapes of a node's outputs, None where the inference knows them."""
+Rule = Callable[[Walk, ir.Node], Shapes]

@@ -11,8 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from anyshape.model.limit_causes import LARGEST_MULTIPLE, find_limit
-from anyshape.model.limit_causes_ties import tie_candidates
+from anyshape.model.limit_causes import LARGEST_MULTIPLE, find_limit, tie_candidates
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import Condition, SizeRange, parse_condition
 

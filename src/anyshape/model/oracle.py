@@ -15,17 +15,15 @@ from typing import Any, Protocol
 import torch
 
 from anyshape.declaration import examples, resized_calls
-from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.calls_written_calls import read_call
+from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.diagnosis.open_trace import Track, track_calls
 from anyshape.errors import DeclarationError
-from anyshape.results.finding import Span
+from anyshape.source.spans import Span
 from anyshape.torchkit import precision
-from anyshape.torchkit.recorder_decisions import value_decisions
-from anyshape.torchkit.recorder_watching import floating_results
+from anyshape.torchkit.recorder import floating_results, value_decisions
 from anyshape.torchkit.state import Change, ModuleState, seed_generators
 
 Sizes = Mapping[str, int]

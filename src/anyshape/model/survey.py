@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from anyshape.bench.bench_checking import volume
+from anyshape.bench.bench import volume
 from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Sizes, Tier, trace_sizes
+from anyshape.bench.plan import Tier, trace_sizes
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model import oracle as references
-from anyshape.model.kept_state import building_sizes, kept_lengths
-from anyshape.model.kept_state_tables import table_lengths
+from anyshape.model.kept_state import building_sizes, kept_lengths, table_lengths
 from anyshape.model.labels import check_labels, output_names
 from anyshape.model.limits import Boundaries
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
-from anyshape.model.survey_blindness import blind_spots
-from anyshape.results.finding import Span
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.sizes.conditions import fitting_sizes
-from anyshape.sizes.notation import parse_condition
+from anyshape.sizes.notation import Sizes, parse_condition
+from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_definition
 
 Progress = Callable[[str], None]
@@ -178,3 +177,24 @@ def _trace_sizes(reference: Reference, request: Request, boundaries: Boundaries,
     module, ranges = request.target.module, request.spec.ranges
     plain = trace_sizes(_apart(request, start), ranges, model_constants(module), works)
     return building_sizes(reference, plain, ranges, boundaries.admit, kept_lengths(module))
+
+
+_INITIAL_STD = 0.02
+_FEWEST = 4
+
+
+def blind_spots(module: nn.Module) -> list[str]:
+    """A note where the linear layers look untrained: all weights with one small standard deviation, all biases zero."""
+    layers = [part for part in module.modules() if isinstance(part, nn.Linear) and part.weight.numel() >= 64]
+    if len(layers) < _FEWEST or not all(_looks_initial(layer) for layer in layers):
+        return []
+    note = "the weights look freshly initialised (standard deviation 0.02, biases zero): small errors may not show"
+    return [f"{note}; check again with trained weights"]
+
+
+def _looks_initial(layer: nn.Linear) -> bool:
+    bias = layer.bias
+    if bias is not None and bool(bias.detach().any()):
+        return False
+    spread = float(layer.weight.detach().to(torch.float32).std())
+    return abs(spread - _INITIAL_STD) < 0.15 * _INITIAL_STD

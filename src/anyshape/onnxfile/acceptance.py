@@ -15,8 +15,7 @@ import numpy as np
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Port
-from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expression
-from anyshape.sizes.notation_evaluators import Evaluate, evaluator, solve_for
+from anyshape.sizes.notation import Condition, Evaluate, Expression, SizeRange, evaluator, parse_expression, solve_for
 
 _NUMPY = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",

@@ -6,7 +6,6 @@ docs/contract.md has a table of its fields. What a later format adds is ignored;
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from anyshape.onnxfile.structure import Node, Parameter, from_rows, parameter_fr
 from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_condition, parse_expression, parse_sizes
 
 if TYPE_CHECKING:
-    from anyshape.results.verification import Verification
+    pass
 
 
 KEY = "anyshape.contract"
@@ -48,22 +47,6 @@ class Evidence:
         if self.error is None:
             return where
         return f"{where}, error at most {self.error:.1f} x {self.unit} ({self.allowed:g} is allowed)"
-
-
-def evidence_of(verification: Verification) -> Evidence:
-    run = verification.sizes_run
-    dims = run[0] if run else {}
-    ratio = verification.largest_ratio
-    return Evidence(
-        len(run),
-        {dim: (min(sizes[dim] for sizes in run), max(sizes[dim] for sizes in run)) for dim in dims},
-        verification.runtime,
-        verification.against,
-        round(ratio, 2) if verification.compares_values and math.isfinite(ratio) else None,
-        verification.factor,
-        verification.measure,
-        verification.computed_in,
-    )
 
 
 @dataclass(frozen=True)

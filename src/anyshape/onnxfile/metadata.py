@@ -27,3 +27,7 @@ def _normalises_a_sum(node: ir.Node) -> bool:
     total, scale = node.inputs[0].producer(), node.inputs[1].const_value
     is_single = scale is not None and scale.dtype == ir.DataType.FLOAT
     return is_single and total is not None and total.op_type == "Add" and len(total.outputs[0].uses()) == 1
+
+
+SOURCE_KEY = "anyshape.source"
+"""The metadata of a node that names the user's line it came from: `model.py:31 in Net.forward`."""

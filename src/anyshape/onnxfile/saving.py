@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, BinaryIO
 
+import onnx
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile import saving_inline_weights
-from anyshape.onnxfile.saving_external_weights import ExternalWeights
 
 EXTERNAL_FROM_BYTES = 128 * 2**20
 """Weights beyond this go to `model.onnx.data`: inline, they end at 2 GB."""
@@ -54,7 +54,7 @@ def write_model(model: ir.Model, path: Path, *, external_data: bool | None = Non
     if _goes_outside(model, external_data):
         ExternalWeights(beside).save(model, path)
     else:
-        saving_inline_weights.save(model, path)
+        save(model, path)
 
 
 def _goes_outside(model: ir.Model, external_data: bool | None) -> bool:
@@ -109,3 +109,181 @@ def _replace(staged_model: Path, destination: Path) -> None:
 
 def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".data")
+
+
+_FROM_BYTES = 1024
+"""Smaller ones stay in the model, where tools that simplify shapes look for them."""
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """Where a tensor lies in memory: a device and a run of bytes."""
+
+    device: str
+    start: int
+    end: int
+
+    def holds(self, other: _Memory) -> bool:
+        return self.device == other.device and self.start <= other.start and other.end <= self.end
+
+
+@dataclass
+class ExternalWeights:
+    """The weights in one data file."""
+
+    path: Path
+    _stored: list[Any] = field(default_factory=list)
+    """As they are in memory, kept alive: an identity must not be given twice."""
+    _places: dict[int, ir.ExternalTensor] = field(default_factory=dict)
+
+    def save(self, model: ir.Model, path: Path) -> None:
+        """Write the model, and its weights where they are others than those in the file."""
+        values = [value for graph in model.graphs() for value in graph.initializers.values() if is_large(value)]
+        tensors = [value.const_value for value in values]
+        if not self._holds(tensors):
+            self._write(tensors)
+        with put_back(values):
+            for value in values:
+                value.const_value = self._places[id(value.const_value)]
+            ir.save(model, path)
+
+    def _holds(self, tensors: list[Any]) -> bool:
+        same = len(tensors) == len(self._stored) and all(a is b for a, b in zip(tensors, self._stored, strict=True))
+        return same and self.path.exists()
+
+    def _write(self, tensors: list[Any]) -> None:
+        """Those that lie inside of another one's memory are not written, but pointed to."""
+        whole, inside = _parted({id(tensor): tensor for tensor in tensors})
+        self.path.unlink(missing_ok=True)  # two of them need not find room
+        placed = ir.external_data.convert_tensors_to_external(list(whole.values()), self.path.parent, self.path.name)
+        self._places = dict(zip(whole, placed, strict=True))
+        for key, (tensor, other, shift) in inside.items():
+            self._places[key] = _shifted(self._places[id(other)], tensor, shift)
+        self._stored = tensors
+
+
+def is_large(value: ir.Value) -> bool:
+    return value.const_value is not None and value.const_value.nbytes > _FROM_BYTES
+
+
+def _parted(tensors: dict[int, Any]) -> tuple[dict[int, Any], dict[int, tuple[Any, Any, int]]]:
+    """Tensors with memory of their own; and those in another's memory, with it and the place inside."""
+    inside: dict[int, tuple[Any, Any, int]] = {}
+    last: tuple[Any, _Memory] | None = None
+    known = [(tensor, memory) for tensor in tensors.values() if (memory := _memory_of(tensor)) is not None]
+    for tensor, memory in sorted(known, key=lambda row: (row[1].device, row[1].start, -row[1].end)):
+        if last is not None and last[1].holds(memory):
+            inside[id(tensor)] = (tensor, last[0], memory.start - last[1].start)
+        else:
+            last = (tensor, memory)
+    return {key: tensor for key, tensor in tensors.items() if key not in inside}, inside
+
+
+def _memory_of(tensor: Any) -> _Memory | None:
+    """Where a tensor of torch lies, if in one piece; None for all others."""
+    raw: Any = getattr(tensor, "raw", None)
+    if not hasattr(raw, "data_ptr") or not raw.is_contiguous() or raw.nbytes != tensor.nbytes:
+        return None
+    return _Memory(str(raw.device), raw.data_ptr(), raw.data_ptr() + raw.nbytes)
+
+
+def _shifted(place: ir.ExternalTensor, tensor: Any, shift: int) -> ir.ExternalTensor:
+    return ir.ExternalTensor(
+        place.location, (place.offset or 0) + shift, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=tensor.name,
+        base_dir=place.base_dir,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def put_back(values: list[ir.Value]) -> Iterator[None]:
+    """Afterwards the model holds its weights in memory again: the file may move."""
+    kept = [value.const_value for value in values]
+    try:
+        yield
+    finally:
+        for value, tensor in zip(values, kept, strict=True):
+            value.const_value = tensor
+
+
+_GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
+_INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
+_RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
+_MOST_BYTES = 2**31 - 1
+"""What protobuf reads."""
+_ROOM = 2**20
+"""For what stands before the tensors and beside the graph."""
+
+
+def save(model: ir.Model, path: Path) -> None:
+    """Write the model with all weights in it."""
+    values = [value for value in model.graph.initializers.values() if is_large(value) and _has_bytes(value.const_value)]
+    tensors = {str(value.name): value.const_value for value in values if value.const_value is not None}
+    weights = sum(tensor.nbytes for tensor in tensors.values())
+    if not tensors or weights > _MOST_BYTES:
+        ir.save(model, path)  # which says what is wrong
+        return
+    proto = _without(model, values)
+    graph = proto.graph.SerializeToString()
+    if weights + len(graph) > _MOST_BYTES - _ROOM:
+        ir.save(model, path)
+        return
+    proto.ClearField("graph")
+    with path.open("wb") as file:
+        file.write(proto.SerializeToString())
+        _write_graph(file, graph, tensors)
+
+
+def _has_bytes(tensor: object) -> bool:
+    """Texts have none of their own, and weights in another file stay there."""
+    return not isinstance(tensor, ir.StringTensor | ir.ExternalTensor)
+
+
+def _without(model: ir.Model, values: list[ir.Value]) -> onnx.ModelProto:
+    """The model without these weights."""
+    nothing = ir.tensor([0])
+    with put_back(values):
+        for value in values:
+            value.const_value = nothing
+        proto = ir.to_proto(model)
+    names = {value.name for value in values}
+    rest = [one for one in proto.graph.initializer if one.name not in names]
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(rest)
+    return proto
+
+
+def _write_graph(file: BinaryIO, graph: bytes, tensors: Mapping[str, ir.TensorProtocol]) -> None:
+    """The rest of a graph, and the weights behind it."""
+    heads = {name: _head(name, tensor) for name, tensor in tensors.items()}
+    lengths = {name: len(head) + tensors[name].nbytes for name, head in heads.items()}
+    whole = len(graph) + sum(len(_start(_INITIALIZER, length)) + length for length in lengths.values())
+    file.write(_start(_GRAPH, whole) + graph)
+    for name, tensor in tensors.items():
+        data = tensor.tobytes()
+        if len(data) != tensor.nbytes:
+            raise ValueError(f"{name} says that it has {tensor.nbytes} bytes, and has {len(data)}")
+        file.write(_start(_INITIALIZER, lengths[name]) + heads[name])
+        file.write(data)
+
+
+def _head(name: str, tensor: ir.TensorProtocol) -> bytes:
+    """A tensor up to its data."""
+    proto = onnx.TensorProto(name=name, data_type=tensor.dtype.value, dims=tensor.shape.numpy())
+    if tensor.doc_string:
+        proto.doc_string = tensor.doc_string
+    proto.metadata_props.extend(onnx.StringStringEntryProto(key=k, value=v) for k, v in tensor.metadata_props.items())
+    return bytes(proto.SerializeToString()) + _start(_RAW_DATA, tensor.nbytes)
+
+
+def _start(field: int, length: int) -> bytes:
+    """What stands before the bytes of a field: its number, that it has a length, and the length."""
+    return _varint(field << 3 | 2) + _varint(length)
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits in each byte, the lowest first; the eighth says that more follow."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])

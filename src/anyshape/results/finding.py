@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from anyshape.source.edits import Edit
+from anyshape.source.edits import Edit, combined
+from anyshape.source.spans import Span
+
+
+def usable_edits(findings: Iterable[Finding]) -> list[Edit]:
+    """The edits that mend every error, one for each file; empty where one has none, or none that is safe."""
+    edits = [finding.edit for finding in findings if finding.level == "error"]
+    safe = [edit for edit in edits if edit is not None and edit.safe]
+    return combined(safe) if len(safe) == len(edits) else []
+
 
 Level = Literal["error", "warning"]
 Origin = Literal["model", "export"]
-
-
-@dataclass(frozen=True)
-class Span:
-    """A place in the user's source; lines and columns count from 1, columns in characters."""
-
-    path: str
-    line: int
-    column: int = 1
-    end_line: int | None = None
-    end_column: int | None = None
-    function: str = ""
-
-    def __str__(self) -> str:
-        place = f"{self.path}:{self.line}:{self.column}"
-        return f"{place} in {self.function}" if self.function else place
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from anyshape.errors import AnyshapeError
 from anyshape.onnxfile.interface import Port
 from anyshape.results.finding import Finding
 from anyshape.sizes.notation import SizeRange
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
-    from anyshape.conversion.candidates import Attempt
+    from anyshape.results.attempt import Attempt
     from anyshape.results.verification import Verification
     from anyshape.runtime.custom_ops import CustomOps
 
@@ -100,3 +101,15 @@ class Result:
         from anyshape.runtime.model_call import run_model
 
         return run_model(self.model, self.inputs, args, kwargs, self._custom_ops)
+
+
+class ExportError(AnyshapeError):
+    """Nothing was written, or the checked file is wrong; `result` says why."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(str(result))
+        self.result = result
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.result.findings

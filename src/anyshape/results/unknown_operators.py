@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import onnx
 
-from anyshape.results.finding import Finding, Span
+from anyshape.results.finding import Finding
 from anyshape.runtime.custom_ops import CustomOps, UnknownOperator
 from anyshape.runtime.custom_ops import unknown_operators as in_file
 from anyshape.runtime.session import RuntimeFailureError
+from anyshape.source.spans import Span
 
 
 def unknown_operators(operators: Sequence[UnknownOperator], home: Span, what: str = "export") -> list[Finding]:

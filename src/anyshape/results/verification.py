@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anyshape.bench.plan import Sizes
+from anyshape.onnxfile.contract import Evidence
 from anyshape.sizes.fit import Observation
+from anyshape.sizes.notation import Sizes
+
+
+def evidence_of(verification: Verification) -> Evidence:
+    run = verification.sizes_run
+    dims = run[0] if run else {}
+    ratio = verification.largest_ratio
+    return Evidence(
+        len(run),
+        {dim: (min(sizes[dim] for sizes in run), max(sizes[dim] for sizes in run)) for dim in dims},
+        verification.runtime,
+        verification.against,
+        round(ratio, 2) if verification.compares_values and math.isfinite(ratio) else None,
+        verification.factor,
+        verification.measure,
+        verification.computed_in,
+    )
 
 
 @dataclass(frozen=True)

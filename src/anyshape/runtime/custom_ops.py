@@ -15,9 +15,9 @@ from typing import Any
 import onnx
 
 from anyshape.errors import DeclarationError
-from anyshape.results.finding import Span
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
+from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_node
 
 Function = Callable[..., Any]
@@ -79,7 +79,7 @@ def _operator_name(name: Any) -> str:
 
 def _function(name: str, function: Any) -> Function:
     if "torch" in sys.modules:
-        from anyshape.torchkit.custom_operators_operators import is_operator, on_arrays
+        from anyshape.torchkit.custom_operators import is_operator, on_arrays
 
         if is_operator(function):
             return on_arrays(function)

@@ -25,7 +25,7 @@ def run_model(
     """The outputs as tensors; arguments are tensors or numbers in the file's order, nested ones as their leaves."""
     import torch
 
-    from anyshape.bench.bench_checking import as_numpy
+    from anyshape.bench.bench import as_numpy
 
     leaves, names = _leaves(args), [port.name for port in inputs]
     surplus = [name for name in kwargs if name not in names]

@@ -209,3 +209,7 @@ def opset_of_release(release: tuple[int, int]) -> int | None:
     """The newest opset of an ONNX Runtime release; None where it is older than all we know."""
     known = [opset for version, opset in _RELEASES.items() if version <= release]
     return known[-1] if known else None
+
+
+Array = np.ndarray[Any, Any]
+Feeds = dict[str, Array]

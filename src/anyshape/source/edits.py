@@ -20,10 +20,10 @@ from anyshape.errors import AnyshapeError
 from anyshape.source.placement import Change, NotThereError, Slot, replaced, slots_in, slots_now, undone
 
 if TYPE_CHECKING:
-    from anyshape.results.finding import Finding
+    pass
 
 
-__all__ = ["Change", "Edit", "combined", "usable_edits"]
+__all__ = ["Change", "Edit", "combined"]
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,6 @@ def combined(edits: Iterable[Edit]) -> list[Edit]:
         if not any(_clash(one, other) for earlier in kept for one in earlier.changes for other in edit.changes):
             kept.append(edit)
     return [_joined(kept) for kept in files.values()]
-
-
-def usable_edits(findings: Iterable[Finding]) -> list[Edit]:
-    """The edits that mend every error, one for each file; empty where one has none, or none that is safe."""
-    edits = [finding.edit for finding in findings if finding.level == "error"]
-    safe = [edit for edit in edits if edit is not None and edit.safe]
-    return combined(safe) if len(safe) == len(edits) else []
 
 
 def _clash(one: Change, other: Change) -> bool:

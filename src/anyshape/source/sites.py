@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from anyshape.results.finding import Span
+from anyshape.source.spans import Span
 from anyshape.source.stacks import is_outer, is_users, span_of_code
+from anyshape.source.syntax import Source, source_of
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,138 @@ def site_of_stack(frame: FrameType | None) -> Site | None:
     for one in reversed(users):
         site = Site(one.f_code, one.f_lasti, one.f_lineno, dict(one.f_locals), one.f_globals, site)
     return site
+
+
+UNKNOWN = object()
+_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.USub: operator.neg,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The expression that runs at a site."""
+
+    site: Site
+    source: Source
+    node: ast.AST
+
+    def value_of(self, node: ast.AST) -> Any:
+        """The value of a simple expression; UNKNOWN where it would take a call."""
+        try:
+            return _value(node, self.site)
+        except Exception:  # noqa: BLE001  the user's own attributes and numbers
+            return UNKNOWN
+
+    def text_of(self, node: ast.AST) -> str:
+        return self.source.text_of(node)
+
+    def numbers(self, inside: ast.AST | None = None) -> Iterator[tuple[ast.expr, int]]:
+        """The largest parts of the expression that are plain whole numbers, from left to right."""
+        return _numbers(self, inside or self.node)
+
+
+def read(site: Site) -> Reading | None:
+    """The source at a site; None for code without source."""
+    source = source_of(site.code.co_filename)
+    node = source.node_at(site.code, site.instruction) if source is not None else None
+    return None if source is None or node is None else Reading(site, source, node)
+
+
+def is_decision(site: Site) -> bool:
+    """Whether the code chooses between paths here."""
+    reading = read(site)
+    node = reading.node if reading is not None else None
+    while reading is not None and isinstance(node, ast.expr):
+        parent = reading.source.parent_of(node)
+        if getattr(parent, "test", None) is node or isinstance(node, (ast.Compare, ast.BoolOp, ast.IfExp)):
+            return True
+        node = parent if isinstance(parent, (ast.UnaryOp, ast.BoolOp, ast.Compare)) else None
+    return isinstance(node, (ast.If, ast.While, ast.Assert))
+
+
+def span_of_expression(reading: Reading) -> Span:
+    """Where an expression stands that is not the one of its site."""
+    change = reading.source.change(reading.node, "")
+    place = reading.site.span
+    return Span(place.path, change.line, change.column, change.end_line, change.end_column, place.function)
+
+
+def _numbers(reading: Reading, node: ast.AST) -> Iterator[tuple[ast.expr, int]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            value = UNKNOWN if isinstance(child, (ast.Tuple, ast.List)) else reading.value_of(child)
+            if type(value) is int or (type(value) is float and value.is_integer()):
+                yield child, int(value)
+                continue
+        yield from _numbers(reading, child)
+
+
+def _value(node: ast.AST, site: Site) -> Any:
+    read = next((read for kinds, read in _READERS if isinstance(node, kinds)), None)
+    return UNKNOWN if read is None else read(node, site)
+
+
+def _calculated(node: Any, site: Site) -> Any:
+    operands = (node.operand,) if isinstance(node, ast.UnaryOp) else (node.left, node.right)
+    calculate = _ARITHMETIC.get(type(node.op))
+    return UNKNOWN if calculate is None else calculate(*(_number(one, site) for one in operands))
+
+
+def _item(node: Any, site: Site) -> Any:
+    """An entry of a tuple or a dict is read, of a tensor is not."""
+    owner = _known(node.value, site)
+    return owner[_known(node.slice, site)] if isinstance(owner, (tuple, list, dict)) else UNKNOWN
+
+
+def _named(name: str, site: Site) -> Any:
+    place: Site | None = site
+    while place is not None:
+        if name in place.names:
+            return place.names[name]
+        if not _is_inner(place):
+            break
+        place = place.caller
+    return site.globals.get(name, UNKNOWN)
+
+
+def _is_inner(site: Site) -> bool:
+    """A comprehension or a lambda: it runs inside the function that surrounds it."""
+    return site.code.co_name.startswith("<")
+
+
+def names_at(site: Site) -> dict[str, Any]:
+    """Every name that code at this place could use, the nearest first."""
+    names = dict(site.names)
+    while _is_inner(site) and site.caller is not None and site.caller.code.co_filename == site.code.co_filename:
+        site = site.caller
+        names = {**names, **{name: value for name, value in site.names.items() if name not in names}}
+    return {name: value for name, value in names.items() if name.isidentifier()}
+
+
+def _known(node: ast.AST, site: Site) -> Any:
+    value = _value(node, site)
+    if value is UNKNOWN:
+        raise LookupError
+    return value
+
+
+def _number(node: ast.AST, site: Site) -> Any:
+    value = _known(node, site)
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+_READERS: tuple[tuple[Any, Callable[[Any, Site], Any]], ...] = (
+    (ast.Constant, lambda node, _: node.value),
+    (ast.Name, lambda node, site: _named(node.id, site)),
+    (ast.Attribute, lambda node, site: getattr(_known(node.value, site), node.attr)),
+    ((ast.Tuple, ast.List), lambda node, site: [_known(one, site) for one in node.elts]),
+    (ast.Subscript, _item),
+    ((ast.UnaryOp, ast.BinOp), _calculated),
+)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from anyshape.results.finding import Span
+from anyshape.source.spans import Span
 
 _OURS = str(Path(__file__).resolve().parent.parent)
 _HOOKS = (str(Path(_OURS) / "_torch"), str(Path(_OURS) / "conversion" / "repairs"))

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from anyshape.conversion.candidates import Attempt, Candidate
+from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph import finish
 from anyshape.conversion.operators.custom import UntranslatedOperatorError
 from anyshape.conversion.strategies import REPAIRED
@@ -16,17 +16,17 @@ from anyshape.diagnosis import wording
 from anyshape.errors import first_line
 from anyshape.garbage import uncollected
 from anyshape.model import oracle as references
-from anyshape.model.labels import declared_expressions, output_axes, output_names
-from anyshape.model.labels_structures import call_structure, result_structure
+from anyshape.model.labels import call_structure, declared_expressions, output_axes, output_names, result_structure
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Ground
-from anyshape.onnxfile.contract import KEY, Contract, evidence_of
+from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface, unused_inputs
 from anyshape.onnxfile.metadata import session_advice
 from anyshape.onnxfile.saving import Stage
+from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
-from anyshape.results.verification import Verification
+from anyshape.results.verification import Verification, evidence_of
 from anyshape.sizes.fit import fit_outputs, observed_at
 from anyshape.sizes.notation import SizeRange
 from anyshape.verification.candidate_check import Checked, give_names

@@ -14,15 +14,16 @@ from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.engine import free
 from anyshape.freeing.names_alone import named, with_outputs
 from anyshape.freeing.records import Bound, Freed, PinnedError
-from anyshape.onnxfile.contract import KEY, Contract, evidence_of
+from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import EXTERNAL_FROM_BYTES, Stage
 from anyshape.results.finding import Finding
 from anyshape.results.result import Verdict
+from anyshape.results.verification import evidence_of
 from anyshape.runtime.made_up_inputs import Contents
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.notation import SizeRange, parse_condition
-from anyshape.verification.freed_file_freed_verdicts import Subject, Trial, judged
+from anyshape.verification.freed_file import Subject, Trial, judged
 from anyshape.verification.static_twin import Pair
 
 _MOST_READINGS = 24

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from anyshape.conversion.candidates import Attempt, Candidate, Strategy, Try
+from anyshape.conversion.candidates import Candidate, Strategy, Try
 from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
-from anyshape.conversion.trace import hold
 from anyshape.diagnosis import doubts
 from anyshape.model import oracle as references
 from anyshape.model.limits import Limit
 from anyshape.model.survey import Ground
 from anyshape.onnxfile.saving import Stage
+from anyshape.results.attempt import Attempt, hold
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result
 from anyshape.results.unknown_operators import unknown_operators

@@ -23,9 +23,9 @@ from torch.fx.experimental import symbolic_shapes
 
 from anyshape.conversion.speed.known_results import known_results
 from anyshape.errors import AnyshapeError
-from anyshape.results.finding import Span
+from anyshape.source.live_code import LOCK
+from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_recorded_stack, span_of_stack
-from anyshape.torchkit.state import LOCK
 
 
 @dataclass(frozen=True)
@@ -214,3 +214,13 @@ def require_torch() -> None:
     release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if release < (2, 13):
         raise AnyshapeError(f"anyshape needs torch 2.13 or newer, installed is {torch.__version__}")
+
+
+def expression_of(number: Any) -> sympy.Basic:
+    """What a number is in torch's symbols."""
+    symbolic = isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool))
+    return number.node.expr if symbolic else sympy.sympify(number)
+
+
+def is_same_number(left: Any, right: Any) -> bool:
+    return bool(expression_of(left) == expression_of(right))

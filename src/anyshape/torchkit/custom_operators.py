@@ -5,12 +5,18 @@ torch goes through all modules of the process to learn which of them registers, 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from anyshape.source.spans import Span
+from anyshape.source.stacks import span_of_stack
 from anyshape.torchkit.patches import patched
 
 
@@ -18,3 +24,164 @@ def register_fake(name: str, function: Callable[..., Any], lib: torch.library.Li
     """What an operator gives for tensors that have shapes alone."""
     with patched(inspect, "getmodule", lambda *_asked: None):
         torch.library.register_fake(name, function, lib=lib)
+
+
+_OWN_NAMESPACES = {
+    "aten", "prim", "prims", "quantized", "quantized_decomposed", "_quantized", "quantization", "onednn", "mkldnn",
+    "mkldnn_prepacked", "mkl", "sparse", "inductor", "_inductor_test", "inductor_prims", "c10d", "c10d_functional",
+    "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "fsdp", "_dtensor", "static_runtime", "profiler",
+    "streams", "rngprims", "debugprims", "debug_mode_ops", "flex_lib", "export", "higher_order", "_native",
+    "onnx", "onnx_symbolic", "cuda", "xnnpack", "prepacked", "tensorexpr", "_caffe2", "caffe2", "anyshape",
+}  # fmt: skip
+"""Of torch, and ours."""
+
+Answer = Callable[[Any, "Call"], Any]
+"""Given an operator and its call, the result."""
+
+
+class Call:
+    """One call of a custom operator: what it was given, and where in the user's source."""
+
+    def __init__(self, plainly: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.span: Span | None = span_of_stack(sys._getframe(2))
+        self.plainly = plainly
+        """What torch itself would do."""
+
+
+def is_custom(target: Any) -> bool:
+    """Whether a node's target is an operator of a namespace that is not torch's own."""
+    return isinstance(target, torch._ops.OpOverload) and target.namespace not in _OWN_NAMESPACES
+
+
+def is_operator(value: Any) -> bool:
+    """Whether this is an operator in any of the forms that a user holds."""
+    forms = (torch._ops.OpOverload, torch._ops.OpOverloadPacket, definition_class())
+    return isinstance(value, forms)
+
+
+def overloads_of(value: Any) -> list[Any]:
+    """The overloads that an operator in any form, or its name, stands for; none for anything else."""
+    if isinstance(value, torch._ops.OpOverload):
+        return [value]
+    if isinstance(value, torch._ops.OpOverloadPacket):
+        return [getattr(value, name) for name in value.overloads()]
+    if isinstance(value, definition_class()):
+        return [value._opoverload]
+    if isinstance(value, str):
+        return [found] if (found := _by_name(value)) is not None else []
+    return []
+
+
+def custom_overloads() -> list[Any]:
+    """All operators of this process that are not torch's own."""
+    names = torch._C._dispatch_get_all_op_names()
+    custom = [name for name in names if name.partition("::")[0] not in _OWN_NAMESPACES]
+    return [overload for overload in map(_by_name, custom) if overload is not None]
+
+
+def _by_name(name: str) -> Any:
+    """`mine::twice` or `mine::add.Tensor` as an overload; None where there is no such operator."""
+    namespace, separator, rest = name.partition("::")
+    operator, _, overload = rest.partition(".")
+    if not separator or not operator:
+        return None
+    packet = getattr(getattr(torch.ops, namespace), operator, None)
+    return getattr(packet, overload or "default", None)
+
+
+def definition_class() -> Any:
+    """Of what `torch.library.custom_op` makes."""
+    from torch._library.custom_ops import CustomOpDef
+
+    return CustomOpDef
+
+
+def written_arguments(overload: Any) -> tuple[str, ...]:
+    """An operator's arguments as in a `def`: `x`, `factor=2.0`."""
+    found = [(a.name, a.has_default_value(), a.default_value) for a in overload._schema.arguments]
+    return tuple(f"{name}={default!r}" if optional else name for name, optional, default in found)
+
+
+def decomposes(overload: Any) -> bool:
+    """Whether torch itself takes the operator apart after the trace."""
+    return bool(overload._can_decompose()) or overload in torch._decomp.decomposition_table
+
+
+def on_arrays(value: Any) -> Callable[..., Any]:
+    """An operator as a function of numpy arrays."""
+
+    def function(*arrays: Any, **attributes: Any) -> Any:
+        tensors = [None if array is None else torch.from_numpy(array) for array in arrays]
+        with torch.no_grad():
+            results = value(*tensors, **attributes)
+        if isinstance(results, torch.Tensor):
+            return results.cpu().numpy()
+        return tuple(result.cpu().numpy() for result in results)
+
+    function.__name__ = overloads_of(value)[0].name()
+    return function
+
+
+# ---- calls answered by others
+
+
+class _Stand:
+    """Stands in the place of torch's own function while another one answers, for calls of one thread."""
+
+    def __init__(
+        self, original: Callable[..., Any], choose: Callable[..., Any], answer: Answer, plain: set[str]
+    ) -> None:
+        self._original, self._choose, self._answer, self._plain = original, choose, answer, plain
+        self._thread = threading.get_ident()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        overload = self._choose(*args, **kwargs) if threading.get_ident() == self._thread else None
+        if overload is None or overload.name() in self._plain:
+            return self._original(*args, **kwargs)
+        plainly = functools.partial(self._plainly, overload.name(), args, kwargs)
+        return self._answer(overload, Call(plainly, args, kwargs))
+
+    def _plainly(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._plain.add(name)  # a trace calls the operator again
+        try:
+            return self._original(*args, **kwargs)
+        finally:
+            self._plain.discard(name)
+
+    def __hash__(self) -> int:
+        return hash(self._original)  # torch's operators are hashed by their function
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+@contextlib.contextmanager
+def answered(answer: Answer) -> Iterator[None]:
+    """Inside, every call of a custom operator from Python, by whatever name, is answered by `answer`."""
+    plain: set[str] = set()
+    with contextlib.ExitStack() as stack:
+        packets = {}
+        for overload in custom_overloads():
+            packets[id(overload.overloadpacket)] = overload.overloadpacket
+            stand = _Stand(overload._op, functools.partial(_always, overload), answer, plain)
+            stack.enter_context(patched(overload, "_op", stand))
+        for packet in packets.values():
+            stand = _Stand(packet._op, functools.partial(_resolved, packet), answer, plain)
+            stack.enter_context(patched(packet, "_op", stand))
+        yield
+
+
+def _always(overload: Any, *_args: Any, **_kwargs: Any) -> Any:
+    return overload
+
+
+def _resolved(packet: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The overload that takes these arguments; None where torch has to say what is wrong with them."""
+    names = packet.overloads()
+    if len(names) == 1:
+        return getattr(packet, names[0])
+    try:
+        return getattr(packet, torch._C._jit_resolve_packet(packet._qualified_op_name, *args, **kwargs))
+    except RuntimeError:
+        return None

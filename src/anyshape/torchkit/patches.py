@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from anyshape.source.live_code import LOCK
 from anyshape.source.stacks import is_users
-from anyshape.torchkit.state import LOCK
 
 _ABSENT = object()
 

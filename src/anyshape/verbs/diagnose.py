@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from anyshape.errors import ExportError
 from anyshape.model.survey import Progress
 from anyshape.results.finding import Finding
+from anyshape.results.result import ExportError
 from anyshape.verbs.export import export
 
 

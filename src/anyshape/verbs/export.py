@@ -18,19 +18,18 @@ from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import choose_tier
 from anyshape.conversion.opsets import choose_opset
 from anyshape.conversion.user_translations import translations
-from anyshape.declaration.options import check_options
-from anyshape.declaration.options_torch_arguments import notes_on
+from anyshape.declaration.options import check_options, notes_on
 from anyshape.declaration.targets import training_parts
 from anyshape.diagnosis import doubts, wording
-from anyshape.errors import DeclarationError, ExportError
+from anyshape.errors import DeclarationError
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import Ground, Progress, Wishes, survey
 from anyshape.onnxfile.saving import check_destination, staged
-from anyshape.results.finding import Finding
-from anyshape.results.result import Result
+from anyshape.results.finding import Finding, usable_edits
+from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops
-from anyshape.source.edits import Edit, usable_edits
-from anyshape.source.live_code_trying import edited
+from anyshape.source.edits import Edit
+from anyshape.source.live_code import edited
 from anyshape.stages.conclusion import refuse
 from anyshape.stages.narrowing import without_dims
 from anyshape.stages.strategy_walk import try_strategies

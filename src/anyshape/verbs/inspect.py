@@ -13,8 +13,7 @@ from typing import Any
 import onnx
 
 from anyshape.freeing.freeable import Freeable, find_freeable
-from anyshape.onnxfile.baked_sizes import Baked, find_baked
-from anyshape.onnxfile.baked_sizes_constants import graphs_of
+from anyshape.onnxfile.baked_sizes import Baked, find_baked, graphs_of
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.interface import Port, read_interface
 from anyshape.onnxfile.structure import Slot, shown, shown_call

@@ -17,8 +17,7 @@ import onnx
 from anyshape.errors import DeclarationError, first_line
 from anyshape.onnxfile import metadata
 from anyshape.onnxfile.acceptance import make_guards
-from anyshape.onnxfile.binding import Binder, maker
-from anyshape.onnxfile.binding_arrays import as_array, from_tensor, is_tensor, like
+from anyshape.onnxfile.binding import Binder, as_array, from_tensor, is_tensor, like, maker
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.onnxfile.structure import Branch, Node, Parameter, Slot, slots

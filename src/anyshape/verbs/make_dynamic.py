@@ -13,21 +13,21 @@ import onnx
 
 from anyshape.bench.plan import choose_tier
 from anyshape.declaration.options import check_options
-from anyshape.errors import DeclarationError, ExportError
+from anyshape.errors import DeclarationError
 from anyshape.freeing.observation import guesses
 from anyshape.freeing.wanted import Declaration, declare_free
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage, check_destination, staged
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
-from anyshape.results.result import Result
+from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.made_up_inputs import Contents, find_contents
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.notation import did_you_mean
 from anyshape.stages.free_readings import first_that_is_right
-from anyshape.verification.freed_file_freed_verdicts import SECONDS, Subject, Trial, Wishes
+from anyshape.verification.freed_file import SECONDS, Subject, Trial, Wishes
 
 
 def make_dynamic(

@@ -13,16 +13,11 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import Budget
-from anyshape.bench.bench_checking import Checker, smallest_failure, tolerance_for, verify
-from anyshape.bench.plan import Plan, Sizes, horizon
-from anyshape.bench.plan_spread import spread_sizes
-from anyshape.bench.plan_suspects import breaking_sizes, far_sizes
-from anyshape.conversion.candidates import Attempt, Candidate, Job
+from anyshape.bench.bench import Budget, Checker, smallest_failure, tolerance_for, verify
+from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon, spread_sizes
+from anyshape.conversion.candidates import Candidate, Job
 from anyshape.conversion.graph import finish
-from anyshape.conversion.graph.wider_types import widened_file
-from anyshape.conversion.graph.wider_types_widening import holds_bfloat16
-from anyshape.conversion.trace import Guard
+from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.declaration.outputs import Adapter
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
@@ -32,11 +27,12 @@ from anyshape.model.oracle import Outcome
 from anyshape.model.survey import Ground, Wishes, model_constants
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
+from anyshape.results.attempt import Attempt, Guard
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
-from anyshape.sizes.notation import Expression, SizeRange
+from anyshape.sizes.notation import Expression, SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import Place, first_difference
 

@@ -15,11 +15,11 @@ import numpy as np
 import onnx
 import torch
 
-from anyshape.bench.bench_checking import Checker
+from anyshape.bench.bench import Checker
 from anyshape.model.oracle import Outcome
-from anyshape.results.finding import Span
 from anyshape.results.verification import Failure
 from anyshape.runtime.session import RuntimeFailureError
+from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_node
 
 _MOST_NODES = 4000

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anyshape.conversion.strategies import plain_operators
-from anyshape.conversion.trace import hold
 from anyshape.model.oracle import Sizes, describe
 from anyshape.model.survey import Ground
-from anyshape.results.finding import Span
+from anyshape.results.attempt import hold
+from anyshape.source.spans import Span
 from anyshape.verification.candidate_check import Checked, make_job
 
 

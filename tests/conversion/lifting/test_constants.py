@@ -7,11 +7,10 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from anyshape.conversion.lifting.constants import constant
-from anyshape.conversion.lifting.constants_making import Maker, ShortTableError, UnexplainedError
+from anyshape.conversion.lifting.constants import Maker, ShortTableError, UnexplainedError, constant
 from anyshape.freeing.builder import Builder
 from anyshape.sizes.expressions import dim_symbol
-from anyshape.sizes.fit_points import Points
+from anyshape.sizes.fit import Points
 
 N, M = dim_symbol("n"), dim_symbol("m")
 SIZES = ((3, 11), (4, 10), (7, 17), (8, 5), (13, 6))

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from anyshape.conversion.lifting.constants_real_numbers import FUNCTIONS, real_number
+from anyshape.conversion.lifting.constants import FUNCTIONS, real_number
 from anyshape.sizes.expressions import dim_symbol, evaluated
-from anyshape.sizes.fit_points import Points
+from anyshape.sizes.fit import Points
 
 BATCH, SEQ = dim_symbol("batch"), dim_symbol("seq")
 SIZES = ((3, 11), (4, 10), (7, 17), (8, 5), (13, 6))

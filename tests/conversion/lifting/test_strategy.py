@@ -129,9 +129,9 @@ def test_weights_are_held_once(monkeypatch):
             held.append({id(v.const_value) for v in one.model.graph.initializers.values() if "weight" in v.name})
         return lift(job, observations)
 
-    from anyshape.conversion.lifting.alignment_replacing import lift
+    from anyshape.conversion.lifting.alignment import lift
 
-    monkeypatch.setattr("anyshape.conversion.lifting.alignment_replacing.lift", watched)
+    monkeypatch.setattr("anyshape.conversion.lifting.alignment.lift", watched)
     case = cases.load("numpy_ramp")
     args, _ = cases.example(case)
     anyshape.export(case.model(), args, dims=case.dims, quick=True, budget=3)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anyshape.sizes.expressions import dim_symbol, evaluated
-from anyshape.sizes.fit_points import Points
-from anyshape.sizes.fit_whole_numbers import whole_number
+from anyshape.sizes.fit import Points, whole_number
 
 BATCH, SEQ = dim_symbol("batch"), dim_symbol("seq")
 SIZES = ((3, 11), (4, 10), (7, 17), (8, 5), (13, 6))

@@ -8,7 +8,7 @@ import onnx_ir as ir
 import torch
 from torch import Tensor, nn
 
-from anyshape.conversion.control_flow.kept_loops_keeping import rewritten
+from anyshape.conversion.control_flow.kept_loops import rewritten
 from anyshape.conversion.control_flow.lowering import lower_regions
 from anyshape.conversion.operators.repair import applied
 from anyshape.conversion.operators.repairs import REPAIRS

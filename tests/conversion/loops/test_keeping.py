@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from anyshape.conversion.control_flow.kept_loops_keeping import rewritten
+from anyshape.conversion.control_flow.kept_loops import rewritten
 from anyshape.conversion.control_flow.loop_source import names_of
 from tests.conversion.loops.keeping import traced
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from anyshape.conversion.control_flow.lowering import lower_regions
-from anyshape.conversion.control_flow.marks_marks import RegionError
+from anyshape.conversion.control_flow.marks import RegionError
 from tests.conversion.regions.lowering import (
     Marked,
     all_operators,

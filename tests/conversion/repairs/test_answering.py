@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
 import anyshape
-from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.repair_answering import answered
+from anyshape.conversion.operators.repair import answered, applied
 from anyshape.conversion.operators.repairs import REPAIRS
 from tests.conversion.functions import exported, wrong_sizes
 

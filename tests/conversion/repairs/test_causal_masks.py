@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules import transformer
 
 import anyshape
-from anyshape.conversion.operators.attention_causal_masks import CAUSAL_MASKS
+from anyshape.conversion.operators.attention import CAUSAL_MASKS
 from anyshape.conversion.operators.repair import applied
 from tests.running import is_right
 

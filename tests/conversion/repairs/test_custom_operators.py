@@ -13,8 +13,8 @@ from onnxscript import opset18 as op
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.conversion.operators import custom_kernels
-from anyshape.torchkit import custom_operators_operators
+from anyshape.conversion.operators import custom
+from anyshape.torchkit import custom_operators
 from tests.running import is_right
 
 LIBRARY = torch.library.Library("anyshape_tests", "FRAGMENT")
@@ -124,7 +124,7 @@ def test_operators_are_as_before_afterwards_also_where_a_trace_fails() -> None:
     def answer(_overload: Any, _call: Any) -> Any:
         raise KeyError
 
-    with pytest.raises(KeyError), custom_operators_operators.answered(answer):
+    with pytest.raises(KeyError), custom_operators.answered(answer):
         scaled(torch.ones(2))
     assert (overload._op, packet._op) == before
     assert torch.equal(scaled(torch.ones(2)), torch.full((2,), 2.0))
@@ -133,22 +133,22 @@ def test_operators_are_as_before_afterwards_also_where_a_trace_fails() -> None:
 def test_an_operator_in_place_of_which_another_answers_is_still_found_in_tables() -> None:
     overload = torch.ops.anyshape_tests.scaled.default
     table = {overload: "found"}
-    with custom_operators_operators.answered(lambda _overload, call: call.plainly()):
+    with custom_operators.answered(lambda _overload, call: call.plainly()):
         assert table[overload] == "found"
         assert torch.equal(overload(torch.ones(2), factor=3.0), torch.full((2,), 3.0))
 
 
 def test_the_function_of_a_library_is_met_and_not_run() -> None:
     x = torch.ones(2, 3)
-    run = custom_kernels.implementation(PLUS_TWO.default, (x, 3), {})
+    run = custom.implementation(PLUS_TWO.default, (x, 3), {})
     assert run is not None
     assert torch.equal(run(), x.reshape(3, 2) + 2)
-    assert custom_kernels._behind(PLUS_ONE.default, "CPU", (x, 3), {}).__closure__[0].cell_contents == 1.0  # type: ignore[attr-defined]
+    assert custom._behind(PLUS_ONE.default, "CPU", (x, 3), {}).__closure__[0].cell_contents == 1.0  # type: ignore[attr-defined]
 
 
 def test_an_operator_in_c_has_no_python_implementation() -> None:
-    assert custom_kernels.implementation(torch.ops._test.leaky_relu.default, (torch.ones(2), 0.1), {}) is None
-    assert not custom_kernels.has_implementation(torch.ops._test.leaky_relu.default)
+    assert custom.implementation(torch.ops._test.leaky_relu.default, (torch.ones(2), 0.1), {}) is None
+    assert not custom.has_implementation(torch.ops._test.leaky_relu.default)
 
 
 # ---- the user's translations

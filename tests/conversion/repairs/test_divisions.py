@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyshape.conversion.operators.arithmetic_divisions import DIVISIONS
+from anyshape.conversion.operators.arithmetic import DIVISIONS
 from anyshape.conversion.operators.repair import applied
 
 

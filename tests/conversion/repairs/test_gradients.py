@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import anyshape
 from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.traced_code_gradients import GRADIENTS
+from anyshape.conversion.operators.traced_code import GRADIENTS
 
 
 class Enabling(nn.Module):

@@ -13,7 +13,7 @@ from torch import nn
 from torch.export import Dim
 
 import anyshape
-from anyshape.conversion.operators.recurrent_recurrent import RECURRENT_LAYERS
+from anyshape.conversion.operators.recurrent import RECURRENT_LAYERS
 from anyshape.conversion.operators.repair import applied
 from tests.running import is_right
 

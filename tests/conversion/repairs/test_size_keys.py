@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import anyshape
 from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.shadows_size_keys import SIZE_KEYS
+from anyshape.conversion.operators.shadows import SIZE_KEYS
 from tests.running import is_right
 
 SIZES = [(1, 1), (3, 5), (2, 8), (1, 13)]

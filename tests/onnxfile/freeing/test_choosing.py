@@ -1,6 +1,6 @@
 """Which reading is taken, and which one comes next."""
 
-from anyshape.freeing.records_choosing import Chooser, next_plan
+from anyshape.freeing.records import Chooser, next_plan
 
 
 def chosen(plan, *readings):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, Self, SupportsIndex
+
+import torch
+from torch import Tensor
+
+from anyshape.conversion.control_flow.loop_trace import is_varying
 from anyshape.errors import AnyshapeError
+from anyshape.torchkit.capture import is_same_number
 
 
 class LoopError(AnyshapeError):
@@ -11,3 +19,231 @@ class LoopError(AnyshapeError):
 
 class LeftEarlyError(LoopError):
     """A loop is left by `break`, `return` or an exception: the file would run on."""
+
+
+class Placeholder:
+    """Stands in a list for a number of tensors that is not known."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> NoReturn:
+        name = getattr(func, "__name__", func)
+        raise LoopError(f"`{name}` is given a list that a loop over a varying size has filled, which it cannot take")
+
+    @property
+    def count(self) -> Any:
+        raise NotImplementedError
+
+
+class Steps(Placeholder):
+    """As many tensors as the first axis of this one is long."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    @property
+    def count(self) -> Any:
+        return self.tensor.shape[0]
+
+
+class Earlier(Placeholder):
+    """What is in a list before a step; where it is read unforeseen, that is noted."""
+
+    def __init__(self, counted: Callable[[], Any], last: Tensor | None) -> None:
+        self._counted, self._last = counted, last
+        self.is_last_wanted = self.is_all_wanted = False
+
+    @property
+    def count(self) -> Any:
+        return self._counted()
+
+    @property
+    def last(self) -> Tensor:
+        self.is_last_wanted = True
+        return self._read() if self._last is None else self._last
+
+    def all(self) -> NoReturn:
+        self.is_all_wanted = True
+        self._read()
+
+    def _read(self) -> NoReturn:
+        raise LoopError("a loop reads a list that it fills")
+
+
+def holds_steps(values: Any) -> bool:
+    return isinstance(values, list | tuple) and any(isinstance(part, Placeholder) for part in parts_of(values))
+
+
+def parts_of(values: Sequence[Any]) -> list[Any]:
+    """What is in a list for Python."""
+    return [*list.__iter__(values)] if isinstance(values, list) else [*values]
+
+
+class Collected(list[Any]):
+    """A list with placeholders in it."""
+
+    @property
+    def parts(self) -> list[Any]:
+        return parts_of(self)
+
+    @property
+    def length(self) -> Any:
+        return sum(part.count if isinstance(part, Placeholder) else 1 for part in self.parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.length > 0)
+
+    def __iter__(self) -> Any:
+        if not holds_steps(self):
+            return super().__iter__()
+        raise LoopError("a list that a loop over a varying size has filled is read one by one outside of a loop")
+
+    def __getitem__(self, index: Any) -> Any:
+        parts = self.parts
+        if isinstance(index, slice):
+            return self._cut(index)
+        if isinstance(index, int):
+            from_start = parts[: index + 1] if index >= 0 else parts[index:]
+            if len(from_start) == (index + 1 if index >= 0 else -index) and not holds_steps(from_start):
+                return parts[index]
+            if index == -1 and isinstance(parts[-1], Earlier):
+                return parts[-1].last
+        return stacked(parts)[index]
+
+    def _cut(self, index: slice) -> Collected:
+        if index.step == -1 and index.start is None and index.stop is None:
+            return self.reversed()
+        whole = stacked(self.parts)
+        if isinstance(index.step, int) and index.step < 0:
+            raise LoopError("a list that a loop over a varying size has filled is cut backwards")
+        return Collected([Steps(whole[index])])
+
+    def reversed(self) -> Collected:
+        return Collected(map(_reversed, reversed(self.parts)))
+
+    def reverse(self) -> None:
+        self[:] = self.reversed().parts
+
+    def copy(self) -> Collected:
+        return Collected(self.parts)
+
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        if isinstance(self.parts[index], Placeholder):
+            raise LoopError("a value is taken out of a list that a loop over a varying size has filled")
+        return super().pop(index)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        super().extend(parts_of(values) if isinstance(values, list) else values)
+
+    def __add__(self, other: Any) -> Collected:
+        return Collected([*self.parts, *parts_of(other)])
+
+    def __radd__(self, other: Any) -> Collected:
+        return Collected([*parts_of(other), *self.parts])
+
+    def __iadd__(self, other: Iterable[Any]) -> Self:  # type: ignore[misc]
+        self.extend(other)
+        return self
+
+
+def _reversed(part: Any) -> Any:
+    return Steps(part.tensor.flip(0)) if isinstance(part, Steps) else part
+
+
+def stacked(parts: Sequence[Any]) -> Tensor:
+    """All tensors of a list on a new first axis."""
+    pieces = [_block(part) for part in parts]
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, 0)
+
+
+def _block(part: Any) -> Tensor:
+    if isinstance(part, Steps):
+        return part.tensor
+    if isinstance(part, Tensor):
+        return part.unsqueeze(0)
+    if isinstance(part, Earlier):
+        part.all()
+    raise LoopError("a list that a loop over a varying size has filled holds something that is no tensor")
+
+
+def joined(parts: Sequence[Any], axis: int) -> Tensor:
+    """All tensors of a list one behind the other."""
+    for part in parts:
+        if isinstance(part, Earlier):
+            part.all()
+    pieces = [_flat(part.tensor, axis) if isinstance(part, Steps) else part for part in parts]
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, axis)
+
+
+def _flat(steps: Tensor, axis: int) -> Tensor:
+    axis %= steps.ndim - 1
+    return steps.movedim(0, axis).flatten(axis, axis + 1)
+
+
+def _stack(tensors: Any, dim: int = 0, **options: Any) -> Any:
+    if not holds_steps(tensors) or options:
+        return NotImplemented
+    return stacked(parts_of(tensors)).movedim(0, dim)
+
+
+def _cat(tensors: Any, dim: int = 0, **options: Any) -> Any:
+    if not holds_steps(tensors) or options.keys() - {"axis"}:
+        return NotImplemented
+    return joined(parts_of(tensors), options.get("axis", dim))
+
+
+def _along(axis: int, axis_of_vectors: int | None) -> Callable[..., Any]:
+    """`hstack`, `vstack`, `column_stack`: vectors may be joined along another axis, or (None) each be a column."""
+
+    def answer(tensors: Any) -> Any:
+        if not holds_steps(tensors):
+            return NotImplemented
+        parts = parts_of(tensors)
+        element = next(part.tensor[0] if isinstance(part, Steps) else part for part in parts)
+        if element.ndim > 1:
+            return joined(parts, axis)
+        return stacked(parts).movedim(0, axis) if axis_of_vectors is None else joined(parts, axis_of_vectors)
+
+    return answer
+
+
+def _unbind(x: Any, dim: int = 0) -> Any:
+    if not isinstance(x, Tensor) or not x.ndim or not is_varying(x.shape[dim]):
+        return NotImplemented
+    return Collected([Steps(x.movedim(dim, 0))])
+
+
+def _split(x: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
+    size = split_size if split_size_or_sections is None else split_size_or_sections
+    if not isinstance(x, Tensor) or not isinstance(size, int) or not is_varying(x.shape[dim]):
+        return NotImplemented
+    if size != 1 and not is_same_number(x.shape[dim] % size, 0):
+        return NotImplemented
+    dim %= x.ndim
+    shape = (*x.shape[:dim], x.shape[dim] // size, size, *x.shape[dim + 1 :])
+    return Collected([Steps(x.reshape(shape).movedim(dim, 0))])
+
+
+def _chunk(x: Any, chunks: Any, dim: int = 0) -> Any:
+    if not isinstance(x, Tensor) or not is_varying(chunks) or not is_same_number(x.shape[dim], chunks):
+        return NotImplemented
+    return _split(x, 1, dim)
+
+
+ANSWERS: dict[tuple[Any, str], Callable[..., Any]] = {
+    (torch, "stack"): _stack,
+    (torch, "cat"): _cat,
+    (torch, "concat"): _cat,
+    (torch, "concatenate"): _cat,
+    (torch, "hstack"): _along(1, 0),
+    (torch, "vstack"): _along(0, None),
+    (torch, "row_stack"): _along(0, None),
+    (torch, "column_stack"): _along(1, None),
+    (torch, "unbind"): _unbind,
+    (Tensor, "unbind"): _unbind,
+    (torch, "split"): _split,
+    (Tensor, "split"): _split,
+    (torch, "chunk"): _chunk,
+    (Tensor, "chunk"): _chunk,
+}

@@ -15,7 +15,167 @@ tells what one step hands to the next, and once for the trace.
 
 from __future__ import annotations
 
-from anyshape.conversion.control_flow.collected import LoopError
-from anyshape.conversion.control_flow.kept_loops_keeping import kept_loops, rewritten
+import builtins
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from types import FunctionType
+from typing import Any
+
+from torch import nn
+
+from anyshape.conversion.control_flow import items as items_places
+from anyshape.conversion.control_flow.carried import Scope
+from anyshape.conversion.control_flow.collected import ANSWERS, LeftEarlyError, LoopError
+from anyshape.conversion.control_flow.items import STAND_INS, items_of
+from anyshape.conversion.control_flow.loop_passes import Loop, Plain, Record, Site
+from anyshape.conversion.control_flow.loop_source import BUILTIN, EACH, LOOP, rewritten_tree
+from anyshape.conversion.operators.repair import Repair, Used, answered
+from anyshape.source import live_code
+from anyshape.source.live_code import LOCK
+from anyshape.source.stacks import is_librarys, is_users, shown_path
+from anyshape.source.syntax import source_of
+from anyshape.torchkit.patches import patched
 
 __all__ = ["LoopError", "kept_loops", "rewritten"]
+
+
+def kept_loops(model: nn.Module) -> Repair:
+    return Repair("loops over varying sizes", partial(rewritten, model))
+
+
+@contextlib.contextmanager
+def rewritten(model: nn.Module, used: Used) -> Iterator[None]:
+    """Inside, loops of the model's code over a varying size are traced as loops."""
+    record = Record(used)
+    helpers = _Helpers(tuple(model.modules()), record)
+    with LOCK, contextlib.ExitStack() as stack:
+        for name, helper in ((LOOP, helpers.loop), (EACH, helpers.each), (BUILTIN, _builtin)):
+            stack.enter_context(patched(builtins, name, helper))
+        stack.enter_context(answered({**ANSWERS, **items_places.ANSWERS}))
+        stack.enter_context(live_code.running(_replacements(model)))
+        stack.callback(model.register_forward_pre_hook(lambda *_: record.open.clear()).remove)
+        stack.callback(model.register_forward_hook(lambda *_: _require_ended(record)).remove)
+        yield
+
+
+def _require_ended(record: Record) -> None:
+    """By the end of the model: a loop may be left in ways that are not seen in its body."""
+    if record.open:
+        raise LeftEarlyError(record.open[0].site.told("is left early"))
+
+
+class _Helpers:
+    """What the rewritten code calls."""
+
+    def __init__(self, modules: tuple[nn.Module, ...], record: Record) -> None:
+        self._modules, self._record = modules, record
+
+    def loop(self, values: Any, text: str, line: int, state: tuple[str, ...], last: tuple[str, ...]) -> Loop | Plain:
+        items = items_of(values)
+        if items is None:
+            return Plain(values)
+        frame = _caller()
+        site = Site(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
+        return Loop(items, site, Scope(frame, {*state, *last}, self._modules), self._record)
+
+    def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int) -> Any:
+        """A comprehension: `make` is it, over any items."""
+        items = items_of(values)
+        if items is None:
+            return make(values)
+        code = make.__code__
+        site = Site(text, f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
+        gathered: list[Any] = []
+        frame = inspect.currentframe()
+        assert frame is not None
+        loop = Loop(items, site, Scope(frame, ("gathered",), self._modules), self._record)
+        for item in loop:
+            try:
+                gathered = loop.given["gathered"]
+                gathered.append(next(iter(make((item,)))))
+            except Exception:
+                if not loop.forgives():
+                    raise
+        return loop.given["gathered"]
+
+
+def _caller() -> Any:
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    assert frame.f_back.f_back is not None
+    return frame.f_back.f_back
+
+
+def _builtin(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called in place of a builtin; a function of the model's own that goes by its name stays."""
+    is_genuine = function is getattr(builtins, name) or getattr(function, "__module__", "").startswith("anyshape.")
+    return partial(STAND_INS[name], function) if is_genuine else function
+
+
+# ---- which functions
+
+
+def _replacements(model: nn.Module) -> list[live_code.Replacement]:
+    by_file: dict[str, list[FunctionType]] = {}
+    for function in live_code.alive():
+        by_file.setdefault(function.__code__.co_filename, []).append(function)
+    files = [file for file in _files_of(model) if file in by_file]
+    return [one for file in files for one in _replacements_in(file, by_file[file])]
+
+
+def _files_of(model: nn.Module) -> list[str]:
+    """The files that define the model's classes; and, of the user's own, those that these take functions from."""
+    waiting = [function for kind in {type(part) for part in model.modules()} for function in _functions_of(kind)]
+    found: dict[str, None] = {}
+    while waiting:
+        function = inspect.unwrap(waiting.pop())
+        code = getattr(function, "__code__", None)
+        if code is None or code.co_filename in found or not is_users(code.co_filename):
+            continue
+        found[code.co_filename] = None
+        if not is_librarys(code.co_filename):
+            waiting += [one for one in function.__globals__.values() if isinstance(one, FunctionType)]
+    return [*found]
+
+
+def _functions_of(kind: type[nn.Module]) -> Iterator[Any]:
+    """Of a library's base classes only what runs the model: the rest is large, and loads and generates."""
+    yield kind.forward
+    for base in kind.__mro__:
+        own = [function for function in vars(base).values() if isinstance(function, FunctionType)]
+        yield from (one for one in own if base is kind or not is_librarys(inspect.unwrap(one).__code__.co_filename))
+
+
+def _replacements_in(file: str, functions: Iterable[FunctionType]) -> Iterator[live_code.Replacement]:
+    source = source_of(file)
+    codes = _codes(file, source.text) if source is not None else None
+    if codes is None:
+        return
+    for function in functions:
+        try:
+            code = live_code.successor(function.__code__, *codes)
+        except live_code.AmbiguousFunctionError:
+            continue
+        if code is not None and _is_other(function, code):
+            yield function, code
+
+
+def _is_other(function: FunctionType, code: Any) -> bool:
+    """Whether the code is another, of the same function: its file may have changed since it was imported."""
+    own = function.__code__
+    same_place = own.co_firstlineno == code.co_firstlineno and live_code.same_closure(function, code)
+    return same_place and live_code.without_lines(own) != live_code.without_lines(code)
+
+
+@lru_cache(maxsize=64)
+def _codes(file: str, text: str) -> tuple[live_code.Named, live_code.Named] | None:
+    """The functions of a file, as they are and rewritten."""
+    try:
+        trees = (text, rewritten_tree(text))
+        old, new = (live_code.named(live_code.compiled(file, tree, ())) for tree in trees)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    return old, new

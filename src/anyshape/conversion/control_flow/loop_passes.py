@@ -20,26 +20,28 @@ from torch import Tensor
 from anyshape.conversion.control_flow import loop_trace
 from anyshape.conversion.control_flow.carried import (
     Gathered,
+    Kept,
+    Key,
     Last,
     Listed,
+    Moment,
     Peel,
     Role,
+    Scope,
     State,
     as_tensor,
     found_role,
     merged,
     refined_state,
+    shown,
 )
-from anyshape.conversion.control_flow.carried_moments import Kept, Key, Moment, Scope, shown
-from anyshape.conversion.control_flow.collected import LeftEarlyError, LoopError
-from anyshape.conversion.control_flow.collected_collected import Earlier, parts_of
-from anyshape.conversion.control_flow.items import Items
-from anyshape.conversion.control_flow.items_places import Place, all_places, copied
+from anyshape.conversion.control_flow.collected import Earlier, LeftEarlyError, LoopError, parts_of
+from anyshape.conversion.control_flow.items import Items, Place, all_places, copied
 from anyshape.conversion.control_flow.loop_plan import Plan, tell_growth
 from anyshape.conversion.control_flow.loop_trace import Begun
 from anyshape.conversion.control_flow.paths import Exploration, explore
 from anyshape.errors import AnyshapeError
-from anyshape.torchkit.capture_expressions import expression_of
+from anyshape.torchkit.capture import expression_of
 
 _PEELED, _TRIALS = 2, 8
 Passes = Generator[Any, None, Any]

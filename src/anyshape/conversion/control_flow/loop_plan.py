@@ -11,20 +11,22 @@ from torch import Tensor
 
 from anyshape.conversion.control_flow.carried import (
     Gathered,
+    Kept,
+    Key,
     Last,
     Leaf,
     Listed,
+    Moment,
     Role,
     State,
     as_tensor,
     described,
     is_number,
+    shown,
 )
-from anyshape.conversion.control_flow.carried_moments import Kept, Key, Moment, shown
-from anyshape.conversion.control_flow.collected import LoopError
-from anyshape.conversion.control_flow.collected_collected import Collected, Earlier, Steps, parts_of, stacked
+from anyshape.conversion.control_flow.collected import Collected, Earlier, LoopError, Steps, parts_of, stacked
 from anyshape.conversion.control_flow.loop_trace import Begun, Pairs, memory_of, state
-from anyshape.torchkit.capture_expressions import expression_of, is_same_number
+from anyshape.torchkit.capture import expression_of, is_same_number
 
 
 @dataclass(frozen=True)

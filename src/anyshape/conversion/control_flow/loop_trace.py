@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -13,7 +15,10 @@ from torch import Tensor
 from torch.fx.experimental import proxy_tensor
 from torch.utils import _pytree
 
-from anyshape.torchkit.capture_expressions import is_same_number
+from anyshape.conversion.control_flow.paths import explore
+from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.source import live_code
+from anyshape.torchkit.capture import is_same_number
 from anyshape.torchkit.patches import patched
 
 _NUMBERS = itertools.count()
@@ -148,3 +153,59 @@ def larger(left: Any, right: Any) -> Any:
 def smaller(left: Any, right: Any) -> Any:
     function: Callable[..., Any] = torch.sym_min
     return function(left, right)
+
+
+@contextlib.contextmanager
+def mapped(noticed: Callable[[], None]) -> Iterator[None]:
+    """Inside, `map` is traced as a loop, under whatever name a model has imported it; `noticed` hears of each call."""
+    function = _genuine()
+    if function is None:
+        yield
+        return
+
+    def each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
+        noticed()
+        return _each(body, sequences, *others)
+
+    with patched(_Current, "each", staticmethod(each)), live_code.running([(function, _stand_in.__code__)]):
+        yield
+
+
+class _Current:
+    each: Any = None
+
+
+def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
+    """Its code runs in torch's file, which does not know our names."""
+    return _Current.each(f, xs, *args)
+
+
+def _genuine() -> FunctionType | None:
+    try:
+        found = importlib.import_module("torch._higher_order_ops.map").map
+    except (ImportError, AttributeError):
+        return None
+    return found if isinstance(found, FunctionType) else None
+
+
+def _each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
+    """What the body makes of each slice along the first axis, stacked."""
+    leaves, structure = leaves_of(sequences)
+    count = leaves[0].shape[0]
+    exploration = explore()
+    begun = begin(count, [], leaves, ())
+    for _ in exploration:
+        exploration.give(body(rebuilt(begun.slices, structure), *others))
+    results, structure = leaves_of(exploration.joined())
+    _, stacked = end(count, [], [], [one for one in results if isinstance(one, Tensor)], begun.number)
+    steps = iter(stacked)
+    return rebuilt([next(steps) if isinstance(one, Tensor) else one for one in results], structure)
+
+
+@contextlib.contextmanager
+def _apply(used: Used) -> Iterator[None]:
+    with mapped(lambda: used("control_flow.map: kept as Scan")):
+        yield
+
+
+MAPPED_BODIES = Repair("mapped bodies", _apply)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
+
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from anyshape.conversion.control_flow.ifs import join_groups, lower_branches
-from anyshape.conversion.control_flow.ifs_sinking import share
-from anyshape.conversion.control_flow.lowering_naming import name_apart
-from anyshape.conversion.control_flow.marks_marks import DOMAIN, RegionError, is_mark
-from anyshape.conversion.control_flow.scans import Lengths, lengths_of
-from anyshape.conversion.control_flow.scans_loops import lower_loops
+from anyshape.conversion.control_flow.ifs import join_groups, lower_branches, share
+from anyshape.conversion.control_flow.marks import DOMAIN, RegionError, is_mark
+from anyshape.conversion.control_flow.scans import Lengths, lengths_of, lower_loops
+from anyshape.onnxfile.graph import graphs_in
 
 __all__ = ["RegionError", "lower_regions"]
 
@@ -39,3 +40,44 @@ def _refuse_leftovers(model: ir.Model) -> None:
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
         if is_mark(node):
             raise RegionError(f"{node.op_type} is left, its other end is not in the same branch or loop")
+
+
+def name_apart(model: ir.Model) -> None:
+    """Name every value and node of the graph, and of the graphs inside it after these: `step/add_3`.
+
+    The user's names of inputs and outputs, which come later, have no stroke in them.
+    """
+    graph = model.graph
+    fixed = [*graph.inputs, *graph.outputs, *graph.initializers.values()]
+    free = _names_apart_from({value.name for value in fixed if value is not None and value.name})
+    _name(graph, "", free, _names_apart_from(set()), {id(value) for value in fixed})
+
+
+def _name(
+    graph: ir.Graph, prefix: str, value_name: Callable[[str], str], node_name: Callable[[str], str], fixed: set[int]
+) -> None:
+    for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
+        if id(value) not in fixed:
+            value.name = value_name(prefix + _last_part(value.name or "value"))
+    for node in graph:
+        node.name = node_name(prefix + _last_part(node.name or node.op_type))
+        for inner in graphs_in(node):
+            _name(inner, f"{inner.name}/", value_name, node_name, fixed)
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _names_apart_from(taken: set[str]) -> Callable[[str], str]:
+    """A function that gives a name as it is, or with a number where it was given before."""
+    numbers: dict[str, count[int]] = {}
+
+    def name_apart_from_all(wanted: str) -> str:
+        name = wanted
+        while name in taken:
+            name = f"{wanted}_{next(numbers.setdefault(wanted, count(1)))}"
+        taken.add(name)
+        return name
+
+    return name_apart_from_all

@@ -7,14 +7,16 @@ the program is translated; nothing here is ever computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 import onnxscript.evaluator
 import torch
 
-from anyshape.torchkit.capture_expressions import is_same_number
+from anyshape.conversion.operators.onnx_words import op
+from anyshape.errors import AnyshapeError
+from anyshape.torchkit.capture import is_same_number
 from anyshape.torchkit.custom_operators import register_fake
 
 LIBRARY = torch.library.Library("anyshape", "FRAGMENT")
@@ -106,3 +108,118 @@ def record_mark(
     recorder: Any = onnxscript.evaluator.default()
     recorder.nodes.append(node)
     return list(node.outputs)
+
+
+def choose(which: Any, first: ir.Value, second: ir.Value, group: int) -> ir.Value:
+    (chosen,) = record_mark("Choose", [_number(which), first, second], [ir.AttrInt64("group", group)], 1)
+    return chosen
+
+
+def loop_begin(
+    count: Any, initial: Sequence[ir.Value], sequences: Sequence[ir.Value], growing: Sequence[int], loop: int
+) -> list[ir.Value]:
+    attributes = [
+        ir.AttrInt64("loop", loop),
+        ir.AttrInt64("carried", len(initial)),
+        ir.AttrInt64s("growing", growing),
+    ]
+    return record_mark(
+        "LoopBegin", [_number(count), *initial, *sequences], attributes, 1 + len(initial) + len(sequences)
+    )
+
+
+def loop_end(
+    count: Any, initial: Sequence[ir.Value], carried: Sequence[ir.Value], collected: Sequence[ir.Value], loop: int
+) -> list[ir.Value]:
+    attributes = [ir.AttrInt64("loop", loop), ir.AttrInt64("carried", len(carried))]
+    inputs = [_number(count), *initial, *carried, *collected]
+    return record_mark("LoopEnd", inputs, attributes, len(carried) + len(collected))
+
+
+def named(tensor: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """Names of sizes are for the trace alone."""
+    del axes
+    identity: ir.Value = op.Identity(tensor)
+    return identity
+
+
+def cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> ir.Value:
+    """Torch's and ONNX's slices count negative borders from the end, and end where the axis does."""
+    borders = (op.Reshape(_number(border), op.Constant(value_ints=[1])) for border in (start, end))
+    part: ir.Value = op.Slice(tensor, *borders, op.Constant(value_ints=[axis]))
+    return part
+
+
+def _number(value: Any) -> Any:
+    """A size may be known when the program is traced."""
+    return value if isinstance(value, ir.Value) else op.Constant(value_int=int(value))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "anyshape::choose": choose,
+    "anyshape::cut": cut,
+    "anyshape::named": named,
+    "anyshape::loop_begin": loop_begin,
+    "anyshape::loop_end": loop_end,
+}
+
+DOMAIN = "anyshape"
+CHOOSE, LOOP_BEGIN, LOOP_END = "Choose", "LoopBegin", "LoopEnd"
+
+
+class RegionError(AnyshapeError):
+    """The marks of a trace do not bound a region that ONNX can express."""
+
+
+def is_mark(node: ir.Node, *operators: str) -> bool:
+    return node.domain == DOMAIN and (not operators or node.op_type in operators)
+
+
+def marks_of(graph: ir.Graph, operator: str) -> list[ir.Node]:
+    """The marks of one kind in a graph, without those in the graphs inside it."""
+    return [node for node in graph if is_mark(node, operator)]
+
+
+def group_of(choice: ir.Node) -> int:
+    return choice.attributes["group"].as_int()
+
+
+def loop_of(mark: ir.Node) -> int:
+    return mark.attributes["loop"].as_int()
+
+
+def sides(choice: ir.Node) -> tuple[ir.Value, list[ir.Value], list[ir.Value]]:
+    """What decides, and the first and the second of each pair that is chosen from."""
+    which, *values = _inputs(choice)
+    return which, values[: len(choice.outputs)], values[len(choice.outputs) :]
+
+
+def count_of(mark: ir.Node) -> ir.Value:
+    """How many steps a loop takes."""
+    return _inputs(mark)[0]
+
+
+def initial_of(mark: ir.Node) -> list[ir.Value]:
+    return _inputs(mark)[1 : 1 + _carried(mark)]
+
+
+def sequences_of(begin: ir.Node) -> list[ir.Value]:
+    return _inputs(begin)[1 + _carried(begin) :]
+
+
+def growing_of(begin: ir.Node) -> Sequence[int]:
+    return begin.attributes["growing"].as_ints()
+
+
+def results_of(end: ir.Node) -> tuple[list[ir.Value], list[ir.Value]]:
+    """What a step hands on to the next one, and what it leaves to be collected."""
+    values = _inputs(end)[1 + _carried(end) :]
+    return values[: _carried(end)], values[_carried(end) :]
+
+
+def _carried(mark: ir.Node) -> int:
+    return mark.attributes["carried"].as_int()
+
+
+def _inputs(mark: ir.Node) -> list[ir.Value]:
+    return [value for value in mark.inputs if value is not None]

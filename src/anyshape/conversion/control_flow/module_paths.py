@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
 from typing import Any
 
@@ -14,15 +14,11 @@ from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.sym_node import SymNode
 
 from anyshape.conversion.control_flow import forks as forking
-from anyshape.conversion.control_flow import forks_asking
-from anyshape.conversion.control_flow.forks import Forks
-from anyshape.conversion.control_flow.forks_asking import files_of, is_question
+from anyshape.conversion.control_flow import forks as forks_asking
+from anyshape.conversion.control_flow.forks import Forks, files_of, is_question
 from anyshape.conversion.control_flow.loop_trace import calls_kept
-from anyshape.conversion.control_flow.module_paths_journal import Key, journal, put, watching
-from anyshape.conversion.control_flow.paths import Exploration
-from anyshape.conversion.control_flow.paths_joining import are_joinable
-from anyshape.conversion.control_flow.samples import Naming, recognise, shortened
-from anyshape.conversion.control_flow.samples_sampling import Samples
+from anyshape.conversion.control_flow.paths import Exploration, are_joinable
+from anyshape.conversion.control_flow.samples import Naming, Samples, recognise, shortened
 from anyshape.sizes.evaluation import symbols_of
 from anyshape.torchkit.capture import Recorder
 from anyshape.torchkit.patches import patched
@@ -51,7 +47,7 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
             (symbolic_shapes.ShapeEnv, "evaluate_expr", _answering(forks)),
             (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static", _sampling(forks)),
             (symbolic_shapes.ShapeEnv, "_refine_ranges", _refining(forks)),
-            (symbolic_shapes.ShapeEnv, "evaluate_sym_node", _noting(forks)),
+            (symbolic_shapes.ShapeEnv, "evaluate_sym_node", _noting_questions(forks)),
             (SymNode, "hint", property(_hint(forks))),
             (torch.nn.Module, "_call_impl", _exploring(forks)),
             (torch.fx.Graph, "create_node", _signing(forks)),
@@ -118,7 +114,7 @@ def _refining(forks: Forks) -> Callable[..., None]:
     return refine_ranges
 
 
-def _noting(forks: Forks) -> Callable[..., Any]:
+def _noting_questions(forks: Forks) -> Callable[..., Any]:
     """The symbolic number that is asked about is part of the graph: `choose` goes by it."""
     original = symbolic_shapes.ShapeEnv.evaluate_sym_node
 
@@ -198,3 +194,70 @@ def _on_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
     result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in keys)))
     put(dict(zip(keys, values, strict=True)))
     return result
+
+
+_ABSENT = object()
+Key = tuple[torch.nn.Module, str]
+
+
+class Journal:
+    """The attributes of modules that were set while it was open, and what they were before."""
+
+    def __init__(self) -> None:
+        self.before: dict[Key, Any] = {}
+        self._after: dict[Key, Any] = {}
+
+    def note(self, module: torch.nn.Module, name: str) -> None:
+        if (module, name) not in self.before:
+            self.before[module, name] = getattr(module, name, _ABSENT)
+
+    def close(self) -> None:
+        self._after = {key: getattr(*key, _ABSENT) for key in self.before}
+
+    def get(self, key: Key, otherwise: Any) -> Any:
+        """What the attribute was when the journal was closed."""
+        return self._after.get(key, otherwise)
+
+
+def put(values: Mapping[Key, Any]) -> None:
+    """Set these attributes, or delete them where there were none."""
+    for (module, name), value in values.items():
+        if value is not _ABSENT:
+            setattr(module, name, value)
+        elif hasattr(module, name):
+            delattr(module, name)
+
+
+_OPEN: list[Journal] = []
+
+
+@contextlib.contextmanager
+def journal() -> Iterator[Journal]:
+    """Inside `watching`, what is set from here on is noted."""
+    opened = Journal()
+    _OPEN.append(opened)
+    try:
+        yield opened
+    finally:
+        _OPEN.remove(opened)
+        opened.close()
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[None]:
+    with (
+        patched(torch.nn.Module, "__setattr__", _noting_attributes(torch.nn.Module.__setattr__)),
+        patched(torch.nn.Module, "__delattr__", _noting_attributes(torch.nn.Module.__delattr__)),
+    ):
+        yield
+
+
+def _noting_attributes(original: Callable[..., None]) -> Callable[..., None]:
+    def change(module: torch.nn.Module, name: str, *value: Any) -> None:
+        # torch keeps the constants of a trace on a plain module of its own
+        if type(module) is not torch.nn.Module:
+            for opened in _OPEN:
+                opened.note(module, name)
+        original(module, name, *value)
+
+    return change

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import sympy
+import torch
+from torch.utils import _pytree as pytree
 
 from anyshape.conversion.control_flow import forks as forking
-from anyshape.conversion.control_flow import paths_joining
-from anyshape.conversion.control_flow.forks import MOST_PATHS, Decision, Forks, Frame, TooManyPathsError
-from anyshape.conversion.control_flow.forks_asking import is_raised_by_model
+from anyshape.conversion.control_flow import samples as naming
+from anyshape.conversion.control_flow.forks import (
+    MOST_PATHS,
+    Decision,
+    Forks,
+    Frame,
+    TooManyPathsError,
+    is_raised_by_model,
+)
+from anyshape.conversion.control_flow.samples import Samples
 from anyshape.errors import AnyshapeError
+from anyshape.sizes.evaluation import Values
+from anyshape.torchkit.capture import is_same_number
 
 
 class MovedOutError(AnyshapeError):
@@ -96,10 +109,8 @@ class Exploration:
         if len(results) == 1:
             return results[0]  # the model raises on the other side
         try:
-            return paths_joining.join(
-                results[0], results[1], partial(self._forks.choice, decision), self._forks.samples
-            )
-        except paths_joining.CannotJoinError as error:
+            return join(results[0], results[1], partial(self._forks.choice, decision), self._forks.samples)
+        except CannotJoinError as error:
             if not self._may_move_out:
                 raise
             self._forks.move_out(decision)
@@ -110,3 +121,111 @@ def _other_sides(frame: Frame) -> list[Sequence[bool]]:
     """For each answer that was free, the same answers up to there and then the other one."""
     answers = [decision.answer for decision in frame.decisions]
     return [(*answers[:place], not answers[place]) for place in range(len(frame.prefix), len(answers))]
+
+
+_PLAIN = (str, bytes, bool, int, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+Choice = tuple[Any, int]
+"""A symbolic number that is 1 for the first result, and the number of the branch."""
+
+
+class CannotJoinError(AnyshapeError):
+    """Two results differ in what a file cannot choose between."""
+
+
+def join(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
+    """One result in place of two, which may be tensors, numbers, and containers of them."""
+    left, spec = pytree.tree_flatten(first)
+    right, other = pytree.tree_flatten(second)
+    if spec != other:
+        raise CannotJoinError("one side returns other things than the other")
+    once = cache(choice)
+    return pytree.tree_unflatten([_joined(*pair, once, samples) for pair in zip(left, right, strict=True)], spec)
+
+
+def _joined(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
+    if first is second:
+        return first
+    if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
+        return _joined_tensors(first, second, choice, samples)
+    if all(isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool) for value in (first, second)):
+        return _joined_sizes(first, second, choice, samples)
+    if isinstance(first, _PLAIN) and type(first) is type(second) and first == second:
+        return first
+    if all(isinstance(value, (float, torch.SymFloat)) for value in (first, second)):
+        left, right = (torch.scalar_tensor(value, dtype=torch.float64, device="cpu") for value in (first, second))
+        return _joined_tensors(left, right, choice, samples).item()
+    if all(isinstance(value, (bool, torch.SymBool)) for value in (first, second)):
+        return _joined_sizes(_as_number(first), _as_number(second), choice, samples) != 0
+    raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
+
+
+def are_joinable(values: Sequence[Any]) -> bool:
+    """Whether a file can choose between any two of these: tensors of one kind, or numbers of one."""
+    first, *others = values
+    if isinstance(first, torch.Tensor):
+        return all(isinstance(one, torch.Tensor) and _form(one) == _form(first) for one in others)
+    numbers = next((kinds for kinds in _NUMBERS if isinstance(first, kinds)), None)
+    return numbers is not None and all(isinstance(one, numbers) for one in others)
+
+
+def _form(tensor: torch.Tensor) -> tuple[torch.dtype, int]:
+    return tensor.dtype, tensor.dim()
+
+
+_NUMBERS = ((bool, torch.SymBool), (int, torch.SymInt), (float, torch.SymFloat))
+
+
+def _joined_tensors(
+    first: torch.Tensor, second: torch.Tensor, choice: Callable[[], Choice], samples: Samples
+) -> torch.Tensor:
+    if _form(first) != _form(second):
+        raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
+    which, group = choice()
+    chosen: torch.Tensor = torch.ops.anyshape.choose(which, first, second, group)
+    for size, left, right in zip(chosen.shape, first.shape, second.shape, strict=True):
+        if not is_same_number(left, right):
+            naming.remember(size, _chosen(which, left, right, samples), samples)
+    return chosen
+
+
+def _joined_sizes(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
+    if is_same_number(first, second):
+        return first
+    which, _ = choice()
+    values = _chosen(which, first, second, samples)
+    if values is None or (isinstance(first, int) and isinstance(second, int)):
+        zero = 0 * which  # both must be symbolic
+        return naming.named_size(torch.sym_ite(which == 1, first + zero, second + zero), values, samples)
+    # chosen as tensors are, so that what a size is read from may stay inside its side of the branch
+    left, right = (torch.scalar_tensor(size, dtype=torch.int64, device="cpu") for size in (first, second))
+    size = _joined_tensors(left, right, choice, samples).item()
+    naming.remember(size, values, samples)
+    return size
+
+
+def _chosen(which: Any, first: Any, second: Any, samples: Samples) -> Values | None:
+    """What the size is at each of the samples; None where values decide."""
+    decided = samples.values(which.node.expr)
+    if decided is None:
+        return None
+    result = np.zeros(samples.rows.shape, dtype=np.int64)
+    for size, mask in ((first, decided == 1), (second, decided != 1)):
+        part = replace(samples, rows=samples.rows[mask])
+        values = part.values(size.node.expr) if isinstance(size, torch.SymInt) else np.full(part.rows.shape, size)
+        if values is None:
+            return None
+        result[mask] = values
+    return result
+
+
+def _as_number(value: Any) -> Any:
+    return torch.sym_ite(value, 1, 0) if isinstance(value, torch.SymBool) else int(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of {value.dim()} axes of {str(value.dtype).removeprefix('torch.')}"
+    if isinstance(value, (int, float)):
+        return f"{type(value).__name__} {value}"
+    return "None" if value is None else type(value).__name__

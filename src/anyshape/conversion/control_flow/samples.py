@@ -7,17 +7,20 @@ named size is a symbol of which torch knows nothing; what it is at each of the s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from anyshape.conversion.control_flow.samples_sampling import Samples
-from anyshape.conversion.control_flow.samples_slicing import length_of_slice
-from anyshape.sizes.evaluation import Values
+from anyshape.sizes.evaluation import NO_VALUE, Known, Values, evaluate, raising, symbols_of
+from anyshape.sizes.notation import Expression, Sizes
+from anyshape.torchkit.capture import expression_of
 
 _LONG = 10
 """Sizes of at most so many symbols, numbers and operations stay as they are."""
@@ -102,3 +105,124 @@ def remember(size: Any, values: Values | None, samples: Samples) -> None:
     expression = size.node.expr if isinstance(size, torch.SymInt) else None
     if values is not None and isinstance(expression, sympy.Symbol) and expression not in samples.table.columns():
         samples.table.name(expression, samples.rows, values)
+
+
+class Table:
+    """What each of torch's symbols is at each of some sizes."""
+
+    def __init__(
+        self,
+        sizes: Sequence[Sizes],
+        sources: Collection[sympy.Symbol],
+        meaning: Callable[[], Mapping[sympy.Symbol, Expression]],
+    ) -> None:
+        """`sources` grows with each symbol that the trace makes for an input; then `meaning` is asked anew."""
+        self.sizes = sizes
+        self._sources = sources
+        self._meaning = meaning
+        self._columns: dict[sympy.Symbol, Values] = {}
+        self._known = 0
+
+    def columns(self) -> Mapping[sympy.Symbol, Values]:
+        """The symbols that the trace has made so far."""
+        if len(self._sources) != self._known:
+            self._known = len(self._sources)
+            for symbol, expression in self._meaning().items():
+                self._columns[symbol] = np.array([expression.value(sizes) for sizes in self.sizes], dtype=np.int64)
+        return self._columns
+
+    def name(self, symbol: sympy.Symbol, rows: Values, values: Values) -> None:
+        """A symbol of the trace's own: what it is at some of the sizes."""
+        column = np.zeros(len(self.sizes), dtype=np.int64)
+        column[rows] = values
+        self._columns[symbol] = column
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Some of a table's sizes; the first of them is what torch is shown."""
+
+    table: Table
+    rows: Values
+    _known: Known = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, table: Table) -> Samples:
+        return cls(table, np.arange(len(table.sizes)))
+
+    def values(self, expression: sympy.Basic) -> Values | None:
+        """The expression at each of these sizes; None where that cannot be told."""
+        try:
+            with raising():
+                new = [one for one in symbols_of(expression) if one not in self._known]
+                columns = {one: self.table.columns()[one][self.rows] for one in new}
+                return np.broadcast_to(evaluate(expression, columns, self._known), self.rows.shape)
+        except NO_VALUE:
+            return None
+
+    def where(self, condition: sympy.Basic, answer: bool) -> Samples:
+        """Those at which the condition has this answer."""
+        values = self.values(condition)
+        assert values is not None
+        return replace(self, rows=self.rows[values.astype(bool) == answer])
+
+    def vary(self, symbols: Iterable[sympy.Basic]) -> bool:
+        """Whether there are enough sizes to speak for those between them."""
+        columns = self.table.columns()
+        return len(self.rows) >= _ENOUGH and all(_varies(columns[one][self.rows]) for one in symbols if one in columns)
+
+    def first(self) -> Mapping[sympy.Symbol, sympy.Integer]:
+        """The sizes that torch is shown."""
+        return _Row(self.table, self.rows[0])
+
+
+class _Row(Mapping[sympy.Symbol, sympy.Integer]):
+    def __init__(self, table: Table, row: int) -> None:
+        self._columns, self._row = table.columns(), row
+
+    def __getitem__(self, symbol: sympy.Symbol) -> sympy.Integer:
+        return sympy.Integer(self._columns[symbol][self._row])
+
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self._columns
+
+    def __iter__(self) -> Iterator[sympy.Symbol]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+_ENOUGH = 12
+
+
+def _varies(column: Values) -> bool:
+    return len(np.unique(column)) > 2
+
+
+def has_unknown_length(part: slice) -> bool:
+    """Whether a slice has a border that depends on values, and a length that does."""
+    start, end = 0 if part.start is None else part.start, part.stop
+    if any(isinstance(border, torch.Tensor) for border in (start, end)):
+        return False
+    borders = [number for number in (start, end) if isinstance(number, torch.SymInt)]
+    if part.step not in (None, 1) or not any(free_unbacked_symbols(number) for number in borders):
+        return False
+    return end is None or not isinstance(expression_of(end - start), sympy.Integer)
+
+
+def length_of_slice(size: Any, start: Any, end: Any, samples: Samples) -> Values | None:
+    """Of an axis of this size, from one border to another; None where that depends on values."""
+    whole = _values(size, samples)
+    first, last = _values(0 if start is None else start, samples), _values(size if end is None else end, samples)
+    if whole is None or first is None or last is None:
+        return None
+    first, last = (np.clip(np.where(one < 0, one + whole, one), 0, whole) for one in (first, last))
+    length: Values = np.maximum(last - first, 0)
+    return length
+
+
+def _values(number: Any, samples: Samples) -> Values | None:
+    if isinstance(number, int):
+        return np.full(samples.rows.shape, number)
+    return samples.values(number.node.expr) if isinstance(number, torch.SymInt) else None

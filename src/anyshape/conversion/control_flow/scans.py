@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
-from anyshape.onnxfile.graph_graphs import constant_of
+from anyshape.conversion.control_flow.marks import (
+    DOMAIN,
+    LOOP_BEGIN,
+    LOOP_END,
+    RegionError,
+    count_of,
+    growing_of,
+    initial_of,
+    is_mark,
+    loop_of,
+    marks_of,
+    results_of,
+    sequences_of,
+)
+from anyshape.onnxfile.graph import (
+    Dependencies,
+    captured,
+    constant_node,
+    constant_of,
+    describe,
+    hand_out,
+    new_node,
+    prune,
+    reads,
+    replace_and_rename,
+)
 
 Lengths = frozenset[ir.SymbolicDim]
 """The sizes that the inputs of a model have. An input is not empty, but a part of it may be."""
@@ -71,3 +98,336 @@ def is_as_long(tensor: ir.Value, axis: int, count: ir.Value) -> bool:
 def _are_same(left: int | ir.SymbolicDim, right: int | ir.SymbolicDim) -> bool:
     """Two sizes of one name are one size; without a name nothing is known."""
     return left == right and left != ir.SymbolicDim(None)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A loop in a graph: its marks, and the nodes of one step between them."""
+
+    graph: ir.Graph
+    begin: ir.Node
+    end: ir.Node
+    nodes: Sequence[ir.Node]
+
+
+def lower_loops(graph: ir.Graph, lengths: Lengths) -> list[ir.Graph]:
+    """Make every loop in a graph one node; the steps may hold further marks. The last loop is the outermost."""
+    steps = []
+    while ends := marks_of(graph, LOOP_END):
+        region = _region(graph, ends[-1])
+        some_step = is_positive(count_of(region.end), lengths)
+        lower = _to_loop if growing_of(region.begin) else _to_scan
+        steps.append(lower(region, some_step=some_step))
+    return steps
+
+
+def _region(graph: ir.Graph, end: ir.Node) -> Region:
+    begins = [node for node in marks_of(graph, LOOP_BEGIN) if loop_of(node) == loop_of(end)]
+    begin = begins[0] if begins else _unused_begin(graph, end)
+    nodes = _nodes_of_a_step(graph, begin, end)
+    _refuse_escapes(graph, begin, end, nodes)
+    return Region(graph, begin, end, nodes)
+
+
+def _nodes_of_a_step(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> list[ir.Node]:
+    """What needs the begin and is needed by the end; an inner loop whole, though its begin may need nothing of this."""
+    dependencies, begins = Dependencies(graph), {loop_of(node): node for node in marks_of(graph, LOOP_BEGIN)}
+    inner: list[ir.Node] = [begin]
+    while True:
+        nodes = dependencies.between(inner, end)
+        loops = {loop_of(node) for node in nodes if is_mark(node, LOOP_END)} & set(begins)
+        if len(loops) == len(inner) - 1:
+            return [node for node in nodes if node is not begin]
+        inner = [begin, *(begins[loop] for loop in loops)]
+
+
+def _unused_begin(graph: ir.Graph, end: ir.Node) -> ir.Node:
+    """The begin of a loop whose steps use neither their index nor what is carried: it was removed as dead."""
+    initial = initial_of(end)
+    growing = [
+        number
+        for place, (before, after) in enumerate(zip(initial, results_of(end)[0], strict=True))
+        if before.shape != after.shape
+        for number in (place, 0)
+    ]
+    attributes = [end.attributes["loop"], end.attributes["carried"], ir.AttrInt64s("growing", growing)]
+    begin = ir.Node(DOMAIN, LOOP_BEGIN, [count_of(end), *initial], attributes, num_outputs=1 + len(initial))
+    for value, like in zip(begin.outputs[1:], initial, strict=True):
+        describe(value, like)
+    graph.insert_before(end, begin)
+    return begin
+
+
+def _refuse_escapes(graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequence[ir.Node]) -> None:
+    inside = {id(node) for node in (*nodes, end)}
+    of_a_step = {id(value) for node in (begin, *nodes) for value in node.outputs}
+    users = [value for node in graph if id(node) not in inside for value in reads(node)]
+    for value in (*users, *graph.outputs):
+        if id(value) in of_a_step:
+            raise RegionError(f"a value of a single step of a loop is used after the loop: {value.name}")
+
+
+def _to_scan(region: Region, *, some_step: bool) -> ir.Graph:
+    begin, end = region.begin, region.end
+    scanned, added = scan_slices(region.graph, begin, end, region.nodes)
+    marks = begin.outputs[1 : 1 + len(initial_of(begin))]
+    carried = [without_symbols(mark) for mark in marks]
+    ir.convenience.replace_all_uses_with(marks, carried)
+    own = {id(node) for node in (*region.nodes, *added)}
+    nodes = [node for node in region.graph if id(node) in own]
+    region.graph.remove(nodes)
+    body = _body([*carried, *(part.inner for part in scanned)], nodes, _results(end), end)
+    inputs = [*initial_of(end), *(part.outer for part in scanned)]
+    attributes = [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(scanned))]
+    _put(region, _made("Scan", inputs, attributes, end), guard=not some_step)
+    return body
+
+
+def _to_loop(region: Region, *, some_step: bool) -> ir.Graph:
+    begin, end = region.begin, region.end
+    index, running = _scalar("index", ir.DataType.INT64), _scalar("running", ir.DataType.BOOL)
+    carried = [_of_any_size(mark) for mark in begin.outputs[1 : 1 + len(initial_of(begin))]]
+    cuts = [new_node("Gather", [sequence, index], {"axis": 0}, like=begin) for sequence in sequences_of(begin)]
+    seen = [index, *carried, *(cut.outputs[0] for cut in cuts)]
+    ir.convenience.replace_all_uses_with(begin.outputs, seen)
+    region.graph.remove(region.nodes)
+    body = _body([index, running, *carried], [*cuts, *region.nodes], [running, *_results(end)], end)
+    node = _made("Loop", [count_of(end), None, *initial_of(end)], [ir.AttrGraph("body", body)], end)
+    collects = len(end.outputs) > len(initial_of(end))
+    _put(region, node, guard=collects and not some_step)
+    return body
+
+
+def _scalar(name: str, dtype: ir.DataType) -> ir.Value:
+    return ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape([]))
+
+
+def _of_any_size(mark: ir.Value) -> ir.Value:
+    """What grows has another size in each step, whatever it begins with."""
+    shape = None if mark.shape is None else ir.Shape([None] * len(mark.shape))
+    return ir.Value(name=mark.name, type=mark.type, shape=shape)
+
+
+def _results(end: ir.Node) -> list[ir.Value]:
+    carried, collected = results_of(end)
+    return [*carried, *collected]
+
+
+def _body(inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], results: Sequence[ir.Value], end: ir.Node) -> ir.Graph:
+    own = list(nodes)
+    outputs = hand_out(own, results, like=end)
+    return ir.Graph(inputs, outputs, nodes=own, name="step")
+
+
+def _made(operator: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr], end: ir.Node) -> ir.Node:
+    node = ir.Node(
+        "", operator, inputs, attributes, num_outputs=len(end.outputs), metadata_props=dict(end.metadata_props)
+    )
+    for value, like in zip(node.outputs, end.outputs, strict=True):
+        describe(value, like)
+    return node
+
+
+def _put(region: Region, loop: ir.Node, *, guard: bool) -> None:
+    """Let a loop, guarded where it may take no step, stand for its marks."""
+    graph, end = region.graph, region.end
+    node = guarded(graph, loop, end) if guard else loop
+    graph.insert_before(end, node)
+    for old, new in zip(end.outputs, node.outputs, strict=True):
+        replace_and_rename(old, describe(new, old))
+    graph.remove(end, safe=True)
+    graph.remove(region.begin, safe=True)
+
+
+def guarded(graph: ir.Graph, loop: ir.Node, end: ir.Node) -> ir.Node:
+    """An If around a loop, for where it takes a step; else what was given is handed on, and nothing was collected."""
+    zero = constant_node(0, like=end)
+    any_step = new_node("Greater", [count_of(end), zero.outputs[0]], like=end)
+    graph.insert_before(end, [zero, any_step])
+    visible = [*initial_of(end), *reads(loop), *graph.inputs, *captured(graph)]
+    nothing: list[ir.Node] = []
+    empty = [_empty(value, visible, nothing, end) for value in end.outputs[len(initial_of(end)) :]]
+    without = hand_out(nothing, [*initial_of(end), *empty], like=end)
+    branches = [
+        ir.AttrGraph("then_branch", ir.Graph([], loop.outputs, nodes=[loop], name="some_steps")),
+        ir.AttrGraph("else_branch", ir.Graph([], without, nodes=nothing, name="no_step")),
+    ]
+    return ir.Node(
+        "", "If", any_step.outputs, branches,
+        num_outputs=len(end.outputs), metadata_props=dict(end.metadata_props),
+    )  # fmt: skip
+
+
+def _empty(collected: ir.Value, visible: Sequence[ir.Value], nodes: list[ir.Node], end: ir.Node) -> ir.Value:
+    """A tensor of no steps, with the sizes of a step."""
+    assert collected.shape is not None
+    assert collected.dtype is not None
+    sizes = [constant_node([0], like=end), *(_size(size, visible, end) for size in collected.shape[1:])]
+    shape = new_node("Concat", [node.outputs[0] for node in sizes], {"axis": 0}, like=end)
+    value = ir.tensor(np.zeros(1, collected.dtype.numpy()), dtype=collected.dtype)
+    made = new_node("ConstantOfShape", shape.outputs, {"value": value}, like=end)
+    nodes.extend([*sizes, shape, made])
+    return describe(made.outputs[0], collected)
+
+
+def _size(size: int | ir.SymbolicDim, visible: Sequence[ir.Value], end: ir.Node) -> ir.Node:
+    """A size of a step's result, from a tensor outside that has it; one that only a step could tell is 0."""
+    if isinstance(size, int):
+        return constant_node([size], like=end)
+    for value in visible:
+        places = [] if value.shape is None or size.value is None else list(value.shape)
+        if size in places:
+            axis = places.index(size)
+            return new_node("Shape", [value], {"start": axis, "end": axis + 1}, like=end)
+    return constant_node([0], like=end)
+
+
+_SAME_NUMBER = ("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze")
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A tensor whose axis 0 is as long as a loop, and the slice of it that a step sees."""
+
+    outer: ir.Value
+    inner: ir.Value
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A node that takes the slice at the loop's index out of a tensor, with its axis gone or of size one."""
+
+    node: ir.Node
+    tensor: ir.Value
+    axis: int
+    keeps_axis: bool
+
+
+def scan_slices(
+    graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequence[ir.Node]
+) -> tuple[list[Scanned], list[ir.Node]]:
+    """Everything that is scanned, and further nodes of the step; what gave the slices before is replaced."""
+    parts, added = _sequences(begin), []
+    known: dict[tuple[int, int], Scanned] = {}
+    for cut in _cuts(begin, nodes):
+        key = (id(cut.tensor), cut.axis)
+        if key not in known:
+            known[key] = Scanned(_lying_first(graph, end, cut), _slice_of(cut))
+        added.extend(_use(graph, cut, known[key].inner))
+    parts.extend(known.values())
+    prune(graph, nodes)
+    if begin.outputs[0].uses() or not parts:
+        parts.append(_index(graph, begin, end))
+    return parts, added
+
+
+def _sequences(begin: ir.Node) -> list[Scanned]:
+    parts = []
+    for outer, mark in zip(sequences_of(begin), begin.outputs[1 + len(initial_of(begin)) :], strict=True):
+        inner = without_symbols(mark)
+        mark.replace_all_uses_with(inner)
+        parts.append(Scanned(outer, inner))
+    return parts
+
+
+def without_symbols(mark: ir.Value) -> ir.Value:
+    """An input of a step like a mark's output; torch's symbols mean nothing in the file."""
+    sizes = None if mark.shape is None else [size if isinstance(size, int) else None for size in mark.shape]
+    return ir.Value(name=mark.name, type=mark.type, shape=None if sizes is None else ir.Shape(sizes))
+
+
+def _cuts(begin: ir.Node, nodes: Sequence[ir.Node]) -> list[Cut]:
+    inside = {id(value) for node in (begin, *nodes) for value in node.outputs}
+    found = [
+        _cut(node, begin.outputs[0]) for node in nodes if node.domain == "" and node.op_type in ("Gather", "Slice")
+    ]
+    return [cut for cut in found if cut is not None and id(cut.tensor) not in inside]
+
+
+def _cut(node: ir.Node, index: ir.Value) -> Cut | None:
+    tensor, at = node.inputs[0], node.inputs[1]
+    if tensor is None or tensor.shape is None or at is None or at.shape is None or not _is_index(at, index):
+        return None
+    if node.op_type == "Gather" and len(at.shape) <= 1:
+        return Cut(node, tensor, node.attributes.get_int("axis", 0) % len(tensor.shape), keeps_axis=len(at.shape) == 1)
+    axis = _sliced_axis(node, index) if node.op_type == "Slice" else None
+    return None if axis is None else Cut(node, tensor, axis % len(tensor.shape), keeps_axis=True)
+
+
+def _sliced_axis(node: ir.Node, index: ir.Value) -> int | None:
+    """The axis of `x[:, t:t+1]`."""
+    end, axes, steps = ([*node.inputs, None, None, None])[2:5]
+    along, step = constant_of(axes), constant_of(steps)
+    if end is None or along is None or along.size != 1 or (steps is not None and (step is None or step.item() != 1)):
+        return None
+    return int(along.item()) if _is_next(end, index) else None
+
+
+def _is_index(value: ir.Value | None, index: ir.Value) -> bool:
+    """Whether a value is the index in one of the forms that torch's translation gives to a number."""
+    if value is None or value is index:
+        return value is index
+    node = value.producer()
+    if node is None or node.domain != "":
+        return False
+    first_of_one = node.op_type == "Gather" and constant_of(node.inputs[1]) is not None
+    return (node.op_type in _SAME_NUMBER or first_of_one) and _is_index(node.inputs[0], index)
+
+
+def _is_next(value: ir.Value | None, index: ir.Value) -> bool:
+    """Whether a value is the index plus one."""
+    node = None if value is None else value.producer()
+    if node is None or node.domain != "":
+        return False
+    if node.op_type in _SAME_NUMBER:
+        return _is_next(node.inputs[0], index)
+    return node.op_type == "Add" and _is_index(node.inputs[0], index) and constant_of(node.inputs[1]) == 1
+
+
+def _slice_of(cut: Cut) -> ir.Value:
+    assert cut.tensor.shape is not None
+    sizes = [size if isinstance(size, int) else None for axis, size in enumerate(cut.tensor.shape) if axis != cut.axis]
+    return ir.Value(name=f"{cut.tensor.name}_slice", type=cut.tensor.type, shape=ir.Shape(sizes))
+
+
+def _lying_first(graph: ir.Graph, end: ir.Node, cut: Cut) -> ir.Value:
+    """The tensor with the axis in front, and as long as the loop.
+
+    Scan could take any axis, and would transpose by itself; but ONNX Runtime ends the process by a division by zero if
+    such an axis is empty (1.31). With a plain Transpose it says what is wrong.
+    """
+    tensor, made = cut.tensor, []
+    assert tensor.shape is not None
+    if not is_as_long(tensor, cut.axis, count_of(end)):
+        axis, zero = constant_node([cut.axis], like=end), constant_node([0], like=end)
+        limit = new_node("Reshape", [count_of(end), (one := constant_node([1], like=end)).outputs[0]], like=end)
+        inputs = [tensor, zero.outputs[0], limit.outputs[0], axis.outputs[0]]
+        made += [axis, zero, one, limit, new_node("Slice", inputs, like=end)]
+    if cut.axis:
+        order = [cut.axis, *(axis for axis in range(len(tensor.shape)) if axis != cut.axis)]
+        made.append(new_node("Transpose", [made[-1].outputs[0] if made else tensor], {"perm": order}, like=end))
+    graph.insert_before(end, made)
+    return made[-1].outputs[0] if made else tensor
+
+
+def _use(graph: ir.Graph, cut: Cut, inner: ir.Value) -> list[ir.Node]:
+    """Let the step use its slice instead of cutting it out; an axis of size one must be added."""
+    old = cut.node.outputs[0]
+    if not cut.keeps_axis:
+        old.replace_all_uses_with(inner)
+        return []
+    axes = constant_node([cut.axis], like=cut.node)
+    node = new_node("Unsqueeze", [inner, axes.outputs[0]], like=cut.node)
+    graph.insert_before(cut.node, [axes, node])
+    old.replace_all_uses_with(describe(node.outputs[0], old))
+    return [node]
+
+
+def _index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
+    """All indices, to be scanned along with the rest."""
+    zero, one = constant_node(0, like=end), constant_node(1, like=end)
+    numbers = new_node("Range", [zero.outputs[0], count_of(end), one.outputs[0]], like=end)
+    graph.insert_before(end, [zero, one, numbers])
+    inner = ir.Value(name="index", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
+    begin.outputs[0].replace_all_uses_with(inner)
+    return Scanned(numbers.outputs[0], inner)

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.conversion.graph.runtime_gaps_empty_reductions import count_axes_from_the_front
+from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front
+from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.runtime.session import ir_version_for
 from anyshape.sizes.notation import Expression
 from anyshape.source.stacks import span_of_recorded_stack
 
-SOURCE_KEY = "anyshape.source"
-"""The metadata of a node that names the user's line it came from: `model.py:31 in Net.forward`."""
 _STACK_KEY = "pkg.torch.onnx.stack_trace"
 
 Axes = Sequence[int | Expression | str | None]

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 import torch
 
-from anyshape.conversion.candidates import Attempt, Candidate, Job
+from anyshape.conversion.candidates import Candidate, Job
 from anyshape.conversion.lifting import LIFTED
-from anyshape.conversion.lifting.alignment import DifferentError, align
-from anyshape.conversion.lifting.alignment_replacing import lift, share_weights
-from anyshape.conversion.lifting.constants_making import ShortTableError, UnexplainedError
+from anyshape.conversion.lifting.alignment import DifferentError, align, lift, share_weights
+from anyshape.conversion.lifting.constants import ShortTableError, UnexplainedError
 from anyshape.conversion.lifting.static_exports import (
     OBSERVATIONS,
     Observation,
@@ -23,8 +22,9 @@ from anyshape.conversion.lifting.static_exports import (
     observe,
 )
 from anyshape.conversion.operators.repairs import REPAIRS
-from anyshape.conversion.strategies_torchscript import torchscript_model
+from anyshape.conversion.strategies import torchscript_model
 from anyshape.conversion.torch_export import by_export, cause_of
+from anyshape.results.attempt import Attempt
 from anyshape.torchkit import capture
 
 _SECONDS = 60.0

@@ -11,9 +11,9 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
 
-from anyshape.bench.plan import Sizes
 from anyshape.conversion.candidates import Job
 from anyshape.sizes.expressions import Size, dim_symbol
+from anyshape.sizes.notation import Sizes
 
 OBSERVATIONS = 5
 _SMALLEST = 3

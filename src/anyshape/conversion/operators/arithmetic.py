@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import SymFloat, SymInt, Tensor
 
-from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.conversion.operators.recurrent import is_known
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answered
 from anyshape.conversion.operators.shadows import shadowed
 from anyshape.torchkit.patches import patched
 
@@ -190,7 +192,7 @@ def sentence(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
+def _apply_arithmetic(used: Used) -> Iterator[None]:
     def telling(name: str) -> Callable[[], None]:
         return lambda: used(sentence(name))
 
@@ -227,4 +229,71 @@ def _telling_length(tell: Callable[[], None]) -> Function:
     return length
 
 
-ARITHMETIC = Repair("arithmetic on sizes", _apply)
+ARITHMETIC = Repair("arithmetic on sizes", _apply_arithmetic)
+
+
+@contextlib.contextmanager
+def _apply_divisions(used: Used) -> Iterator[None]:
+    def div(input: Any, other: Any, *, rounding_mode: str | None = None, **others: Any) -> Any:  # noqa: A002
+        if others or rounding_mode is None or not _are_whole_sizes(input, other):
+            return NotImplemented
+        if rounding_mode == "trunc" and not (is_known(input >= 0) and is_known(other > 0)):
+            return NotImplemented
+        used("torch.div of a size: stays a size")
+        return input // other
+
+    with answered({(torch, name): div for name in ("div", "divide")}):
+        yield
+
+
+def _are_whole_sizes(*numbers: Any) -> bool:
+    whole = all(isinstance(number, int | SymInt) for number in numbers)
+    return whole and any(isinstance(number, SymInt) for number in numbers)
+
+
+DIVISIONS = Repair("torch.div of sizes", _apply_divisions)
+
+
+def _numbers_in(data: Any) -> Iterator[Any]:
+    if isinstance(data, list | tuple):
+        for part in data:
+            yield from _numbers_in(part)
+    else:
+        yield data
+
+
+def _holds_sizes(data: Any) -> bool:
+    """Whether a size is among the numbers; tensors are left to torch, which may share their memory."""
+    found = [*_numbers_in(data)]
+    plain = all(isinstance(one, int | float | SymInt | SymFloat) for one in found)
+    return plain and any(isinstance(one, SymInt | SymFloat) for one in found)
+
+
+def _made(used: Used, name: str) -> Answer:
+    def answer(data: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+        if others or not _holds_sizes(data):
+            return NotImplemented
+        used(f"torch.{name}: of sizes")
+        return torch.tensor(data, dtype=dtype, device=device)
+
+    return answer
+
+
+def _made_like(used: Used) -> Answer:
+    def answer(like: Tensor, data: Any, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+        if others or not _holds_sizes(data):
+            return NotImplemented
+        used("x.new_tensor: of sizes")
+        return torch.tensor(data, dtype=dtype or like.dtype, device=device or like.device)
+
+    return answer
+
+
+@contextlib.contextmanager
+def _apply_tensors_of_sizes(used: Used) -> Iterator[None]:
+    functions = {(torch, name): _made(used, name) for name in ("as_tensor", "asarray")}
+    with answered({**functions, (Tensor, "new_tensor"): _made_like(used)}):
+        yield
+
+
+TENSORS_OF_SIZES = Repair("tensors of sizes", _apply_tensors_of_sizes)

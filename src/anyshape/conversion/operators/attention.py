@@ -8,16 +8,19 @@ query that may look at no key gets zeros, as in PyTorch: `Attention` in ONNX Run
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnxscript import evaluator, opset23
+from torch.nn.modules import transformer
 
-from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.operators.onnx_words_shapes import BOOL, counted, number, rank, size_of, static_size, whole
+from anyshape.conversion.operators.onnx_words import BOOL, counted, number, op, rank, size_of, static_size, whole
+from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.torchkit.patches import patched
 
 _OPERATOR: Any = opset23
 _OPSET_OF_OPERATOR = 23
@@ -229,3 +232,34 @@ def _repeated(few: ir.Value, many: ir.Value) -> ir.Value:
 
 
 TRANSLATIONS: Mapping[str, Callable[..., Any]] = {"aten::scaled_dot_product_attention": attention}
+
+_NAME = "_detect_is_causal_mask"
+
+
+@contextlib.contextmanager
+def unseen_masks(acted: Callable[[], None]) -> Iterator[None]:
+    """Inside, a mask of unknown kind is never called causal; what the caller says is believed as before."""
+    original = getattr(transformer, _NAME, None)
+    if original is None:
+        yield
+        return
+
+    def detect(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:  # noqa: ARG001  torch's
+        if is_causal is not None:
+            return is_causal
+        if mask is not None:
+            acted()
+        return False
+
+    with patched(transformer, _NAME, detect):
+        yield
+
+
+@contextlib.contextmanager
+def _apply(used: Used) -> Iterator[None]:
+    with unseen_masks(lambda: used("nn.Transformer: the mask is applied as it is, without a look at its values")):
+        yield
+
+
+# without it no such model is ever traced, and no other model has the comparison
+CAUSAL_MASKS = Repair("causal masks", _apply, always=True)

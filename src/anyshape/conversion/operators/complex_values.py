@@ -7,8 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.operators.onnx_words_shapes import as_scalar, number, vector, whole
+from anyshape.conversion.operators.onnx_words import as_scalar, number, op, vector, whole
 
 _COMPLEX = "complex "
 

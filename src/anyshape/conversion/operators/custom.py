@@ -9,18 +9,22 @@ a translation stays a single node; one with neither is named, with the user's li
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
-from anyshape.conversion.operators import custom_kernels
 from anyshape.conversion.operators.repair import Repair, Used
-from anyshape.conversion.translation_registry import is_translated
+from anyshape.conversion.translation import is_translated
 from anyshape.errors import AnyshapeError
-from anyshape.results.finding import Span
+from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_recorded_stack
-from anyshape.torchkit import custom_operators_operators
+from anyshape.torchkit import custom_operators
 from anyshape.torchkit.reasons import is_known, reason_of
 
 
@@ -34,7 +38,7 @@ class UntranslatedOperatorError(Exception):
         self.name: str = overload.name()
         self.overload = str(overload)
         """As it is found below `torch.ops`."""
-        self.arguments = custom_operators_operators.written_arguments(overload)
+        self.arguments = custom_operators.written_arguments(overload)
         self.span, self.why, self.shapeless = span, why, shapeless
         super().__init__(f"`{self.name}` has no {'shape' if shapeless else 'ONNX translation'}; {why}")
 
@@ -46,9 +50,7 @@ class CustomOperators:
     """The custom operators of one trace; `table` holds the user's translations."""
 
     def __init__(self, table: Mapping[Any, Any], opset: int) -> None:
-        self._translated = {
-            overload.name() for key in table for overload in custom_operators_operators.overloads_of(key)
-        }
+        self._translated = {overload.name() for key in table for overload in custom_operators.overloads_of(key)}
         self._opset = opset
         self._known: dict[str, bool] = {}
         self._shapeless: set[str] = set()
@@ -60,13 +62,13 @@ class CustomOperators:
 
     @contextlib.contextmanager
     def _apply(self, used: Used) -> Iterator[None]:
-        def answer(overload: Any, call: custom_operators_operators.Call) -> Any:
+        def answer(overload: Any, call: custom_operators.Call) -> Any:
             return self._answer(overload, call, used)
 
-        kept = [overload for overload in custom_operators_operators.custom_overloads() if self._is_translated(overload)]
-        shapeless = [overload for overload in kept if not custom_kernels.has_shapes(overload)]
+        kept = [overload for overload in custom_operators.custom_overloads() if self._is_translated(overload)]
+        shapeless = [overload for overload in kept if not has_shapes(overload)]
         self._shapeless = {overload.name() for overload in shapeless}
-        with custom_operators_operators.answered(answer), custom_kernels.shaped_by_implementation(shapeless):
+        with custom_operators.answered(answer), shaped_by_implementation(shapeless):
             yield
 
     def _is_translated(self, overload: Any) -> bool:
@@ -75,13 +77,13 @@ class CustomOperators:
             self._known[name] = name in self._translated or is_translated(overload, self._opset)
         return self._known[name]
 
-    def _answer(self, overload: Any, call: custom_operators_operators.Call, used: Used) -> Any:
+    def _answer(self, overload: Any, call: custom_operators.Call, used: Used) -> Any:
         if call.span is not None:
             self._calls.setdefault(overload.name(), call.span)
         if self._is_translated(overload):
             return self._kept(overload, call)
-        run = custom_kernels.implementation(overload, call.args, call.kwargs)
-        if run is None and custom_operators_operators.decomposes(overload):
+        run = implementation(overload, call.args, call.kwargs)
+        if run is None and custom_operators.decomposes(overload):
             return call.plainly()
         try:
             result = call.plainly() if run is None else run()
@@ -96,7 +98,7 @@ class CustomOperators:
             used(f"{overload.name()}: traced through its Python implementation")
         return result
 
-    def _kept(self, overload: Any, call: custom_operators_operators.Call) -> Any:
+    def _kept(self, overload: Any, call: custom_operators.Call) -> Any:
         """An operator that is translated as a whole; for a trace, its shapes are enough."""
         try:
             return call.plainly()
@@ -112,10 +114,236 @@ class CustomOperators:
             for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
                 target = node.target
                 if (
-                    not custom_operators_operators.is_custom(target)
+                    not custom_operators.is_custom(target)
                     or self._is_translated(target)
-                    or custom_operators_operators.decomposes(target)
+                    or custom_operators.decomposes(target)
                 ):
                     continue
                 span = self._calls.get(target.name()) or span_of_recorded_stack(node.meta.get("stack_trace") or "")
                 raise UntranslatedOperatorError(target, span, _NOT_PYTHON)
+
+
+def implementation(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[], Any] | None:
+    """The Python function that eager runs for this call, ready to be run; None for an operator that has none."""
+    device = _device(args, kwargs)
+    definition = _definitions().get(overload.name())
+    if definition is not None:
+        functions = definition._backend_fns
+        function = functions.get(device) or functions.get(None)
+    else:
+        key = _python_key(overload, device)
+        function = None if key is None else _behind(overload, key, args, kwargs)
+        if key is not None and key.startswith("Autograd") and function is not None:
+            function = _once(overload, function)
+    return None if function is None else functools.partial(_run, overload, function, args, kwargs)
+
+
+def has_implementation(overload: Any) -> bool:
+    """Whether any kernel that computes the operator is in Python."""
+    name = overload.name()
+    known = {key.rpartition("/")[0] for key in _registrations() if key.rpartition("/")[2] not in _COMPUTE_NOTHING}
+    return name in _definitions() or name.replace("::", "/", 1) in known
+
+
+_COMPUTE_NOTHING = ("Meta", "BackendSelect", "ADInplaceOrView", "FuncTorchBatched", "Functionalize", "Python")
+_ANY_DEVICE = (
+    "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutograd", "",
+)  # fmt: skip
+
+
+def _registrations() -> set[str]:
+    """`namespace/operator.overload/key` for every kernel that was registered from Python."""
+    return set(getattr(torch.library, "_impls", ()))
+
+
+def _definitions() -> Mapping[str, Any]:
+    from torch._library.custom_ops import OPDEFS
+
+    return OPDEFS
+
+
+def _device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    leaves = tree_leaves((args, kwargs))
+    tensors = [leaf.device for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    devices = tensors or [leaf for leaf in leaves if isinstance(leaf, torch.device)]
+    return devices[0].type if devices else "cpu"
+
+
+def _python_key(overload: Any, device: str) -> str | None:
+    """The dispatch key of the kernel that computes this operator on a device, if that kernel is in Python."""
+    name, known = overload.name(), _registrations()
+    backend = torch._C._dispatch_key_for_device(device)
+    # below autograd first: a kernel for autograd calls the operator again for its result
+    for key in (backend, *_ANY_DEVICE, f"Autograd{backend}", "Autograd"):
+        if f"{name.replace('::', '/', 1)}/{key}" in known:
+            meant = key or "CompositeImplicitAutograd"
+            if not torch._C._dispatch_kernel_for_dispatch_key_is_fallthrough(name, meant):
+                return f"Autograd{backend}" if meant == "Autograd" else meant
+    return None
+
+
+_RUNNING: set[str] = set()
+"""Operators whose kernel for autograd is running: it calls the operator again, for the kernel below."""
+
+
+def _once(overload: Any, function: Callable[..., Any]) -> Callable[..., Any] | None:
+    name = overload.name()
+    if name in _RUNNING:
+        return None
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        _RUNNING.add(name)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _RUNNING.discard(name)
+
+    return run
+
+
+def _run(overload: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The function on arguments as the dispatcher hands them over, its result as the dispatcher hands it back."""
+    positional, keywords = _handed_over(overload._schema, args, kwargs)
+    result = function(*positional, **keywords)
+    returns = overload._schema.returns
+    if len(returns) > 1:
+        return tuple(result)
+    return list(result) if isinstance(result, tuple) and len(returns) == 1 else result
+
+
+def _handed_over(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Positional where the schema says so, and without what equals the schema's default at the end."""
+    plain = [argument for argument in schema.arguments if not argument.kwarg_only]
+    given = {argument.name: value for argument, value in zip(plain, args, strict=False)} | dict(kwargs)
+    keywords = {a.name: given[a.name] for a in schema.arguments if a.kwarg_only and a.name in given}
+    while plain and plain[-1].has_default_value() and _is_default(plain[-1], given):
+        plain.pop()
+    return [given.get(argument.name, argument.default_value) for argument in plain], keywords
+
+
+def _is_default(argument: Any, given: Mapping[str, Any]) -> bool:
+    if argument.name not in given:
+        return True
+    value, default = given[argument.name], argument.default_value
+    return type(value) is type(default) and not _is_symbolic(value) and bool(value == default)
+
+
+def _is_symbolic(value: Any) -> bool:
+    symbolic = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+    return any(isinstance(leaf, symbolic) for leaf in tree_leaves(value))
+
+
+# ---- the function on the other side of the dispatcher
+
+
+class _MetError(Exception):
+    """Raised on the way into a kernel: it was met, and is not to run."""
+
+
+def _behind(overload: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function that was registered; where it cannot be told, the way to it through the dispatcher.
+
+    That way makes a number of every size that the schema calls `int`, so it is the second best.
+    """
+    through = _through(overload, key)
+    plain = tree_map(_as_number, (list(args), dict(kwargs)))
+    met = _met(functools.partial(through, *plain[0], **plain[1]))
+    if met is None:
+        return through
+    code, variables = met
+    positional, keywords = _handed_over(overload._schema, *plain)
+    functions = [f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and _closes_over(f, variables)]
+    if len(functions) != 1 or not _received(code, variables, positional, keywords):
+        return through
+    return functions[0]
+
+
+def _through(overload: Any, key: str) -> Callable[..., Any]:
+    if key.startswith("Composite"):  # stands for many keys, and is called by its own name
+        return functools.partial(overload._op_dk, getattr(torch._C.DispatchKey, key))
+    kernel = torch._C._dispatch_get_computed_kernel_for_dispatch_key(overload.name(), key)
+    return functools.partial(kernel.call_boxed, torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key)))
+
+
+def _as_number(value: Any) -> Any:
+    return {torch.SymInt: 1, torch.SymFloat: 1.0, torch.SymBool: True}.get(type(value), value)
+
+
+def _met(call: Callable[[], Any]) -> tuple[CodeType, dict[str, Any]] | None:
+    """The code of the first Python function that a call enters, and its variables there."""
+    met: list[tuple[CodeType, dict[str, Any]]] = []
+
+    def meet(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call":
+            met.append((frame.f_code, dict(frame.f_locals)))
+            raise _MetError
+
+    before = sys.getprofile()
+    with torch._C.DisableTorchFunction():
+        sys.setprofile(meet)
+        try:
+            call()
+        except Exception:  # noqa: BLE001, S110  ours, or the dispatcher's own complaint: then nothing was met
+            pass
+        finally:
+            sys.setprofile(before)
+    return met[0] if met else None
+
+
+def _closes_over(function: FunctionType, variables: Mapping[str, Any]) -> bool:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return all(variables.get(name, cell) is cell.cell_contents for name, cell in cells)
+
+
+def _received(code: CodeType, variables: Mapping[str, Any], positional: Sequence[Any], keywords: Any) -> bool:
+    """Whether the function was called with the operator's own arguments, not with a key set or a bound object."""
+    named = [variables.get(name) for name in code.co_varnames[: code.co_argcount]]
+    if code.co_flags & 0x04:  # *args
+        named += variables.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    pairs = zip(positional, named, strict=False)
+    enough = len(named) >= len(positional) and bool(positional or keywords)
+    return enough and all(_is_same(given, received) for given, received in pairs)
+
+
+def _is_same(given: Any, received: Any) -> bool:
+    if isinstance(given, (list, tuple)) and isinstance(received, (list, tuple)):
+        return len(given) == len(received) and all(map(_is_same, given, received))
+    return given is received or (not _is_symbolic((given, received)) and bool(given == received))
+
+
+# ---- shapes for an operator that says nothing about them
+
+
+@contextlib.contextmanager
+def shaped_by_implementation(overloads: Sequence[Any]) -> Iterator[None]:
+    """Inside, an operator without a fake kernel has the shapes that its Python function gives to fake tensors."""
+    from torch._library import simple_registry
+    from torch._library.utils import Kernel
+
+    with contextlib.ExitStack() as stack:
+        for overload in overloads:
+            if not has_implementation(overload):
+                continue
+            kernels = simple_registry.singleton.find(overload.name()).fake_impl.kernels
+            kernel = Kernel(functools.partial(_shaped, overload), "anyshape")
+            kernels.append(kernel)
+            stack.callback(kernels.remove, kernel)
+        yield
+
+
+def _shaped(overload: Any, *args: Any, **kwargs: Any) -> Any:
+    run = implementation(overload, args, kwargs)
+    if run is None:
+        raise NotImplementedError(f"{overload.name()} has no kernel for fake tensors")
+    return run()
+
+
+def has_shapes(overload: Any) -> bool:
+    """Whether an operator says itself what shapes its results have."""
+    from torch._library import simple_registry
+
+    definition = _definitions().get(overload.name())
+    if definition is not None:
+        return definition._abstract_fn is not None
+    known = simple_registry.singleton.find(overload.name()).fake_impl.kernel is not None
+    return known or overload.has_kernel_for_dispatch_key(torch._C.DispatchKey.Meta)

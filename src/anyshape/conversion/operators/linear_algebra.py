@@ -6,19 +6,22 @@ Scan; everything is computed in double, so that another order of operations than
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.linear_algebra_cumulative import scan
-from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.operators.onnx_words_shapes import (
+from anyshape.conversion.operators import recurrent
+from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
     INT64,
     as_scalar,
     counted,
+    from_front,
     moved,
+    number,
+    op,
     rank,
     size_of,
     whole,
@@ -196,4 +199,125 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::cholesky_solve": _solve_by_factor,
     "aten::cholesky_inverse": _inverse_by_factor,
     "aten::linalg_matrix_exp": _exponential,
+}
+
+
+def scan(
+    begin: Sequence[Any],
+    scanned: Sequence[Any],
+    types: Sequence[Any],
+    step: Callable[..., Sequence[Any]],
+    *,
+    last: bool = False,
+) -> list[Any]:
+    """An ONNX Scan over the first axis; `types` are those of the states, then those of what is scanned.
+
+    `step` returns the new states and, if it has others than these, the outputs. What comes back are the outputs of all
+    steps, stacked, or the `last` states.
+    """
+    before = [ir.Value(name=f"before_{i}", type=ir.TensorType(kind)) for i, kind in enumerate(types[: len(begin)])]
+    slices = [ir.Value(name=f"slice_{i}", type=ir.TensorType(kind)) for i, kind in enumerate(types[len(begin) :])]
+    with recurrent.recorded_apart() as nodes:
+        states, outputs = _parted(step(*before, *slices), len(begin), last=last)
+    graph = ir.Graph([*before, *slices], [*states, *outputs], nodes=nodes, name="step")
+    attributes = {"body": graph, "num_scan_inputs": len(slices)}
+    results = recurrent.record("Scan", [*begin, *scanned], attributes, len(states) + len(outputs))
+    return results[: len(begin)] if last else results[len(begin) :]
+
+
+def _parted(results: Sequence[Any], states: int, *, last: bool) -> tuple[list[Any], list[Any]]:
+    after = list(results[:states])
+    if last:
+        return after, []
+    outputs = list(results[states:]) or [op.Identity(state) for state in after]
+    return after, outputs
+
+
+def _first_slice(x: Any) -> Any:
+    return op.Squeeze(op.Slice(x, whole(0), whole(1), whole(0)), whole(0))
+
+
+def _extremes(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Values and places; of equal values, the last one counts."""
+
+    def translate(x: ir.Value, dim: int) -> tuple[Any, Any]:
+        if rank(x) == 0:
+            return op.Identity(x), as_scalar(0)
+        axis, axes = from_front(dim, x), rank(x)
+        front = moved(x, axis, 0, axes)
+        first = _first_slice(front)
+        place = op.Expand(as_scalar(0), op.Shape(first))
+
+        def step(value: Any, where: Any, now: Any, index: Any) -> tuple[Any, Any]:
+            ahead = better(now, value)
+            return op.Where(ahead, now, value), op.Where(ahead, index, where)
+
+        steps = counted(op.Shape(front, start=0, end=1))
+        values, places = scan([first, place], [front, steps], [x.dtype, INT64, x.dtype, INT64], step)
+        return moved(values, 0, axis, axes), moved(places, 0, axis, axes)
+
+    return translate
+
+
+def _product(x: ir.Value, dim: int, *, dtype: int | None = None) -> Any:
+    kind = ir.DataType(dtype) if dtype not in (None, -1) else x.dtype
+    if kind is not None and kind in (ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32):
+        kind = INT64 if dtype in (None, -1) else kind
+    typed = x if kind == x.dtype else op.Cast(x, to=kind)
+    if rank(x) == 0:
+        return op.Identity(typed)
+    axis, axes = from_front(dim, x), rank(x)
+    front = moved(typed, axis, 0, axes)
+    ones = op.Expand(op.Constant(value=ir.tensor(1, dtype=kind)), op.Shape(_first_slice(front)))
+    (products,) = scan([ones], [front], [kind, kind], lambda so_far, now: [op.Mul(so_far, now)])
+    return moved(products, 0, axis, axes)
+
+
+CUMULATIVE: dict[str, Callable[..., Any]] = {
+    "aten::cummax": _extremes(op.GreaterOrEqual),
+    "aten::cummin": _extremes(op.LessOrEqual),
+    "aten::cumprod": _product,
+}
+
+
+def _distances(left: ir.Value, right: ir.Value, p: float, compute_mode: int | None = None) -> Any:
+    del compute_mode  # how torch computes it, not what
+    if p == 2:
+        return _euclidean(left, right)
+    gaps = op.Abs(op.Sub(op.Unsqueeze(left, whole(-2)), op.Unsqueeze(right, whole(-3))))
+    if p == 0:
+        return op.ReduceSum(op.CastLike(op.Greater(gaps, number(0, left)), left), whole(-1), keepdims=0)
+    if p == 1:
+        return op.ReduceSum(gaps, whole(-1), keepdims=0)
+    if math.isinf(p):
+        return op.ReduceMax(gaps, whole(-1), keepdims=0)
+    powers = op.ReduceSum(op.Pow(gaps, number(p, left)), whole(-1), keepdims=0)
+    return op.Pow(powers, number(1 / p, left))
+
+
+def _euclidean(left: ir.Value, right: ir.Value) -> Any:
+    x, y = op.Cast(left, to=DOUBLE), op.Cast(right, to=DOUBLE)
+    axes = max(rank(left), rank(right))
+    flipped = [*range(axes - 2), axes - 1, axes - 2]
+    if rank(right) < axes:
+        y = op.Unsqueeze(y, whole(*range(axes - rank(right))))
+    squares = op.ReduceSum(op.Mul(x, x), whole(-1), keepdims=1)
+    others = op.Transpose(op.ReduceSum(op.Mul(y, y), whole(-1), keepdims=1), perm=flipped)
+    products = op.MatMul(x, op.Transpose(y, perm=flipped))
+    two, zero = (op.Constant(value=ir.tensor(value, dtype=DOUBLE)) for value in (2.0, 0.0))
+    squared = op.Sub(op.Add(squares, others), op.Mul(two, products))
+    return op.CastLike(op.Sqrt(op.Max(squared, zero)), left)
+
+
+def _distances_within(x: ir.Value, p: float = 2.0) -> Any:
+    """Each pair once: what stands above the diagonal, row by row."""
+    index = counted(size_of(x, 0))
+    above = op.Less(op.Unsqueeze(index, whole(1)), op.Unsqueeze(index, whole(0)))
+    flat = op.Reshape(_distances(x, x, p), whole(-1))
+    return op.Compress(flat, op.Reshape(above, whole(-1)), axis=0)
+
+
+DISTANCES: dict[str, Callable[..., Any]] = {
+    "aten::_cdist_forward": _distances,
+    "aten::_pdist_forward": _distances_within,
 }

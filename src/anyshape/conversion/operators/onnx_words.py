@@ -5,8 +5,108 @@ They are typed for onnxscript's own compiler, which takes other values than a ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import onnx_ir as ir
 from onnxscript import opset18
 
 op: Any = opset18
+
+INT64 = ir.DataType.INT64
+FLOAT = ir.DataType.FLOAT
+DOUBLE = ir.DataType.DOUBLE
+BOOL = ir.DataType.BOOL
+
+
+def rank(value: ir.Value) -> int:
+    """Of a value that torch's graph holds: its rank is always known."""
+    assert value.shape is not None
+    return len(value.shape)
+
+
+def from_front(axis: int, value: ir.Value) -> int:
+    return axis % max(rank(value), 1)
+
+
+def static_size(value: ir.Value, axis: int) -> int | None:
+    """The size of an axis that cannot vary, or None."""
+    assert value.shape is not None
+    size = value.shape[axis]
+    return size if isinstance(size, int) else None
+
+
+def whole(*numbers: int) -> ir.Value:
+    """A vector of whole numbers."""
+    vector: ir.Value = op.Constant(value=ir.tensor(list(numbers), dtype=INT64))
+    return vector
+
+
+def number(value: float | ir.Value, like: ir.Value) -> ir.Value:
+    """A number without axes, of the type of `like`."""
+    if not isinstance(value, ir.Value) and like.dtype is not None:
+        constant: ir.Value = op.Constant(value=ir.tensor(value, dtype=like.dtype))
+        return constant
+    if not isinstance(value, ir.Value):
+        value = op.Constant(value=ir.tensor(float(value), dtype=DOUBLE))
+    cast: ir.Value = op.CastLike(value, like)
+    return cast
+
+
+def size_of(value: ir.Value, axis: int) -> ir.Value:
+    """The size of an axis at run time, as a vector of one."""
+    size: ir.Value = op.Shape(value, start=axis, end=axis + 1)
+    return size
+
+
+def as_vector(size: int | ir.Value) -> ir.Value:
+    """A number of the program, a literal or a size, as a vector of one."""
+    vector: ir.Value = op.Reshape(size, whole(1)) if isinstance(size, ir.Value) else whole(size)
+    return vector
+
+
+def as_scalar(size: int | ir.Value) -> ir.Value:
+    """The same without axes."""
+    scalar: ir.Value = op.Reshape(size, op.Constant(value=ir.tensor([], dtype=INT64)))
+    if not isinstance(size, ir.Value):
+        scalar = op.Constant(value=ir.tensor(size, dtype=INT64))
+    return scalar
+
+
+def vector(sizes: Sequence[int | ir.Value] | ir.Value) -> ir.Value:
+    """A list of literals and sizes as one vector."""
+    if isinstance(sizes, ir.Value):
+        return sizes
+    if all(not isinstance(size, ir.Value) for size in sizes):
+        return whole(*sizes)  # type: ignore[arg-type]
+    joined: ir.Value = op.Concat(*(as_vector(size) for size in sizes), axis=0)
+    return joined
+
+
+def counted(length: int | ir.Value) -> ir.Value:
+    """0, 1, 2, ... as many as `length`."""
+    zero, one = (op.Constant(value=ir.tensor(n, dtype=INT64)) for n in (0, 1))
+    run: ir.Value = op.Range(zero, as_scalar(length), one)
+    return run
+
+
+def is_size_of(size: int | ir.Value, value: ir.Value, axis: int) -> bool:
+    """Whether a number of the program is just the size of this axis."""
+    if not isinstance(size, ir.Value):
+        return size == static_size(value, axis)
+    node = size.producer()
+    if node is not None and node.op_type in ("Squeeze", "Reshape") and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    if node is None or node.op_type != "Shape" or node.inputs[0] is not value:
+        return False
+    return node.attributes.get_int("start", 0) == axis and node.attributes.get_int("end", rank(value)) == axis + 1
+
+
+def moved(value: ir.Value, source: int, target: int, axes: int) -> ir.Value:
+    """The same values with one of so many axes in another place."""
+    if source == target:
+        return value
+    order = [axis for axis in range(axes) if axis != source]
+    order.insert(target, source)
+    transposed: ir.Value = op.Transpose(value, perm=order)
+    return transposed

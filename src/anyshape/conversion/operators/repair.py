@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
+
+from anyshape.torchkit.patches import Answering, patched
 
 
 class Used(Protocol):
@@ -57,3 +60,28 @@ def applied(repairs: Iterable[Repair]) -> Iterator[Acted]:
         for repair in repairs:
             stack.enter_context(repair.apply(partial(used, repair)))
         yield acted
+
+
+Answer = Callable[..., Any]
+"""Called like the function it answers for; NotImplemented where torch shall do it."""
+
+
+@contextlib.contextmanager
+def answered(answers: Mapping[tuple[Any, str], Answer]) -> Iterator[None]:
+    """Inside, calls of `owner.name` go to the answer first."""
+    known = {place: answer for place, answer in answers.items() if hasattr(*place)}
+    with contextlib.ExitStack() as stack:
+        by_function = {getattr(owner, name): answer for (owner, name), answer in known.items()}
+        for (owner, name), answer in known.items():
+            stack.enter_context(patched(owner, name, _first(answer, getattr(owner, name))))
+        stack.enter_context(Answering(by_function))
+        yield
+
+
+def _first(answer: Answer, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(otherwise)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        result = answer(*args, **kwargs)
+        return otherwise(*args, **kwargs) if result is NotImplemented else result
+
+    return function

@@ -5,30 +5,22 @@ One repair is one small file: what it recognises, what it puts there, and why th
 
 from __future__ import annotations
 
-from anyshape.conversion.control_flow.loop_trace_mapped_bodies import MAPPED_BODIES
-from anyshape.conversion.operators.arithmetic import ARITHMETIC
-from anyshape.conversion.operators.arithmetic_divisions import DIVISIONS
-from anyshape.conversion.operators.arithmetic_tensors_of_sizes import TENSORS_OF_SIZES
-from anyshape.conversion.operators.attention_causal_masks import CAUSAL_MASKS
-from anyshape.conversion.operators.choice_comparisons import COMPARISONS
+from anyshape.conversion.control_flow.loop_trace import MAPPED_BODIES
+from anyshape.conversion.operators.arithmetic import ARITHMETIC, DIVISIONS, TENSORS_OF_SIZES
+from anyshape.conversion.operators.attention import CAUSAL_MASKS
+from anyshape.conversion.operators.choice import COMPARISONS
 from anyshape.conversion.operators.experts import EXPERTS
 from anyshape.conversion.operators.held_numbers import HELD_NUMBERS
-from anyshape.conversion.operators.index import INDEXING
-from anyshape.conversion.operators.index_value_slices import VALUE_SLICES
-from anyshape.conversion.operators.index_written_places import WRITTEN_PLACES
-from anyshape.conversion.operators.packed_sequences import PACKED_SEQUENCES
-from anyshape.conversion.operators.packed_sequences_lengths import LISTED_LENGTHS
+from anyshape.conversion.operators.index import INDEXING, VALUE_SLICES, WRITTEN_PLACES
+from anyshape.conversion.operators.packed_sequences import LISTED_LENGTHS, PACKED_SEQUENCES
 from anyshape.conversion.operators.pooling import POOLING, POOLING_OF_ONE_AXIS
 from anyshape.conversion.operators.ranges import RANGES
-from anyshape.conversion.operators.recurrent_recurrent import RECURRENT_LAYERS
+from anyshape.conversion.operators.recurrent import RECURRENT_LAYERS
 from anyshape.conversion.operators.repair import Acted, Repair, Used, applied
-from anyshape.conversion.operators.shadows_size_keys import SIZE_KEYS
+from anyshape.conversion.operators.shadows import SIZE_KEYS
 from anyshape.conversion.operators.spectra import SPECTRA
-from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS
-from anyshape.conversion.operators.traced_code_gradients import GRADIENTS
-from anyshape.conversion.operators.traced_code_moved_modules import MOVED_MODULES
-from anyshape.conversion.operators.views import CUTTING
-from anyshape.conversion.operators.views_strides import STRIDES
+from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS, GRADIENTS, MOVED_MODULES
+from anyshape.conversion.operators.views import CUTTING, STRIDES
 
 REPAIRS: tuple[Repair, ...] = (
     CAUSAL_MASKS,

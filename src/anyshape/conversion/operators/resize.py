@@ -11,8 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.operators.onnx_words_shapes import FLOAT, INT64, as_vector, counted, size_of, vector, whole
+from anyshape.conversion.operators.onnx_words import FLOAT, INT64, as_vector, counted, op, size_of, vector, whole
 
 Scale = float | ir.Value | None
 

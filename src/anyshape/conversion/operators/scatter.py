@@ -11,17 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.operators.onnx_words_shapes import (
-    BOOL,
-    INT64,
-    counted,
-    from_front,
-    number,
-    rank,
-    size_of,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import BOOL, INT64, counted, from_front, number, op, rank, size_of, whole
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.operators.onnx_words_shapes import DOUBLE, FLOAT, number
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, number, op
 
 
 def _exact(value: float) -> Any:

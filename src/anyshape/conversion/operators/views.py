@@ -9,15 +9,20 @@ split into pieces of a literal length is left: how many there are depends on the
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import onnx_ir as ir
 import torch
 from torch import SymInt, Tensor
 
-from anyshape.conversion.operators.repair import Repair, Used
-from anyshape.conversion.operators.repair_answering import answered
+from anyshape.conversion.operators.onnx_words import as_vector, from_front, op, rank, size_of, static_size, whole
+from anyshape.conversion.operators.recurrent import is_known
+from anyshape.conversion.operators.repair import Repair, Used, answered
+from anyshape.source.stacks import is_users
+from anyshape.torchkit.patches import patched
 
 Function = Callable[..., Any]
 
@@ -67,11 +72,106 @@ def _tensor_split(used: Used) -> Function:
 
 
 @contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
+def _apply_cuts(used: Used) -> Iterator[None]:
     kinds = {"chunk": _chunk(used), "split": _split(used), "tensor_split": _tensor_split(used)}
     places = {(owner, name): answer for owner in (torch, Tensor) for name, answer in kinds.items()}
     with answered(places):
         yield
 
 
-CUTTING = Repair("pieces of an axis", _apply)
+CUTTING = Repair("pieces of an axis", _apply_cuts)
+
+
+@contextlib.contextmanager
+def _apply_strides(used: Used) -> Iterator[None]:
+    genuine = Tensor.as_strided
+
+    def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+        varies = any(isinstance(number, SymInt) for number in (*size, *stride))
+        frame = inspect.currentframe()
+        caller = None if frame is None else frame.f_back
+        # torch computes other operators by this one, and means it
+        theirs = caller is not None and is_users(caller.f_code.co_filename)
+        order = _order_of_axes(x) if theirs and varies and storage_offset is None else None
+        if order is None:
+            return genuine(x, size, stride, storage_offset)
+        used("as_strided: elements gathered by the size at run time")
+        return x.permute(order).reshape(-1)[_index(size, stride, x.device)]
+
+    with patched(Tensor, "as_strided", as_strided):
+        yield
+
+
+def _order_of_axes(x: Tensor) -> list[int] | None:
+    """The axes from the one with the largest stride to the one whose elements lie side by side; None with gaps."""
+    left, step = list(range(x.ndim)), 1
+    order: list[int] = []
+    while left:
+        fitting = [axis for axis in left if is_known(x.stride(axis) == step)]
+        if not fitting:
+            return None
+        axis = fitting[-1]
+        left.remove(axis)
+        order.insert(0, axis)
+        step = step * x.shape[axis]
+    return order
+
+
+def _index(size: Sequence[Any], stride: Sequence[Any], device: torch.device) -> Tensor:
+    index = torch.zeros((), dtype=torch.int64, device=device)
+    for length, step in zip(size, stride, strict=True):
+        index = index.unsqueeze(-1) + torch.arange(length, device=device) * step
+    return index
+
+
+STRIDES = Repair("as_strided", _apply_strides)
+
+
+def _roll(x: ir.Value, shifts: Any, dims: Sequence[int] = ()) -> Any:
+    """What leaves at the end comes back at the front; without axes, over all values in a row."""
+    moves = list(shifts) if isinstance(shifts, list | tuple) else [shifts]
+    if not dims:
+        flat = op.Reshape(x, whole(-1))
+        return op.Reshape(_rolled(flat, moves[0], 0), op.Shape(x))
+    result = op.Identity(x)
+    for shift, dim in zip(moves, dims, strict=True):
+        axis = from_front(dim, x)
+        result = _rolled(result, shift, axis, static_size(x, axis))
+    return result
+
+
+def _rolled(x: Any, shift: int | ir.Value, axis: int, size: int | None = None) -> Any:
+    if size and not isinstance(shift, ir.Value):
+        cut = whole(-shift % size)
+    else:
+        length = op.Max(size_of(x, axis), whole(1))
+        # ONNX's Mod of integers has the sign of the divisor
+        cut = op.Mod(op.Neg(as_vector(shift)), length)
+    back = op.Slice(x, cut, whole(2**62), whole(axis))
+    return op.Concat(back, op.Slice(x, whole(0), cut, whole(axis)), axis=axis)
+
+
+def _squeeze(x: ir.Value, dim: Any) -> Any:
+    """An axis goes if its size is 1 at run time, as in eager; the rank of what follows depends on it."""
+    if rank(x) == 0:
+        return op.Identity(x)
+    axes = sorted({from_front(axis, x) for axis in (dim if isinstance(dim, list | tuple) else [dim])})
+    sizes = {axis: static_size(x, axis) for axis in axes}
+    certain = [axis for axis in axes if sizes[axis] == 1]
+    uncertain = [axis for axis in axes if sizes[axis] is None]
+    if not uncertain:
+        return op.Squeeze(x, whole(*certain)) if certain else op.Identity(x)
+    shape = op.Shape(x)
+    fixed = op.Constant(value=ir.tensor([axis not in uncertain for axis in range(rank(x))], dtype=ir.DataType.BOOL))
+    stays = op.Or(fixed, op.Not(op.Equal(shape, whole(1))))
+    if certain:
+        here = op.Constant(value=ir.tensor([axis not in certain for axis in range(rank(x))], dtype=ir.DataType.BOOL))
+        stays = op.And(stays, here)
+    return op.Reshape(x, op.Compress(shape, stays, axis=0), allowzero=1)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::roll": _roll,
+    "aten::squeeze.dim": _squeeze,
+    "aten::squeeze.dims": _squeeze,
+}

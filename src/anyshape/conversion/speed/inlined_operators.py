@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from anyshape.torchkit.state import LOCK
+from anyshape.source.live_code import LOCK
 
 
 def inline(graph: fx.Graph, nodes: Collection[fx.Node], table: Mapping[Any, Any]) -> bool:

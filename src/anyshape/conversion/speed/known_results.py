@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from anyshape.torchkit.state import LOCK
+from anyshape.source.live_code import LOCK
 
 _aten = torch.ops.aten
 _ELEMENTWISE = (

@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from anyshape.diagnosis.causes import Cause
 from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal, moved_back
-from anyshape.diagnosis.edit_proposals.single_places import of_asserts
-from anyshape.diagnosis.edit_proposals.single_places_pooling import of_pooling
-from anyshape.diagnosis.edit_proposals.single_places_tables import of_slices
-from anyshape.diagnosis.edit_proposals.sizes_for_numbers import of_sizes, of_wants
-from anyshape.diagnosis.edit_proposals.sizes_for_numbers_loops import of_loops
-from anyshape.source.sites_reading import Reading, read
+from anyshape.diagnosis.edit_proposals.single_places import of_asserts, of_pooling, of_slices
+from anyshape.diagnosis.edit_proposals.sizes_for_numbers import of_loops, of_sizes, of_wants
+from anyshape.source.sites import Reading, read
 
 __all__ = ["Knowledge", "Proposal", "moved_back", "proposals"]
 

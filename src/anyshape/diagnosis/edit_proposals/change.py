@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from anyshape.diagnosis.open_trace import Call
-from anyshape.results.finding import Span
 from anyshape.sizes.notation import Expression
 from anyshape.source.placement import Change
-from anyshape.source.sites_reading import Reading
+from anyshape.source.sites import Reading
+from anyshape.source.spans import Span
 from anyshape.source.stacks import shown_path
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import types
 from collections.abc import Iterator
 
-from anyshape.diagnosis.causes import Cause
+import torch
+
+from anyshape.diagnosis.causes import Cause, function_name
 from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
-from anyshape.source.sites_reading import Reading
+from anyshape.diagnosis.edit_proposals.written_numbers import names_in
+from anyshape.diagnosis.open_trace import Call
+from anyshape.diagnosis.size_names import Scope
+from anyshape.source.sites import Reading, Site, read
 
 
 def of_asserts(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
@@ -15,3 +22,90 @@ def of_asserts(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Pro
     statement = reading.source.statement_of(reading.node)
     if isinstance(statement, ast.Assert):
         yield Proposal(reading, (reading.source.change(statement, "pass"),), "drop the assertion", safe=False)
+
+
+_POOLS = {3: "adaptive_avg_pool1d", 4: "adaptive_avg_pool2d", 5: "adaptive_avg_pool3d"}
+_FLATTENING = ("view", "reshape", "flatten")
+
+
+def of_pooling(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+    """The feature map is brought to the size that the layer was made for."""
+    found = _flattening(cause, known)
+    if found is None:
+        return
+    call, tensor = found
+    there = reading if call.site is cause.site else _read(call)
+    if there is None or not isinstance(there.node, ast.Call) or tensor.dim() not in _POOLS:
+        return
+    sizes = [known.in_dims(size) for size in tensor.shape[2:]]
+    function = _functional(there.site)
+    subject = there.node.func.value if isinstance(there.node.func, ast.Attribute) else None
+    if _is_module(there, subject):
+        subject = there.node.args[0] if there.node.args else None
+    if not all(sizes) or function is None or subject is None:
+        return
+    wanted = ", ".join(str(one.value(known.example)) for one in sizes if one is not None)
+    wanted = f"({wanted})" if len(sizes) > 1 else wanted
+    pooled = f"{function}.{_POOLS[tensor.dim()]}({there.text_of(subject)}, {wanted})"
+    title = f"pool to the {wanted} that the layer was made for"
+    yield Proposal(there, (there.source.change(subject, pooled),), title, safe=False)
+
+
+def _flattening(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | None:
+    """The call that flattened a feature map on the way here, and the map."""
+    call = cause.call
+    for _ in range(6):
+        tensors = [value for value in call.args if isinstance(value, torch.Tensor)] if call is not None else []
+        if call is None or not tensors:
+            return None
+        if function_name(call.function) in _FLATTENING and tensors[0].dim() in _POOLS:
+            return call, tensors[0]
+        call = known.maker_of(tensors[0])
+    return None
+
+
+def _read(call: Call) -> Reading | None:
+    return None if call.site is None else read(call.site)
+
+
+def _is_module(reading: Reading, node: ast.AST | None) -> bool:
+    return node is not None and isinstance(reading.value_of(node), types.ModuleType)
+
+
+def _functional(site: Site) -> str | None:
+    for name, value in site.globals.items():
+        if value is torch.nn.functional:
+            return name
+    for name, value in site.globals.items():
+        if value is torch:
+            return f"{name}.nn.functional"
+        if value is torch.nn:
+            return f"{name}.functional"
+    return None
+
+
+def of_slices(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+    """As much of the table as there are places; a table of samples is another matter."""
+    if {name for want in cause.wants for name in want.expression.names} <= known.batches:
+        return
+    for node in ast.walk(reading.node):
+        if not isinstance(node, (ast.Attribute, ast.Name)):
+            continue
+        table = reading.value_of(node)
+        if isinstance(table, torch.Tensor) and known.name_of(table) == cause.name:
+            scope = Scope(reading.site, known.in_dims, names_in(reading.node))
+            for slices in _slices(cause, table, scope):
+                change = reading.source.change(node, f"{reading.text_of(node)}[{slices}]")
+                yield Proposal(
+                    reading, (change,), f"take as much of `{reading.text_of(node)}` as is needed", safe=False
+                )
+            return
+
+
+def _slices(cause: Cause, table: torch.Tensor, scope: Scope) -> Iterator[str]:
+    ends = {table.dim() + want.axis: scope.texts(want.expression) for want in cause.wants}
+    if not ends or not all(ends.values()):
+        return
+    for texts in itertools.islice(itertools.product(*ends.values()), 4):
+        cut = dict(zip(ends, texts, strict=True))
+        yield ", ".join(f":{cut[axis]}" if axis in cut else ":" for axis in range(max(cut) + 1))

@@ -13,7 +13,7 @@ from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
 from anyshape.diagnosis.edit_proposals.written_numbers import Number, names_in, number_at, numbers_in
 from anyshape.diagnosis.size_names import Nameable
 from anyshape.source.placement import Change
-from anyshape.source.sites_reading import Reading, names_at, span_of_expression
+from anyshape.source.sites import Reading, names_at, span_of_expression
 
 
 def of_wants(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
@@ -161,3 +161,28 @@ def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | 
     if not isinstance(node.func, ast.Attribute) or owner.dtype != call.results[0].dtype:
         return None
     return reading.source.change(node.func, f"{owners[0]}.{_MADE_BY_TENSORS[name]}")
+
+
+def of_loops(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+    """The `range(3)` that the index comes from."""
+    counting = _counting(reading)
+    if counting is not None:
+        yield from of_wants(cause, Reading(reading.site, reading.source, counting), known)
+
+
+def _counting(reading: Reading) -> ast.Call | None:
+    used = {node.id for node in ast.walk(reading.node) if isinstance(node, ast.Name)}
+    node: ast.AST | None = reading.node
+    while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+        loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", [])
+        for loop in loops:
+            names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+            if (
+                names & used
+                and isinstance(loop.iter, ast.Call)
+                and isinstance(loop.iter.func, ast.Name)
+                and loop.iter.func.id == "range"
+            ):
+                return loop.iter
+        node = reading.source.parent_of(node)
+    return None

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from anyshape.diagnosis.edit_proposals.change import Knowledge
 from anyshape.diagnosis.size_names import Scope
-from anyshape.source.sites import Site
-from anyshape.source.sites_reading import Reading, read
+from anyshape.source.sites import Reading, Site, read
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,19 +15,19 @@ from anyshape.freeing.rules import (
     index,
     products,
     recurrent,
-    reshape_reshaping,
+    reshape,
     resize,
-    slice,
+    slices,
     subgraphs,
 )
-from anyshape.freeing.walk_rule import Rule
+from anyshape.freeing.walk import Rule
 
 _RULES: dict[str, Rule] = {
-    **reshape_reshaping.RULES,
+    **reshape.RULES,
     **broadcast.RULES,
     **expand.RULES,
     **products.RULES,
-    **slice.RULES,
+    **slices.RULES,
     **index.RULES,
     **resize.RULES,
     **recurrent.RULES,

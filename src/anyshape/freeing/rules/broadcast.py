@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
+import sympy
 
-from anyshape.freeing.families import BROADCASTING, broadcast
-from anyshape.freeing.growth import grow_input
-from anyshape.freeing.growth_formulas import Wants
-from anyshape.freeing.rules.broadcast_values import size_as_value
-from anyshape.freeing.walk import Walk, attribute
-from anyshape.freeing.walk_rule import Rule, Shapes
-from anyshape.sizes.expressions import Shape, Size, is_number
+from anyshape.freeing.families import BROADCASTING, axes_of, broadcast
+from anyshape.freeing.growth import Wants, grow_input
+from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.sizes.expressions import Shape, Size, is_number, product, spelled
 
 
 def elementwise(walk: Walk, node: ir.Node) -> Shapes:
@@ -69,3 +68,83 @@ def concat(walk: Walk, node: ir.Node) -> Shapes:
 
 
 RULES: dict[str, Rule] = {**dict.fromkeys(BROADCASTING, elementwise), "Concat": concat}
+
+_CLOSE = 1e-6
+_FARTHEST = 6
+_BETWEEN = ("Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Mul", "Div")
+_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1")
+
+
+def size_as_value(walk: Walk, node: ir.Node) -> None:
+    """Replace a scalar that is a free size; one that only happens to equal it is a matter of choice."""
+    if node.op_type not in ("Div", "Mul", "Sub", "Add", "Pow") or len(node.inputs) != 2:
+        return
+    place, scalar = _scalar(walk, node)
+    if scalar is None:
+        return
+    terms = _terms(walk, node.inputs[1 - place])
+    meant = None if terms is None else _meant(walk, node, scalar, terms)
+    if meant is not None:
+        _put(walk, node, place, meant)
+        return
+    size = walk.dims.namesake(scalar)
+    if size is not None and walk.chooser.choose((False, True)):
+        _put(walk, node, place, size)
+    elif size is not None:
+        walk.note(node, f"the number {scalar:g} is kept, though `{spelled(size)}` was {scalar:g} in the file")
+
+
+def _scalar(walk: Walk, node: ir.Node) -> tuple[int, float | None]:
+    for place in (1, 0) if node.op_type in ("Mul", "Add") else (1,):
+        value = node.inputs[place]
+        if value is None or value.const_value is None or (walk.shape(node.inputs[1 - place]) or ()) == ():
+            continue
+        array = walk.constant(value)
+        if array is not None and array.size == 1 and array.dtype.kind == "f" and math.isfinite(float(array.flat[0])):
+            return place, float(array.flat[0])
+    return 0, None
+
+
+def _terms(walk: Walk, value: ir.Value | None) -> Size | None:
+    """How many terms a sum or a mean has that the value comes from."""
+    node = value.producer() if value is not None else None
+    for _ in range(_FARTHEST):
+        if node is None or node.op_type not in _BETWEEN:
+            break
+        node = node.inputs[0].producer() if node.inputs[0] is not None else None
+    if node is None or node.op_type not in _REDUCTIONS:
+        return None
+    shape = walk.shape(node.inputs[0])
+    if shape is None:
+        return None
+    axes = axes_of(walk, node, len(shape))
+    if axes is None:
+        axes = [] if attribute(node, "noop_with_empty_axes", 0) else list(range(len(shape)))
+    count = product(shape[axis] for axis in axes)
+    return count if walk.is_free(count) else None
+
+
+def _meant(walk: Walk, node: ir.Node, scalar: float, terms: Size) -> Size | None:
+    """The size that a factor or divisor of a sum is: its terms, one less (of a variance), or the ratio of the two."""
+    n = walk.at_file(terms)
+    if n is None or n < 2 or scalar == 0:
+        return None
+    meanings = {terms: n, 1 / terms: 1 / n}
+    if n > 2:
+        meanings |= {terms - 1: n - 1, 1 / (terms - 1): 1 / (n - 1), terms / (terms - 1): n / (n - 1)}
+    close = [size for size, value in meanings.items() if math.isclose(scalar, value, rel_tol=_CLOSE)]
+    return close[0] if node.op_type in ("Mul", "Div") and close else None
+
+
+def _put(walk: Walk, node: ir.Node, place: int, size: Size) -> None:
+    """The scalar as it follows from the sizes; a ratio of two is divided in the scalar's own type."""
+    old = node.inputs[place]
+    assert old is not None
+    assert old.dtype is not None
+    build, shape = walk.builder, walk.shape(old) or ()
+    parts = [
+        build.cast(build.reshaped(build.size(part), [1] * len(shape), shape), old.dtype, shape)
+        for part in sympy.fraction(size)
+    ]
+    value = parts[0] if sympy.fraction(size)[1] == 1 else build.node("Div", parts, shape, dtype=old.dtype)
+    walk.replace(node, place, value, f"the number {walk.constant(old).flat[0]:g} became `{spelled(size)}`")

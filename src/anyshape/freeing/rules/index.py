@@ -10,8 +10,7 @@ import onnx_ir as ir
 from anyshape.freeing.constant_patterns import is_uniform
 from anyshape.freeing.growth import grow_input
 from anyshape.freeing.rules.reshape import readings
-from anyshape.freeing.walk import Walk, attribute
-from anyshape.freeing.walk_rule import Rule, Shapes
+from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
 from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, product, spelled
 
 

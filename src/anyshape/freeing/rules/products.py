@@ -8,8 +8,7 @@ from anyshape.freeing.constant_patterns import is_uniform
 from anyshape.freeing.families import einsum_terms
 from anyshape.freeing.growth import grow_input
 from anyshape.freeing.rules.broadcast import align
-from anyshape.freeing.walk import Walk, attribute
-from anyshape.freeing.walk_rule import Rule, Shapes
+from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
 from anyshape.sizes.expressions import Size, is_number, spelled
 
 

@@ -10,7 +10,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from anyshape.sizes.expressions import ONE, Factors, Size, is_number, number, product
+import onnx_ir as ir
+
+from anyshape.freeing.families import axes_of
+from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.sizes.expressions import ONE, Factors, Shape, Size, is_number, number, product, spelled
 
 _MOST_READINGS = 64
 _MOST_STEPS = 20_000
@@ -107,3 +111,195 @@ def _split(size: Size, n: int, need: int) -> Iterator[tuple[Atom, Atom]]:
         return
     yield (size / other, need), (number(other), other)
     yield (number(need), need), (size / need, other)
+
+
+def reshape(walk: Walk, node: ir.Node) -> Shapes:
+    data = node.inputs[0]
+    shape = walk.shape(data)
+    if data is None or shape is None or not any(walk.is_free(size) for size in shape):
+        return None
+    target, atoms = _target(walk, node, shape), _atoms(walk, data)
+    if target is None or atoms is None:
+        raise walk.pinned(node, "its target depends on the data", product(shape))
+    found = readings(atoms, target)
+    moved = _moved(walk, shape, target)
+    if found and moved and walk.chooser.choose((False, True)):
+        return _transposed(walk, node, data, moved)
+    if not found:
+        why = f"{_listed(shape)} cannot become {list(target)} at other sizes"
+        raise walk.pinned(node, why, product(s for s in shape if walk.is_free(s)))
+    written = walk.numbers(node.inputs[1])
+    reading = walk.chooser.choose(_agreeing(walk, found, written))
+    sizes = tuple(product(axis) for axis in reading)
+    walk.factors.set(node.outputs[0], reading)
+    _rewrite(walk, node, shape, sizes, written)
+    return [sizes]
+
+
+def _moved(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | None:
+    """The order of axes, where one that is free and was 1 in the file went elsewhere: a Reshape was as good there."""
+    sizes = [walk.at_file(size) for size in shape]
+    free = [axis for axis, size in enumerate(shape) if walk.is_free(size) and sizes[axis] == 1]
+    if len(free) != 1 or len(shape) != len(target) or sizes == list(target):
+        return None
+    rest = [axis for axis in range(len(shape)) if axis != free[0]]
+    for place in range(len(shape)):
+        order = [*rest[:place], free[0], *rest[place:]]
+        if [sizes[axis] for axis in order] == list(target) and sizes.count(1) == 1:
+            return order
+    return None
+
+
+def _transposed(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
+    shape = tuple((walk.shape(data) or ())[axis] for axis in order)
+    factors = walk.factors.of(data)
+    value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, attributes={"perm": list(order)})
+    walk.factors.set(value, [factors[axis] for axis in order])
+    walk.factors.set(node.outputs[0], [factors[axis] for axis in order])
+    walk.replace(node, 0, value, f"axes were moved in the order {list(order)}")
+    _rewrite(walk, node, shape, shape, walk.numbers(node.inputs[1]))
+    return [shape]
+
+
+def _target(walk: Walk, node: ir.Node, shape: Shape) -> tuple[int, ...] | None:
+    """The output's sizes in the file: observed, or from the constant with its 0 and -1 resolved."""
+    seen = walk.observed(node.outputs[0])
+    written = walk.numbers(node.inputs[1])
+    if seen is not None or written is None:
+        return seen
+    sizes = [walk.at_file(size) for size in shape]
+    entries = [walk.at_file(size) for size in written]
+    if any(n is None for n in (*sizes, *entries)):
+        return None
+    resolved = [sizes[k] if n == 0 and k < len(sizes) else n for k, n in enumerate(entries)]
+    known = math.prod(n for n in resolved if n is not None and n > 0)
+    whole = math.prod(n for n in sizes if n is not None)
+    return tuple(int(n) if n is not None and n >= 0 else whole // max(known, 1) for n in resolved)
+
+
+def _atoms(walk: Walk, data: ir.Value) -> list[Atom] | None:
+    """The factors with their sizes; one that depends on the data has the size that it had when observed."""
+    seen = walk.observed(data) or ()
+    atoms: list[Atom] = []
+    for axis, factors in enumerate(walk.factors.of(data)):
+        for size in factors:
+            n = walk.at_file(size)
+            if n is None and len(factors) == 1 and axis < len(seen):
+                n = seen[axis]
+            if n is None:
+                return None
+            atoms.append((size, n))
+    return atoms
+
+
+def _agreeing(walk: Walk, found: list[Reading], written: Shape | None) -> list[Reading]:
+    """Where the file computes the target from sizes, only the readings that say the same."""
+
+    def agrees(reading: Reading) -> bool:
+        pairs = zip(reading, written or (), strict=False)
+        return all(product(axis) == entry for axis, entry in pairs if walk.is_free(entry))
+
+    return [reading for reading in found if agrees(reading)] or found
+
+
+def _rewrite(walk: Walk, node: ir.Node, shape: Shape, sizes: Shape, written: Shape | None) -> None:
+    copies = not attribute(node, "allowzero", 0)
+    if written is not None and len(written) == len(sizes) and _says_so(written, shape, sizes, copies=copies):
+        return
+    entries: list[Size] = []
+    for axis, size in enumerate(sizes):
+        same = axis < len(shape) and shape[axis] == size
+        entries.append(size if is_number(size) else number(0) if same else None)
+    rest = [axis for axis, entry in enumerate(entries) if entry is None]
+    for axis in rest:
+        entries[axis] = sizes[axis]
+    unreadable = [axis for axis in rest if walk.is_unknown(sizes[axis])]
+    if rest:
+        entries[(unreadable or rest)[0]] = number(-1)
+    node.attributes.pop("allowzero", None)
+    before = "computed" if written is None else f"[{', '.join(map(spelled, written))}]"
+    after = ", ".join(map(spelled, entries))
+    walk.replace(node, 1, walk.builder.vector(entries), f"target {before} became [{after}]")
+
+
+def _says_so(written: Shape, shape: Shape, sizes: Shape, *, copies: bool) -> bool:
+    """Whether the target gives these sizes as it stands."""
+    for axis, (entry, size) in enumerate(zip(written, sizes, strict=True)):
+        if entry == 0 and copies:
+            if axis >= len(shape) or shape[axis] != size:
+                return False
+        elif entry not in (-1, size):
+            return False
+    return True
+
+
+def flatten(walk: Walk, node: ir.Node) -> Shapes:
+    data = node.inputs[0]
+    shape = walk.shape(data)
+    if data is None or shape is None:
+        return None
+    axis = int(attribute(node, "axis", 1))
+    axis = axis + len(shape) if axis < 0 else axis
+    factors = walk.factors.of(data)
+    halves = [tuple(f for part in half for f in part) for half in (factors[:axis], factors[axis:])]
+    walk.factors.set(node.outputs[0], [half or (number(1),) for half in halves])
+    return [tuple(product(half) for half in halves)]
+
+
+def squeeze(walk: Walk, node: ir.Node) -> Shapes:
+    shape = walk.shape(node.inputs[0])
+    seen = walk.observed(node.outputs[0])
+    if shape is None:
+        return None
+    named = axes_of(walk, node, len(shape))
+    dropped = named if named is not None else [axis for axis, size in enumerate(shape) if walk.at_file(size) == 1]
+    for axis in dropped:
+        if walk.is_free(shape[axis]):
+            raise walk.pinned(node, f"it drops axis {axis}, which is `{spelled(shape[axis])}`", shape[axis])
+    if seen is not None and len(seen) != len(shape) - len(dropped):
+        return None
+    kept = [axis for axis in range(len(shape)) if axis not in dropped]
+    if node.inputs[0] is not None:
+        walk.factors.set(node.outputs[0], [walk.factors.of(node.inputs[0])[axis] for axis in kept])
+    return [tuple(shape[axis] for axis in kept)]
+
+
+def unsqueeze(walk: Walk, node: ir.Node) -> Shapes:
+    shape = walk.shape(node.inputs[0])
+    added = None if shape is None else attribute(node, "axes")
+    if shape is None or node.inputs[0] is None:
+        return None
+    if added is None and len(node.inputs) > 1:
+        added = walk.constant(node.inputs[1])
+    if added is None:
+        return None
+    rank = len(shape) + len(added)
+    places = {int(axis) % rank for axis in added}
+    factors = iter(walk.factors.of(node.inputs[0]))
+    rows = [(number(1),) if axis in places else next(factors) for axis in range(rank)]
+    walk.factors.set(node.outputs[0], rows)
+    return [tuple(product(row) for row in rows)]
+
+
+def transpose(walk: Walk, node: ir.Node) -> Shapes:
+    data = node.inputs[0]
+    shape = walk.shape(data)
+    if data is None or shape is None:
+        return None
+    order = attribute(node, "perm") or list(range(len(shape)))[::-1]
+    factors = walk.factors.of(data)
+    walk.factors.set(node.outputs[0], [factors[axis] for axis in order])
+    return [tuple(shape[axis] for axis in order)]
+
+
+def _listed(shape: Sequence[Size]) -> str:
+    return "[" + ", ".join(map(spelled, shape)) + "]"
+
+
+RULES: dict[str, Rule] = {
+    "Reshape": reshape,
+    "Flatten": flatten,
+    "Squeeze": squeeze,
+    "Unsqueeze": unsqueeze,
+    "Transpose": transpose,
+}

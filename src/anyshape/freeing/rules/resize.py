@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.freeing.walk import Walk, attribute
-from anyshape.freeing.walk_rule import Rule, Shapes
+from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
 from anyshape.sizes.expressions import Size, is_number, number, spelled
 
 

@@ -10,8 +10,7 @@ import onnx_ir as ir
 from anyshape.freeing.growth import grow_input
 from anyshape.freeing.preparation import bodies
 from anyshape.freeing.records import StatePinnedError
-from anyshape.freeing.walk import Walk, attribute, name_of
-from anyshape.freeing.walk_rule import Rule, Shapes
+from anyshape.freeing.walk import Rule, Shapes, Walk, attribute, name_of
 from anyshape.sizes.expressions import Shape, Size, is_number, spelled, to_ir
 
 

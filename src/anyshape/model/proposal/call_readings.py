@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from anyshape.model.proposal.probe import Place
-from anyshape.sizes.fit_relations import Column, Kind, Reading
+from anyshape.sizes.fit import Column, Kind, Reading, largest_step, readings
 
 _T = TypeVar("_T")
 
@@ -69,3 +71,188 @@ class Structure:
         if index in above or reading is None:
             return index not in above
         return all(self._leads_to_dims(base, (*above, index)) for base in reading.of)
+
+
+Options = Mapping[int, tuple[Reading | None, ...]]
+"""For each part that may follow others: the readings; None: it is a dim after all."""
+
+_MOST_READINGS = 4
+_MOST_STRUCTURES = 400
+_TRUSTED = (Kind.SAME, Kind.SUM, Kind.OFFSET, Kind.LONG_SUM)
+
+
+class Asked(Protocol):
+    """Tells whether the model runs with some places at other sizes."""
+
+    def runs(self, sizes: Mapping[Place, int]) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The structure, and what else would fit the calls and the model just as well."""
+
+    structure: Structure
+    rivals: tuple[Structure, ...] = ()
+    unsettled: tuple[int, ...] = ()
+    """Parts that do not move alone, and of which no reading runs either: the plainest was taken."""
+
+
+def settle(parts: Sequence[Part], example: int, model: Asked, still: Collection[int] = ()) -> Settled:
+    """The most general structure that the model runs with.
+
+    `example` is the call that it is asked with, `still` are the sizes of axes that do not move. Followers are believed
+    to follow, unless other parts would have to be tied for that alone.
+    """
+    believed = _settle(parts, example, model, still)
+    content = [index for index, part in enumerate(parts) if not part.follower]
+    is_free = _count_dims(believed, content) == len(content) and not believed.unsettled
+    if is_free or len(content) == len(parts):
+        return believed
+    doubted = _settle([replace(part, follower=False) for part in parts], example, model, still)
+    return max(believed, doubted, key=lambda settled: (not settled.unsettled, _count_dims(settled, content)))
+
+
+def _count_dims(settled: Settled, among: Sequence[int]) -> int:
+    return sum(dim in among for dim in settled.structure.dims)
+
+
+def _settle(parts: Sequence[Part], example: int, model: Asked, still: Collection[int]) -> Settled:
+    apart = Structure(tuple(parts), (None,) * len(parts))
+    options: dict[int, tuple[Reading | None, ...]]
+    options = {i: found for i in range(len(parts)) if (found := _followed(parts, i, still))}
+    tied = [i for i in range(len(parts)) if i not in options and not moves_alone(apart, i, example, model)]
+    options |= {i: (None, *found) for i in tied if (found := _tied_to(parts, i, tied, still))}
+    structures = list(_structures(apart, options))
+    first = next((n for n, structure in enumerate(structures) if _holds(structure, options, example, model)), None)
+    if first is None:
+        return Settled(_plainest(apart, options), unsettled=tuple(options))
+    rivals = _equally_plain(structures[first], structures[first + 1 :])
+    return _best_of(structures[first], [s for s in rivals if _holds(s, options, example, model)], example, model)
+
+
+# ---- what may follow what
+
+
+def _followed(parts: Sequence[Part], index: int, still: Collection[int]) -> tuple[Reading, ...]:
+    """What a follower follows: the size that is its own or, for an axis, a sum; nothing for other parts."""
+    if not parts[index].follower:
+        return ()
+    trusted = _TRUSTED[:1] if parts[index].is_number else _TRUSTED
+    bases = [i for i, part in enumerate(parts) if not part.follower]
+    found = [reading for reading in _over(parts, index, bases, still) if reading.kind in trusted]
+    return tuple(found[:_MOST_READINGS])
+
+
+def _tied_to(parts: Sequence[Part], index: int, tied: Sequence[int], still: Collection[int]) -> tuple[Reading, ...]:
+    """The readings over parts that do not move alone either, else over all that follow nothing by what they are."""
+    others = [i for i, part in enumerate(parts) if i != index and (i in tied or not part.follower)]
+    found = _over(parts, index, others, still)
+    # of two equal ones the later follows the earlier
+    found = [reading for reading in found if reading.kind != Kind.SAME or reading.of[0] < index]
+    among_tied = [reading for reading in found if set(reading.of) <= set(tied)]
+    return tuple(among_tied or found)[:_MOST_READINGS]
+
+
+def _over(parts: Sequence[Part], index: int, bases: Sequence[int], still: Collection[int]) -> list[Reading]:
+    found = readings(parts[index].column, [parts[i].column for i in bases], still)
+    return [replace(reading, of=tuple(bases[i] for i in reading.of)) for reading in found]
+
+
+# ---- structures, the most general first
+
+
+def _structures(apart: Structure, options: Options) -> Iterator[Structure]:
+    most = next(most for most in range(_MOST_READINGS, -1, -1) if _count(options, most) <= _MOST_STRUCTURES)
+    choices = itertools.product(*(possible[: most + 1] for possible in options.values()))
+    found = [_with(apart, dict(zip(options, choice, strict=True))) for choice in choices]
+    found.sort(key=lambda s: (-len(s.dims), sum(reading.kind for reading in s.readings if reading)))
+    yield from (structure for structure in found if structure.is_sound())
+
+
+def _count(options: Options, most: int) -> int:
+    return math.prod(len(possible[: most + 1]) for possible in options.values())
+
+
+def _with(apart: Structure, chosen: Mapping[int, Reading | None]) -> Structure:
+    return replace(apart, readings=tuple(chosen.get(index) for index in range(len(apart.parts))))
+
+
+def _equally_plain(structure: Structure, others: Sequence[Structure]) -> list[Structure]:
+    """Those with readings of the same kinds: one that is less plain would have shown in the calls."""
+    return [other for other in others if _kinds(other) == _kinds(structure)][:_MOST_READINGS]
+
+
+def _kinds(structure: Structure) -> list[Kind | None]:
+    return [None if reading is None else reading.kind for reading in structure.readings]
+
+
+def _plainest(apart: Structure, options: Options) -> Structure:
+    """Every part that may follow others does, in the plainest way."""
+    chosen: dict[int, Reading | None] = {}
+    for index, possible in options.items():
+        for reading in possible:
+            if reading is not None and _with(apart, {**chosen, index: reading}).is_sound():
+                chosen[index] = reading
+                break
+    return _with(apart, chosen)
+
+
+# ---- asking
+
+
+def _holds(structure: Structure, options: Options, example: int, model: Asked) -> bool:
+    """Whether every dim that has to do with the options moves alone, with all that follows it."""
+    concerned = {base for index in options for base in structure.bases(index)}
+    return all(moves_alone(structure, dim, example, model) for dim in structure.dims if dim in concerned)
+
+
+def _best_of(best: Structure, rivals: Sequence[Structure], example: int, model: Asked) -> Settled:
+    """The one that runs where they differ; those that run there, too, remain its rivals."""
+    left: list[Structure] = []
+    for rival in rivals:
+        apart = next(_differing(best, rival, example), None)
+        if apart is None:
+            continue
+        best_runs, rival_runs = map(model.runs, apart)
+        if best_runs and rival_runs:
+            left.append(rival)
+        elif rival_runs:
+            best = rival
+    return Settled(best, tuple(left))
+
+
+def _differing(one: Structure, other: Structure, example: int) -> Iterator[tuple[dict[Place, int], dict[Place, int]]]:
+    """Sizes at which two structures with the same dims differ: dim by dim, close to the example's."""
+    if one.dims != other.dims:
+        return
+    start = _dims_at(one, example)
+    for dim, change in itertools.product(one.dims, (1, 2, 3, -1)):
+        dims = {**start, dim: start[dim] + change}
+        if dims[dim] > 1 and one.sizes(dims) != other.sizes(dims):
+            yield one.sizes(dims), other.sizes(dims)
+
+
+def moves_alone(structure: Structure, dim: int, example: int, model: Asked) -> bool:
+    """Whether it runs with the dim as in another call and all else as in the example, and the other way round.
+
+    For a Python int one way is enough: `x.topk(k)` bounds it, which ties it to nothing.
+    """
+    column = structure.parts[dim].column
+    other = max(range(len(column)), key=lambda call: (column[call] != column[example], column[call] > 1))
+    enough = any if structure.parts[dim].is_number else all
+    return enough(
+        model.runs(structure.sizes({**_dims_at(structure, outside), dim: _broad(column, column[inside])}))
+        for inside, outside in ((other, example), (example, other))
+    )
+
+
+def _dims_at(structure: Structure, call: int) -> dict[int, int]:
+    return {index: structure.parts[index].column[call] for index in structure.dims}
+
+
+def _broad(column: Column, size: int) -> int:
+    """The size, or another for one at which everything is stretched to fit: for 1, and for the 0 of an empty cache."""
+    least = min((n for n in column if n > 1), default=1)
+    if size > 1:
+        return size
+    return least - 1 if least > 2 else least + largest_step(column)

@@ -14,7 +14,7 @@ from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
 from anyshape.model.proposal.meanings import Meaning, Scene, image_like, meaning_of, text_like, words_of
 from anyshape.model.proposal.probe import Place
-from anyshape.sizes.notation_evaluators import FUNCTIONS
+from anyshape.sizes.notation import FUNCTIONS
 
 _OPTIMUM = {
     "batch": "batch_size", "seq": "sequence_length", "past": "past_sequence_length", "channels": "num_channels",

@@ -6,14 +6,14 @@ axes by 1, `2*n` beside `n` one by 1 and 2; the length of a mask over `past + se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from anyshape.declaration.calls import Signature
+from anyshape.declaration.calls import Leaf, Signature
 from anyshape.declaration.targets import Target
-from anyshape.model.proposal.moves_bundles import bundles, spread
-from anyshape.model.proposal.moves_resampling import enlarged, shrunk
-from anyshape.model.proposal.probe import Budget, Place, Prober
+from anyshape.model.proposal.probe import Budget, Place, Prober, sizes_of
 
 Steps = Mapping[Place, int]
 
@@ -144,3 +144,134 @@ def is_at_its_smallest(ground: Ground, place: Place) -> bool:
         return False
     size, now = ground.sizes[place], ground.outputs({}, 1)
     return any(ground.outputs({place: by}, 1) not in (None, now) for by in (size, 3 * size + 3))
+
+
+_HOLDS_THE_PAST = re.compile(r"past|cache|present|earlier|mem")
+
+
+def bundles(signature: Signature) -> dict[Place, tuple[Place, ...]]:
+    """Each place that stands for others -> all of them, itself included; every place is in one bundle."""
+    firsts: dict[tuple[object, ...], Place] = {}
+    found: dict[Place, tuple[Place, ...]] = {}
+    leaves = {leaf.name: leaf for leaf in signature.leaves}
+    for place in sizes_of(signature):
+        first = firsts.setdefault((*_kind_of_leaf(leaves[place[0]]), place[1]), place)
+        found[first] = (*found.get(first, ()), place)
+    return found
+
+
+def _kind_of_leaf(leaf: Leaf) -> tuple[object, ...]:
+    """What leaves of one bundle have in common; a leaf of its own has its name alone."""
+    if not leaf.is_tensor or not _HOLDS_THE_PAST.search(leaf.name):
+        return (leaf.name,)
+    *outer, last = leaf.name.split(".")
+    layer = re.sub(r"\d+", "#", ".".join(outer))
+    if outer and not last.isdecimal():
+        layer = f"{layer}.{_without_role(last)}"
+    elif outer:
+        layer = f"{layer}.{last}"  # of what stands in each layer, the first and the second may differ
+    else:
+        layer = _without_role(last)
+    return (layer, leaf.value.dtype, tuple(leaf.value.shape))
+
+
+def _without_role(name: str) -> str:
+    """`past_k0` and `past_v1` are alike; so are `key` and `value`."""
+    return re.sub(r"(?<![a-z])(keys?|values?|k|v)(?![a-z])", "kv", re.sub(r"\d+", "#", name))
+
+
+def spread(sizes: Mapping[Place, int], bundled: Mapping[Place, tuple[Place, ...]]) -> dict[Place, int]:
+    """Sizes of places for all that they stand for."""
+    return {member: size for place, size in sizes.items() for member in bundled.get(place, (place,))}
+
+
+_TOO_SMALL = (1, 2)
+_FURTHER = (2, 5)
+"""By how much an axis must be able to grow before it is enlarged."""
+_CAN_BE_HALVED, _LARGE = 8, 64
+_FRACTIONS = (8, 4, 2)
+
+Bundled = Mapping[Place, tuple[Place, ...]]
+
+
+def shrunk(prober: Prober, bundled: Bundled) -> Signature | None:
+    """The call with large axes, and those that cannot grow, at a fraction of their size; None where there are none."""
+    sizes = prober.sizes
+    kinds: dict[tuple[int, int], list[Place]] = {}
+    for place in bundled:
+        if place[1] is not None and sizes[place] >= _CAN_BE_HALVED:
+            kinds.setdefault((place[1], sizes[place]), []).append(place)
+    chosen: dict[Place, int] = {}
+    for (_, size), places in kinds.items():
+        if size > _LARGE or not prober.runs(spread(dict.fromkeys(places, size + 1), bundled)):
+            chosen |= _smaller(prober, bundled, places, chosen)
+    return _resized(prober, spread(chosen, bundled)) if chosen else None
+
+
+def _smaller(
+    prober: Prober, bundled: Bundled, places: Sequence[Place], chosen: Mapping[Place, int]
+) -> dict[Place, int]:
+    size = prober.sizes[places[0]]
+    parts = (size // by for by in _FRACTIONS if size % by == 0 and size // by >= _CAN_BE_HALVED // 2)
+    for part in parts:
+        wanted = dict.fromkeys(places, part)
+        if prober.runs(spread({**chosen, **wanted}, bundled)):
+            return wanted
+    return {}
+
+
+def enlarged(prober: Prober, bundled: Bundled) -> Signature | None:
+    """The call with its small axes enlarged; None where there are none, or none can be."""
+    small = [p for p in bundled if p[1] is not None and prober.sizes[p] in _TOO_SMALL]
+
+    def grows(places: Iterable[Place]) -> bool:
+        return all(
+            prober.runs(spread({place: prober.sizes[place] + by for place in places}, bundled)) for by in _FURTHER
+        )
+
+    chosen = _largest_that(grows, small, prober.sizes)
+    for sizes in _new_sizes(chosen, prober.sizes):
+        wanted = spread(sizes, bundled)
+        if sizes and prober.runs(wanted):
+            return _resized(prober, wanted)
+    return None
+
+
+def _largest_that(
+    grows: Callable[[Sequence[Place]], bool], small: Sequence[Place], sizes: Mapping[Place, int]
+) -> list[Place]:
+    """All small axes that grow together, or as many as are found."""
+    whole = [list(small), *([p for p in small if sizes[p] == size] for size in _TOO_SMALL)]
+    for places in whole:
+        if places and grows(places):
+            return places
+    kept: list[Place] = []
+    for _, alike in itertools.groupby(sorted(small, key=_axis_and_size(sizes)), key=_axis_and_size(sizes)):
+        places = list(alike)
+        fewer = ([p for p in places if p != left] for left in places if len(places) > 1)
+        kept += next((some for some in (places, *fewer) if grows([*kept, *some])), [])
+    return kept
+
+
+def _axis_and_size(sizes: Mapping[Place, int]) -> Callable[[Place], tuple[int, int]]:
+    return lambda place: (place[1] or 0, sizes[place])
+
+
+def _new_sizes(places: Sequence[Place], sizes: Mapping[Place, int]) -> Iterator[dict[Place, int]]:
+    """Another size for each axis number and old size; where that does not run, for each old size alone."""
+    free = [size for size in range(3, 64) if size not in set(sizes.values())]
+    by_axis = sorted({_axis_and_size(sizes)(place) for place in places})
+    yield {place: free[by_axis.index(_axis_and_size(sizes)(place))] for place in places}
+    yield {place: free[_TOO_SMALL.index(sizes[place])] for place in places}
+
+
+def _resized(prober: Prober, sizes: Mapping[Place, int]) -> Signature:
+    """The call at these sizes, with content that means something where the model takes it."""
+    signature = prober.signature
+    for level in range(3):
+        values = prober.meaningful_leaves(sizes, level)
+        leaves = tuple(Leaf(leaf.name, values[leaf.name]) for leaf in signature.leaves)
+        made = Signature(leaves, signature.positional, signature.keywords)
+        if prober.accepts(values):
+            break
+    return made

@@ -7,7 +7,7 @@ those that look like features are offered instead; all dims are tried together, 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,18 +18,20 @@ from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.oracle import may_be_provoked
 from anyshape.model.proposal.annotations import Annotations, notes_of_annotations, read_annotations, with_annotated
-from anyshape.model.proposal.bounds import NOTHING_VARIES, basis_of, note_of_coincidence, note_of_the_search
-from anyshape.model.proposal.bounds_limiting import limited
-from anyshape.model.proposal.bounds_trials import Trials
+from anyshape.model.proposal.bounds import (
+    NOTHING_VARIES,
+    Trials,
+    basis_of,
+    limited,
+    note_of_coincidence,
+    note_of_the_search,
+)
 from anyshape.model.proposal.dim_names import name_dims
-from anyshape.model.proposal.layout import Dim, dims_of, expressions, followers
-from anyshape.model.proposal.layout_features import without_features
+from anyshape.model.proposal.layout import Dim, dims_of, expressions, followers, without_features
 from anyshape.model.proposal.meanings import Scene
 from anyshape.model.proposal.meant_ties import coincidences, tie
-from anyshape.model.proposal.moves import Ground, Move
-from anyshape.model.proposal.moves_bundles import spread
-from anyshape.model.proposal.one_call_numbers import without_options
-from anyshape.model.proposal.partners_searching import find_moves
+from anyshape.model.proposal.moves import Ground, Move, spread
+from anyshape.model.proposal.partners import find_moves
 from anyshape.model.proposal.probe import Budget
 from anyshape.model.proposal.proposal import Offer, Proposal, notation
 from anyshape.torchkit.capture import quiet
@@ -150,3 +152,17 @@ class _Search:
 
     def _notation(self, dims: Sequence[Dim], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return notation(self.signature, expressions(dims, names, self.ground.original.sizes))
+
+
+def without_options(moves: Sequence[Move], target: Target, values: Mapping[str, Any]) -> tuple[list[Move], list[Offer]]:
+    """The moves without those of ints alone that the call could do without; these are offered."""
+    options = [
+        move for move in moves if all(axis is None and not _is_required(target, leaf) for leaf, axis in move.steps)
+    ]
+    offers = [Offer(leaf, 0, f"{values[leaf]} becomes part of the file") for move in options for leaf, _ in move.steps]
+    return [move for move in moves if move not in options], offers
+
+
+def _is_required(target: Target, leaf: str) -> bool:
+    parameter = target.signature.parameters.get(leaf)
+    return parameter is not None and parameter.default is parameter.empty

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyshape.sizes.notation import STATIC
 
@@ -45,3 +45,60 @@ def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tu
         if any(entry != STATIC for entry in row):
             rows[leaf.name] = row
     return rows
+
+
+def proposal_text(proposal: Proposal, leaves: Sequence[str]) -> str:
+    """`dims=` and `sizes=` as arguments, then what they are based on, what else could vary, and notes."""
+    declared = {key: " ".join(row) for key, row in _gathered(proposal.dims, leaves).items()}
+    parts = [[*_argument("dims", declared), *(_argument("sizes", proposal.sizes) if proposal.sizes else ())]]
+    parts.append(list(_aligned(proposal.basis)))
+    parts.append([_offer(offer) for offer in proposal.offers])
+    parts.append([f"note: {note}" for note in proposal.notes])
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def proposal_to_dict(proposal: Proposal) -> dict[str, Any]:
+    return {
+        "dims": {leaf: list(row) for leaf, row in proposal.dims.items()},
+        "sizes": dict(proposal.sizes),
+        "basis": dict(proposal.basis),
+        "offers": [{"leaf": offer.leaf, "axis": offer.axis, "why": offer.why} for offer in proposal.offers],
+        "notes": list(proposal.notes),
+    }
+
+
+def _gathered(dims: Mapping[str, tuple[str, ...]], leaves: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What is the same for all leaves of a container is said once: `past_key_values`."""
+    result: dict[str, tuple[str, ...]] = {}
+    for leaf, row in dims.items():
+        result[next((key for key in _containers(leaf) if _is_same_below(key, row, dims, leaves)), leaf)] = row
+    return result
+
+
+def _containers(leaf: str) -> Iterator[str]:
+    """`cache.0.key` -> `cache`, `cache.0`."""
+    parts = leaf.split(".")
+    yield from (".".join(parts[:count]) for count in range(1, len(parts)))
+
+
+def _is_same_below(key: str, row: tuple[str, ...], dims: Mapping[str, tuple[str, ...]], leaves: Sequence[str]) -> bool:
+    below = [leaf for leaf in leaves if leaf.startswith(f"{key}.")]
+    return len(below) > 1 and all(dims.get(leaf) == row for leaf in below)
+
+
+def _argument(name: str, values: Mapping[str, str]) -> Iterator[str]:
+    if not values:
+        yield f"{name}={{}},"
+        return
+    yield f"{name}={{"
+    yield from (f'    "{key}": "{value}",' for key, value in values.items())
+    yield "},"
+
+
+def _aligned(basis: Mapping[str, str]) -> Iterator[str]:
+    width = max(map(len, basis), default=0)
+    yield from (f"{dim:{width}}  {clause}" for dim, clause in basis.items())
+
+
+def _offer(offer: Offer) -> str:
+    return f"static: axis {offer.axis} of `{offer.leaf}`: {offer.why}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from anyshape.model.proposal.call_readings import Structure
 from anyshape.model.proposal.probe import Place
-from anyshape.sizes.fit_relations import Column, are_squares, largest_step
+from anyshape.sizes.fit import Column, are_squares, largest_step
 
 Shapes = tuple[tuple[int, ...], ...]
 Outputs = Callable[[int], Shapes | None]

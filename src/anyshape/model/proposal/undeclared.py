@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from torch import nn
+
 from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
-from anyshape.model.proposal import one_call, several_calls, undeclared_from_make_inputs
-from anyshape.model.proposal.proposal import Proposal
+from anyshape.errors import DeclarationError
+from anyshape.model.oracle import call_make_inputs
+from anyshape.model.proposal import one_call, several_calls
+from anyshape.model.proposal.given_calls import columns_of
+from anyshape.model.proposal.probe import Place
+from anyshape.model.proposal.proposal import Proposal, notation
+from anyshape.sizes.fit import Column, moves, readings
 
 
 def propose(
@@ -23,9 +31,61 @@ def propose(
         found, source = several_calls.propose(target, calls), f"dims were found from {len(calls)} calls"
     elif make_inputs is not None and known:
         found, source = (
-            undeclared_from_make_inputs.propose(target, make_inputs, known),
+            propose_from_make_inputs(target, make_inputs, known),
             "dims are the parameters of make_inputs",
         )
     else:
         found, source = one_call.propose(target, calls[0]), "nothing was declared: dims were found by probing"
     return replace(found, notes=(f"{source}; declare dims= to say otherwise", *found.notes))
+
+
+_STEPS = (1, 2, 3, 5, 7, 11)
+
+
+def propose_from_make_inputs(target: Target, make_inputs: Callable[..., Any], known: Mapping[str, int]) -> Proposal:
+    """Every axis that moves with a parameter, as an expression of the parameters; `known` are sizes that run."""
+    calls = [(sizes, made) for sizes in _rows(known) if (made := _made(target, make_inputs, sizes)) is not None]
+    parameters = {name: tuple(sizes[name] for sizes, _ in calls) for name in known}
+    columns = columns_of([made for _, made in calls])
+    texts = {place: _text(place, column, parameters) for place, column in columns.items() if moves(column)}
+    example = calls[0][1]
+    used = [name for name in known if any(name in text for text in texts.values())]
+    return Proposal(notation(example, texts), {}, dict.fromkeys(used, "a parameter of make_inputs"))
+
+
+def _rows(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The sizes that are known to run, each parameter alone, twice as large, and all together by unlike steps."""
+    yield dict(known)
+    for name, size in known.items():
+        yield from ({**known, name: moved} for moved in (size + 1, size + 2, 2 * size, 3 * size) if moved != size)
+    yield {name: size + _STEPS[index % len(_STEPS)] for index, (name, size) in enumerate(known.items())}
+
+
+def _made(target: Target, make_inputs: Callable[..., Any], sizes: Mapping[str, int]) -> Signature | None:
+    """A call of these sizes; None where the function refuses them, as it may."""
+    with contextlib.suppress(Exception):
+        return call_make_inputs(make_inputs, dict(sizes), seed=0, target=target)
+    return None
+
+
+def _text(place: Place, column: Column, parameters: Mapping[str, Column]) -> str:
+    varying = {name: sizes for name, sizes in parameters.items() if moves(sizes)}
+    found = readings(column, list(varying.values()))
+    if not found:
+        name, axis = place
+        where = f"`{name}`" if axis is None else f"axis {axis} of `{name}`"
+        raise DeclarationError(f"{where} moves with the sizes of make_inputs in no way that is known: give dims=")
+    return found[0].text(dict(enumerate(varying)))
+
+
+def example_of(module: nn.Module) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments and keywords that a module carries as its example; None where it has none.
+
+    A tuple or a list holds arguments, a dict holds keywords, anything else is the one argument: as Lightning calls it.
+    """
+    example = getattr(module, "example_input_array", None)
+    if example is None:
+        return None
+    if isinstance(example, (tuple, list)):
+        return tuple(example), {}
+    return ((), dict(example)) if isinstance(example, dict) else ((example,), {})

@@ -13,36 +13,23 @@ from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnus
 
 from anyshape.conversion.graph import known_sizes
 from anyshape.conversion.graph.known_sizes import DeclaredAxis, Sizes
-from anyshape.conversion.graph.rewrites import (
-    heads,
-    heads_head_views,
-    heads_repeated_heads,
-    lookups,
-    lookups_selections,
-    quotients,
-    quotients_means,
-    quotients_norms,
-    reshape_targets,
-    splits,
-    splits_slices,
-    transposes,
-)
+from anyshape.conversion.graph.rewrites import heads, lookups, quotients, reshape_targets, splits, transposes
 
 Rewrite = Callable[[ir.Graph, Sizes], None]
 
 _REWRITES: tuple[Rewrite, ...] = (
     known_sizes.share,
     quotients.shorten,
-    quotients_norms.divide,
-    quotients_means.join,
+    quotients.divide,
+    quotients.join,
     lookups.leave_out,
-    heads_repeated_heads.drop,
-    lookups_selections.shorten,
+    heads.drop,
+    lookups.shorten,
     splits.split,
-    heads_head_views.join,
+    heads.join,
     heads.take_three_axes,
     transposes.cancel,
-    splits_slices.join,
+    splits.join,
     reshape_targets.write_targets,
 )
 """In this order: each finds what those before have brought together; targets come last, for all that was moved."""

@@ -12,6 +12,7 @@ from dataclasses import replace as replace_field
 import onnx_ir as ir
 
 from anyshape.conversion.graph.known_sizes import Size, Sizes
+from anyshape.conversion.graph.rewrites.reshape_targets import reshaped
 from anyshape.onnxfile.graph import (
     first_input,
     insert,
@@ -21,6 +22,8 @@ from anyshape.onnxfile.graph import (
     only_user,
     permutation,
     replace,
+    transposed,
+    whole_numbers,
 )
 
 _BATCH_FIRST, _POSITIONS_FIRST = (0, 2, 1, 3), (1, 2, 0, 3)
@@ -136,3 +139,61 @@ def _batch_first(node: ir.Node, flat: _Flat) -> ir.Value:
         axes=axes,
         like=value,
     )
+
+
+_KEY, _VALUE = 1, 2
+_HEADS = 1
+
+
+def drop(graph: ir.Graph, sizes: Sizes) -> None:
+    """Give keys and values to Attention as they are before they are repeated."""
+    for node in nodes_of(graph, "Attention"):
+        key, value = (_before_repetition(node.inputs[place], sizes) for place in (_KEY, _VALUE))
+        if key is None or value is None or (sizes.of(key) or ())[_HEADS] != (sizes.of(value) or ())[_HEADS]:
+            continue
+        node.replace_input_with(_KEY, key)
+        node.replace_input_with(_VALUE, value)
+
+
+def _before_repetition(value: ir.Value | None, sizes: Sizes) -> ir.Value | None:
+    """What Reshape(Expand(Unsqueeze(x, 2))) repeats: [b, h, n, d] to [b, h, times, n, d] to [b, h * times, n, d]."""
+    joined = maker(value, "Reshape")
+    copied = maker(first_input(joined), "Expand") if joined is not None else None
+    widened = maker(first_input(copied), "Unsqueeze") if copied is not None else None
+    if copied is None or widened is None or whole_numbers(widened.inputs[1]) != (2,):
+        return None
+    few = first_input(widened)
+    known, repeated, whole = sizes.all_of(few), sizes.all_of(copied.outputs[0]), sizes.all_of(value)
+    if known is None or repeated is None or len(known) != 4:
+        return None
+    batch, heads, length, features = known
+    times = repeated[2]
+    if not isinstance(heads, int) or not isinstance(times, int):
+        return None
+    is_it = repeated == (batch, heads, times, length, features) and whole == (batch, heads * times, length, features)
+    return few if is_it else None
+
+
+_SWAPPED = (1, 0, 2)
+_APART = (1, 2, 0, 3)
+
+
+def join(graph: ir.Graph, sizes: Sizes) -> None:
+    """Reshape(Transpose(Reshape(x))) of that form becomes Transpose(Reshape(x))."""
+    for node in nodes_of(graph, "Reshape"):
+        moved = maker(node.inputs[0], "Transpose")
+        rows = maker(first_input(moved), "Reshape") if moved is not None else None
+        if moved is None or rows is None or permutation(moved) != _SWAPPED:
+            continue
+        plain, viewed, wanted = (sizes.all_of(v) for v in (first_input(rows), rows.outputs[0], node.outputs[0]))
+        if plain is None or viewed is None or wanted is None or len(plain) != 3 or len(wanted) != 4:
+            continue
+        positions, batch, features = plain
+        _, heads, _, head = wanted
+        fits = wanted == (batch, heads, positions, head) and (viewed[0], viewed[2]) == (positions, head)
+        if not fits or not isinstance(heads, int) or not isinstance(head, int) or heads * head != features:
+            continue
+        axes = (positions, batch, heads, head)
+        view = reshaped(node, first_input(rows), axes, sizes)
+        if view is not None:
+            replace(node.outputs[0], transposed(node, view, _APART, axes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from anyshape.conversion.graph.known_sizes import Sizes
-from anyshape.conversion.graph.rewrites.reshape_targets_views import reshaped
+from anyshape.conversion.graph.rewrites.reshape_targets import reshaped
 from anyshape.onnxfile.graph import first_input, is_op, nodes_of, only_user, permutation, replace, users
 
 _SWAPPED = (1, 0, 2)

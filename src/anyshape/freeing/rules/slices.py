@@ -9,8 +9,7 @@ import onnx_ir as ir
 
 from anyshape.freeing.families import axes_of
 from anyshape.freeing.growth import sliced
-from anyshape.freeing.walk import Walk, attribute
-from anyshape.freeing.walk_rule import Rule, Shapes
+from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
 from anyshape.sizes.expressions import Shape, Size, is_number, number, spelled
 
 _END = np.iinfo(np.int64).max

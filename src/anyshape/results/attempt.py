@@ -1,0 +1,70 @@
+"""anyshape.results.attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import sympy
+
+from anyshape.sizes import torch_symbols
+from anyshape.sizes.notation import Condition
+from anyshape.source.spans import Span
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One strategy's try: how it ended, why, and how long it took."""
+
+    strategy: str
+    outcome: str
+    """`checked`, `narrowed`, `wrong`, `failed` or `skipped`."""
+    reason: str = ""
+    seconds: float = 0.0
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+    pins: tuple[PinnedByTrace, ...] = ()
+    guards: tuple[Guard, ...] = field(default=(), compare=False, repr=False)
+    """What the trace assumed: a further strategy may have no record of its own."""
+    forced_by: tuple[str, ...] = ()
+    """Operators for whose sake the whole program was written in simpler ones, which takes longer than the trace."""
+    inlined: tuple[str, ...] = ()
+    """Operators that were replaced, each by itself, by what they are made of."""
+    copied: tuple[str, ...] = ()
+    """Classes of parts whose nodes were copied from parts like them."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition on sizes that tracing assumed: a suspect, not a verdict."""
+
+    expression: sympy.Basic
+    meaning: torch_symbols.Meaning
+    condition: Condition | None
+    span: Span | None
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        return torch_symbols.holds(self.expression, self.meaning, sizes)
+
+    @property
+    def constants(self) -> set[int]:
+        return torch_symbols.integers(self.expression)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dims that it speaks of."""
+        spoken = [self.meaning[symbol] for symbol in self.expression.free_symbols if symbol in self.meaning]
+        return tuple(sorted({name for expression in spoken for name in expression.names}))
+
+
+def hold(guards: Iterable[Guard], sizes: Mapping[str, int]) -> bool:
+    """Whether all that a trace assumed is so at these sizes."""
+    return all(guard.holds(sizes) for guard in guards)
+
+
+@dataclass(frozen=True)
+class PinnedByTrace:
+    """A dim that tracing turned into a number."""
+
+    dim: str
+    size: int
+    span: Span | None
