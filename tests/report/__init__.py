@@ -1,1 +1,0 @@
-"""Results and findings as people and machines read them."""
