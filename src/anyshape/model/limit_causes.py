@@ -25,11 +25,10 @@ _FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
 class Known(Protocol):
     """What is known of a model, and a way to ask it."""
 
-    base: Sizes
-    """Sizes at which it runs."""
-    suggestions: tuple[Condition, ...]
-    """Guards of a trace."""
-
+    @property
+    def base(self) -> Sizes: ...
+    @property
+    def suggestions(self) -> tuple[Condition, ...]: ...
     @property
     def free(self) -> list[str]: ...
     def grid(self, dim: str) -> SizeRange: ...

@@ -216,7 +216,8 @@ def _narrowed(
     for _ in range(_NARROWING_ROUNDS):
         assumed = assumed_conditions(checked.verification, conditions)
         if assumed:
-            ground.boundaries.limits += [Limit(condition, of_export=True) for condition in assumed]
+            limits = [Limit(condition, of_export=True) for condition in assumed]
+            ground = replace(ground, boundaries=ground.boundaries.with_limits(limits))
             conditions = [condition for condition in conditions if condition not in assumed]
         else:
             cut = cut_ranges(ranges, checked.verification, ground.traced)
@@ -229,7 +230,6 @@ def _narrowed(
             winner = checked.strategy
             told = [replace(a, outcome="narrowed") if a.strategy == winner else a for a in attempts]
             return write(ground, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges)
-    ground.boundaries.limits = [limit for limit in ground.boundaries.limits if not limit.of_export]
     return None
 
 

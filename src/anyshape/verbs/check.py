@@ -278,7 +278,7 @@ def _prepare(
     contract = read_contract(proto)
     if contract is not None:
         claimed = [c for c in (*contract.limits, *contract.conditions) if set(c.names) <= set(spec.ranges)]
-        boundaries.limits += [_confirmed(c, reference, start) for c in claimed if c.holds(start)]
+        boundaries = boundaries.with_limits(_confirmed(c, reference, start) for c in claimed if c.holds(start))
     boundaries.probe()
     box = {dim: horizon(declared, start[dim]) for dim, declared in spec.ranges.items()}
     closed = not any(declared.is_open for declared in spec.ranges.values())

@@ -292,7 +292,7 @@ def check_alone(
     held = (*limits, *(contract.conditions if contract is not None else ()))
     base = _first_that_runs(subject, ranges, relations)
     boundaries = Boundaries(lambda s: as_error(subject.judge(s)), ranges, base, (), where=relations)
-    boundaries.limits.extend(Limit(limit) for limit in held if set(limit.names) <= set(ranges))
+    boundaries = boundaries.with_limits(Limit(limit) for limit in held if set(limit.names) <= set(ranges))
     plan = _plan(ranges, base, telling_sizes(proto), boundaries, tier, seed) if at is None else _only(at, base, tier)
     verification = _run(subject, plan, Budget(_SECONDS if budget is None else budget))
     baked = find_baked(proto, interface)
