@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from anyshape.conversion.operators.custom import UntranslatedOperatorError
 from anyshape.model.limits import Limit, Pin, effective_range
 from anyshape.model.oracle import describe
-from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
+from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.notation import SizeRange

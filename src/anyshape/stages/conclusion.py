@@ -10,7 +10,6 @@ import onnx_ir as ir
 
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph import finish
-from anyshape.conversion.operators.custom import UntranslatedOperatorError
 from anyshape.conversion.strategies import REPAIRED
 from anyshape.diagnosis import wording
 from anyshape.errors import first_line
@@ -23,7 +22,7 @@ from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface, unused_inputs
 from anyshape.onnxfile.metadata import session_advice
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt
+from anyshape.results.attempt import Attempt, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Verification, evidence_of

@@ -22,25 +22,16 @@ from torch.utils._pytree import tree_leaves, tree_map
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.conversion.translation import is_translated
 from anyshape.errors import AnyshapeError
+from anyshape.results.attempt import UntranslatedOperatorError
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_recorded_stack
 from anyshape.torchkit import custom_operators
 from anyshape.torchkit.reasons import is_known, reason_of
 
 
-class UntranslatedOperatorError(Exception):
-    """An operator that can be neither traced nor translated, the user's call of it, and why.
-
-    Where it is `shapeless`, it has a translation, but torch cannot tell the shape of its result.
-    """
-
-    def __init__(self, overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> None:
-        self.name: str = overload.name()
-        self.overload = str(overload)
-        """As it is found below `torch.ops`."""
-        self.arguments = custom_operators.written_arguments(overload)
-        self.span, self.why, self.shapeless = span, why, shapeless
-        super().__init__(f"`{self.name}` has no {'shape' if shapeless else 'ONNX translation'}; {why}")
+def _untranslated(overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> UntranslatedOperatorError:
+    arguments = custom_operators.written_arguments(overload)
+    return UntranslatedOperatorError(overload.name(), str(overload), arguments, span, why, shapeless=shapeless)
 
 
 _NOT_PYTHON = "its implementation is not in Python, so it cannot be traced"
@@ -93,7 +84,7 @@ class CustomOperators:
             if run is not None and is_known(error):
                 raise  # a decision on sizes or values, which has findings of its own
             why = f"its Python implementation cannot be traced: {reason_of(error)}" if run else _NOT_PYTHON
-            raise UntranslatedOperatorError(overload, call.span, why) from error
+            raise _untranslated(overload, call.span, why) from error
         if run is not None:
             used(f"{overload.name()}: traced through its Python implementation")
         return result
@@ -106,7 +97,7 @@ class CustomOperators:
             if overload.name() not in self._shapeless or is_known(error):
                 raise
             why = f"on tensors without values it fails: {reason_of(error)}"
-            raise UntranslatedOperatorError(overload, call.span, why, shapeless=True) from error
+            raise _untranslated(overload, call.span, why, shapeless=True) from error
 
     def refuse_untranslated(self, program: torch.export.ExportedProgram) -> None:
         """Name an operator that is left in the program although nobody can translate it."""
@@ -120,7 +111,7 @@ class CustomOperators:
                 ):
                     continue
                 span = self._calls.get(target.name()) or span_of_recorded_stack(node.meta.get("stack_trace") or "")
-                raise UntranslatedOperatorError(target, span, _NOT_PYTHON)
+                raise _untranslated(target, span, _NOT_PYTHON)
 
 
 def implementation(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[], Any] | None:
