@@ -2,15 +2,11 @@
 
 AnyshapeError
     DeclarationError    the call was wrong: one sentence that names both sides
-    ExportError         no file could be written, or a file is not right; carries the result and its findings
+    ExportError         no file could be written, or a file is not right; carries the result and its findings, and
+                        stands beside the result therefore (`results/result.py`)
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 class AnyshapeError(Exception):

@@ -94,24 +94,24 @@ class _Move:
 class _Heard:
     """A model that mixes, with the arithmetic in which that is certain."""
 
-    cut: Cut
+    cut: BatchCut
     dtype: torch.dtype
     moves: Sequence[_Move]
 
 
-def _outputs(reference: Reference, cut: Cut, dtype: torch.dtype) -> list[Outputs] | None:
+def _outputs(reference: Reference, cut: BatchCut, dtype: torch.dtype) -> list[Outputs] | None:
     found = [reference.computed_in(dtype, call) for call in cut.calls]
     complete = [outputs for outputs in found if outputs is not None and len(outputs) == len(cut.whole.names)]
     return complete if len(complete) == len(found) else None
 
 
-def _moves(cut: Cut, runs: Sequence[Outputs]) -> list[_Move]:
+def _moves(cut: BatchCut, runs: Sequence[Outputs]) -> list[_Move]:
     """The outputs that follow the batch on one axis, and are not those of the parts side by side."""
     found = (_move(cut, index, *results) for index, results in enumerate(zip(*runs, strict=True)))
     return [move for move in found if move is not None]
 
 
-def _move(cut: Cut, index: int, whole: torch.Tensor, one: torch.Tensor, two: torch.Tensor) -> _Move | None:
+def _move(cut: BatchCut, index: int, whole: torch.Tensor, one: torch.Tensor, two: torch.Tensor) -> _Move | None:
     first, second = cut.split.first, cut.split.second
     axes = moving_axes(whole, one, two) if whole.dim() == one.dim() == two.dim() else []
     # the batch twice: pairs of samples, on purpose; not at all: a loss; other sizes: they depend on values
@@ -133,7 +133,7 @@ def _only_counts(tail: torch.Tensor, two: torch.Tensor, moved: torch.Tensor) -> 
     return bool((steps - steps[0].round()).abs().max() < _SUSPICIOUS)
 
 
-def _hear(reference: Reference, cut: Cut) -> _Heard | None:
+def _hear(reference: Reference, cut: BatchCut) -> _Heard | None:
     """What float64 says as well, in two runs alike, and beyond what rounding alone does to the model."""
     for dtype, tolerance in ((torch.float64, _SUSPICIOUS), (torch.float32, _WITHOUT_FLOAT64)):
         runs = _outputs(reference, cut, dtype)
@@ -150,7 +150,7 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.shape == other.shape and not bool(distance(one, other).any())
 
 
-def _noise(reference: Reference, cut: Cut, output: int) -> float:
+def _noise(reference: Reference, cut: BatchCut, output: int) -> float:
     """How far roundings move this output: a choice between near equals turns over by them."""
     plain = reference.computed_in(torch.float32, cut.whole)
     if plain is None:
@@ -181,7 +181,7 @@ def _places(reference: Reference, heard: _Heard) -> dict[int, Call]:
     return {index: met[id(output)] for index, output in enumerate(whole[0]) if id(output) in met}
 
 
-def _finding(spec: Spec, cut: Cut, move: _Move, call: Call | None, home: Span) -> Finding:
+def _finding(spec: Spec, cut: BatchCut, move: _Move, call: Call | None, home: Span) -> Finding:
     return Finding(
         "mixed-batch",
         f"samples of `{cut.dim}` are mixed",
@@ -229,7 +229,7 @@ def _helps(call: Call, dim: str, spec: Spec) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Cut:
+class BatchCut:
     """One call with a whole batch, and two with a part of it each: only their names and leaves are used."""
 
     dim: str
@@ -254,7 +254,9 @@ def splits(spec: Spec, sizes: Mapping[str, int], dim: str, tolerance: float) -> 
             yield Split(first, second, tolerance)
 
 
-def cut(reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, split: Split, content: int) -> Cut | None:
+def cut(
+    reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, split: Split, content: int
+) -> BatchCut | None:
     """A call with a batch of this content and its parts; None where the model does not run on the whole."""
     try:
         whole = reference.run({**sizes, dim: split.total}, content)
@@ -263,7 +265,7 @@ def cut(reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, sp
     if not whole.runs:
         return None
     one = _part(whole, spec, dim, 0, split.first)
-    return Cut(dim, split, whole, one, _part(whole, spec, dim, split.first, split.second))
+    return BatchCut(dim, split, whole, one, _part(whole, spec, dim, split.first, split.second))
 
 
 def _part(whole: Outcome, spec: Spec, dim: str, start: int, size: int) -> Outcome:
@@ -277,7 +279,7 @@ def _part(whole: Outcome, spec: Spec, dim: str, start: int, size: int) -> Outcom
     return replace(whole, sizes=sizes, leaves=leaves, outputs=())
 
 
-def samples_are_alike(cut: Cut, spec: Spec) -> bool:
+def samples_are_alike(cut: BatchCut, spec: Spec) -> bool:
     """An example of ones or zeros: samples that are copies of each other can be mixed unseen."""
     for name, row in spec.axes.items():
         axis, leaf = axis_of(cut.dim, row), cut.whole.leaves[name]

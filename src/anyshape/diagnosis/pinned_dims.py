@@ -19,11 +19,11 @@ from anyshape.declaration.outputs import Adapter
 from anyshape.diagnosis import open_trace
 from anyshape.diagnosis.causes import Blame, Cause
 from anyshape.diagnosis.edit_proposals import proposals
-from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal, moved_back
-from anyshape.diagnosis.edit_trials import Trials, in_place, reaches
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, moved_back
+from anyshape.diagnosis.edit_trials import EditTrials, in_place, reaches
 from anyshape.diagnosis.frozen_sizes import frozen
 from anyshape.diagnosis.mixed_batch import mixed_samples
-from anyshape.diagnosis.pinned_wording import FROZEN, Suspect, finding_of
+from anyshape.diagnosis.pinned_wording import FROZEN, SuspectedCause, finding_of
 from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Reference
 from anyshape.model.survey import Ground
@@ -52,12 +52,12 @@ class Diagnosis:
         self._ground = ground
         self.base = dict(ground.start)
         self._ranges = ground.request.spec.ranges
-        self._trials = Trials(ground.reference, ground.request.spec, self.base, ground.home)
+        self._trials = EditTrials(ground.reference, ground.request.spec, self.base, ground.home)
 
     def findings(self) -> list[Finding]:
         """Every expression that makes a size a number, each once."""
-        suspects: list[Suspect] = []
-        found: list[Suspect] = []
+        suspects: list[SuspectedCause] = []
+        found: list[SuspectedCause] = []
         for _ in range(_ROUNDS):
             standing = _standing(suspects)
             found = self._round(standing)
@@ -78,7 +78,7 @@ class Diagnosis:
         told = [finding_of(one, self.base) for one in judged if one.is_telling]
         return sorted((*told, *self._mixed(told, _standing(causes))), key=_in_order)
 
-    def _mixed(self, told: Sequence[Finding], standing: Sequence[Proposal]) -> list[Finding]:
+    def _mixed(self, told: Sequence[Finding], standing: Sequence[EditProposal]) -> list[Finding]:
         """Samples that are mixed even where every number has become a size; a dim that is told is not told twice."""
         ground = self._ground
         dims = {dim for one in told for dim in one.dims}
@@ -93,7 +93,7 @@ class Diagnosis:
             ]
         return []
 
-    def _round(self, standing: Sequence[Proposal]) -> list[Suspect]:
+    def _round(self, standing: Sequence[EditProposal]) -> list[SuspectedCause]:
         """What pins the model in which these proposals are in place."""
         with in_place(standing):
             seen = self._tracked()
@@ -105,11 +105,14 @@ class Diagnosis:
         return self._with_proposals(suspects, [[one.onto(standing) for one in ways] for ways in options], standing)
 
     def _with_proposals(
-        self, suspects: Sequence[Suspect], options: Sequence[Sequence[Proposal]], standing: Sequence[Proposal]
-    ) -> list[Suspect]:
+        self,
+        suspects: Sequence[SuspectedCause],
+        options: Sequence[Sequence[EditProposal]],
+        standing: Sequence[EditProposal],
+    ) -> list[SuspectedCause]:
         """Each suspect with the proposal that frees it; those that only help together are tried together at last."""
-        found: list[Suspect] = []
-        stuck: dict[int, list[Proposal]] = {}
+        found: list[SuspectedCause] = []
+        stuck: dict[int, list[EditProposal]] = {}
         for suspect, ways in zip(suspects, options, strict=True):
             beside = [*standing, *_standing(found)]
             if suspect.breaks_at and _standing(found) and self._trials.runs(beside, suspect.breaks_at):
@@ -123,8 +126,11 @@ class Diagnosis:
         return self._freed_together(found, stuck, standing) if len(stuck) > 1 else found
 
     def _freed_together(
-        self, suspects: list[Suspect], stuck: Mapping[int, Sequence[Proposal]], standing: Sequence[Proposal]
-    ) -> list[Suspect]:
+        self,
+        suspects: list[SuspectedCause],
+        stuck: Mapping[int, Sequence[EditProposal]],
+        standing: Sequence[EditProposal],
+    ) -> list[SuspectedCause]:
         """Several suspects of which none alone comes further, such as both states of an LSTM."""
         dims = tuple(dim for dim in self.base if any(dim in suspects[index].dims for index in stuck))
         beside = [*standing, *_standing(suspects)]
@@ -153,19 +159,19 @@ class Diagnosis:
 
     # ---- which causes matter
 
-    def _suspected(self, cause: Cause, reference: Reference) -> Suspect | None:
+    def _suspected(self, cause: Cause, reference: Reference) -> SuspectedCause | None:
         """A cause that PyTorch fails on at another size, with the dims that do it and the smallest such size."""
         if cause.kind in FROZEN:
-            return Suspect(cause, cause.dims, {})
+            return SuspectedCause(cause, cause.dims, {})
         dims = tuple(dim for dim in self.base if dim in cause.dims and any(self._breaking(cause, dim, reference)))
         breaking = [sizes for dim in dims for sizes in self._breaking(cause, dim, reference)]
         if not breaking:
             # PyTorch runs wherever one dim is moved; a number that fits the example may still be meant for a size
             splits = cause.kind == "number" and not cause.wants
-            return Suspect(cause, cause.dims, {}) if splits else None
+            return SuspectedCause(cause, cause.dims, {}) if splits else None
         smallest = min(breaking, key=lambda one: sum(one.values()))
         pinned = tuple(dim for dim in dims if self._is_pinned(dim, reference))
-        return Suspect(cause, pinned or dims, smallest, is_pin=bool(pinned), is_limit=self._is_limit(smallest))
+        return SuspectedCause(cause, pinned or dims, smallest, is_pin=bool(pinned), is_limit=self._is_limit(smallest))
 
     def _breaking(self, cause: Cause, dim: str, reference: Reference) -> Iterator[Sizes]:
         """Sizes of one dim at which what is assumed does not hold, and PyTorch fails."""
@@ -190,7 +196,7 @@ class Diagnosis:
 
     # ---- how far an edit reaches
 
-    def _judged(self, suspect: Suspect, suspects: Sequence[Suspect]) -> Suspect:
+    def _judged(self, suspect: SuspectedCause, suspects: Sequence[SuspectedCause]) -> SuspectedCause:
         """With the edit alone where that gives what all of them give, else with those without which it does not."""
         if suspect.proposal is None:
             return suspect
@@ -207,11 +213,11 @@ class Diagnosis:
         return replace(suspect, tried=whole)
 
 
-def _standing(suspects: Sequence[Suspect]) -> list[Proposal]:
+def _standing(suspects: Sequence[SuspectedCause]) -> list[EditProposal]:
     return [one.proposal for one in suspects if one.proposal is not None]
 
 
-def _without_proposal(suspect: Suspect) -> Suspect:
+def _without_proposal(suspect: SuspectedCause) -> SuspectedCause:
     return replace(suspect, proposal=None)
 
 
@@ -219,7 +225,7 @@ def _in_order(finding: Finding) -> tuple[str, int, int]:
     return finding.span.path, finding.span.line, finding.span.column
 
 
-def _place(suspect: Suspect) -> object:
+def _place(suspect: SuspectedCause) -> object:
     """Where it stands in the text as it was, whatever was put in place since."""
     span = suspect.span or suspect.cause.site.span
     return span.path, span.line, span.column, span.end_line, span.end_column, suspect.cause.kind

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.diagnosis.causes import Cause
-from anyshape.diagnosis.edit_proposals.change import Proposal
-from anyshape.diagnosis.edit_trials import Tried, edit_of
+from anyshape.diagnosis.edit_proposals.change import EditProposal
+from anyshape.diagnosis.edit_trials import TriedEdits, edit_of
 from anyshape.model.oracle import describe
 from anyshape.results.finding import Finding
 from anyshape.source.edits import Edit
@@ -22,7 +22,7 @@ FROZEN = ("mean", "loop")
 
 
 @dataclass(frozen=True)
-class Suspect:
+class SuspectedCause:
     """A cause that matters, the dims it pins, and what may be written instead."""
 
     cause: Cause
@@ -35,9 +35,9 @@ class Suspect:
     """Whether PyTorch fails by a rule, such as a multiple, which the file then keeps to."""
     span: Span | None = None
     """Its place, where other changes of the line moved it."""
-    proposal: Proposal | None = None
+    proposal: EditProposal | None = None
     """What may be written instead."""
-    tried: Tried | None = None
+    tried: TriedEdits | None = None
     """How that was tried, alone or beside others without which it does not help."""
 
     @property
@@ -57,7 +57,7 @@ class Suspect:
         return self.tried is not None and self.tried.differs_at is not None and self.cause.kind != "decision"
 
 
-def finding_of(suspect: Suspect, base: Mapping[str, int]) -> Finding:
+def finding_of(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
     """The finding, with its edit."""
     if not suspect.is_error and suspect.proposal is not None and suspect.proposal.dims:
         suspect = replace(suspect, dims=suspect.proposal.dims)
@@ -71,7 +71,7 @@ def finding_of(suspect: Suspect, base: Mapping[str, int]) -> Finding:
     return replace(found, notes=notes, dims=suspect.dims, edit=_edit(suspect, base))
 
 
-def _pinned(suspect: Suspect, base: Mapping[str, int]) -> Finding:
+def _pinned(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
     cause, dims = suspect.cause, listed(suspect.dims)
     notes = [f"smallest size that breaks it: {describe(suspect.breaks_at)}; PyTorch fails there too"]
     if cause.seen is not None:
@@ -114,7 +114,7 @@ def _way_out(cause: Cause, dims: str) -> str:
     return f"take the size from an input instead of writing a number, or leave {dims} out of the declaration"
 
 
-def _frozen(suspect: Suspect) -> Finding:
+def _frozen(suspect: SuspectedCause) -> Finding:
     want, dims = suspect.cause.wants[0], listed(suspect.dims)
     what = "divides by" if suspect.cause.kind == "mean" else "counts to"
     return Finding(
@@ -128,7 +128,7 @@ def _frozen(suspect: Suspect) -> Finding:
     )
 
 
-def _folded(suspect: Suspect, base: Mapping[str, int]) -> Finding:
+def _folded(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
     dims = listed(suspect.dims)
     return Finding(
         "mixed-batch",
@@ -141,13 +141,13 @@ def _folded(suspect: Suspect, base: Mapping[str, int]) -> Finding:
     )
 
 
-def _other_result(suspect: Suspect) -> tuple[str, ...]:
+def _other_result(suspect: SuspectedCause) -> tuple[str, ...]:
     if suspect.tried is None or suspect.tried.differs_at is None:
         return ()
     return (f"at {describe(suspect.tried.differs_at)} the result is another than with the size itself",)
 
 
-def _span(suspect: Suspect) -> Span:
+def _span(suspect: SuspectedCause) -> Span:
     """Where the number was written, which may be further up than where it is used."""
     moved = suspect.proposal.span if suspect.proposal is not None else None
     return moved or suspect.span or suspect.cause.site.span
@@ -164,7 +164,7 @@ def _whence(site: Site) -> Iterator[str]:
         yield f"called from {caller.span}"
 
 
-def _edit(suspect: Suspect, base: Mapping[str, int]) -> Edit | None:
+def _edit(suspect: SuspectedCause, base: Mapping[str, int]) -> Edit | None:
     tried = suspect.tried
     if tried is None or suspect.proposal is None:
         return None
@@ -178,7 +178,7 @@ def _edit(suspect: Suspect, base: Mapping[str, int]) -> Edit | None:
     return replace(edit, title=f"{suspect.proposal.title}{beside}")
 
 
-def _values(tried: Tried, dim: str, base: Mapping[str, int]) -> str:
+def _values(tried: TriedEdits, dim: str, base: Mapping[str, int]) -> str:
     return ", ".join(str(n) for n in sorted({sizes[dim] for sizes in tried.ran} - {base[dim]}))
 
 

@@ -23,7 +23,7 @@ class Nameable:
     """The tensor it is taken from; empty for a name that holds the size itself."""
 
 
-class Scope:
+class SizeNames:
     """The sizes that can be named at a site; `first` are the names that stand in the expression itself."""
 
     def __init__(self, site: Site, in_dims: Callable[[Any], Expression | None], first: Sequence[str] = ()) -> None:

@@ -10,25 +10,25 @@ from collections.abc import Iterator
 import torch
 
 from anyshape.diagnosis.causes import Cause, function_name
-from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
 from anyshape.diagnosis.edit_proposals.written_numbers import names_in
 from anyshape.diagnosis.open_trace import Call
-from anyshape.diagnosis.size_names import Scope
-from anyshape.source.sites import Reading, Site, read
+from anyshape.diagnosis.size_names import SizeNames
+from anyshape.source.sites import Site, SourceReading, read
 
 
-def of_asserts(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_asserts(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     del cause, known
     statement = reading.source.statement_of(reading.node)
     if isinstance(statement, ast.Assert):
-        yield Proposal(reading, (reading.source.change(statement, "pass"),), "drop the assertion", safe=False)
+        yield EditProposal(reading, (reading.source.change(statement, "pass"),), "drop the assertion", safe=False)
 
 
 _POOLS = {3: "adaptive_avg_pool1d", 4: "adaptive_avg_pool2d", 5: "adaptive_avg_pool3d"}
 _FLATTENING = ("view", "reshape", "flatten")
 
 
-def of_pooling(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_pooling(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """The feature map is brought to the size that the layer was made for."""
     found = _flattening(cause, known)
     if found is None:
@@ -48,7 +48,7 @@ def of_pooling(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Pro
     wanted = f"({wanted})" if len(sizes) > 1 else wanted
     pooled = f"{function}.{_POOLS[tensor.dim()]}({there.text_of(subject)}, {wanted})"
     title = f"pool to the {wanted} that the layer was made for"
-    yield Proposal(there, (there.source.change(subject, pooled),), title, safe=False)
+    yield EditProposal(there, (there.source.change(subject, pooled),), title, safe=False)
 
 
 def _flattening(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | None:
@@ -64,11 +64,11 @@ def _flattening(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | N
     return None
 
 
-def _read(call: Call) -> Reading | None:
+def _read(call: Call) -> SourceReading | None:
     return None if call.site is None else read(call.site)
 
 
-def _is_module(reading: Reading, node: ast.AST | None) -> bool:
+def _is_module(reading: SourceReading, node: ast.AST | None) -> bool:
     return node is not None and isinstance(reading.value_of(node), types.ModuleType)
 
 
@@ -84,7 +84,7 @@ def _functional(site: Site) -> str | None:
     return None
 
 
-def of_slices(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_slices(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """As much of the table as there are places; a table of samples is another matter."""
     if {name for want in cause.wants for name in want.expression.names} <= known.batches:
         return
@@ -93,16 +93,16 @@ def of_slices(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Prop
             continue
         table = reading.value_of(node)
         if isinstance(table, torch.Tensor) and known.name_of(table) == cause.name:
-            scope = Scope(reading.site, known.in_dims, names_in(reading.node))
+            scope = SizeNames(reading.site, known.in_dims, names_in(reading.node))
             for slices in _slices(cause, table, scope):
                 change = reading.source.change(node, f"{reading.text_of(node)}[{slices}]")
-                yield Proposal(
+                yield EditProposal(
                     reading, (change,), f"take as much of `{reading.text_of(node)}` as is needed", safe=False
                 )
             return
 
 
-def _slices(cause: Cause, table: torch.Tensor, scope: Scope) -> Iterator[str]:
+def _slices(cause: Cause, table: torch.Tensor, scope: SizeNames) -> Iterator[str]:
     ends = {table.dim() + want.axis: scope.texts(want.expression) for want in cause.wants}
     if not ends or not all(ends.values()):
         return

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 
 from anyshape.diagnosis.causes import TAKES_SIZES, Cause, Want, function_name, numbers_of
-from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
 from anyshape.diagnosis.edit_proposals.written_numbers import Number, names_in, number_at, numbers_in
 from anyshape.diagnosis.size_names import Nameable
 from anyshape.source.placement import Change
-from anyshape.source.sites import Reading, names_at, span_of_expression
+from anyshape.source.sites import SourceReading, names_at, span_of_expression
 
 
-def of_wants(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_wants(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """Every number that is wanted as an expression is replaced by it, in the order of the axes."""
     for numbers in numbers_in(reading, known):
         wants = [want for want in cause.wants if any(number.value == want.size for number in numbers)]
@@ -42,7 +42,7 @@ _TAKES_PLACES = frozenset(("tril", "triu", "roll", "diagonal"))
 
 
 def _beside(
-    reading: Reading, pairs: Sequence[tuple[Number, str]], known: Knowledge, functions: frozenset[str]
+    reading: SourceReading, pairs: Sequence[tuple[Number, str]], known: Knowledge, functions: frozenset[str]
 ) -> list[tuple[Number, str]]:
     """Numbers in the rest of a chain that are sizes, too: `arange(28).view(4, 7)`, `ones(5, 12).tril(7)`."""
     if any(number.reading is not reading for number, _ in pairs):
@@ -50,19 +50,19 @@ def _beside(
     taken = {id(number.node) for number, _ in pairs}
     found = []
     for call in _calls_in_chain(reading, functions):
-        for node, value in Reading(reading.site, reading.source, call).numbers():
+        for node, value in SourceReading(reading.site, reading.source, call).numbers():
             number = number_at(reading, node, value, known)
             texts = _sizes_of(number, known, number.scope.all) if id(node) not in taken and value > 1 else []
             found += [(number, texts[0])] if texts and node in call.args else []
     return found
 
 
-def _calls_in_chain(reading: Reading, functions: frozenset[str]) -> list[ast.Call]:
+def _calls_in_chain(reading: SourceReading, functions: frozenset[str]) -> list[ast.Call]:
     calls = [node for node in ast.walk(_chain(reading)) if isinstance(node, ast.Call)]
     return [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in functions]
 
 
-def _chain(reading: Reading) -> ast.AST:
+def _chain(reading: SourceReading) -> ast.AST:
     """The whole of `torch.ones(5, 12).tril(7)`, from any call in it."""
     node: ast.AST = reading.node
     while isinstance(parent := reading.source.parent_of(node), (ast.Attribute, ast.Call)):
@@ -81,7 +81,7 @@ def _assignments(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[l
             yield list(zip(wants, chosen, strict=True))
 
 
-def of_sizes(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_sizes(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """Numbers that are sizes of the example, one by one, then several at once."""
     for numbers in numbers_in(reading, known):
         options = [(number, text) for number in numbers for text in _texts_of(cause, number, known)]
@@ -118,7 +118,7 @@ def _may_be_inferred(cause: Cause) -> bool:
     return call is not None and function_name(call.function) in ("view", "reshape") and -1 not in numbers_of(call)
 
 
-def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[Proposal]:
+def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[EditProposal]:
     """Texts in place of numbers, in a call that makes a tensor also its device and type from the tensor at hand."""
     pairs = list(chosen)
     first = pairs[0][0].reading
@@ -132,7 +132,7 @@ def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[Pr
     dims = tuple(dict.fromkeys(name for number, text in pairs for name in number.scope.dims_in(text)))
     whole = tuple(changes) if maker is None else (maker, *changes)
     is_multiple = any(text[0].isdigit() for _, text in pairs)
-    yield Proposal(first, whole, title, span=span, dims=dims, is_multiple=is_multiple)
+    yield EditProposal(first, whole, title, span=span, dims=dims, is_multiple=is_multiple)
 
 
 def _in_parentheses(text: str, number: Number) -> str:
@@ -148,7 +148,7 @@ def _listed(names: Sequence[str]) -> str:
 _MADE_BY_TENSORS = {"zeros": "new_zeros", "ones": "new_ones", "empty": "new_empty", "full": "new_full"}
 
 
-def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | None:
+def _made_by(cause: Cause, reading: SourceReading, owners: Sequence[str]) -> Change | None:
     """`torch.zeros(...)` as `x.new_zeros(...)`, where that has the same type."""
     node = reading.node
     call = cause.call
@@ -163,14 +163,14 @@ def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | 
     return reading.source.change(node.func, f"{owners[0]}.{_MADE_BY_TENSORS[name]}")
 
 
-def of_loops(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_loops(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """The `range(3)` that the index comes from."""
     counting = _counting(reading)
     if counting is not None:
-        yield from of_wants(cause, Reading(reading.site, reading.source, counting), known)
+        yield from of_wants(cause, SourceReading(reading.site, reading.source, counting), known)
 
 
-def _counting(reading: Reading) -> ast.Call | None:
+def _counting(reading: SourceReading) -> ast.Call | None:
     used = {node.id for node in ast.walk(reading.node) if isinstance(node, ast.Name)}
     node: ast.AST | None = reading.node
     while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
