@@ -24,19 +24,14 @@ class Number:
 def numbers_in(reading: SourceReading, known: Knowledge) -> list[list[Number]]:
     """The numbers of an expression where they were written, and once more where they are used, if that is elsewhere."""
     used = [(reading, node, value) for node, value in reading.numbers()]
-    written = [one for there, node, value in used for one in _written(there, node, value)]
-    written += [one for there, node in _named_tuples(reading) for one in _elements(there, node)]
+    written = [(*_origin(there, node), value) for there, node, value in used]
+    written += [one for there, node in _named_tuples(reading) for one in _in_tuple(there, node)]
     ways = [written, used] if any(there is not reading for there, _, _ in written) else [used]
     return [[number_at(*one, known) for one in way] for way in ways]
 
 
 def number_at(reading: SourceReading, node: ast.expr, value: int, known: Knowledge) -> Number:
     return Number(reading, node, value, SizeNames(reading.site, known.in_dims, names_in(reading.node)))
-
-
-def _written(reading: SourceReading, node: ast.expr, value: int) -> Iterator[tuple[SourceReading, ast.expr, int]]:
-    there, origin = _origin(reading, node)
-    yield there, origin, value
 
 
 def _named_tuples(reading: SourceReading) -> Iterator[tuple[SourceReading, ast.Tuple | ast.List]]:
@@ -49,7 +44,7 @@ def _named_tuples(reading: SourceReading) -> Iterator[tuple[SourceReading, ast.T
                 yield _at_assignment(reading, function, assigned[0]), assigned[0]
 
 
-def _elements(reading: SourceReading, node: ast.Tuple | ast.List) -> Iterator[tuple[SourceReading, ast.expr, int]]:
+def _in_tuple(reading: SourceReading, node: ast.Tuple | ast.List) -> Iterator[tuple[SourceReading, ast.expr, int]]:
     return ((reading, one, value) for one in node.elts if type(value := reading.value_of(one)) is int)
 
 
@@ -67,7 +62,7 @@ def _origin(reading: SourceReading, node: ast.expr) -> tuple[SourceReading, ast.
     assigned = reading.source.assignments_of(function, node.id)
     if len(assigned) == 1 and type(reading.value_of(assigned[0])) is int:
         return _origin(_at_assignment(reading, function, assigned[0]), assigned[0])
-    given = _argument(reading.site, function, node.id) if not assigned else None
+    given = _argument_given_for(reading.site, function, node.id) if not assigned else None
     return _origin(*given) if given is not None else (reading, node)
 
 
@@ -88,7 +83,7 @@ def _at_assignment(
     return SourceReading(earlier, reading.source, value)
 
 
-def _argument(
+def _argument_given_for(
     site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
 ) -> tuple[SourceReading, ast.expr] | None:
     """What a caller gave for a parameter."""
