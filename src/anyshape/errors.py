@@ -2,11 +2,15 @@
 
 AnyshapeError
     DeclarationError    the call was wrong: one sentence that names both sides
-    ExportError         no file could be written, or a file is not right; carries the result and its findings, and
-                        stands beside the result therefore (`results/result.py`)
+    ExportError         no file could be written, or a file is not right; carries the result and its findings
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
 
 
 class AnyshapeError(Exception):

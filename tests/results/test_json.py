@@ -20,8 +20,9 @@ RESULT = Result(
     "refused", (Port("x", "float32", ("n", 3)),), (Port("y", "float32", None),), {"n": parse_sizes("1..8", dim="n")},
     limits=("n <= 8",), constants={"k": 2}, attempts=(Attempt("torch.export", "wrong", "`y` differs", 1.23456),),
     repairs=("a repair",),
-    verification=Verification((Check({"n": 3}, 0, 0.5),), (FAILURE,), ({"n": 9},), (({"n": 7}, "too dear"),), runtime="r"),
-    findings=(Finding("wrong-values", "`y` differs", Span("net.py", 3)),), path=Path("net.onnx"), opset=20, seconds=2.00049,
+    verification=Verification((Check({"n": 3}, 0, 0.5),), (FAILURE,), ({"n": 9},), (({"n": 7}, "too dear"),)),
+    findings=(Finding("wrong-values", "`y` differs", Span("net.py", 3)),), path=Path("net.onnx"), opset=20,
+    seconds=2.00049,
 )  # fmt: skip
 
 
