@@ -295,7 +295,9 @@ def test_the_tenth_export_is_the_first() -> None:
 def test_ctrl_c_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"before")
-    interrupt = lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
     monkeypatch.setattr("anyshape.verification.candidate_check.verify", interrupt)
     with pytest.raises(KeyboardInterrupt):
         anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), path, dims={"input": "batch 4"})

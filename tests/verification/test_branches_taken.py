@@ -319,7 +319,7 @@ def test_the_side_that_an_export_could_not_reach_is_in_its_notes() -> None:
     result = anyshape.export(Never(), X, dims=DIMS, quick=True)
     (note,) = result.notes
     assert re.fullmatch(
-        rf"the side of the branch at \S*test_provoking\.py:{line} that is taken where its condition is false "
+        rf"the side of the branch at \S*test_branches_taken\.py:{line} that is taken where its condition is false "
         "was reached by no values that were tried: it is not checked",
         note,
     )
