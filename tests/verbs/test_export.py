@@ -295,6 +295,7 @@ def test_the_tenth_export_is_the_first() -> None:
 def test_ctrl_c_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"before")
+
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
