@@ -24,7 +24,7 @@ def test_what_a_trace_assumed_is_in_the_candidate_and_in_the_attempt() -> None:
     job = make_job(survey_of(Branch(), (torch.randn(3),), {"x": "n"}))
     candidate, attempt, _ = by_export(job, "torch.export", ALWAYS)
     assert candidate is not None
-    assert [str(guard.condition) for guard in candidate.guards] == ["n > 4"]
+    assert [str(guard.condition) for guard in candidate.guards] == ["n <= 4"]
     assert attempt.guards == candidate.guards
     assert candidate.program is not None
 
