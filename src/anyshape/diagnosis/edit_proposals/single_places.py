@@ -12,9 +12,9 @@ import torch
 from anyshape.diagnosis.causes import Cause, function_name
 from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
 from anyshape.diagnosis.edit_proposals.written_numbers import names_in
-from anyshape.diagnosis.open_trace import Call
 from anyshape.diagnosis.size_names import Scope
 from anyshape.source.sites import Reading, Site, read
+from anyshape.torchkit.recorder import Call
 
 
 def of_asserts(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
