@@ -182,6 +182,8 @@ class _Current:
 
 def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     """Its code runs in torch's file, which does not know our names."""
+    from anyshape.conversion.control_flow.loop_trace import _Current
+
     return _Current.each(f, xs, *args)
 
 

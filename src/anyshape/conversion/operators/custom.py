@@ -132,8 +132,7 @@ def implementation(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
         function = functions.get(device) or functions.get(None)
     else:
         key = _python_key(overload, device)
-        through = None if key is None else _through(overload, key)
-        function = None if through is None else _behind(overload, through, args, kwargs)
+        function = None if key is None else _behind(overload, key, args, kwargs)
         if key is not None and key.startswith("Autograd") and function is not None:
             function = _once(overload, function)
     return None if function is None else functools.partial(_run, overload, function, args, kwargs)
@@ -243,13 +242,14 @@ class _MetError(Exception):
     """Raised on the way into a kernel: it was met, and is not to run."""
 
 
-def _behind(
-    overload: Any, through: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Callable[..., Any]:
+def _behind(overload: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | None:
     """The function that was registered; where it cannot be told, the way to it through the dispatcher.
 
     That way makes a number of every size that the schema calls `int`, so it is the second best.
     """
+    through = _through(overload, key)
+    if through is None:
+        return None
     plain = pytree.tree_map(_as_number, (list(args), dict(kwargs)))
     met = _met(functools.partial(through, *plain[0], **plain[1]))
     if met is None:

@@ -216,7 +216,7 @@ def _copied_call(known: _TracedCall, inputs: tuple[fx.Node, ...], tracer: Any) -
     """The same nodes on other inputs; what comes out is tracked like any tensor of the trace."""
     instead = dict(zip(known.inputs, inputs, strict=True))
     for node in known.nodes:
-        instead[node] = tracer.graph.node_copied_call(node, lambda one: instead.get(one, one))
+        instead[node] = tracer.graph.node_copy(node, lambda one: instead.get(one, one))
     results = [
         value if tensor is None else _tracked_tensor(tensor, instead[value], tracer)
         for value, tensor in zip(known.results, known.tensors, strict=True)
