@@ -89,7 +89,7 @@ def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
     values = tuple(value for _, value in job.leaves)
     try:
         with applied((*repairs, custom.repair)), uncollected():
-            program = capture.export_program(job.adapter, values, [None for _ in values], strict=False)
+            program = trace.export_program(job.adapter, values, [None for _ in values], strict=False)
     except Exception:  # noqa: BLE001  whatever it is
         return None
     return None if decides(program) else operators_of(program)

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 import torch
 
-from anyshape.diagnosis.open_trace import Assumed, Call, Track
+from anyshape.diagnosis.open_trace import Assumed, Track
 from anyshape.diagnosis.size_names import agree
 from anyshape.sizes import torch_symbols
 from anyshape.sizes.notation import Condition, Expression
 from anyshape.source.sites import Site
+from anyshape.torchkit.recorder import Call
 
 Kind = Literal["number", "table", "input", "decision", "mean", "loop", "unknown"]
 

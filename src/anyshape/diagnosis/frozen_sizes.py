@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from anyshape.diagnosis.causes import Cause, Want, function_name
-from anyshape.diagnosis.open_trace import Call, Track
 from anyshape.sizes.notation import Condition, Expression, parse_condition, parse_expression
+from anyshape.torchkit.recorder import Call, CallTrack
 
 InDims = Callable[[Any], Expression | None]
 _SCALING = {"div", "true_divide", "__truediv__", "truediv", "mul", "multiply", "__mul__", "__rmul__", "div_", "mul_"}
@@ -26,7 +26,7 @@ _SMALLEST = 2
 """A size of one is not told from other ones."""
 
 
-def frozen(track: Track, in_dims: InDims, example: Mapping[str, int]) -> list[Cause]:
+def frozen(track: CallTrack, in_dims: InDims, example: Mapping[str, int]) -> list[Cause]:
     """Every number that stands where a size of the example stands, without a check that would show it."""
     return [*_means(track, in_dims, example), *_loops(track, in_dims, example)]
 
@@ -34,7 +34,7 @@ def frozen(track: Track, in_dims: InDims, example: Mapping[str, int]) -> list[Ca
 # ---- a mean
 
 
-def _means(track: Track, in_dims: InDims, example: Mapping[str, int]) -> Iterator[Cause]:
+def _means(track: CallTrack, in_dims: InDims, example: Mapping[str, int]) -> Iterator[Cause]:
     """`x.sum(dim=1) / 10` where the axis has ten entries in the example."""
     for call in track.calls:
         if function_name(call.function) not in _SCALING or call.site is None:
@@ -45,7 +45,7 @@ def _means(track: Track, in_dims: InDims, example: Mapping[str, int]) -> Iterato
             yield _cause_at("mean", call, size, size.value(example))
 
 
-def _sum_of(track: Track, call: Call) -> Call | None:
+def _sum_of(track: CallTrack, call: Call) -> Call | None:
     """The sum that a number scales."""
     for _ in range(_MOST_VIEWS):
         tensors = [value for value in call.args if isinstance(value, torch.Tensor)]
@@ -84,7 +84,7 @@ def _is_scaled_by(call: Call, size: int) -> bool:
 # ---- a loop
 
 
-def _loops(track: Track, in_dims: InDims, example: Mapping[str, int]) -> Iterator[Cause]:
+def _loops(track: CallTrack, in_dims: InDims, example: Mapping[str, int]) -> Iterator[Cause]:
     """`x[i]` for i = 0, 1, 2 at one place, where the axis has three entries in the example."""
     at: dict[tuple[Any, ...], list[tuple[Call, int]]] = {}
     for call in track.calls:

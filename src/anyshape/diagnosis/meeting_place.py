@@ -53,13 +53,13 @@ def places(whole: Sequence[Call], parts: tuple[Sequence[Call], Sequence[Call]], 
 
 def _fits_partners(call: Call, number: int, partners: Partners | None, split: Split) -> bool | None:
     """Whether a result is healthy; None where that cannot be told."""
-    if partners is None or not call.values or call.function in _UNWRITTEN:
+    if partners is None or not call.values or call.name in _UNWRITTEN:
         return None
     one, two = (None if partner is None else _value_of_result(partner, number) for partner in partners)
     whole = call.values[number]
     if one is not None and two is not None:
         fits = fits_parts(whole, one, two, split)
-        return False if fits is None and call.function in _SHAPING else fits
+        return False if fits is None and call.name in _SHAPING else fits
     alone = one if one is not None else two
     return None if alone is None else alone.shape == whole.shape and close(whole, alone, split.tolerance)
 
@@ -92,7 +92,7 @@ def _indices_by_place(calls: Sequence[Call]) -> dict[tuple[object, str], list[in
     found: dict[tuple[object, str], list[int]] = {}
     for index, call in enumerate(calls):
         if call.values:
-            found.setdefault((call.span, call.function), []).append(index)
+            found.setdefault((call.span, call.name), []).append(index)
     return found
 
 

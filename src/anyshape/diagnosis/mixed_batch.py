@@ -272,7 +272,7 @@ _ALONG = (
 
 
 def _helps(call: Call, dim: str, spec: Spec) -> Iterator[str]:
-    name = call.function
+    name = call.name
     if name in _SHAPING:
         yield (
             f"`{name}` keeps the order of the elements: let `{dim}` stay the axis that it is, "

@@ -19,11 +19,10 @@ from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
-from anyshape.diagnosis.open_trace import Track, track_calls
 from anyshape.errors import DeclarationError
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
-from anyshape.torchkit.recorder import floating_results, value_decisions
+from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
 from anyshape.torchkit.state import Change, ModuleState, seed_generators
 
 Sizes = Mapping[str, int]
@@ -234,7 +233,7 @@ class Reference:
         """Every floating result on the way to the outputs, with the user's line that it came from."""
         return floating_results(lambda: self.module.call(outcome.leaves, gradients=True))
 
-    def calls(self, outcome: Outcome) -> Track:
+    def calls(self, outcome: Outcome) -> CallTrack:
         """Every call of torch on the way to the outputs."""
         return track_calls(lambda: self.module.call(outcome.leaves))
 

@@ -15,9 +15,9 @@ import onnxscript.evaluator
 import torch
 
 from anyshape.conversion.operators.onnx_words import op
+from anyshape.conversion.speed.registration import register_fake
 from anyshape.errors import AnyshapeError
 from anyshape.torchkit.capture import is_same_number
-from anyshape.torchkit.custom_operators import register_fake
 
 LIBRARY = torch.library.Library("anyshape", "FRAGMENT")
 LIBRARY.define("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor")

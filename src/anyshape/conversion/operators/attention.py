@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from onnxscript import evaluator, opset23
-from torch.nn.modules import transformer
 
 from anyshape.conversion.operators.onnx_words import BOOL, counted, number, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Repair, Used
-from anyshape.torchkit.patches import patched
+from anyshape.torchkit.patches import replaced
 
 _OPERATOR: Any = opset23
 _OPSET_OF_OPERATOR = 23
@@ -233,16 +232,10 @@ def _repeated(few: ir.Value, many: ir.Value) -> ir.Value:
 
 TRANSLATIONS: Mapping[str, Callable[..., Any]] = {"aten::scaled_dot_product_attention": attention}
 
-_NAME = "_detect_is_causal_mask"
-
 
 @contextlib.contextmanager
 def unseen_masks(acted: Callable[[], None]) -> Iterator[None]:
     """Inside, a mask of unknown kind is never called causal; what the caller says is believed as before."""
-    original = getattr(transformer, _NAME, None)
-    if original is None:
-        yield
-        return
 
     def detect(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:  # noqa: ARG001  torch's
         if is_causal is not None:
@@ -251,7 +244,7 @@ def unseen_masks(acted: Callable[[], None]) -> Iterator[None]:
             acted()
         return False
 
-    with patched(transformer, _NAME, detect):
+    with replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _looking: detect):
         yield
 
 

@@ -20,7 +20,7 @@ from anyshape.conversion.control_flow.forks import is_size
 from anyshape.conversion.control_flow.samples import has_unknown_length
 from anyshape.conversion.operators.onnx_words import INT64, as_vector, counted, op, rank, size_of, vector, whole
 from anyshape.conversion.operators.repair import Repair, Used, answered
-from anyshape.torchkit.custom_operators import register_fake
+from anyshape.conversion.speed.registration import register_fake
 
 Function = Callable[..., Any]
 _numbered: Function = torch.arange  # typed for plain numbers

@@ -20,7 +20,9 @@ import torch
 from torch import fx
 
 from anyshape.conversion.operators.onnx_words import FLOAT, number, op
-from anyshape.torchkit.patches import patched
+from anyshape.torchkit.patches import replaced
+from anyshape.torchkit.private_names import lookup
+from anyshape.torchkit.schemas import schema_of
 
 Tree = Any
 """`(function's name, argument, ...)`; an argument is another tree, a number, or what comes from outside."""
@@ -40,7 +42,7 @@ def _functions() -> dict[Any, str]:
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "abs"):
         named[getattr(operator, name)] = name
     for name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2"):
-        function = getattr(torch, f"_sym_{name}", None)
+        function = lookup(f"torch._sym_{name}")
         if function is not None:
             named[function] = name
     return named
@@ -110,21 +112,17 @@ def _tree(node: fx.Node) -> Tree:
 @contextlib.contextmanager
 def gathered() -> Iterator[None]:
     """Inside, torch's translation sees gathered numbers. A torch that has moved the place translates as it is."""
-    from torch.onnx._internal.exporter import _core as core
 
-    name = "_prepare_exported_program_for_export"
-    prepare: Callable[..., Any] | None = getattr(core, name, None)
-    if prepare is None:
-        yield
-        return
+    def make(prepare: Callable[..., Any]) -> Callable[..., Any]:
+        def prepare_and_gather(*args: Any, **kwargs: Any) -> Any:
+            program = prepare(*args, **kwargs)
+            gather(program.graph_module)
+            mark_layouts(program.graph_module)
+            return program
 
-    def prepare_and_gather(*args: Any, **kwargs: Any) -> Any:
-        program = prepare(*args, **kwargs)
-        gather(program.graph_module)
-        mark_layouts(program.graph_module)
-        return program
+        return prepare_and_gather
 
-    with patched(core, name, prepare_and_gather):
+    with replaced("torch.onnx._internal.exporter._core._prepare_exported_program_for_export", make):
         yield
 
 
@@ -140,7 +138,7 @@ def mark_layouts(module: fx.GraphModule) -> None:
 
 
 def _depends_on_layout(node: fx.Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
+    schema = schema_of(node.target)
     return node.op == "call_function" and schema is not None and schema.name.split("::")[-1] in _BY_LAYOUT
 
 

@@ -24,7 +24,7 @@ from anyshape.conversion.operators import recurrent
 from anyshape.conversion.operators.onnx_words import op
 from anyshape.conversion.operators.recurrent import NAMESPACE, layer, run_layers, tell
 from anyshape.conversion.operators.repair import Repair, Used
-from anyshape.torchkit.custom_operators import register_fake
+from anyshape.conversion.speed.registration import register_fake
 
 _BATCH = "_anyshape_batch"
 """How `batch_sizes` of a sequence that was packed here remembers its number of rows."""

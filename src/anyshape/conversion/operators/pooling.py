@@ -29,7 +29,7 @@ from anyshape.conversion.operators.onnx_words import (
     whole,
 )
 from anyshape.conversion.operators.repair import Repair, Used, answered
-from anyshape.torchkit.custom_operators import register_fake
+from anyshape.conversion.speed.registration import register_fake
 from anyshape.torchkit.patches import patched
 
 Function = Callable[..., Any]

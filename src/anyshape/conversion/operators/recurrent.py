@@ -17,16 +17,15 @@ import onnx_ir as ir
 import onnxscript.evaluator
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensor
-from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.fx.experimental import symbolic_shapes
 from torch.nn.utils import rnn
 
 from anyshape.conversion.operators.onnx_words import op
 from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.conversion.speed.registration import register_fake
 from anyshape.source.live_code import LOCK
-from anyshape.torchkit.custom_operators import register_fake
-from anyshape.torchkit.patches import patched
+from anyshape.torchkit.patches import configured, patched
+from anyshape.torchkit.private_names import attribute, lookup
 
 MODES = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN_TANH", "rnn_relu": "RNN_RELU"}
 """The operator of a layer -> what `layer.mode` calls it."""
@@ -35,7 +34,7 @@ _LAYERS = (nn.RNN, nn.LSTM, nn.GRU)
 
 def original(name: str) -> Callable[..., Any]:
     """The operator that torch itself calls: `lstm`, `gru`, `rnn_tanh` or `rnn_relu`."""
-    function: Callable[..., Any] = getattr(torch._C._VariableFunctions, name)
+    function: Callable[..., Any] = getattr(lookup("torch._C._VariableFunctions") or torch, name)
     return function
 
 
@@ -45,20 +44,11 @@ def operators_answered(answer: Callable[[str], Callable[..., Any]]) -> Iterator[
     with contextlib.ExitStack() as stack:
         for name in MODES:
             function = answer(name)
-            stack.enter_context(patched(torch._VF, name, function))
+            if (functions := lookup("torch._VF")) is not None:
+                stack.enter_context(patched(functions, name, function))
             stack.enter_context(patched(torch, name, function))
-        stack.enter_context(_layers_allowed())
-        yield
-
-
-@contextlib.contextmanager
-def _layers_allowed() -> Iterator[None]:
-    """A strict trace refuses recurrent layers, since it would unroll them; it does not unroll what answers here."""
-    config = getattr(torch._dynamo, "config", None)
-    if config is None or not hasattr(config, "allow_rnn"):
-        yield
-        return
-    with config.patch(allow_rnn=True):
+        # a strict trace refuses recurrent layers, since it would unroll them; it does not unroll what answers here
+        stack.enter_context(configured("torch._dynamo.config.allow_rnn", value=True))
         yield
 
 
@@ -74,7 +64,7 @@ def packed_layers_answered(forward: Callable[[nn.RNNBase, Any, Any], Any]) -> It
 def _for_packed(dense: Callable[..., Any], packed: Callable[..., Any]) -> Callable[..., Any]:
     def forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002  torch's name for it
         if isinstance(input, rnn.PackedSequence):
-            self._update_flat_weights()
+            attribute(self, "torch.nn.RNNBase._update_flat_weights", lambda: None)()
             result = packed(self, input, hx)
             if result is not NotImplemented:
                 return result
@@ -118,10 +108,16 @@ def _with_code(function: FunctionType, code: CodeType) -> Iterator[None]:
 def reading_answered(answer: Callable[[torch.Tensor, Callable[[], Any]], Any]) -> Iterator[None]:
     """Inside, `tolist()` and `numpy()` of traced tensors are what `answer` makes of the tensor and of the reading."""
     with contextlib.ExitStack() as stack:
-        for owner in (FakeTensor, FunctionalTensor):
+        for owner in filter(None, map(lookup, _TRACED_TENSORS)):
             for name in ("tolist", "numpy"):
                 stack.enter_context(patched(owner, name, _reading(getattr(owner, name), answer)))
         yield
+
+
+_TRACED_TENSORS = (
+    "torch._subclasses.fake_tensor.FakeTensor",
+    "torch._subclasses.functional_tensor.FunctionalTensor",
+)
 
 
 def _reading(read: Callable[..., Any], answer: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,12 +125,14 @@ def _reading(read: Callable[..., Any], answer: Callable[..., Any]) -> Callable[.
 
 
 def flat_weights(layer: nn.RNNBase) -> list[torch.Tensor]:
-    return list(layer._flat_weights)  # type: ignore[arg-type]
+    return list(attribute(layer, "torch.nn.RNNBase._flat_weights"))
 
 
 def know(condition: Any) -> None:
     """Torch may take this condition on sizes for granted."""
-    torch._check(condition)
+    check = lookup("torch._check")
+    if check is not None:
+        check(condition)
 
 
 def is_known(condition: Any) -> bool:

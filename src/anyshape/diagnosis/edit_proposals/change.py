@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from anyshape.diagnosis.open_trace import Call
 from anyshape.sizes.notation import Expression
 from anyshape.source.placement import Change
 from anyshape.source.sites import SourceReading
 from anyshape.source.spans import Span
 from anyshape.source.stacks import shown_path
+from anyshape.torchkit.recorder import Call
 
 
 @dataclass(frozen=True)

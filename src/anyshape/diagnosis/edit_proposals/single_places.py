@@ -12,9 +12,9 @@ import torch
 from anyshape.diagnosis.causes import Cause, function_name
 from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
 from anyshape.diagnosis.edit_proposals.written_numbers import names_in
-from anyshape.diagnosis.open_trace import Call
 from anyshape.diagnosis.size_names import SizeNames
 from anyshape.source.sites import Site, SourceReading, read
+from anyshape.torchkit.recorder import Call
 
 
 def of_asserts(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from anyshape.declaration.calls import Signature
 from anyshape.declaration.examples import Example, repeat_edge
@@ -25,6 +24,7 @@ from anyshape.declaration.resized_calls import LEVELS, resize
 from anyshape.declaration.targets import Target
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet
+from anyshape.torchkit.recorder import FunctionRecorder, tensors_in
 from anyshape.torchkit.state import untouched
 
 Place = tuple[str, int | None]
@@ -206,7 +206,7 @@ _OF_ONE_INPUT = frozenset(
 """Operators of one input and a weight; in `bilinear` or `einsum` beside the weight stand several inputs."""
 
 
-class WeightWatch(TorchFunctionMode):
+class WeightWatch(FunctionRecorder):
     """Remembers whether the operator that failed has a weight among its operands."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -214,21 +214,6 @@ class WeightWatch(TorchFunctionMode):
         self._weights = {id(tensor) for tensor in itertools.chain(module.parameters(), module.buffers())}
         self.blames_weight = False
 
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        try:
-            return func(*args, **(kwargs or {}))
-        except Exception:
-            operands = _tensors((*args, *(kwargs or {}).values()))
-            fixes = any(id(tensor) in self._weights for tensor in operands)
-            self.blames_weight = fixes and getattr(func, "__name__", "") in _OF_ONE_INPUT
-            raise
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
+    def failed(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        fixes = any(id(tensor) in self._weights for tensor in tensors_in((args, kwargs)))
+        self.blames_weight = fixes and getattr(func, "__name__", "") in _OF_ONE_INPUT
