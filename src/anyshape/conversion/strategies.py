@@ -15,7 +15,7 @@ import torch
 
 from anyshape.conversion.candidates import Candidate, Job, Strategy
 from anyshape.conversion.lifting import LIFTED
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of, operators_at
 from anyshape.results.attempt import Attempt
 from anyshape.torchkit import capture

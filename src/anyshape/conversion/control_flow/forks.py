@@ -252,7 +252,7 @@ CURRENT: Forks | None = None
 """The branches of the trace that is running, if it takes both sides of them."""
 
 
-def is_size(number: Any) -> bool:
+def is_named_size(number: Any) -> bool:
     """Whether a number is one of the sizes that the trace running now has a name for."""
     forks = CURRENT
     return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)
@@ -288,7 +288,7 @@ def _denied(question: sympy.Basic, hint: sympy.Basic) -> sympy.Basic:
 
 _TORCH = Path(torch.__file__).resolve().parent
 _LAYERS = str(_TORCH / "nn")
-_OURS = str(Path(__file__).resolve().parent.parent)
+_OURS = str(Path(__file__).resolve().parents[2])
 _BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), _OURS)
 """What lies between a question in Python and its answer."""
 OWN: frozenset[str] = frozenset()
