@@ -109,7 +109,7 @@ class Collected(list[Any]):
     def __getitem__(self, index: Any) -> Any:
         parts = self.parts
         if isinstance(index, slice):
-            return self._sliced(index)
+            return self._slice_of_list(index)
         if isinstance(index, int):
             from_start = parts[: index + 1] if index >= 0 else parts[index:]
             if len(from_start) == (index + 1 if index >= 0 else -index) and not holds_steps(from_start):
@@ -118,7 +118,7 @@ class Collected(list[Any]):
                 return parts[-1].last
         return stacked(parts)[index]
 
-    def _sliced(self, index: slice) -> Collected:
+    def _slice_of_list(self, index: slice) -> Collected:
         if index.step == -1 and index.start is None and index.stop is None:
             return self.reversed()
         whole = stacked(self.parts)

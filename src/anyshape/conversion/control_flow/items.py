@@ -191,7 +191,7 @@ def _shortest(counts: Sequence[Any]) -> Any:
     return count
 
 
-def _reversed(genuine: Any, values: Any) -> Any:
+def _reversed_items(genuine: Any, values: Any) -> Any:
     if isinstance(values, list) and holds_steps(values):
         return Collected(parts_of(values)).reversed()
     items = items_of(values)
@@ -223,7 +223,7 @@ def _len(genuine: Any, values: Any) -> Any:
 
 
 STAND_INS: dict[str, Callable[..., Any]] = {
-    "range": _range, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed, "list": _list_or_tuple,
+    "range": _range, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed_items, "list": _list_or_tuple,
     "tuple": _list_or_tuple, "sum": _sum, "len": _len,
 }  # fmt: skip
 

@@ -180,8 +180,11 @@ def _loop_that_asks(node: ast.For, variable: str, text: str, names: Names) -> li
     attempt = ast.Try(node.body, [ast.ExceptHandler(None, None, [forgiving])], [], [])
     node.iter = ast.copy_location(ast.Name(variable, ast.Load()), node.iter)
     # not the loop's own targets: they have been bound
-    node.body = [*(_binding(variable, name) for name in names.state), attempt]
-    node.orelse = [*(_binding(variable, name) for name in sorted({*names.state, *names.last})), *node.orelse]
+    node.body = [*(_statement_that_binds(variable, name) for name in names.state), attempt]
+    node.orelse = [
+        *(_statement_that_binds(variable, name) for name in sorted({*names.state, *names.last})),
+        *node.orelse,
+    ]
     for statement in (*node.body, *node.orelse):
         if not hasattr(statement, "lineno"):
             ast.copy_location(statement, node)
@@ -192,7 +195,7 @@ def _strings(values: Sequence[str]) -> ast.expr:
     return ast.Tuple([ast.Constant(value) for value in values], ast.Load())
 
 
-def _binding(variable: str, name: str) -> ast.stmt:
+def _statement_that_binds(variable: str, name: str) -> ast.stmt:
     """`if "h" in loop.given: h = loop.given["h"]`."""
     is_given = ast.Compare(ast.Constant(name), [ast.In()], [_given_to(variable)])
     value = ast.Subscript(_given_to(variable), ast.Constant(name), ast.Load())
@@ -229,9 +232,9 @@ class _First(Enum):
 
 def names_of(loop: ast.For, function: ast.FunctionDef) -> Names:
     own = _locals_of(function)
-    targets = _stored(loop.target)
+    targets = _names_bound_by(loop.target)
     used = {name for statement in loop.body for name in _all_names(statement)} & own
-    bound = ({name for statement in loop.body for name in _stored(statement)} | targets) & own
+    bound = ({name for statement in loop.body for name in _names_bound_by(statement)} | targets) & own
     last = {name for name in bound if _is_live_after(loop, function, name)}
     first = {name: _first_use(loop.body, name) for name in used - targets}
     state = {
@@ -257,17 +260,17 @@ def _first_use_in(statement: ast.stmt, name: str) -> _First:  # noqa: PLR0911  o
     if name not in _all_names(statement):
         return _First.NOTHING
     if isinstance(statement, ast.If):
-        if name in _loaded(statement.test):
+        if name in _names_read_by(statement.test):
             return _First.READ
         return _first_of_both(_first_use(statement.body, name), _first_use(statement.orelse, name))
     if isinstance(statement, ast.For | ast.While):
         return _first_use_in_loop(statement, name)
     if isinstance(statement, ast.With):
-        if any(name in _loaded(item) for item in statement.items):
+        if any(name in _names_read_by(item) for item in statement.items):
             return _First.READ
-        written = any(name in _stored(item) for item in statement.items)
+        written = any(name in _names_bound_by(item) for item in statement.items)
         return _First.WRITTEN if written else _first_use(statement.body, name)
-    if name in _loaded(statement):
+    if name in _names_read_by(statement):
         return _First.READ
     # a `try` or a `match` may write it or not
     return _First.NOTHING if isinstance(statement, ast.Try | ast.Match) else _First.WRITTEN
@@ -276,9 +279,9 @@ def _first_use_in(statement: ast.stmt, name: str) -> _First:  # noqa: PLR0911  o
 def _first_use_in_loop(loop: ast.For | ast.While, name: str) -> _First:
     """A loop may do nothing, so that it never surely writes."""
     head = loop.iter if isinstance(loop, ast.For) else loop.test
-    if name in _loaded(head):
+    if name in _names_read_by(head):
         return _First.READ
-    is_target = isinstance(loop, ast.For) and name in _stored(loop.target)
+    is_target = isinstance(loop, ast.For) and name in _names_bound_by(loop.target)
     body = _First.NOTHING if is_target else _first_use(loop.body, name)
     return _First.READ if _First.READ in (body, _first_use(loop.orelse, name)) else _First.NOTHING
 
@@ -354,13 +357,13 @@ def _locals_of(function: ast.FunctionDef) -> set[str]:
     own = {one.arg for one in every if one is not None}
     declared: set[str] = set()
     for statement in function.body:
-        own |= _stored(statement)
+        own |= _names_bound_by(statement)
         declared |= {name for node in ast.walk(statement) if isinstance(node, ast.Global) for name in node.names}
     # the compiler gives names such as `__h` another form
     return {name for name in own - declared if not name.startswith("__")}
 
 
-def _stored(node: ast.AST) -> set[str]:
+def _names_bound_by(node: ast.AST) -> set[str]:
     """The names that a node binds in the function around it."""
     found: set[str] = set()
     waiting = [node]
@@ -377,7 +380,7 @@ def _stored(node: ast.AST) -> set[str]:
     return found
 
 
-def _loaded(node: ast.AST) -> set[str]:
+def _names_read_by(node: ast.AST) -> set[str]:
     """The names that a node reads, also within functions that it makes."""
     found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
     added = {
@@ -387,4 +390,4 @@ def _loaded(node: ast.AST) -> set[str]:
 
 
 def _all_names(node: ast.AST) -> set[str]:
-    return _loaded(node) | _stored(node)
+    return _names_read_by(node) | _names_bound_by(node)

@@ -159,7 +159,7 @@ def calls_kept() -> Callable[[], None]:
 
 
 @contextlib.contextmanager
-def _mapped(noticed: Callable[[], None]) -> Iterator[None]:
+def _maps_as_loops(noticed: Callable[[], None]) -> Iterator[None]:
     """Inside, `map` is traced as a loop, under whatever name a model has imported it; `noticed` hears of each call."""
     function = _torchs_map()
     if function is None:
@@ -207,7 +207,7 @@ def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> 
 
 @contextlib.contextmanager
 def _maps_kept(used: Used) -> Iterator[None]:
-    with _mapped(lambda: used("control_flow.map: kept as Scan")):
+    with _maps_as_loops(lambda: used("control_flow.map: kept as Scan")):
         yield
 
 

@@ -158,7 +158,7 @@ def _joined_leaves(first: Any, second: Any, choice: Callable[[], Choice], sample
         return _joined_tensors(left, right, choice, samples).item()
     if all(isinstance(value, (bool, torch.SymBool)) for value in (first, second)):
         return _joined_sizes(_as_number(first), _as_number(second), choice, samples) != 0
-    raise CannotJoinError(f"{_described(first)} on one side, {_described(second)} on the other")
+    raise CannotJoinError(f"{_in_words(first)} on one side, {_in_words(second)} on the other")
 
 
 def are_joinable(values: Sequence[Any]) -> bool:
@@ -181,7 +181,7 @@ def _joined_tensors(
     first: torch.Tensor, second: torch.Tensor, choice: Callable[[], Choice], samples: Samples
 ) -> torch.Tensor:
     if _type_and_rank(first) != _type_and_rank(second):
-        raise CannotJoinError(f"{_described(first)} on one side, {_described(second)} on the other")
+        raise CannotJoinError(f"{_in_words(first)} on one side, {_in_words(second)} on the other")
     which, group = choice()
     chosen: torch.Tensor = torch.ops.anyshape.choose(which, first, second, group)
     for size, left, right in zip(chosen.shape, first.shape, second.shape, strict=True):
@@ -224,7 +224,7 @@ def _as_number(value: Any) -> Any:
     return torch.sym_ite(value, 1, 0) if isinstance(value, torch.SymBool) else int(value)
 
 
-def _described(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor of {value.dim()} axes of {str(value.dtype).removeprefix('torch.')}"
     if isinstance(value, (int, float)):

@@ -20,7 +20,7 @@ from anyshape.conversion.operators.onnx_words import (
 )
 
 
-def _parts(x: Any) -> tuple[Any, Any]:
+def _real_and_imaginary(x: Any) -> tuple[Any, Any]:
     real, imaginary = op.Split(x, axis=-1, num_outputs=2)
     return real, imaginary
 
@@ -55,13 +55,13 @@ def _index(x: ir.Value, indices: Sequence[Any]) -> Any:
 
 
 def _exponential(x: ir.Value) -> Any:
-    real, imaginary = _parts(x)
+    real, imaginary = _real_and_imaginary(x)
     return op.Mul(op.Exp(real), _with_parts(op.Cos(imaginary), op.Sin(imaginary)))
 
 
 def _power(x: ir.Value, exponent: Any) -> Any:
     if exponent == 2:
-        real, imaginary = _parts(x)
+        real, imaginary = _real_and_imaginary(x)
         both = op.Mul(real, imaginary)
         return _with_parts(op.Sub(op.Mul(real, real), op.Mul(imaginary, imaginary)), op.Add(both, both))
     raise NotImplementedError(f"complex values to the power of {exponent}")

@@ -181,7 +181,7 @@ class _Numbers:
         if name in _READERS and isinstance(value := self._whole(args[0]), int | SymInt | bool | torch.SymBool):
             return bool(value) if name == "__bool__" else value
         if name in _TAKERS and len(args) > 1:
-            args = (args[0], _TAKERS[name](args[1], self._read), *args[2:])
+            args = (args[0], _TAKERS[name](args[1], self._number_for), *args[2:])
         result = func(*args, **kwargs)
         if isinstance(result, Tensor) and result.ndim == 0:
             self._follow(name, args, kwargs, result)
@@ -216,7 +216,7 @@ class _Numbers:
             self._used("whole numbers in tensors: computed from the sizes")
         return known
 
-    def _read(self, value: Any) -> Any:
+    def _number_for(self, value: Any) -> Any:
         """The number in place of a tensor that is known to hold it."""
         known = self._whole(value)
         return value if known is None else known

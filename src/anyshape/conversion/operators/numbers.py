@@ -185,11 +185,11 @@ def _in_int64(value: Any) -> Any:
     return value if isinstance(value, ir.Value) else op.Constant(value=ir.tensor(int(value), dtype=INT64))
 
 
-def _truncated(value: Any) -> Any:
+def _towards_zero(value: Any) -> Any:
     return op.Where(op.Less(value, exact(0)), op.Ceil(value), op.Floor(value))
 
 
-def _rounded(value: Any, digits: Any = None) -> Any:
+def _half_to_even(value: Any, digits: Any = None) -> Any:
     if digits is not None:
         raise NotImplementedError("round() of a size to decimal digits")
     return op.Round(value)  # half to even in both
@@ -229,7 +229,7 @@ _WHOLE_RESULTS = {"trunc", "floor", "ceil", "round"}
 _FUNCTIONS: dict[str, Translator] = {
     "add": op.Add, "sub": op.Sub, "mul": op.Mul, "truediv": op.Div, "floordiv": _floor_quotient, "mod": _remainder,
     "pow": op.Pow, "neg": op.Neg, "abs": op.Abs, "max": op.Max, "min": op.Min, "sum": _total, "float": lambda x: x,
-    "round": _rounded, "ceil": op.Ceil, "floor": op.Floor, "trunc": _truncated, "sqrt": op.Sqrt,
+    "round": _half_to_even, "ceil": op.Ceil, "floor": op.Floor, "trunc": _towards_zero, "sqrt": op.Sqrt,
     "log2": _binary_logarithm, "cos": op.Cos, "cosh": op.Cosh, "sin": op.Sin, "sinh": op.Sinh, "tan": op.Tan,
     "tanh": op.Tanh, "asin": op.Asin, "acos": op.Acos, "atan": op.Atan,
 }  # fmt: skip

@@ -221,9 +221,9 @@ def _native_layer(
     """One node for a layer; its output (time, direction, batch, features) becomes (time, batch, features)."""
     size = _columns(cells[0].outer)
     order = np.concatenate([np.arange(gate * size, (gate + 1) * size) for gate in _GATES[mode]])
-    inner = _beside([_rows_in_order(cell.inner, order) for cell in cells])
-    outer = _beside([_rows_in_order(cell.outer, order) for cell in cells])
-    biases = _beside([_biases(cell, order) for cell in cells]) if cells[0].biases else None
+    inner = _directions_stacked([_rows_in_order(cell.inner, order) for cell in cells])
+    outer = _directions_stacked([_rows_in_order(cell.outer, order) for cell in cells])
+    biases = _directions_stacked([_biases(cell, order) for cell in cells]) if cells[0].biases else None
     limits = None if lengths is None else op.Cast(lengths, to=ir.DataType.INT32)
     direction = "forward" if len(cells) == 1 else "bidirectional"
     inputs = (sequence, inner, outer, biases, limits, *(None if _is_zero(state) else state for state in begin))
@@ -254,7 +254,7 @@ def _biases(cell: Cell, order: Any) -> Any:
     return op.Concat(*(_rows_in_order(bias, order) for bias in cell.biases), axis=0)
 
 
-def _beside(values: Sequence[ir.Value]) -> Any:
+def _directions_stacked(values: Sequence[ir.Value]) -> Any:
     """Directions along a new first axis."""
     parts = [op.Unsqueeze(value, [0]) for value in values]
     return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)

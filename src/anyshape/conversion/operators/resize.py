@@ -108,7 +108,7 @@ def _towards_zero(value: Any) -> Any:
     return op.Where(op.Less(value, _literal(0)), op.Ceil(value), op.Floor(value))
 
 
-def _antialiased(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Translator:
+def _antialiased_by(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Translator:
     def resize(
         x: ir.Value,
         output_size: Sequence[int | ir.Value],
@@ -171,7 +171,7 @@ def _linear_in_one_axis(
 
 
 TRANSLATIONS: dict[str, Translator] = {
-    "aten::_upsample_bilinear2d_aa": _antialiased(_tent, 1.0, "linear"),
-    "aten::_upsample_bicubic2d_aa": _antialiased(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
+    "aten::_upsample_bilinear2d_aa": _antialiased_by(_tent, 1.0, "linear"),
+    "aten::_upsample_bicubic2d_aa": _antialiased_by(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
     "aten::upsample_linear1d.vec": _linear_in_one_axis,
 }

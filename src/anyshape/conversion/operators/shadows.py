@@ -133,7 +133,7 @@ def _keys_at(frame: FrameType) -> set[int]:
     return found
 
 
-def _uncached(function: Any, used: Used) -> Callable[..., Any]:
+def _without_cache(function: Any, used: Used) -> Callable[..., Any]:
     @functools.wraps(function.__wrapped__)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not any(map(_holds_symbol, (*args, *kwargs.values()))):
@@ -153,15 +153,17 @@ def _holds_symbol(value: Any) -> bool:
 
 @contextlib.contextmanager
 def _kept_for_every_size(used: Used) -> Iterator[None]:
-    functions = {id(f): _uncached(f, used) for names in model_globals() for f in names.values() if type(f) is _CACHED}
+    functions = {
+        id(f): _without_cache(f, used) for names in model_globals() for f in names.values() if type(f) is _CACHED
+    }
     with contextlib.ExitStack() as stack:
         stack.enter_context(shadowed({}, functions))
         for kind in model_classes():
             for name, value in list(vars(kind).items()):
                 if type(value) is _CACHED:
-                    stack.enter_context(patched(kind, name, _uncached(value, used)))
+                    stack.enter_context(patched(kind, name, _without_cache(value, used)))
                 elif isinstance(value, staticmethod) and type(value.__func__) is _CACHED:
-                    stack.enter_context(patched(kind, name, staticmethod(_uncached(value.__func__, used))))
+                    stack.enter_context(patched(kind, name, staticmethod(_without_cache(value.__func__, used))))
         stack.enter_context(patched(torch.SymInt, "__hash__", _hash_of_sizes(used)))
         yield
 

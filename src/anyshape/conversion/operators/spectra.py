@@ -124,12 +124,12 @@ def _to_real(x: ir.Value, dim: Sequence[int], normalization: int, last_dim_size:
     *others, last = [axis % (axes - 1) + 1 for axis in dim]  # behind the batch that ONNX asks for
     spectrum = op.Unsqueeze(x, whole(0))
     for axis in others:
-        spectrum = _normalised(
+        spectrum = _normalised_as_torch(
             op.DFT(spectrum, axis=axis, inverse=1), normalization, op.Shape(x, start=axis - 1, end=axis)
         )
     length = as_vector(last_dim_size)
     complete = _whole_spectrum(spectrum, last, axes + 1, size_of(x, last - 1), length)
-    values = _normalised(op.DFT(complete, axis=last, inverse=1), normalization, length)
+    values = _normalised_as_torch(op.DFT(complete, axis=last, inverse=1), normalization, length)
     return op.Squeeze(op.Slice(values, whole(0), whole(1), whole(-1)), whole(0, -1))
 
 
@@ -151,7 +151,7 @@ def _whole_spectrum(spectrum: Any, axis: int, axes: int, kept: Any, length: Any)
 _NONE, _ROOT = 0, 1
 
 
-def _normalised(values: Any, normalization: int, length: Any) -> Any:
+def _normalised_as_torch(values: Any, normalization: int, length: Any) -> Any:
     """ONNX divides by the length; torch says whether it wants that, its root, or neither."""
     if normalization not in (_NONE, _ROOT):
         return values

@@ -76,7 +76,7 @@ def _is_already(module: nn.Module, wanted: tuple[Any, ...]) -> bool:
 
 
 @contextlib.contextmanager
-def _unmoved(used: Used) -> Iterator[None]:
+def _modules_left_in_place(used: Used) -> Iterator[None]:
     original = nn.Module.to
 
     def to(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -91,4 +91,4 @@ def _unmoved(used: Used) -> Iterator[None]:
 
 
 # always right, and without it such a model is never traced
-MOVED_MODULES = Repair("modules moved in forward", _unmoved, always=True)
+MOVED_MODULES = Repair("modules moved in forward", _modules_left_in_place, always=True)
