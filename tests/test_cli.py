@@ -591,7 +591,7 @@ def test_a_terminal_gets_emphasis_and_nothing_else(monkeypatch, no_color, expect
     monkeypatch.setenv("NO_COLOR", no_color)
     stream = Terminal()
     monkeypatch.setattr(sys, "stdout", stream)
-    console._show_result("checked: m.onnx, right [at] :smile: " + "x" * 300)
+    console._print_result("checked: m.onnx, right [at] :smile: " + "x" * 300)
     assert stream.getvalue() == f"{expected}, right [at] :smile: {'x' * 300}\n"
 
 
@@ -634,7 +634,7 @@ def test_json_is_alone_on_stdout_whatever_is_printed(folder, exported):
 def without_torch(tmp_path) -> dict[str, str]:
     """An environment whose torch cannot be imported."""
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
-    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def test_help_inspect_and_check_alone_do_without_torch(exported, without_torch):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from anyshape.cli.target_calls import call_of
-from anyshape.cli.targets import loaded
+from anyshape.cli.targets import loaded_target
 from anyshape.errors import DeclarationError
 
 NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n\n\n"
@@ -14,8 +14,8 @@ NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\
 
 def call(folder: Path, text: str, dims=None):
     (folder / "model.py").write_text(NET + text)
-    with loaded(f"{folder}/model.py:Net") as subject:
-        return call_of(subject, [], dims or {}, {}, 0)
+    with loaded_target(f"{folder}/model.py:Net") as found:
+        return call_of(found, [], dims or {}, {}, 0)
 
 
 WAYS = {
