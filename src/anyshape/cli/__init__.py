@@ -35,10 +35,10 @@ from anyshape.cli.options import (
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.exported import Exported
-    from anyshape.cli.endings import Explanation, Overview
     from anyshape.cli.tasks import Proposed
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
+    from anyshape.verbs.explain import Explanation, Overview
     from anyshape.verbs.inspect import Inspection
 
 
@@ -267,9 +267,9 @@ def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
     """Print what a rule such as `pinned-dim` means and what to do; without RULE, list all rules."""
 
     def work(_tell: Tell) -> Explanation | Overview:
-        from anyshape.cli.endings import explained
+        from anyshape.verbs.explain import explain
 
-        return explained(rule)
+        return explain(rule)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 

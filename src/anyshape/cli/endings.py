@@ -9,13 +9,12 @@ from __future__ import annotations
 import errno
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from anyshape.errors import AnyshapeError, DeclarationError
-from anyshape.results.explanations import RULES, page_of
 from anyshape.results.result import ExportError
 
 if TYPE_CHECKING:
@@ -103,37 +102,3 @@ def for_debug(ending: Ending) -> Iterator[str]:
             yield f"---- {attempt.strategy}\n{''.join(traceback.format_exception(attempt.error))}"
     if ending.error is not None and not isinstance(ending.error, ExportError):
         yield "".join(traceback.format_exception(ending.error))
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """One rule."""
-
-    rule: str
-    summary: str
-    page: str
-
-    def __str__(self) -> str:
-        return self.page.rstrip("\n")
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Overview:
-    """All rules."""
-
-    def __str__(self) -> str:
-        width = max(map(len, RULES))
-        return "\n".join(f"{rule:<{width}}  {summary}" for rule, summary in RULES.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"rules": [{"rule": rule, "summary": summary} for rule, summary in RULES.items()]}
-
-
-def explained(rule: str | None) -> Explanation | Overview:
-    if rule is None:
-        return Overview()
-    page = page_of(rule)
-    return Explanation(rule, RULES[rule], page)

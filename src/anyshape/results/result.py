@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.errors import AnyshapeError
-from anyshape.onnxfile.interface import Port
-from anyshape.results.finding import Finding
-from anyshape.sizes.notation import SizeRange
 
 if TYPE_CHECKING:
+    # the command line imports this file for its error: it must not wait for onnx, nor for sympy
     import onnx
     import onnx_ir as ir
 
+    from anyshape.onnxfile.interface import Port
     from anyshape.results.attempt import Attempt
+    from anyshape.results.finding import Finding
     from anyshape.results.verification import Verification
     from anyshape.runtime.custom_ops import CustomOps
+    from anyshape.sizes.notation import SizeRange
 
 
 Verdict = Literal["checked", "narrowed", "unchecked", "refused"]

@@ -18,8 +18,15 @@ from typing import Any
 from anyshape.source.spans import Span
 
 _OURS = str(Path(__file__).resolve().parent.parent)
-_HOOKS = (str(Path(_OURS) / "_torch"), str(Path(_OURS) / "conversion" / "repairs"))
-
+_CALLED_BY_THE_MODEL = (
+    "torchkit",
+    "conversion/operators",
+    "conversion/control_flow",
+    "conversion/speed",
+    "diagnosis/open_trace.py",
+)
+_HOOKS = tuple(str(Path(_OURS, *place.split("/"))) for place in _CALLED_BY_THE_MODEL)
+"""Our own code that stands in for something of torch: on the stack, the model lies further out."""
 
 _WITHOUT_FILE = ("<ipython-input-", "<stdin>", "<string>")
 """What a cell of a notebook, a line at the prompt and text given to exec are called instead of a file."""
