@@ -1,6 +1,7 @@
 """A transformers checkpoint in a folder becomes ONNX files in a folder: its model, its calls, its files.
 
-`export_parts.py` tells the stages in order; each file of the model is written by the verb `export`. torch and transformers are imported when a checkpoint is exported; a missing one gets one sentence.
+`export_parts.py` tells the stages in order; each file of the model is written by the verb `export`.
+torch and transformers are imported when a checkpoint is exported; a missing one gets one sentence.
 """
 
 from __future__ import annotations

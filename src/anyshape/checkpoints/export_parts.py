@@ -182,7 +182,7 @@ _messages: Any = logging
 @contextlib.contextmanager
 def secluded() -> Iterator[None]:
     """Inside, transformers works offline, whatever a config refers to, and keeps its reports to itself."""
-    # not the environment: both libraries have read it when they were imported, perhaps long before
+    # not the environment: huggingface_hub has read it when it was imported, perhaps long before
     settings, level = vars(huggingface_hub.constants), _messages.get_verbosity()
     was_offline, had_bars = settings["HF_HUB_OFFLINE"], _messages.is_progress_bar_enabled()
     settings["HF_HUB_OFFLINE"] = True
