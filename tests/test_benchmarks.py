@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def test_every_stage_of_the_check_is_timed(monkeypatch) -> None:
     export_time = importlib.import_module("export_time")
 
     class Double(torch.nn.Module):
-        """Both sides are the same, so the file is right beyond what its trace assumed, and all stages are gone through."""
+        """Both sides are the same: the file is right beyond what its trace assumed, so that all stages are needed."""
 
         def forward(self, x):
             return x * 2 if x.shape[0] > 2 else x + x
