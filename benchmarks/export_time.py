@@ -26,7 +26,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.diagnosis import doubts
+from anyshape.stages import conclusion
 from anyshape.verbs import export
 from anyshape.verification import candidate_check, frozen_decisions
 from silence import silence
@@ -169,7 +169,7 @@ def _axes(text: str, each: Any = None) -> dict[int, Any]:
 
 CHECKING = (
     (export, "survey"), (candidate_check, "verify"), (candidate_check, "provoke"), (frozen_decisions, "read_values"),
-    (doubts, "doubts"),
+    (conclusion, "doubts"),
 )  # fmt: skip
 """The stages that run the model or the file, by the modules that call them: there a stopwatch takes their place."""
 

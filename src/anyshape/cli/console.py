@@ -107,7 +107,7 @@ def _print_result(text: str) -> None:
         return
     from rich.console import Console
 
-    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(_emphasised(text), markup=False)
+    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(_text_with_styles(text), markup=False)
 
 
 _STYLES = (
@@ -122,7 +122,7 @@ _STYLES = (
 )
 
 
-def _emphasised(text: str) -> Text:
+def _text_with_styles(text: str) -> Text:
     from rich.text import Text
 
     shown = Text(text)
