@@ -1,1 +1,1 @@
-"""Why not, and where."""
+"""Why a dim cannot vary, and where: causes, their wording, and edits that were tried before they are shown."""

@@ -1,1 +1,1 @@
-"""Results as text and as JSON."""
+"""What the verbs return: findings, attempts, verifications and results, as values, as text and as JSON."""

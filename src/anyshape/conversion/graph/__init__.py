@@ -1,1 +1,1 @@
-"""anyshape.conversion.graph"""
+"""The graph between torch's translation and the file: finished, spared what ONNX Runtime cannot do, and rewritten."""
