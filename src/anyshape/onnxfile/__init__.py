@@ -1,4 +1,1 @@
-"""The ONNX file and the tools for its graph: interface, contract, saving, metadata, and what is baked into it.
-
-Files are data of others: nothing in one is trusted or executed.
-"""
+"""The artefact: one toolkit for its graph, its interface and contract, saving it and reading it back."""

@@ -1,1 +1,1 @@
-"""What the verbs return: findings, attempts, verifications and results, as values, as text and as JSON."""
+"""What anyshape says: findings, attempts, checks and results as values, as text and as JSON, and the pages of rules."""

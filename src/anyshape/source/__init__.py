@@ -1,1 +1,1 @@
-"""The user's source: places and stacks, the expression at a place, edits, and code that is changed while it lives."""
+"""The user's source: from a frame or an error to a place, from a place to an expression, and changes of its text."""

@@ -1,1 +1,1 @@
-"""The graph between torch's translation and the file: finished, spared what ONNX Runtime cannot do, and rewritten."""
+"""The graph after translation: finished, rewritten to be faster, and kept to what ONNX Runtime does right."""

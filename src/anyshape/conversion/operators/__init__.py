@@ -1,1 +1,1 @@
-"""A file per family of operators: what is recognised, what stands in while torch traces, and its ONNX."""
+"""Operators, a file per family: what is recognised in torch, what stands in for it while tracing, and its ONNX."""

@@ -1,1 +1,1 @@
-"""What makes an export fast and leaves its file as it is; all of it behind one switch, ANYSHAPE_SHORTCUTS."""
+"""Shortcuts through torch and onnxscript: each is only faster than their own way, and all are behind one switch."""
