@@ -243,7 +243,7 @@ def filled(page: str) -> str:
     """The page with what the code gives between its markers."""
 
     def between(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{GENERATED[found[2]]}<!-- end -->"
+        return f"{found[1]}\n{GENERATED[found[2]]()}<!-- end -->"
 
     return re.sub(r"(<!-- generated: (\w+) -->)\n.*?<!-- end -->", between, page, flags=re.DOTALL)
 
@@ -313,7 +313,7 @@ def test_the_table_of_folders_is_the_tree_s() -> None:
     assert rows == folders | {path.name for path in HOUSE.glob("*.py")} - {"__init__.py", "__main__.py"}
 
 
-FILE = re.compile(r"`((?:src/anyshape/|tests/|benchmarks/)?[a-z_]+(?:/[a-z_]+)*/(?:[a-z_]+\.py)?)`")
+FILE = re.compile(rf"`((?:src|tests|benchmarks|examples|{'|'.join(ORDER)})/(?:[a-z_]+/)*(?:[a-z_]+\.py)?)`")
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.relative_to(ROOT).as_posix())
