@@ -17,7 +17,7 @@ import torch
 
 from anyshape.conversion.candidates import Candidate, Conversion, Job
 from anyshape.conversion.graph.rewrites import is_rewritten
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
 from anyshape.results.attempt import Attempt, hold
 from anyshape.sizes.notation import Sizes

@@ -16,7 +16,8 @@ import onnx_ir as ir
 import torch
 
 from anyshape.conversion.operators import numbers
-from anyshape.conversion.operators.translations import COMPLEX, TABLE
+from anyshape.conversion.operators.onnx_words import COMPLEX
+from anyshape.conversion.operators.table import TRANSLATIONS
 from anyshape.conversion.speed.stages_left_out import shortcuts
 from anyshape.source.live_code import LOCK
 from anyshape.torchkit.capture import quiet
@@ -88,7 +89,7 @@ def is_translated(operator: Any, opset: int) -> bool:
     if wanted not in _REGISTRIES:
         with LOCK, quiet(), operators_built_once():
             registration.ONNXRegistry.from_torchlib(wanted)
-    if isinstance(operator, torch._ops.OpOverload) and operator.name() in TABLE:
+    if isinstance(operator, torch._ops.OpOverload) and operator.name() in TRANSLATIONS:
         return True  # even if its library was imported after the table was built
     return wanted in _REGISTRIES and bool(_REGISTRIES[wanted].is_registered(operator))
 
@@ -146,7 +147,7 @@ def _add_ours(registry: Any, registration: Any) -> None:
 
     What is there already is left; a library may have defined its operators since.
     """
-    for key, function in TABLE.items():
+    for key, function in TRANSLATIONS.items():
         name = key.removeprefix(COMPLEX)
         target = _operator(name)
         if target is None or any(known.onnx_function is function for known in registry.get_decomps(target)):

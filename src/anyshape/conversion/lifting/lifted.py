@@ -21,7 +21,7 @@ from anyshape.conversion.lifting.static_exports import (
     largest_call,
     observe,
 )
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of
 from anyshape.conversion.torchscript import torchscript_model
 from anyshape.results.attempt import Attempt
