@@ -25,6 +25,7 @@ from anyshape.model.labels import input_ports, output_names
 from anyshape.model.limits import effective_range
 from anyshape.model.oracle import Outcome
 from anyshape.model.survey import Ground, Wishes, model_constants
+from anyshape.onnxfile.integers import integers_of
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
@@ -113,7 +114,7 @@ def try_out(
     suspicion = suspicion or Suspicion()
     guards = (*candidate.guards, *candidate.branches, *suspicion.guards)
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
-    constants = (*in_guards, *finish.integers_of(candidate.model))
+    constants = (*in_guards, *integers_of(candidate.model))
     last = () if candidate.records_guards else tuple(far_sizes(ranges, ground.traced))
     kept = _at_kept_state(ground, ranges, candidate.suspects)
     first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, ground.traced))
