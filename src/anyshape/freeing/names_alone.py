@@ -33,22 +33,23 @@ def named(model: ir.Model, wanted: Wanted, sizes: Sizes) -> Freed:
 
 def with_outputs(freed: Freed, shapes_at: ShapesAt) -> Freed:
     """The outputs labelled by what runs at other sizes show, where that is a multiple of one dim and a number."""
-    own = shapes_at(freed.sizes)
-    grown = {dim: [shapes_at({**freed.sizes, dim: size}) for size in _others(freed.sizes[dim])] for dim in freed.sizes}
+    sizes, own = freed.sizes, shapes_at(freed.sizes)
+    grown = {dim: [shapes_at({**sizes, dim: size}) for size in _other_sizes(sizes[dim])] for dim in sizes}
     outputs = []
     for index, (value, shape) in enumerate(zip(freed.model.graph.outputs, own, strict=True)):
         seen = {dim: [shapes[index] for shapes in rows] for dim, rows in grown.items()}
-        axes = tuple(_axis(axis, size, freed.sizes, seen) for axis, size in enumerate(shape))
+        axes = tuple(_axis_label(axis, size, sizes, seen) for axis, size in enumerate(shape))
         value.shape = ir.Shape([int(a) if a is not None and a.isdecimal() else ir.SymbolicDim(a) for a in axes])
         outputs.append(axes)
-    return Freed(freed.model, freed.sizes, (), (), tuple(outputs), (), ())
+    return Freed(freed.model, sizes, (), (), tuple(outputs), (), ())
 
 
-def _others(size: int) -> tuple[int, int]:
+def _other_sizes(size: int) -> tuple[int, int]:
+    """Two, since with the file's own size a line goes through any one of them."""
     return 2 * size + 1, 3 * size + 2
 
 
-def _axis(axis: int, size: int, sizes: Sizes, seen: Mapping[str, Sequence[tuple[int, ...]]]) -> str | None:
+def _axis_label(axis: int, size: int, sizes: Sizes, seen: Mapping[str, Sequence[tuple[int, ...]]]) -> str | None:
     """The size of an axis as a number, as `2*batch + 1`, or None where it is neither."""
     moving = [dim for dim, shapes in seen.items() if any(len(s) <= axis or s[axis] != size for s in shapes)]
     if not moving:
@@ -57,7 +58,7 @@ def _axis(axis: int, size: int, sizes: Sizes, seen: Mapping[str, Sequence[tuple[
     if len(moving) > 1 or any(len(shape) <= axis for shape in seen[dim]):
         return None
     first, second = (shape[axis] for shape in seen[dim])
-    steps, further = (other - sizes[dim] for other in _others(sizes[dim]))
+    steps, further = (other - sizes[dim] for other in _other_sizes(sizes[dim]))
     factor = (first - size) // steps
     if first != size + factor * steps or second != size + factor * further:
         return None

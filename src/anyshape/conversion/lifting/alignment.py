@@ -20,7 +20,7 @@ from anyshape.conversion.candidates import Job
 from anyshape.conversion.lifting.constants import Maker, UnexplainedError, constant
 from anyshape.conversion.lifting.static_exports import Observation, free_axes
 from anyshape.freeing.builder import Builder
-from anyshape.freeing.preparation import bodies
+from anyshape.onnxfile.graph import graphs_in
 from anyshape.sizes.expressions import Size, dim_symbol
 from anyshape.sizes.fit import Numbers, Points, whole_number
 
@@ -78,7 +78,7 @@ def _nodes(alignment: Alignment, nodes: Sequence[ir.Node], graph: ir.Graph) -> N
     for place, values in enumerate(zip(*(node.inputs for node in nodes), strict=True)):
         _use(alignment, values, first, place, graph)
     _attributes(nodes)
-    for inner in zip(*(bodies(node) for node in nodes), strict=True):
+    for inner in zip(*(graphs_in(node) for node in nodes), strict=True):
         _graphs(alignment, inner)
     for values in zip(*(node.outputs for node in nodes), strict=True):
         _define(alignment, values)
