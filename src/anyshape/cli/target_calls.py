@@ -89,8 +89,8 @@ def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any]
 
 def _own_example(subject: Subject) -> tuple[Any, Mapping[str, Any] | None]:
     """The call that a Lightning module carries; a method of it is called otherwise."""
+    from anyshape.declaration.calls import example_of
     from anyshape.declaration.targets import resolve_target
-    from anyshape.model.proposal.undeclared import example_of
 
     target = resolve_target(subject.model)
     found = example_of(target.module) if target.call is target.module else None

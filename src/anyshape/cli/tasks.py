@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from anyshape.cli.target_calls import Call
-from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.targets import Target, resolve_target
-from anyshape.model.proposal.given_calls import read_calls
-from anyshape.model.proposal.proposal import Proposal, proposal_text, proposal_to_dict
-from anyshape.model.proposal.undeclared import propose
-from anyshape.model.request import first_call
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.exported import Exported
     from anyshape.cli.console import Tell
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
+    from anyshape.verbs.dims import ProposedDims
 
 
 _OF_A_CHECKPOINT = {"layout": "--layout", "task": "--task", "trust_remote_code": "--trust-remote-code"}
@@ -121,17 +113,19 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
         return diagnose_model(subject.model, progress=tell, seed=seed, where=where, **call.arguments)
 
 
-def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Proposed:
+def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> ProposedDims:
     tell(f"loading {target}")
     from anyshape.cli.target_calls import call_of
     from anyshape.cli.targets import loaded
+    from anyshape.verbs.dims import propose_dims as find_dims
 
     inputs, seed = options["inputs"], options["seed"]
     names = [one.name for one in inputs]
     with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
         call = call_of(subject, inputs, {}, {}, seed)
         tell(f"probing {target}")
-        return proposed(subject.model, call)
+        called = {name: call.arguments[name] for name in ("args", "kwargs", "examples", "make_inputs")}
+        return find_dims(subject.model, **called)
 
 
 def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
@@ -155,35 +149,3 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
         args, kwargs = call.first
         called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
         return make_dynamic(model, dims or None, model=subject.model, **called, **chosen)
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """A proposal, and the tensors of the call that it is for."""
-
-    proposal: Proposal
-    leaves: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return proposal_text(self.proposal, self.leaves)
-
-    def to_dict(self) -> dict[str, Any]:
-        return proposal_to_dict(self.proposal)
-
-
-def proposed(model: Any, call: Call) -> Proposed:
-    """The dims that a model's call lets vary; whatever the call declares itself is not looked at."""
-    target = resolve_target(model)
-    calls, known = _calls(target, call)
-    found = propose(target, calls, call.make_inputs, known)
-    found = replace(found, notes=found.notes[1:])  # the first says that nothing was declared
-    return Proposed(found, tuple(leaf.name for leaf in calls[0].leaves if leaf.is_tensor))
-
-
-def _calls(target: Target, call: Call) -> tuple[tuple[Signature, ...], Mapping[str, int]]:
-    if call.examples is not None:
-        return read_calls(target, call.examples), {}
-    if call.make_inputs is not None:
-        made, known = first_call(call.make_inputs, {}, {}, target)
-        return (made,), known
-    return (bind_call(target, call.args, call.kwargs),), {}

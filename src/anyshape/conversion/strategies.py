@@ -14,7 +14,6 @@ import onnx_ir as ir
 import torch
 
 from anyshape.conversion.candidates import Candidate, Job, Strategy
-from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.operators.repairs import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of, operators_at
 from anyshape.results.attempt import Attempt
@@ -24,6 +23,7 @@ IN_FULL = "torch.export in full"
 REPAIRED = "torch.export with repairs"
 ELSEWHERE = "torch.export at other sizes"
 CONTROLLED = "torch.export with branches and loops"
+LIFTED = "lifting from static exports"
 _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 
 
@@ -91,7 +91,7 @@ def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
 def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
     from anyshape.conversion.lifting.lifted import lifted
 
-    return lifted(job)
+    return lifted(job, LIFTED)
 
 
 STRATEGIES: tuple[tuple[str, Strategy], ...] = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from anyshape.declaration.containers import container_of
 from anyshape.declaration.targets import Target
@@ -145,3 +146,16 @@ def read_call(given: Any) -> tuple[Any, Mapping[str, Any] | None]:
         return given, None
     args = given.get("args", ())
     return tuple(args) if isinstance(args, list) else args, given.get("kwargs")
+
+
+def example_of(module: nn.Module) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments and keywords that a module carries as its example; None where it has none.
+
+    A tuple or a list holds arguments, a dict holds keywords, anything else is the one argument: as Lightning calls it.
+    """
+    example = getattr(module, "example_input_array", None)
+    if example is None:
+        return None
+    if isinstance(example, (tuple, list)):
+        return tuple(example), {}
+    return ((), dict(example)) if isinstance(example, dict) else ((example,), {})

@@ -11,17 +11,17 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from anyshape.declaration import examples, integers
-from anyshape.declaration.examples import Request
-from anyshape.declaration.masks import read_mask, resize_mask
+from anyshape.declaration import resized_integers, resized_slices
+from anyshape.declaration.resized_leaf import LeafResizing
+from anyshape.declaration.resized_masks import read_mask, resize_mask
 
 
-def first_fit(request: Request) -> Tensor:
+def first_fit(request: LeafResizing) -> Tensor:
     """The leaf at its new sizes, by the first rule that fits it."""
     return next(made for rule in RULES if (made := rule(request)) is not None)
 
 
-def _nothing(request: Request) -> Tensor | None:
+def _nothing(request: LeafResizing) -> Tensor | None:
     """No elements, in the example (an empty cache) or in the result."""
     tensor, shape = request.tensor, request.shape
     if request.is_same_shape and not tensor.numel():
@@ -36,24 +36,24 @@ def _nothing(request: Request) -> Tensor | None:
     return torch.randint(highest + 1, shape, generator=request.generator).to(tensor.dtype)
 
 
-def _bounded(request: Request) -> Tensor | None:
+def _bounded(request: LeafResizing) -> Tensor | None:
     """Integers below a dim's size: the room that a larger dim gives is used, that which a smaller one takes is not."""
     if request.range is None:
         return None
     tensor, sizes, known_sizes = request.tensor, request.sizes, request.example.sizes
     highest = request.range.highest(sizes)
     if request.level:
-        return examples.restore_order(_fold(_plain(request), highest), tensor, request.dynamic)
+        return resized_slices.restore_order(_fold(_plain(request), highest), tensor, request.dynamic)
     made = _draw_bounded(request, request.range.kind, highest)
     if not request.is_second and all(sizes[dim] == known_sizes[dim] for dim in request.range.dims):
         common = tuple(slice(min(a, b)) for a, b in zip(made.shape, tensor.shape, strict=True))
         made[common] = tensor[common]
     elif int(tensor.max()) == request.range.highest(known_sizes) and int(made.max()) < highest:
         made.view(-1)[0] = highest  # one length is the full one, the last graph is named
-    return examples.restore_order(made, tensor, request.dynamic)
+    return resized_slices.restore_order(made, tensor, request.dynamic)
 
 
-def _draw_bounded(request: Request, kind: str, highest: int) -> Tensor:
+def _draw_bounded(request: LeafResizing, kind: str, highest: int) -> Tensor:
     tensor, shape = request.tensor, request.shape
     lowest = int(tensor.min())
     if kind == "index":
@@ -62,11 +62,11 @@ def _draw_bounded(request: Request, kind: str, highest: int) -> Tensor:
         lowest = min(lowest, 1)
     lowest = min(lowest, highest)
     if not shape:
-        return integers.draw_integers(shape, lowest, highest, generator=request.generator)
+        return resized_integers.draw_integers(shape, lowest, highest, generator=request.generator)
     axis = request.dynamic[-1] if request.dynamic else len(shape) - 1
     lines = (*shape[:axis], *shape[axis + 1 :], shape[axis])
     spread = _is_spread(tensor.movedim(axis, -1), lowest)
-    drawn = integers.draw_integers(lines, lowest, highest, generator=request.generator, spread=spread)
+    drawn = resized_integers.draw_integers(lines, lowest, highest, generator=request.generator, spread=spread)
     return drawn.movedim(-1, axis).contiguous()
 
 
@@ -82,7 +82,7 @@ def _fold(tensor: Tensor, highest: int) -> Tensor:
     return torch.where(tensor > highest, lowest + (tensor - lowest) % (highest - lowest + 1), tensor)
 
 
-def _edge(request: Request) -> Tensor | None:
+def _edge(request: LeafResizing) -> Tensor | None:
     """The last rung: the last slice again, and integers below every dim that shrank."""
     if request.level < 2:
         return None
@@ -94,12 +94,12 @@ def _edge(request: Request) -> Tensor | None:
     return made.clamp(max=max(min(shrunk) - 1, 0)) if shrunk else made
 
 
-def _unchanged(request: Request) -> Tensor | None:
+def _unchanged(request: LeafResizing) -> Tensor | None:
     is_free = request.is_second and (request.level == 0 or request.is_float)
     return request.tensor if request.is_same_shape and not is_free else None
 
 
-def _mask(request: Request) -> Tensor | None:
+def _mask(request: LeafResizing) -> Tensor | None:
     mask = read_mask(request.tensor)
     if mask is None:
         return None
@@ -108,7 +108,7 @@ def _mask(request: Request) -> Tensor | None:
     return mask.with_values(holds, request.tensor.dtype)
 
 
-def _constant(request: Request) -> Tensor | None:
+def _constant(request: LeafResizing) -> Tensor | None:
     """One value everywhere, such as a state of zeros; a single element shows no constant."""
     tensor = request.tensor
     if tensor.numel() < 2 or not bool((tensor == tensor.flatten()[0]).all()):
@@ -119,80 +119,82 @@ def _constant(request: Request) -> Tensor | None:
     return made * (0.5 + 0.5 * torch.rand(request.shape, generator=request.generator, dtype=torch.float64))
 
 
-def _tiled(request: Request) -> Tensor | None:
+def _tiled(request: LeafResizing) -> Tensor | None:
     return _plain(request) if request.level else None
 
 
-def _flag(request: Request) -> Tensor | None:
+def _flag(request: LeafResizing) -> Tensor | None:
     """A lone True or False chooses a path, which is not ours to change."""
     return request.tensor if request.tensor.dtype == torch.bool else None
 
 
-def _rising(request: Request) -> Tensor | None:
+def _rising(request: LeafResizing) -> Tensor | None:
     """Integers that rise strictly along an axis, such as time stamps, rise on."""
     if not request.is_integer:
         return None
-    axis = next((a for a in request.moving if integers.rises_strictly(request.tensor, a)), None)
+    axis = next((a for a in request.moving if resized_integers.rises_strictly(request.tensor, a)), None)
     if axis is None:
         return None
     others = [n if a != axis else request.tensor.shape[axis] for a, n in enumerate(request.shape)]
-    lines = examples.tile(request.tensor, others)
+    lines = resized_slices.tile(request.tensor, others)
     size, keep = request.shape[axis], not request.is_second
-    return integers.continue_steps(lines, axis, size, generator=request.generator, keep=keep)
+    return resized_integers.continue_steps(lines, axis, size, generator=request.generator, keep=keep)
 
 
-def _integers(request: Request) -> Tensor | None:
+def _integers(request: LeafResizing) -> Tensor | None:
     if not request.is_integer:
         return None
     tensor = request.tensor
     if request.is_second:
-        made = integers.redraw_integers(tensor, request.shape, generator=request.generator)
+        made = resized_integers.redraw_integers(tensor, request.shape, generator=request.generator)
     else:
         made = tensor
         for axis in request.moving:
-            made = integers.grow_integers(made, axis, request.shape[axis], generator=request.generator)
-    return examples.restore_order(integers.keep_highest(made, tensor), tensor, request.moving)
+            made = resized_integers.grow_integers(made, axis, request.shape[axis], generator=request.generator)
+    return resized_slices.restore_order(resized_integers.keep_highest(made, tensor), tensor, request.moving)
 
 
-def _symmetric(request: Request) -> Tensor | None:
+def _symmetric(request: LeafResizing) -> Tensor | None:
     last = request.tensor.dim() - 1
     is_one_dim = request.is_square and request.axes[-1] == request.axes[-2] and last in request.moving
-    if not is_one_dim or not examples.is_symmetric(request.tensor):
+    if not is_one_dim or not resized_slices.is_symmetric(request.tensor):
         return None
     made = request.tensor
     for axis in request.moving:
         if axis < last - 1:
             made = _mix(request, made, axis)
-    return examples.mix_symmetric(made, request.shape[-1], generator=request.generator, keep=not request.is_second)
+    return resized_slices.mix_symmetric(
+        made, request.shape[-1], generator=request.generator, keep=not request.is_second
+    )
 
 
-def _floats(request: Request) -> Tensor:
+def _floats(request: LeafResizing) -> Tensor:
     made = request.tensor
     for axis in request.moving:
         made = _mix(request, made, axis)
     if request.is_second and not request.moving:
-        made = examples.draw_bend(made, generator=request.generator)
+        made = resized_slices.draw_bend(made, generator=request.generator)
     return _with_invariants(request, made)
 
 
-def _mix(request: Request, made: Tensor, axis: int) -> Tensor:
+def _mix(request: LeafResizing, made: Tensor, axis: int) -> Tensor:
     keep, size = not request.is_second, request.shape[axis]
-    return examples.make_recipe(made, axis, size, generator=request.generator, keep=keep).apply(made, axis)
+    return resized_slices.make_recipe(made, axis, size, generator=request.generator, keep=keep).apply(made, axis)
 
 
-def _with_invariants(request: Request, made: Tensor) -> Tensor:
+def _with_invariants(request: LeafResizing, made: Tensor) -> Tensor:
     """What holds of every line of the example holds of every line of the result."""
     if request.is_float:
-        made = examples.restore_norm(made, request.tensor, tolerance=request.tolerance)
+        made = resized_slices.restore_norm(made, request.tensor, tolerance=request.tolerance)
     is_ordered = request.is_integer or made.is_floating_point()
-    return examples.restore_order(made, request.tensor, request.dynamic) if is_ordered else made
+    return resized_slices.restore_order(made, request.tensor, request.dynamic) if is_ordered else made
 
 
-RULES: tuple[Callable[[Request], Tensor | None], ...] = (
+RULES: tuple[Callable[[LeafResizing], Tensor | None], ...] = (
     _nothing,
-    integers.sizes,
-    integers.offsets,
-    integers.arange,
+    resized_integers.sizes,
+    resized_integers.offsets,
+    resized_integers.arange,
     _bounded,
     _edge,
     _unchanged,
@@ -210,10 +212,10 @@ RULES: tuple[Callable[[Request], Tensor | None], ...] = (
 # ---- the lower rungs of the ladder
 
 
-def _plain(request: Request) -> Tensor:
+def _plain(request: LeafResizing) -> Tensor:
     """The slices of the example again, in turn (level 1) or the last one (level 2); a second content bends floats."""
-    copy = examples.tile if request.level == 1 else examples.repeat_edge
+    copy = resized_slices.tile if request.level == 1 else resized_slices.repeat_edge
     made = copy(request.tensor, request.shape)
     if request.is_second and request.is_float and read_mask(request.tensor) is None:
-        made = examples.draw_bend(made, generator=request.generator)
+        made = resized_slices.draw_bend(made, generator=request.generator)
     return _with_invariants(request, made)

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from anyshape.declaration.examples import Example, Request, ValueRange
 from anyshape.declaration.resize_rules import first_fit
+from anyshape.declaration.resized_leaf import Example, LeafResizing, ValueRange
 
 __all__ = ["LEVELS", "Example", "ValueRange", "learn_value_ranges", "resize"]
 
@@ -73,13 +73,13 @@ def _request(
     value_range: ValueRange | None,
     content: int,
     level: int,
-) -> Request:
+) -> LeafResizing:
     leaf: Tensor = example.leaves[name]
     axes = example.axes.get(name, (None,) * leaf.dim())
     shape = tuple(n if e is None else e.value(sizes) for n, e in zip(leaf.shape, axes, strict=True))
     tolerance = 1e-4 + 2 * torch.finfo(leaf.dtype).eps if leaf.is_floating_point() else 1e-4
     tensor = leaf.detach().cpu().to(_wide_dtype(leaf.dtype))
-    return Request(example, sizes, tensor, axes, shape, value_range, content > 0, level, tolerance, generator)
+    return LeafResizing(example, sizes, tensor, axes, shape, value_range, content > 0, level, tolerance, generator)
 
 
 def _wide_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -91,7 +91,7 @@ def _wide_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype == torch.bool else torch.int64
 
 
-def _narrow(result: Tensor, request: Request, leaf: Tensor) -> Tensor:
+def _narrow(result: Tensor, request: LeafResizing, leaf: Tensor) -> Tensor:
     """As a tensor of the leaf's kind: the leaf itself where nothing changed, else one that shares nothing with it."""
     if result is request.tensor:
         return leaf.detach() if leaf.requires_grad else leaf

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
-from anyshape.declaration import examples, resized_calls
+from anyshape.declaration import resized_calls, resized_leaf
 from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import as_tensor, flatten_outputs
@@ -221,8 +221,8 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
     """A reference that resizes the user's example."""
-    example = examples.Example(signature.values, spec.axes, spec.scalars, spec.example)
-    ranges: dict[str, examples.ValueRange] = {}
+    example = resized_leaf.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, resized_leaf.ValueRange] = {}
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
@@ -258,7 +258,7 @@ def from_make_inputs(
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:
-            example = examples.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            example = resized_leaf.Example(leaves, spec.axes, spec.scalars, dict(sizes))
             leaves = resized_calls.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 

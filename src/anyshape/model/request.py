@@ -12,14 +12,13 @@ from typing import Any
 import torch
 
 from anyshape.declaration import torch_forms
-from anyshape.declaration.calls import Signature, bind_call
+from anyshape.declaration.calls import Signature, bind_call, example_of
 from anyshape.declaration.dims import Spec, declare, mentioned
 from anyshape.declaration.dtypes import as_dtype, cast, casting, converted
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.oracle import call_make_inputs
-from anyshape.model.proposal.undeclared import example_of
 from anyshape.sizes.notation import SizeRange, did_you_mean, parse_sizes
 from anyshape.torchkit.state import untouched
 
@@ -95,7 +94,7 @@ def understand(
 
 
 @dataclass(frozen=True)
-class _Call:
+class _GivenCalls:
     """What the user calls the model with, once or several times."""
 
     calls: tuple[Signature, ...]
@@ -109,7 +108,7 @@ class _Call:
     def signature(self) -> Signature:
         return self.calls[self.best]
 
-    def cast(self, dtype: torch.dtype) -> _Call:
+    def cast(self, dtype: torch.dtype) -> _GivenCalls:
         return replace(self, calls=tuple(cast(call, dtype) for call in self.calls))
 
 
@@ -121,25 +120,25 @@ def _call(
     make_inputs: Callable[..., Any] | None,
     dims: Mapping[str, Any],
     sizes: Mapping[str, Any],
-) -> _Call:
+) -> _GivenCalls:
     if examples is not None:
         return _shown(target, examples)
     if make_inputs is not None and not _is_given(args, kwargs):
         made, known = first_call(make_inputs, dims, sizes, target)
-        return _Call((made,), known)
+        return _GivenCalls((made,), known)
     own = None if _is_given(args, kwargs) or target.call is not target.module else example_of(target.module)
-    return _Call((bind_call(target, *(own or (args, kwargs))),), {})
+    return _GivenCalls((bind_call(target, *(own or (args, kwargs))),), {})
 
 
-def _shown(target: Target, examples: Any) -> _Call:
-    from anyshape.model.proposal.given_calls import Seen, best_call, read_calls  # as below
+def _shown(target: Target, examples: Any) -> _GivenCalls:
+    from anyshape.model.proposal.given_calls import SeenCalls, best_call, read_calls  # as below
 
     calls = read_calls(target, examples)
-    return _Call(calls, {}, tuple(examples.notes if isinstance(examples, Seen) else ()), best_call(calls))
+    return _GivenCalls(calls, {}, tuple(examples.notes if isinstance(examples, SeenCalls) else ()), best_call(calls))
 
 
 def _undeclared(
-    target: Target, call: _Call, make_inputs: Callable[..., Any] | None, sizes: Mapping[str, Any]
+    target: Target, call: _GivenCalls, make_inputs: Callable[..., Any] | None, sizes: Mapping[str, Any]
 ) -> Declared:
     """What is found where the user says nothing."""
     from anyshape.model.proposal.undeclared import propose  # whoever declares does not wait for it

@@ -320,7 +320,7 @@ _LARGEST_RATIO = 16
 _DIVISORS = (2, 3, 4, 5, 8, 16, 32)
 
 
-class Kind(enum.IntEnum):
+class FormulaKind(enum.IntEnum):
     """What a relation is; the lower, the plainer."""
 
     SAME = 0
@@ -335,14 +335,14 @@ class Kind(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Reading:
+class Formula:
     """One way to compute a column from others."""
 
     form: str
     """`{0} + {1}`: the notation, with places for the columns that it is computed from."""
     of: tuple[int, ...]
     """Which columns these are."""
-    kind: Kind
+    kind: FormulaKind
 
     def text(self, names: Mapping[int, str]) -> str:
         """In the notation of `dims=`."""
@@ -354,11 +354,11 @@ class Reading:
         return Expression(self.text(letters)).value({letters[index]: sizes[index] for index in self.of})
 
 
-def readings(column: Column, others: Sequence[Column], still: Iterable[int] = ()) -> tuple[Reading, ...]:
+def formulas(column: Column, others: Sequence[Column], still: Iterable[int] = ()) -> tuple[Formula, ...]:
     """Every way to compute a column from the others, the plainest first; `still` are sizes of axes that do not move."""
-    found = [reading for read in _RULES for reading in read(column, others)]
+    found = [formula for read in _RULES for formula in read(column, others)]
     found += _offsets(column, others, _OFFSETS.union(still))
-    return tuple(sorted(found, key=lambda reading: reading.kind))
+    return tuple(sorted(found, key=lambda formula: formula.kind))
 
 
 def moves(column: Column) -> bool:
@@ -377,71 +377,73 @@ def are_squares(column: Column) -> bool:
 # ---- one rule for each kind of relation
 
 
-def _same(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
-    yield from (Reading("{0}", (i,), Kind.SAME) for i, other in enumerate(others) if other == column)
+def _same(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
+    yield from (Formula("{0}", (i,), FormulaKind.SAME) for i, other in enumerate(others) if other == column)
 
 
-def _sums(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _sums(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     for i, j in itertools.combinations(range(len(others)), 2):
         offset = _offset(column, [a + b for a, b in zip(others[i], others[j], strict=True)])
         if offset is not None and abs(offset) <= 1:
-            yield Reading("{0} + {1}" + _signed(offset), (i, j), Kind.LONG_SUM if offset else Kind.SUM)
+            yield Formula("{0} + {1}" + _signed(offset), (i, j), FormulaKind.LONG_SUM if offset else FormulaKind.SUM)
 
 
-def _sums_of_three(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _sums_of_three(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     for of in itertools.combinations(range(len(others)), 3):
         if column == tuple(map(sum, zip(*(others[i] for i in of), strict=True))):
-            yield Reading("{0} + {1} + {2}", of, Kind.LONG_SUM)
+            yield Formula("{0} + {1} + {2}", of, FormulaKind.LONG_SUM)
 
 
-def _offsets(column: Column, others: Sequence[Column], offsets: frozenset[int]) -> Iterator[Reading]:
+def _offsets(column: Column, others: Sequence[Column], offsets: frozenset[int]) -> Iterator[Formula]:
     """`n + 1`; the smaller of the two is `n`, so that every size from 1 on is valid."""
     for i, other in enumerate(others):
         offset = _offset(column, other)
         if offset in offsets and offset:
-            yield Reading("{0}" + _signed(offset), (i,), Kind.OFFSET)
+            yield Formula("{0}" + _signed(offset), (i,), FormulaKind.OFFSET)
 
 
-def _multiples(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _multiples(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`2 * n`; and `3 * n // 2` where the smaller of the two is no divisor of the larger."""
     for i, other in enumerate(others):
         ratio = _ratio(column, other)
         if ratio is None or ratio[0] <= ratio[1]:
             continue
         if ratio[1] == 1:
-            yield Reading(f"{ratio[0]} * {{0}}", (i,), Kind.MULTIPLE)
+            yield Formula(f"{ratio[0]} * {{0}}", (i,), FormulaKind.MULTIPLE)
         elif max(ratio) <= _LARGEST_RATIO:
-            yield Reading(f"{ratio[0]} * {{0}} // {ratio[1]}", (i,), Kind.PART)
+            yield Formula(f"{ratio[0]} * {{0}} // {ratio[1]}", (i,), FormulaKind.PART)
 
 
-def _products(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _products(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`height * width`, `n * n`, and one more for a token that stands for the whole."""
     for i, j in itertools.combinations_with_replacement(range(len(others)), 2):
         offset = _offset(column, [a * b for a, b in zip(others[i], others[j], strict=True)])
         if offset in (0, 1):
-            yield Reading("{0} * {1}" + _signed(offset), (i, j), Kind.LONG_PRODUCT if offset else Kind.PRODUCT)
+            yield Formula(
+                "{0} * {1}" + _signed(offset), (i, j), FormulaKind.LONG_PRODUCT if offset else FormulaKind.PRODUCT
+            )
 
 
-def _parts(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _parts(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`n // 2`, `n // 2 + 1`, `(n + 3) // 4`: what strides and spectra leave."""
     for (i, other), divisor in itertools.product(enumerate(others), _DIVISORS):
         if _ratio(other, column) == (divisor, 1):
             continue  # the other is a multiple of this one, which says the same in plainer words
         offset = _offset(column, [size // divisor for size in other])
         if offset in (0, 1):
-            yield Reading(f"{{0}} // {divisor}" + _signed(offset), (i,), Kind.PART)
+            yield Formula(f"{{0}} // {divisor}" + _signed(offset), (i,), FormulaKind.PART)
         if column == tuple(-(-size // divisor) for size in other):
-            yield Reading(f"({{0}} + {divisor - 1}) // {divisor}", (i,), Kind.PART)
+            yield Formula(f"({{0}} + {divisor - 1}) // {divisor}", (i,), FormulaKind.PART)
 
 
-def _lines(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _lines(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`2 * n - 1`; a line goes through any two calls, so two are believed this one alone and three any other."""
     for i, other in enumerate(others):
         factor = _slope_of_columns(column, other)
         furthest = factor if len(set(other)) > 2 else int(factor == 2)
         offset = _offset(column, [factor * size for size in other])
         if factor > 1 and offset and abs(offset) <= furthest:
-            yield Reading(f"{factor} * {{0}}" + _signed(offset), (i,), Kind.LINE)
+            yield Formula(f"{factor} * {{0}}" + _signed(offset), (i,), FormulaKind.LINE)
 
 
 def _slope_of_columns(column: Column, other: Column) -> int:
@@ -451,7 +453,7 @@ def _slope_of_columns(column: Column, other: Column) -> int:
     return 0 if run == 0 or rise % run else rise // run
 
 
-_RULES: tuple[Callable[[Column, Sequence[Column]], Iterator[Reading]], ...] = (
+_RULES: tuple[Callable[[Column, Sequence[Column]], Iterator[Formula]], ...] = (
     _same, _sums, _sums_of_three, _multiples, _products, _parts, _lines,
 )  # fmt: skip
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from anyshape.conversion.candidates import Candidate, Strategy, Try
-from anyshape.conversion.lifting import LIFTED
-from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
+from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, LIFTED, STRATEGIES, elsewhere, in_full
 from anyshape.diagnosis import doubts
 from anyshape.model import oracle as references
 from anyshape.model.limits import Limit

@@ -18,7 +18,7 @@ from onnxscript import optimizer
 
 from anyshape.conversion.candidates import Job
 from anyshape.conversion.lifting.constants import Maker, UnexplainedError, constant
-from anyshape.conversion.lifting.static_exports import Observation, free_axes
+from anyshape.conversion.lifting.static_exports import StaticExport, free_axes
 from anyshape.freeing.builder import Builder
 from anyshape.freeing.preparation import bodies
 from anyshape.sizes.expressions import Size, dim_symbol
@@ -41,7 +41,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class GraphAlignment:
     """What moves between graphs of the same make."""
 
     moved: list[Moved] = field(default_factory=list)
@@ -51,14 +51,14 @@ class Alignment:
     """A value of the first graph -> itself and its counterparts."""
 
 
-def align(models: Sequence[ir.Model]) -> Alignment:
+def align(models: Sequence[ir.Model]) -> GraphAlignment:
     """Compare models whose constants are all initializers; DifferentError where they are not the same but for those."""
-    alignment = Alignment()
+    alignment = GraphAlignment()
     _graphs(alignment, [model.graph for model in models])
     return alignment
 
 
-def _graphs(alignment: Alignment, graphs: Sequence[ir.Graph]) -> None:
+def _graphs(alignment: GraphAlignment, graphs: Sequence[ir.Graph]) -> None:
     _same([len(graph.inputs) for graph in graphs], "inputs")
     for values in zip(*(graph.inputs for graph in graphs), strict=True):
         _define(alignment, values)
@@ -70,7 +70,7 @@ def _graphs(alignment: Alignment, graphs: Sequence[ir.Graph]) -> None:
         _use(alignment, values, None, place, graphs[0])
 
 
-def _nodes(alignment: Alignment, nodes: Sequence[ir.Node], graph: ir.Graph) -> None:
+def _nodes(alignment: GraphAlignment, nodes: Sequence[ir.Node], graph: ir.Graph) -> None:
     first = nodes[0]
     _same([node.op_identifier() for node in nodes], "operators")
     for what in ("inputs", "outputs"):
@@ -93,7 +93,7 @@ def _few(things: Sequence[object]) -> str:
     return ", ".join(dict.fromkeys(str(thing[1] if isinstance(thing, tuple) else thing) for thing in things))
 
 
-def _define(alignment: Alignment, values: tuple[ir.Value, ...]) -> None:
+def _define(alignment: GraphAlignment, values: tuple[ir.Value, ...]) -> None:
     alignment.twins[values[0]] = values
     shapes = [value.shape for value in values]
     if len({len(shape) if shape is not None else None for shape in shapes}) == 1 and shapes[0] is not None:
@@ -103,7 +103,7 @@ def _define(alignment: Alignment, values: tuple[ir.Value, ...]) -> None:
 
 
 def _use(
-    alignment: Alignment, values: tuple[ir.Value | None, ...], node: ir.Node | None, place: int, graph: ir.Graph
+    alignment: GraphAlignment, values: tuple[ir.Value | None, ...], node: ir.Node | None, place: int, graph: ir.Graph
 ) -> None:
     known = alignment.twins.get(values[0]) if values[0] is not None else (None,) * len(values)
     if known is not None:
@@ -169,7 +169,7 @@ class Lifted:
     count: int
 
 
-def lift(job: Job, observations: Sequence[Observation]) -> Lifted:
+def lift(job: Job, observations: Sequence[StaticExport]) -> Lifted:
     """One model out of all, which is a new one; DifferentError or UnexplainedError where that cannot be."""
     model = observations[0].model.clone()
     alignment = align([model, *(one.model for one in observations[1:])])
@@ -212,7 +212,7 @@ def _put(moved: Moved, value: ir.Value) -> None:
         moved.node.replace_input_with(moved.place, value)
 
 
-def _points(alignment: Alignment, at: Sequence[Mapping[Size, int]]) -> Points:
+def _points(alignment: GraphAlignment, at: Sequence[Mapping[Size, int]]) -> Points:
     """With the sizes of inner values that follow one dim: products and further divisions of them occur, too.
 
     The largest come first, as the levels of a pyramid do: each is a simple part of the one before.
@@ -251,7 +251,7 @@ def _forget_shapes(model: ir.Model) -> None:
                 value.shape = None
 
 
-def share_weights(observations: Sequence[Observation]) -> None:
+def share_weights(observations: Sequence[StaticExport]) -> None:
     """The newest observation takes the tensors of the first where they are the same: weights are held once."""
     first, newest = observations[0].model.graph.initializers, observations[-1].model.graph.initializers
     for name, value in newest.items():

@@ -24,7 +24,7 @@ _MOST_ELEMENTS = 2**22
 
 
 @dataclass(frozen=True)
-class Observation:
+class StaticExport:
     """One static export; `at` are the sizes of the free axes."""
 
     sizes: Sizes
@@ -114,7 +114,7 @@ def _different(sorted_sizes: Sequence[Sizes]) -> Iterator[Sizes]:
     yield from later
 
 
-def observe(job: Job, sizes: Sizes, values: tuple[Any, ...], export: Callable[[Job], ir.Model]) -> Observation:
+def observe(job: Job, sizes: Sizes, values: tuple[Any, ...], export: Callable[[Job], ir.Model]) -> StaticExport:
     """One export at these sizes, with all its constants as initializers."""
     leaves = tuple((name, value) for name, value in zip(job.names, values, strict=True))
     model = export(replace(job, leaves=leaves))
@@ -123,4 +123,4 @@ def observe(job: Job, sizes: Sizes, values: tuple[Any, ...], export: Callable[[J
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     RemoveUnusedNodesPass()(model)
     at = {symbol: int(values[index].shape[axis]) for symbol, (index, axis) in free_axes(job).items()}
-    return Observation(sizes, at, model)
+    return StaticExport(sizes, at, model)

@@ -15,7 +15,7 @@ from anyshape.declaration.targets import Target
 from anyshape.model.kept_state import table_lengths
 from anyshape.model.oracle import from_example
 from anyshape.model.proposal.layout import Dim, may_be_features
-from anyshape.model.proposal.probe import Budget, Place
+from anyshape.model.proposal.probe import Place, RunBudget
 from anyshape.sizes.notation import SizeRange
 
 _SHOWN = 3
@@ -93,7 +93,7 @@ def unbounded(dim: Dim, name: str) -> Bounded:
     return Bounded(dim, name, dim.size if dim.move.is_lowest else 1 + (dim.size - 1) % dim.step)
 
 
-def find_bounds(trials: Trials, dim: Dim, name: str, tables: Sequence[int]) -> Bounded:
+def find_bounds(trials: BoundTrials, dim: Dim, name: str, tables: Sequence[int]) -> Bounded:
     """How far a dim goes down and up, all others at their size in the example; a past may be empty."""
 
     def runs(size: int) -> bool:
@@ -120,7 +120,7 @@ def _last_that(runs: Callable[[int], bool], good: int, bad: int, step: int) -> i
     return good
 
 
-def _upper(trials: Trials, dim: Dim, name: str, tables: Sequence[int], runs: Callable[[int], bool]) -> int | None:
+def _upper(trials: BoundTrials, dim: Dim, name: str, tables: Sequence[int], runs: Callable[[int], bool]) -> int | None:
     """The largest size that runs, where a larger one was seen to fail."""
     good = dim.size
     for size in _beyond(dim, tables):
@@ -141,7 +141,7 @@ def _beyond(dim: Dim, tables: Sequence[int]) -> Iterator[int]:
     yield from sorted({size + (dim.size - size) % dim.step for size in wanted})
 
 
-def hold_together(trials: Trials, dims: Sequence[Bounded]) -> bool:
+def hold_together(trials: BoundTrials, dims: Sequence[Bounded]) -> bool:
     """Whether all upper bounds may be reached at once."""
     corner = {one.name: one.hi for one in dims if one.hi is not None}
     return len(corner) < 2 or not trials.is_small(corner) or trials.runs(corner)
@@ -163,7 +163,7 @@ def failing_rounds(dims: Sequence[Bounded], runs: Callable[[Sizes], bool], *, se
     return [sizes for sizes in rounds if not runs(sizes)] if len(dims) > 1 else []
 
 
-def find_breaking(dims: Sequence[Bounded], failing: Sequence[Sizes], trials: Trials) -> Bounded | None:
+def find_breaking(dims: Sequence[Bounded], failing: Sequence[Sizes], trials: BoundTrials) -> Bounded | None:
     """The dim to leave out: the least certain one without which the others run; None where all may stay."""
     if len(failing) <= _TOLERATED:
         return None
@@ -191,7 +191,7 @@ class Limited:
     notes: list[str] = field(default_factory=list)
 
 
-def limited(trials: Trials, dims: Sequence[Dim], names: Sequence[str], module: nn.Module, *, seed: int) -> Limited:
+def limited(trials: BoundTrials, dims: Sequence[Dim], names: Sequence[str], module: nn.Module, *, seed: int) -> Limited:
     """The dims that run together, each from its smallest size to its largest."""
     found = Limited([unbounded(dim, name) for dim, name in zip(dims, names, strict=True)])
     stages: tuple[tuple[str, Callable[[], None]], ...] = (
@@ -208,13 +208,13 @@ def limited(trials: Trials, dims: Sequence[Dim], names: Sequence[str], module: n
     return found
 
 
-def _bound(found: Limited, trials: Trials, module: nn.Module) -> None:
+def _bound(found: Limited, trials: BoundTrials, module: nn.Module) -> None:
     tables = table_lengths(module, least_axes=2)
     for number, one in enumerate(found.dims):
         found.dims[number] = find_bounds(trials, one.dim, one.name, tables)
 
 
-def _leave_out_breaking(found: Limited, trials: Trials, seed: int) -> None:
+def _leave_out_breaking(found: Limited, trials: BoundTrials, seed: int) -> None:
     failing = failing_rounds(found.dims, trials.runs, seed=seed)
     while (breaking := find_breaking(found.dims, failing, trials)) is not None:
         found.dims.remove(breaking)
@@ -230,7 +230,7 @@ def _released(one: Bounded) -> Bounded:
     return replace(one, hi=None, lo=min(one.lo, unbounded(one.dim, one.name).lo))
 
 
-def _release_common_bounds(found: Limited, trials: Trials) -> None:
+def _release_common_bounds(found: Limited, trials: BoundTrials) -> None:
     """Two lengths that fill one table have no bounds of their own."""
     if not hold_together(trials, found.dims):
         found.notes.append(note_of_common_bound([(one.name, one.hi) for one in found.dims if one.hi is not None]))
@@ -251,7 +251,7 @@ class SpentError(Exception):
     """No further run is granted, so there is no answer."""
 
 
-class Trials:
+class BoundTrials:
     """One declaration of one call."""
 
     def __init__(
@@ -261,7 +261,7 @@ class Trials:
         dims: Mapping[str, tuple[str, ...]],
         *,
         seconds: float,
-        budget: Budget,
+        budget: RunBudget,
         seed: int,
     ) -> None:
         """`seconds`: how long one run of the example takes."""

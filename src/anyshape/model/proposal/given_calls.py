@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import enum
-import functools
 import inspect
-import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import torch
-from torch import nn
 
 from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.containers import parts_of
-from anyshape.declaration.targets import Target, resolve_target
-from anyshape.errors import DeclarationError, first_line
+from anyshape.declaration.targets import Target
+from anyshape.errors import DeclarationError
 from anyshape.model.proposal.probe import Place, sizes_of
 from anyshape.sizes.fit import Column, moves
 
@@ -151,16 +146,16 @@ def read_calls(target: Target, examples: Any) -> tuple[Signature, ...]:
             f"examples is of type {kind}: give a list of calls, such as [(x,), (y,)], or what watch recorded"
         )
     if not examples:
-        nothing = "watch recorded no call" if isinstance(examples, Seen) else "examples is empty"
+        nothing = "watch recorded no call" if isinstance(examples, SeenCalls) else "examples is empty"
         raise DeclarationError(f"{nothing}: give two calls of different sizes")
     signatures = tuple(_bound(target, call, number) for number, call in enumerate(examples))
-    refuse_other_kinds(target, signatures, offer="seen.of({})" if isinstance(examples, Seen) else None)
+    refuse_other_kinds(target, signatures, offer="seen.of({})" if isinstance(examples, SeenCalls) else None)
     return signatures
 
 
 def _bound(target: Target, call: Any, number: int) -> Signature:
     try:
-        if isinstance(call, Call):
+        if isinstance(call, SeenCall):
             return bind_call(target, call.args, call.kwargs)
         if isinstance(call, (tuple, dict, collections.UserDict, torch.Tensor)):
             return bind_call(target, *read_call(call))
@@ -189,12 +184,8 @@ def best_call(signatures: Sequence[Signature]) -> int:
     return min(range(len(signatures)), key=drawback)
 
 
-_LARGE = 2**28
-"""Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
-
-
 @dataclass(frozen=True, repr=False)
-class Call:
+class SeenCall:
     """One call, as it was made."""
 
     args: tuple[Any, ...]
@@ -210,34 +201,34 @@ class Call:
         return f"({', '.join([*given, *named])})"
 
 
-class Seen(Sequence[Call]):
+class SeenCalls(Sequence[SeenCall]):
     """The recorded calls, in their order; `of(0)` are those of the first kind, where some were given other inputs."""
 
-    def __init__(self, target: Target, calls: Sequence[Call] = (), notes: Sequence[str] = ()) -> None:
+    def __init__(self, target: Target, calls: Sequence[SeenCall] = (), notes: Sequence[str] = ()) -> None:
         self._target = target
         self._calls = list(calls)
         self.notes = list(notes)
         """What was not recorded as it was, and why."""
 
     @overload
-    def __getitem__(self, index: int) -> Call: ...
+    def __getitem__(self, index: int) -> SeenCall: ...
     @overload
-    def __getitem__(self, index: slice) -> Seen: ...
-    def __getitem__(self, index: int | slice) -> Call | Seen:
+    def __getitem__(self, index: slice) -> SeenCalls: ...
+    def __getitem__(self, index: int | slice) -> SeenCall | SeenCalls:
         if isinstance(index, slice):
-            return Seen(self._target, self._calls[index], self.notes)
+            return SeenCalls(self._target, self._calls[index], self.notes)
         return self._calls[index]
 
     def __len__(self) -> int:
         return len(self._calls)
 
     @property
-    def kinds(self) -> tuple[Seen, ...]:
+    def kinds(self) -> tuple[SeenCalls, ...]:
         """The calls by what they were given: each kind can be exported to a file."""
         bound = [bind_call(self._target, call.args, call.kwargs) for call in self._calls]
-        return tuple(Seen(self._target, [self._calls[n] for n in numbers], self.notes) for numbers in kinds(bound))
+        return tuple(SeenCalls(self._target, [self._calls[n] for n in numbers], self.notes) for numbers in kinds(bound))
 
-    def of(self, kind: int) -> Seen:
+    def of(self, kind: int) -> SeenCalls:
         """The calls of one kind."""
         found = self.kinds
         if not 0 <= kind < len(found):
@@ -247,121 +238,6 @@ class Seen(Sequence[Call]):
     def __repr__(self) -> str:
         count = f"{len(self)} call{'s' if len(self) != 1 else ''} of {self._target.name}"
         return "\n".join([count, *(f"  {number}: {call}" for number, call in enumerate(self)), *self.notes])
-
-
-@contextlib.contextmanager
-def watch(model: Any, *, most: int = 16) -> Iterator[Seen]:
-    """Record the calls that are made inside, of a module or of a method of one.
-
-    Calls of the same shapes count once, the first `most` are kept. What is recorded is an `examples=` of `export`.
-    """
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise DeclarationError(f"most is {most!r}: give how many calls to keep, at least 1")
-    recorder = _Recorder(Seen(resolve_target(model)), resolve_target(model), most)
-    if isinstance(model, nn.Module):
-        watching = _hooked(model, recorder)
-    elif inspect.ismethod(model):
-        watching = _replaced(model.__self__, model.__name__, recorder)
-    else:
-        raise DeclarationError(f"{_name(model)} cannot be watched: pass the module, or a method of it")
-    with watching:
-        yield recorder.seen
-
-
-@contextlib.contextmanager
-def _hooked(module: nn.Module, recorder: _Recorder) -> Iterator[None]:
-    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        recorder.enter(args, kwargs)
-
-    def after(*_: Any) -> None:
-        recorder.leave()
-
-    handles = [
-        module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
-        module.register_forward_hook(after, always_call=True),
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, recorder: _Recorder) -> Iterator[None]:
-    """The method of this one object, for the time of the watch."""
-    method = getattr(owner, name)
-
-    @functools.wraps(method)
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        recorder.enter(args, kwargs)
-        try:
-            return method(*args, **kwargs)
-        finally:
-            recorder.leave()
-
-    own = vars(owner).get(name)
-    vars(owner)[name] = recorded
-    try:
-        yield
-    finally:
-        if own is None:
-            del vars(owner)[name]
-        else:
-            vars(owner)[name] = own
-
-
-class _Recorder:
-    """Takes calls from several threads; a call that the model makes of itself is not the user's."""
-
-    def __init__(self, seen: Seen, target: Target, most: int) -> None:
-        self.seen = seen
-        self._target = target
-        self._most = most
-        self._known: set[str] = set()
-        self._lock = threading.Lock()
-        self._thread = threading.local()
-
-    def enter(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self._thread.depth = depth = getattr(self._thread, "depth", 0) + 1
-        if depth == 1:
-            with self._lock:
-                self._record(Call(args, kwargs))
-
-    def leave(self) -> None:
-        self._thread.depth -= 1
-
-    def _record(self, call: Call) -> None:
-        shapes = call.shown(most=sys.maxsize)
-        if shapes in self._known:
-            return
-        self._known.add(shapes)
-        if len(self.seen) >= self._most:
-            self._note(f"more than {self._most} sets of shapes were seen, the first {self._most} are kept: raise most=")
-            return
-        try:
-            self.seen._calls.append(self._copied(call))  # noqa: SLF001  its other half
-        except DeclarationError as error:  # the user's code goes on whatever we think of the call
-            self._note(f"{call} was not recorded: {first_line(error)}")
-
-    def _copied(self, call: Call) -> Call:
-        """The call with its own tensors: caches grow in place, and a loop may reuse its buffers."""
-        signature = bind_call(self._target, call.args, call.kwargs)
-        with torch.inference_mode(False), torch.no_grad():
-            args, kwargs = signature.build({name: self._copy(name, value) for name, value in signature.values.items()})
-        return Call(args, kwargs)
-
-    def _copy(self, name: str, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        if value.nbytes < _LARGE:
-            return value.clone()
-        self._note(f"`{name}` is too large to be copied: leave it unchanged until the export is done")
-        return value
-
-    def _note(self, text: str) -> None:
-        if text not in self.seen.notes:
-            self.seen.notes.append(text)
 
 
 def _shown(value: Any, most: int) -> str:
@@ -379,7 +255,3 @@ def _shown(value: Any, most: int) -> str:
     text = ", ".join([*inside[:most], *(["..."] if len(inside) > most else [])])
     before, after = {"list": ("[", "]"), "tuple": ("(", ")")}.get(kind, ("{", "}"))
     return f"{'' if is_listed or kind == 'dict' else type(value).__name__}{before}{text}{after}"
-
-
-def _name(model: Any) -> str:
-    return f"`{getattr(model, '__name__', type(model).__name__)}`"

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 from anyshape.declaration.calls import Leaf, Signature
 from anyshape.declaration.targets import Target
-from anyshape.model.proposal.probe import Budget, Place, Prober, sizes_of
+from anyshape.model.proposal.probe import Place, Prober, RunBudget, sizes_of
 
-Steps = Mapping[Place, int]
+PlaceSteps = Mapping[Place, int]
 
 
 @dataclass(frozen=True)
-class Move:
+class DimMove:
     """The places that one dim moves, and on what that is based."""
 
-    steps: Steps
+    steps: PlaceSteps
     basis: str
     is_square: bool = False
     """Whether its one place is the square of the dim: a grid of tokens."""
@@ -33,7 +33,7 @@ class Move:
 
 
 @dataclass
-class Ground:
+class ProbedExample:
     """Where moves are tried: the example, at sizes that tell more where its own do not."""
 
     original: Prober
@@ -45,7 +45,7 @@ class Ground:
     """Places that grow but do not shrink: a gather tolerates more rows, or the example is at its smallest."""
 
     @classmethod
-    def of(cls, target: Target, signature: Signature, *, budget: Budget, seed: int) -> Ground:
+    def of(cls, target: Target, signature: Signature, *, budget: RunBudget, seed: int) -> ProbedExample:
         """Inside `quiet`, which every run by itself would pay for."""
         original = Prober(target, signature, budget=budget, seed=seed, is_quiet=True)
         bundled = bundles(signature)
@@ -63,18 +63,18 @@ class Ground:
     def places(self) -> list[Place]:
         return list(self.bundled)
 
-    def runs(self, steps: Steps, times: int = 1) -> bool:
+    def runs(self, steps: PlaceSteps, times: int = 1) -> bool:
         """Whether the model runs with the places moved so many times."""
         return self.prober.runs(self._moved(self.prober, steps, times))
 
-    def outputs(self, steps: Steps, times: int) -> tuple[tuple[int, ...], ...] | None:
+    def outputs(self, steps: PlaceSteps, times: int) -> tuple[tuple[int, ...], ...] | None:
         return self.prober.outputs(self._moved(self.prober, steps, times))
 
-    def admits(self, steps: Steps, further: Sequence[int] = (2,)) -> bool:
+    def admits(self, steps: PlaceSteps, further: Sequence[int] = (2,)) -> bool:
         """Whether the places move: by one step, by more, and back; back in the example as it was given, too."""
         return all(self.runs(steps, times) for times in (1, *further)) and self.shrinks(steps)
 
-    def shrinks(self, steps: Steps) -> bool:
+    def shrinks(self, steps: PlaceSteps) -> bool:
         if _stays_positive(self.sizes, steps) and not self.runs(steps, -1):
             return False
         given = self.original.sizes
@@ -86,18 +86,18 @@ class Ground:
     def is_fixed_by_weight(self, place: Place) -> bool:
         return self.prober.refuses_by_weight(self._moved(self.prober, {place: 1}, 1))
 
-    def _moved(self, prober: Prober, steps: Steps, times: int) -> dict[Place, int]:
+    def _moved(self, prober: Prober, steps: PlaceSteps, times: int) -> dict[Place, int]:
         return spread({place: prober.sizes[place] + times * step for place, step in steps.items()}, self.bundled)
 
 
-def _stays_positive(sizes: Mapping[Place, int], steps: Steps) -> bool:
+def _stays_positive(sizes: Mapping[Place, int], steps: PlaceSteps) -> bool:
     return all(sizes[place] >= step + 1 for place, step in steps.items())
 
 
 # ---- one axis
 
 
-def step_of(ground: Ground, place: Place) -> int | None:
+def step_of(ground: ProbedExample, place: Place) -> int | None:
     """The smallest step in which a place moves alone, or None."""
     if ground.runs({place: 1}):
         goes_on = all(ground.runs({place: 1}, times) for times in (2, 5))
@@ -120,7 +120,7 @@ def step_of(ground: Ground, place: Place) -> int | None:
     return next((step for step in steps if ground.admits({place: step}, (2, 3))), None)
 
 
-def _moves_an_output(ground: Ground, place: Place) -> bool:
+def _moves_an_output(ground: ProbedExample, place: Place) -> bool:
     """Whether a place that cannot move far moves an output either way: its end is near."""
     if place[1] is None or ground.sizes[place] < 2:
         return False
@@ -128,7 +128,7 @@ def _moves_an_output(ground: Ground, place: Place) -> bool:
     return None not in shapes and len(set(shapes)) == len(shapes)
 
 
-def side_of_square(ground: Ground, place: Place) -> int | None:
+def side_of_square(ground: ProbedExample, place: Place) -> int | None:
     """The side of a grid whose tokens a place counts."""
     side = round(ground.sizes[place] ** 0.5)
     if side < 2 or side * side != ground.sizes[place]:
@@ -138,7 +138,7 @@ def side_of_square(ground: Ground, place: Place) -> int | None:
     return side if is_square else None
 
 
-def is_at_its_smallest(ground: Ground, place: Place) -> bool:
+def is_at_its_smallest(ground: ProbedExample, place: Place) -> bool:
     """Whether a place that cannot shrink makes some output grow: a dim, and not rows that nobody reads."""
     if place not in ground.slack or place[1] is None:
         return False

@@ -10,14 +10,23 @@ import itertools
 from collections.abc import Collection, Iterator, Sequence
 
 from anyshape.model.proposal.meanings import words_of
-from anyshape.model.proposal.moves import Ground, Move, Steps, is_at_its_smallest, side_of_square, step_of
+from anyshape.model.proposal.moves import (
+    DimMove,
+    PlaceSteps,
+    ProbedExample,
+    is_at_its_smallest,
+    side_of_square,
+    step_of,
+)
 from anyshape.model.proposal.probe import Place
 
 _FEW = 8
 """Beyond so many partners, pairs of them are not tried one by one."""
 
 
-def find_partners(ground: Ground, place: Place, pool: Sequence[Place], *, deep: bool = True) -> dict[Place, int] | None:
+def find_partners(
+    ground: ProbedExample, place: Place, pool: Sequence[Place], *, deep: bool = True
+) -> dict[Place, int] | None:
     """The smallest move around a place with partners from the pool, or None."""
     others = [other for other in pool if other != place]
     for steps in _candidates(ground, place, others, deep=deep):
@@ -31,7 +40,9 @@ def find_partners(ground: Ground, place: Place, pool: Sequence[Place], *, deep: 
 # ---- which partners, in which order
 
 
-def _candidates(ground: Ground, place: Place, others: Sequence[Place], *, deep: bool) -> Iterator[dict[Place, int]]:
+def _candidates(
+    ground: ProbedExample, place: Place, others: Sequence[Place], *, deep: bool
+) -> Iterator[dict[Place, int]]:
     sizes = ground.sizes
     equal = sorted((o for o in others if sizes[o] == sizes[place]), key=lambda o: (-_alike(o, place), o[1] != place[1]))
     groups = list(_equal_groups(place, equal))
@@ -72,7 +83,9 @@ def _all_but_some(place: Place, equal: Sequence[Place]) -> Iterator[dict[Place, 
                 yield dict.fromkeys([place, *kept], 1)
 
 
-def _with_another_size(ground: Ground, group: Sequence[Place], unequal: Sequence[Place]) -> Iterator[dict[Place, int]]:
+def _with_another_size(
+    ground: ProbedExample, group: Sequence[Place], unequal: Sequence[Place]
+) -> Iterator[dict[Place, int]]:
     sizes = ground.sizes
     size = sizes[group[0]]
     for other in unequal:
@@ -98,7 +111,7 @@ def _proportions(size: int, other: int) -> Iterator[tuple[int, int]]:
 # ---- no more than are needed
 
 
-def _minimal(ground: Ground, steps: Steps, place: Place) -> dict[Place, int]:
+def _minimal(ground: ProbedExample, steps: PlaceSteps, place: Place) -> dict[Place, int]:
     """Without the partners that need not move."""
     kept = dict(steps)
     for other in sorted(steps, key=lambda o: o[1] == place[1]):
@@ -108,7 +121,7 @@ def _minimal(ground: Ground, steps: Steps, place: Place) -> dict[Place, int]:
     return kept
 
 
-def _split(ground: Ground, steps: dict[Place, int], place: Place) -> dict[Place, int]:
+def _split(ground: ProbedExample, steps: dict[Place, int], place: Place) -> dict[Place, int]:
     """A move that no single removal makes smaller may be the sum of two."""
     if len(steps) < 4:
         return steps
@@ -124,11 +137,11 @@ def _split(ground: Ground, steps: dict[Place, int], place: Place) -> dict[Place,
     return steps
 
 
-def find_moves(ground: Ground, static: Collection[Place] = ()) -> list[Move]:
+def find_moves(ground: ProbedExample, static: Collection[Place] = ()) -> list[DimMove]:
     """Every move that the model admits; places that are known to be static are not asked."""
     asked = [place for place in ground.places if place not in static]
     alone = {place: step for place in asked if (step := step_of(ground, place)) is not None}
-    moves = [Move({place: step}, _alone(step)) for place, step in alone.items()]
+    moves = [DimMove({place: step}, _alone(step)) for place, step in alone.items()]
     tied = [place for place in asked if place not in alone and place not in ground.fixed]
     done: set[Place] = set()
     for place in tied:
@@ -146,34 +159,34 @@ def _alone(step: int) -> str:
     return "moves alone" if step == 1 else f"moves alone, by {step}"
 
 
-def _move_around(ground: Ground, place: Place, tied: list[Place], asked: list[Place]) -> Move | None:
+def _move_around(ground: ProbedExample, place: Place, tied: list[Place], asked: list[Place]) -> DimMove | None:
     steps = find_partners(ground, place, tied)
     if steps is None and len(asked) > len(tied):
         # a partner that also moves alone: two times as many rows, of which one more is tolerated
         steps = find_partners(ground, place, asked, deep=False)
     if steps is not None:
-        return Move(steps, _together(steps), is_halved=_is_halved(ground, steps))
+        return DimMove(steps, _together(steps), is_halved=_is_halved(ground, steps))
     if place[1] is not None and (side := side_of_square(ground, place)) is not None:
-        return Move({place: (side + 1) ** 2 - side**2}, "runs at square numbers", is_square=True)
+        return DimMove({place: (side + 1) ** 2 - side**2}, "runs at square numbers", is_square=True)
     if is_at_its_smallest(ground, place):
-        return Move({place: 1}, "grows, and is at its smallest in the example", is_lowest=True)
+        return DimMove({place: 1}, "grows, and is at its smallest in the example", is_lowest=True)
     return None
 
 
-def _without_known(ground: Ground, place: Place, move: Move, known: Sequence[Move]) -> Move | None:
+def _without_known(ground: ProbedExample, place: Place, move: DimMove, known: Sequence[DimMove]) -> DimMove | None:
     """What is left of a move without those that it contains; rows that nobody reads move along with anything."""
     for other in known:
         rest = {p: step for p, step in move.steps.items() if p not in other.steps}
         if place not in rest or any(move.steps.get(p) != step for p, step in other.steps.items()):
             continue
         if ground.admits(rest):
-            move = Move(rest, _together(rest))
+            move = DimMove(rest, _together(rest))
         elif place in ground.slack:
             return None
     return move
 
 
-def _is_halved(ground: Ground, steps: Steps) -> bool:
+def _is_halved(ground: ProbedExample, steps: PlaceSteps) -> bool:
     """Whether one place moves by two and the other by one, and the first by one alone: `n` and `n // 2 + 1`."""
     wholes = [place for place, step in steps.items() if step == 2]
     halves = [place for place, step in steps.items() if step == 1]
@@ -181,5 +194,5 @@ def _is_halved(ground: Ground, steps: Steps) -> bool:
     return fits and ground.sizes[wholes[0]] % 2 == 0 and ground.runs(dict.fromkeys(wholes, 1))
 
 
-def _together(steps: Steps) -> str:
+def _together(steps: PlaceSteps) -> str:
     return "move together" if len(steps) > 1 else _alone(next(iter(steps.values())))

@@ -19,9 +19,10 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.examples import Example, repeat_edge
 from anyshape.declaration.outputs import flatten_outputs
 from anyshape.declaration.resized_calls import LEVELS, resize
+from anyshape.declaration.resized_leaf import Example
+from anyshape.declaration.resized_slices import repeat_edge
 from anyshape.declaration.targets import Target
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet
@@ -34,7 +35,7 @@ _LAST_LEVEL = LEVELS - 1
 
 
 @dataclass
-class Budget:
+class RunBudget:
     """How many runs, and how long in the processor's time, which a busy machine does not stretch."""
 
     limit: int
@@ -43,7 +44,7 @@ class Budget:
     exhausted: bool = False
 
     @classmethod
-    def within(cls, limit: int, seconds: float) -> Budget:
+    def within(cls, limit: int, seconds: float) -> RunBudget:
         return cls(limit, time.process_time() + seconds)
 
     def is_spent(self) -> bool:
@@ -62,13 +63,13 @@ class Prober:
         *,
         limit: int = 400,
         seed: int = 0,
-        budget: Budget | None = None,
+        budget: RunBudget | None = None,
         is_quiet: bool = False,
     ) -> None:
         self.target = target
         self.signature = signature
         self.sizes: Mapping[Place, int] = sizes_of(signature)
-        self.budget = budget or Budget(limit)
+        self.budget = budget or RunBudget(limit)
         self._seed = seed
         self._hushed = contextlib.nullcontext if is_quiet else quiet
         self._dims = {place: f"p{number}" for number, place in enumerate(self.sizes)}

@@ -23,7 +23,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class DimProposal:
     """`dims` and `sizes` in the notation of `export`."""
 
     dims: Mapping[str, tuple[str, ...]]
@@ -47,7 +47,7 @@ def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tu
     return rows
 
 
-def proposal_text(proposal: Proposal, leaves: Sequence[str]) -> str:
+def proposal_text(proposal: DimProposal, leaves: Sequence[str]) -> str:
     """`dims=` and `sizes=` as arguments, then what they are based on, what else could vary, and notes."""
     declared = {key: " ".join(row) for key, row in _gathered(proposal.dims, leaves).items()}
     parts = [[*_argument("dims", declared), *(_argument("sizes", proposal.sizes) if proposal.sizes else ())]]
@@ -57,7 +57,7 @@ def proposal_text(proposal: Proposal, leaves: Sequence[str]) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def proposal_to_dict(proposal: Proposal) -> dict[str, Any]:
+def proposal_to_dict(proposal: DimProposal) -> dict[str, Any]:
     return {
         "dims": {leaf: list(row) for leaf, row in proposal.dims.items()},
         "sizes": dict(proposal.sizes),

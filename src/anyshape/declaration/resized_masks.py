@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from anyshape.declaration.integers import draw_integers
+from anyshape.declaration.resized_integers import draw_integers
 
 _VERY_NEGATIVE = -1e3
 
@@ -48,7 +48,7 @@ def read_mask(tensor: Tensor) -> Mask | None:
 
 
 @dataclass(frozen=True)
-class _Request:
+class _MaskResizing:
     mask: Tensor
     shape: tuple[int, ...]
     square: bool
@@ -62,17 +62,17 @@ def resize_mask(mask: Tensor, shape: Sequence[int], *, square: bool, anew: bool,
     `square`: its last two axes follow the same dim, so that diagonals mean something.
     `anew`: show what the example does not: where it is constant, lines become ragged.
     """
-    return _first_fit(_Request(mask, tuple(shape), square, anew, generator))
+    return _first_fit(_MaskResizing(mask, tuple(shape), square, anew, generator))
 
 
-def _first_fit(request: _Request) -> Tensor:
+def _first_fit(request: _MaskResizing) -> Tensor:
     return next(made for pattern in _PATTERNS if (made := pattern(request)) is not None)
 
 
 # ---- constant
 
 
-def _constant(request: _Request) -> Tensor | None:
+def _constant(request: _MaskResizing) -> Tensor | None:
     if not (bool(request.mask.all()) or not bool(request.mask.any())):
         return None
     value = bool(request.mask.flatten()[0])
@@ -82,7 +82,7 @@ def _constant(request: _Request) -> Tensor | None:
     return ragged if value else ~ragged
 
 
-def _ragged(request: _Request) -> Tensor:
+def _ragged(request: _MaskResizing) -> Tensor:
     """Lines that hold from their start to an end of their own, one of them to its very end."""
     # lines lie on the last axis of the example that has a size; never on the batch, whose rows would be empty
     sizes = request.mask.shape
@@ -113,7 +113,7 @@ def _up_to(ends: Tensor, axis: int, shape: Sequence[int]) -> Tensor:
 # ---- diagonals: causal, banded, identity, each alone or with padded columns
 
 
-def _diagonals(request: _Request) -> Tensor | None:
+def _diagonals(request: _MaskResizing) -> Tensor | None:
     mask = request.mask
     if not request.square or min(mask.shape[-2:]) < 2 or _is_constant_along(mask, mask.dim() - 2):
         return None
@@ -125,7 +125,7 @@ def _diagonals(request: _Request) -> Tensor | None:
     return None
 
 
-def _seen(request: _Request) -> Tensor | None:
+def _seen(request: _MaskResizing) -> Tensor | None:
     """For a mask whose diagonals are constant, or are so but for columns that are padding."""
     mask, shape = request.mask, request.shape
     profile = _profile(mask)
@@ -164,7 +164,7 @@ def _diagonal_numbers(example: Sequence[int], shape: Sequence[int]) -> Tensor:
 # ---- padding
 
 
-def _padding(request: _Request) -> Tensor | None:
+def _padding(request: _MaskResizing) -> Tensor | None:
     """True from the start of each line to an end of its own (padded right), or the other way round (padded left)."""
     mask, shape = request.mask, request.shape
     for axis in reversed(range(mask.dim())):
@@ -175,7 +175,7 @@ def _padding(request: _Request) -> Tensor | None:
     return None
 
 
-def _draw_padding(request: _Request, axis: int) -> Tensor:
+def _draw_padding(request: _MaskResizing, axis: int) -> Tensor:
     mask, shape = request.mask, request.shape
     shared = [a for a in range(mask.dim()) if mask.shape[a] > 1 and a != axis and _is_constant_along(mask, a)]
     if request.anew:
@@ -194,7 +194,7 @@ def _is_constant_along(mask: Tensor, axis: int) -> bool:
 # ---- one True in each line; scattered
 
 
-def _one_hot(request: _Request) -> Tensor | None:
+def _one_hot(request: _MaskResizing) -> Tensor | None:
     mask, shape = request.mask, request.shape
     for axis in reversed(range(mask.dim())):
         if mask.shape[axis] > 1 and bool((mask.sum(axis) == 1).all()):
@@ -208,7 +208,7 @@ def _draw_one_in_each(shape: Sequence[int], axis: int, generator: torch.Generato
     return torch.zeros(tuple(shape), dtype=torch.bool).scatter(axis, chosen, value=True)
 
 
-def _scattered(request: _Request) -> Tensor:
+def _scattered(request: _MaskResizing) -> Tensor:
     """As dense as the example; symmetric if it is; some True and some False in each line where each has some."""
     mask, shape = request.mask, request.shape
     is_square = request.square and mask.shape[-1] == mask.shape[-2]
@@ -237,4 +237,10 @@ def _with_diagonal(made: Tensor, mask: Tensor) -> Tensor:
     return made
 
 
-_PATTERNS: tuple[Callable[[_Request], Tensor | None], ...] = (_constant, _diagonals, _padding, _one_hot, _scattered)
+_PATTERNS: tuple[Callable[[_MaskResizing], Tensor | None], ...] = (
+    _constant,
+    _diagonals,
+    _padding,
+    _one_hot,
+    _scattered,
+)

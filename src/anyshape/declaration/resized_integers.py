@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from anyshape.declaration.examples import Example, Request, different_slices, tile
+from anyshape.declaration.resized_leaf import Example, LeafResizing
+from anyshape.declaration.resized_slices import different_slices, tile
 from anyshape.sizes.notation import Expression
 
 _REDRAWS = 8
@@ -122,7 +123,7 @@ def draw_offsets(count: int, total: int, *, closed: bool, generator: torch.Gener
 # ---- rules for integers that speak of sizes
 
 
-def sizes(request: Request) -> Tensor | None:
+def sizes(request: LeafResizing) -> Tensor | None:
     """A few integers that are sizes of dims, such as `orig_size = [height, width]`, alone or the same in each row."""
     tensor = request.tensor
     is_index = request.range is not None and request.range.kind == "index"
@@ -152,7 +153,7 @@ def _with_size(example: Example, value: int) -> Iterator[Expression]:
             yield expression
 
 
-def offsets(request: Request) -> Tensor | None:
+def offsets(request: LeafResizing) -> Tensor | None:
     """Where parts start, from 0; the last may be the total, a dim's size."""
     tensor, value_range = request.tensor, request.range
     if (
@@ -173,14 +174,14 @@ def offsets(request: Request) -> Tensor | None:
     return _new_offsets(request, total.value(request.sizes), closed=True)
 
 
-def _new_offsets(request: Request, total: int, *, closed: bool) -> Tensor:
+def _new_offsets(request: LeafResizing, total: int, *, closed: bool) -> Tensor:
     known = int(request.tensor[-1])
     if request.is_same_shape and not request.is_second and (known == total if closed else known <= total):
         return request.tensor
     return draw_offsets(request.shape[0], total, closed=closed, generator=request.generator)
 
 
-def arange(request: Request) -> Tensor | None:
+def arange(request: LeafResizing) -> Tensor | None:
     """Positions that count on along an axis, from a start that may be the size of another dim (a cache)."""
     if request.tensor.dtype not in (torch.int64, torch.float64) or request.level == 2:
         return None  # on the last rung, because tokens such as 1, 2, 3 look like positions
@@ -195,7 +196,7 @@ def arange(request: Request) -> Tensor | None:
     return None
 
 
-def _start(request: Request, axis: int) -> Expression | None:
+def _start(request: LeafResizing, axis: int) -> Expression | None:
     """What the first position follows: an expression that is on none of the leaf's own axes."""
     first = request.tensor.select(axis, 0)
     if not request.is_integer or not bool((first == first.flatten()[0]).all()):
@@ -203,7 +204,7 @@ def _start(request: Request, axis: int) -> Expression | None:
     return next((e for e in _with_size(request.example, int(first.flatten()[0])) if e not in request.axes), None)
 
 
-def _counts(request: Request, axis: int, step: float, start: Expression | None) -> bool:
+def _counts(request: LeafResizing, axis: int, step: float, start: Expression | None) -> bool:
     """Three elements show an arange; of one or two the start must tell: that of a cache, or 0 in every row."""
     size = request.tensor.shape[axis]
     if size > 2:
@@ -213,7 +214,7 @@ def _counts(request: Request, axis: int, step: float, start: Expression | None) 
     return start is not None or (size == 2 and not bool(request.tensor.select(axis, 0).any()))
 
 
-def _count_on(request: Request, axis: int, step: float, start: Expression | None) -> Tensor:
+def _count_on(request: LeafResizing, axis: int, step: float, start: Expression | None) -> Tensor:
     tensor, size = request.tensor, request.shape[axis]
     if request.is_same_shape and start is None:
         return tensor

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from anyshape.model.proposal.call_readings import Structure
+from anyshape.model.proposal.call_structures import Structure
 from anyshape.model.proposal.probe import Place
 from anyshape.sizes.fit import Column, are_squares, largest_step
 
@@ -20,7 +20,7 @@ Outputs = Callable[[int], Shapes | None]
 
 
 @dataclass(frozen=True)
-class Steps:
+class DimSteps:
     """What a dim may be, as far as the calls and the model tell."""
 
     step: int = 1
@@ -35,17 +35,17 @@ class Steps:
         return f"{self.lowest}.." if self.step == 1 else f"{self.lowest}.. step {self.step}"
 
 
-def steps_of(column: Column, outputs: Outputs) -> Steps:
+def steps_of(column: Column, outputs: Outputs) -> DimSteps:
     """The smallest step that the model takes between and around the sizes of the calls."""
     widest = largest_step(column)
     if widest == 1 or all(outputs(size) is not None for size in _inside(column, 1)):
-        return Steps(lowest=min(1, *column))
+        return DimSteps(lowest=min(1, *column))
     for step in range(2, widest + 1):
         if widest % step == 0 and _takes(step, column, outputs):
-            return Steps(step, _lowest(step, min(column), outputs))
+            return DimSteps(step, _lowest(step, min(column), outputs))
     if are_squares(column) and all(outputs(size) is not None for size in _next_squares(column)):
-        return Steps(is_square=True)
-    return Steps(lowest=min(1, *column))
+        return DimSteps(is_square=True)
+    return DimSteps(lowest=min(1, *column))
 
 
 def _takes(step: int, column: Column, outputs: Outputs) -> bool:
