@@ -22,7 +22,7 @@ from anyshape.conversion.lifting.static_exports import StaticExport, free_axes
 from anyshape.freeing.builder import Builder
 from anyshape.freeing.preparation import bodies
 from anyshape.sizes.expressions import Size, dim_symbol
-from anyshape.sizes.fit import Numbers, Points, whole_number
+from anyshape.sizes.fit import Column, Points, whole_number
 
 
 class DifferentError(Exception):
@@ -45,7 +45,7 @@ class GraphAlignment:
     """What moves between graphs of the same make."""
 
     moved: list[Moved] = field(default_factory=list)
-    sizes: dict[Numbers, None] = field(default_factory=dict)
+    sizes: dict[Column, None] = field(default_factory=dict)
     """The sizes of inner values that move, as an ordered set."""
     twins: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict)
     """A value of the first graph -> itself and its counterparts."""

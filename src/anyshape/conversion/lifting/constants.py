@@ -20,7 +20,7 @@ import sympy
 from anyshape.freeing.builder import Builder
 from anyshape.freeing.constant_patterns import Piece, is_uniform, pieces_of_distance, ramp_step
 from anyshape.sizes.expressions import ONE, Shape, Size, evaluated, from_ir, is_number, number
-from anyshape.sizes.fit import Numbers, Points, whole_number
+from anyshape.sizes.fit import Column, Points, whole_number
 
 _FEWEST_POINTS = 3
 _SIMPLE = 1000
@@ -68,7 +68,7 @@ def _laws(values: Sequence[float], points: Points, precision: float) -> Iterator
             yield law
 
 
-def _sizes(points: Points) -> Iterator[tuple[Size, Numbers]]:
+def _sizes(points: Points) -> Iterator[tuple[Size, Column]]:
     """What a law may be of: products of sizes, and one more or less than a size; all above 0."""
     for product, known, count in points.products:
         if count <= 2:
