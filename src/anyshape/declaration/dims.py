@@ -18,6 +18,7 @@ from anyshape.sizes.notation import (
     Condition,
     Expression,
     SizeRange,
+    Sizes,
     did_you_mean,
     parse_axes,
     parse_expression,
@@ -46,7 +47,7 @@ class Spec:
     """Relations between dims that the user wrote."""
 
     @property
-    def start(self) -> dict[str, int]:
+    def start(self) -> Sizes:
         """The example's sizes, moved into what was declared."""
         return fitting_sizes(self.example, self.ranges, self.where)
 

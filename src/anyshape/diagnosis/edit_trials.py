@@ -18,12 +18,12 @@ from anyshape.diagnosis.edit_proposals.change import Proposal
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Outcome, Reference
+from anyshape.sizes.notation import Sizes
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_error
 
-Sizes = dict[str, int]
 _FEWEST = 2
 """So many other sizes must run, where so many are declared."""
 

@@ -28,8 +28,7 @@ from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Reference
 from anyshape.model.survey import Ground
 from anyshape.results.finding import Finding
-
-Sizes = dict[str, int]
+from anyshape.sizes.notation import Sizes
 
 
 @dataclass(frozen=True)

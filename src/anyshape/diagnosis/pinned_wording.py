@@ -10,13 +10,11 @@ from anyshape.diagnosis.edit_proposals.change import Proposal
 from anyshape.diagnosis.edit_trials import Tried, edit_of
 from anyshape.model.oracle import describe
 from anyshape.results.finding import Finding
+from anyshape.sizes.notation import Sizes
 from anyshape.source.edits import Edit
 from anyshape.source.sites import Site
 from anyshape.source.spans import Span
 from anyshape.source.stacks import is_librarys
-
-Sizes = dict[str, int]
-
 
 FROZEN = ("mean", "loop")
 

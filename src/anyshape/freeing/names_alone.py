@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from anyshape.freeing.records import Freed, Wanted
 from anyshape.sizes.fit import plus, whole_line
+from anyshape.sizes.notation import Sizes
 
-Sizes = Mapping[str, int]
 ShapesAt = Callable[[Sizes], Sequence[tuple[int, ...]]]
 """The shapes of the outputs at these sizes, as a run shows them."""
 

@@ -20,7 +20,8 @@ from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.preparation import bodies, is_standard
 from anyshape.runtime.session import load_runtime
 
-Sizes = Mapping[str, tuple[int, ...]]
+AxisSizes = Mapping[str, tuple[int, ...]]
+"""The sizes of every axis of values, by name."""
 _NO_TENSORS = {
     "SequenceConstruct",
     "SequenceEmpty",
@@ -45,7 +46,7 @@ _SAME_VALUES = (
 )
 
 
-def observe(model: ir.Model, shapes: Sizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
+def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
     """Value -> its shape for inputs of these shapes, for every tensor of the main graph."""
     proto = ir.to_proto(model)
     asked = [value.name for value in _tensors(model.graph) if value.name]
@@ -95,7 +96,7 @@ def _run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) 
 # ---- inputs
 
 
-def feeds(graph: ir.Graph, shapes: Sizes) -> dict[str, Any]:
+def feeds(graph: ir.Graph, shapes: AxisSizes) -> dict[str, Any]:
     """Random tensors that the file takes: indices below the length of their table, masks of ones."""
     random = np.random.default_rng(0)
     given = [value for value in graph.inputs if value.name not in graph.initializers]

@@ -16,9 +16,8 @@ import torch
 from torch import nn
 
 from anyshape.model.oracle import Reference
-from anyshape.sizes.notation import SizeRange
+from anyshape.sizes.notation import SizeRange, Sizes
 
-Sizes = dict[str, int]
 _MOST_TRIED = 8
 _SECONDS = 1.0
 """Small models tell at once; for a large one the search must not cost more than it may save."""
@@ -59,7 +58,7 @@ def _other_sizes(start: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequenc
             yield sizes
 
 
-def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> list[Sizes]:
+def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> Sequence[Sizes]:
     """Sizes at which the module may read what it kept: one dim as long as something that it holds."""
     near = [{**sizes, dim: length} for length in lengths for dim in sizes if length in ranges[dim]]
     return near[:_MOST_TRIED]

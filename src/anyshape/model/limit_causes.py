@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from anyshape.sizes.notation import Condition, SizeRange, parse_condition
+from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
 
-Sizes = dict[str, int]
 LARGEST_MULTIPLE = 128
 _ENOUGH_EDGES = 3
 _FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from anyshape.model.limit_causes import LARGEST_MULTIPLE, find_limit, tie_candidates
 from anyshape.sizes.conditions import narrowed_range
-from anyshape.sizes.notation import Condition, SizeRange, parse_condition
+from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
 
-Sizes = dict[str, int]
 _TRIED_MULTIPLES = 16
 """Steps that are tried whether or not they divide the size."""
 _MOST_UNEXPLAINED = 6
@@ -61,7 +60,7 @@ class Boundaries:
     ) -> None:
         self._error_at = runs
         self._ranges = ranges
-        self.base = dict(base)
+        self.base: Sizes = dict(base)
         self._tables = sorted(set(tables))
         self.suggestions = tuple(suggestions)
         self.where = tuple(where)
@@ -261,7 +260,7 @@ class Boundaries:
 
     def _reduce(self, sizes: Sizes) -> Sizes:
         """Set every dim that does not matter back to the base."""
-        cause = dict(sizes)
+        cause: Sizes = dict(sizes)
         for dim in self.free:
             reduced = self._follow({**cause, dim: self.base[dim]})
             if self.holds(reduced) and self._error_at(reduced) is not None:

@@ -21,12 +21,12 @@ from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.diagnosis.open_trace import Track, track_calls
 from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.recorder import floating_results, value_decisions
 from anyshape.torchkit.state import Change, ModuleState, seed_generators
 
-Sizes = Mapping[str, int]
 _REMEMBERED_BYTES = 512 * 2**20
 
 

@@ -13,9 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.sizes.notation import Condition, Expression, SizeRange, did_you_mean, parse_conditions
-
-Sizes = dict[str, int]
+from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_conditions
 
 
 def parse_where(where: Any, dims: Iterable[str]) -> tuple[Condition, ...]:

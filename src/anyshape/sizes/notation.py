@@ -401,4 +401,4 @@ def solve_for(dim: str, evaluate: Evaluate, size: int, known: Mapping[str, int])
         return None
 
 
-Sizes = dict[str, int]
+Sizes = Mapping[str, int]

@@ -16,7 +16,7 @@ from anyshape.model.kept_state import table_lengths
 from anyshape.model.oracle import from_example
 from anyshape.model.proposal.layout import Dim, may_be_features
 from anyshape.model.proposal.probe import Place, RunBudget
-from anyshape.sizes.notation import SizeRange
+from anyshape.sizes.notation import SizeRange, Sizes
 
 _SHOWN = 3
 
@@ -152,8 +152,6 @@ _TOLERATED = 3
 """So few rounds may fail: two dims may be related at some of their sizes, which a check finds out."""
 _TIMES = (1, 2, 3, -1)
 """By how many steps a dim moves in a round."""
-
-Sizes = Mapping[str, int]
 
 
 def failing_rounds(dims: Sequence[Bounded], runs: Callable[[Sizes], bool], *, seed: int) -> list[Sizes]:
