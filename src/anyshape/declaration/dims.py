@@ -13,6 +13,7 @@ from anyshape.declaration.calls import Leaf, Signature
 from anyshape.errors import DeclarationError
 from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
 from anyshape.sizes.notation import (
+    LARGEST_SIZE,
     STATIC,
     Axis,
     Condition,
@@ -183,7 +184,7 @@ def _axis(leaf: Leaf, axis: int, entry: Axis, declared: Any) -> Expression | Non
         return parse_expression(unnamed(leaf.name, axis))
     if isinstance(entry, Expression) and entry.names:
         return entry
-    number = _value(entry, {}) if isinstance(entry, Expression) else entry
+    number = entry.value_or_none({}) if isinstance(entry, Expression) else entry
     if number not in (STATIC, leaf.value.shape[axis]):
         raise DeclarationError(
             f"`{leaf.name}` is declared `{_as_written(declared)}`, {number} on axis {axis}, "
@@ -265,7 +266,6 @@ def _unknown(expression: Expression, known: Mapping[str, int]) -> list[str]:
 
 
 _SEARCHED_IN_ORDER = 4096
-_LARGEST_SIZE = 2**40
 
 
 def _solve_one(dim: str, equations: Sequence[Equation], known: Mapping[str, int]) -> int:
@@ -274,26 +274,19 @@ def _solve_one(dim: str, equations: Sequence[Equation], known: Mapping[str, int]
     Small sizes are tried in order, which is right for `//`, `%` and `min` too; large ones are found by bisection.
     """
     where, expression, size = equations[0]
-    candidates = [n for n in range(_SEARCHED_IN_ORDER) if _value(expression, {**known, dim: n}) == size]
-    fitting = (n for n in candidates if all(_value(e, {**known, dim: n}) == s for _, e, s in equations))
+    candidates = [n for n in range(_SEARCHED_IN_ORDER) if expression.value_or_none({**known, dim: n}) == size]
+    fitting = (n for n in candidates if all(e.value_or_none({**known, dim: n}) == s for _, e, s in equations))
     if candidates:
         return next(fitting, candidates[0])
-    large = range(_SEARCHED_IN_ORDER, _LARGEST_SIZE)
-    index = bisect.bisect_left(large, size, key=lambda n: _value(expression, {**known, dim: n}) or 0)
-    if index < len(large) and _value(expression, {**known, dim: large[index]}) == size:
+    large = range(_SEARCHED_IN_ORDER, LARGEST_SIZE)
+    index = bisect.bisect_left(large, size, key=lambda n: expression.value_or_none({**known, dim: n}) or 0)
+    if index < len(large) and expression.value_or_none({**known, dim: large[index]}) == size:
         return large[index]
     raise DeclarationError(f"{where} is {size} in the example, but no whole `{dim}` gives `{expression}` = {size}")
 
 
-def _value(expression: Expression, sizes: Mapping[str, int]) -> int | None:
-    try:
-        return expression.value(sizes)
-    except ZeroDivisionError:
-        return None
-
-
 def _confirm(where: str, expression: Expression, size: int, known: Mapping[str, int]) -> None:
-    computed = _value(expression, known)
+    computed = expression.value_or_none(known)
     used = ", ".join(f"{n} = {known[n]}" for n in expression.names)
     if computed is None:
         raise DeclarationError(f"{where} is {size} in the example, but `{expression}` divides by zero with {used}")

@@ -128,7 +128,7 @@ def fit_outputs(
             continue
         row: list[FittedAxis] = []
         for axis in range(len(shape)):
-            hint = _hint(proposed, index, axis)
+            hint = _size_of_trace(proposed, index, axis)
             if hint is not None and not scalars and _depends_on_data(hint, runs[0]):
                 row.append(None)  # that all runs agree is an accident of their data
             else:
@@ -138,7 +138,7 @@ def fit_outputs(
     return fitted
 
 
-def _hint(proposed: Sequence[Sequence[Expression | None]] | None, index: int, axis: int) -> Expression | None:
+def _size_of_trace(proposed: Sequence[Sequence[Expression | None]] | None, index: int, axis: int) -> Expression | None:
     if proposed is None or index >= len(proposed) or axis >= len(proposed[index]):
         return None
     return proposed[index][axis]
@@ -158,24 +158,20 @@ def _axis_size(seen: Column, runs: Sequence[Mapping[str, int]], written: Sequenc
         return seen[0]
 
     def value(expression: Expression, run: int) -> int | None:
-        if not set(expression.names) <= runs[run].keys():
-            return None  # a size that torch itself could not express in dims
-        try:
-            return expression.value(runs[run])
-        except ZeroDivisionError:
-            return None
+        is_of_dims = set(expression.names) <= runs[run].keys()  # else torch itself could not express it in dims
+        return expression.value_or_none(runs[run]) if is_of_dims else None
 
     dims = {dim: tuple(sizes[dim] for sizes in runs) for dim in runs[0]}
     simple = itertools.islice(holding(map(parse_expression, _simple_texts(seen, dims)), seen, value), 1)
     found = [*holding(written, seen, value), *simple]
-    same = [expression for expression in found if _agree(expression, found[0], list(dims))]
+    same = [expression for expression in found if _are_equal_far_off(expression, found[0], list(dims))]
     return min(same, key=lambda expression: len(expression.text), default=None)
 
 
 _FAR_SIZES = (1, 2, 3, 5, 8, 13, 31, 64, 127, 513, 1000, 4097)
 
 
-def _agree(one: Expression, other: Expression, dims: Sequence[str]) -> bool:
+def _are_equal_far_off(one: Expression, other: Expression, dims: Sequence[str]) -> bool:
     """Whether two expressions are equal far beyond the runs too: `seq` fits the runs where `min(seq, 512)` is meant."""
     far = ({dim: size + shift * i for i, dim in enumerate(dims)} for size in _FAR_SIZES for shift in (0, 1, 7, 50))
     try:
@@ -272,7 +268,7 @@ def whole_number(column: Column, points: Points, depth: int = 0) -> Size | None:
     return next(holding(found, column, lambda size, index: evaluated(size, points.at[index])), None)
 
 
-def _multiple(column: Column, points: Points, _depth: int) -> Size | None:
+def _multiple_of_a_size(column: Column, points: Points, _depth: int) -> Size | None:
     for product, known, _ in points.products:
         ratio = ratio_of(column, known)
         if ratio is not None and len(set(known)) > 1:
@@ -280,7 +276,7 @@ def _multiple(column: Column, points: Points, _depth: int) -> Size | None:
     return None
 
 
-def _line(column: Column, points: Points, _depth: int) -> Size | None:
+def _line_along_a_size(column: Column, points: Points, _depth: int) -> Size | None:
     """`a*seq + b`, of one dim or one product of dims."""
     for product, known, count in points.products:
         line = line_through(column, known) if count <= 2 and len(set(known)) >= _FEWEST_POINTS else None
@@ -326,13 +322,13 @@ def _sum_over_dims(column: Column, points: Points, _depth: int) -> Size | None:
     return sum((factor * dim for factor, dim in zip(factors, dims, strict=True)), start)
 
 
-def _half(column: Column, points: Points, depth: int) -> Size | None:
+def _half_of_a_product(column: Column, points: Points, depth: int) -> Size | None:
     """`seq * (seq + 1) / 2`, how many pairs there are."""
     double = whole_number(tuple(2 * n for n in column), points, _DEEPEST - 1) if not depth else None
     return None if double is None else sympy.floor(double / 2)
 
 
-def _division(column: Column, points: Points, _depth: int) -> Size | None:
+def _rounded_quotient(column: Column, points: Points, _depth: int) -> Size | None:
     """`seq // 4`, rounded down or up, and with an offset where it can be only one."""
     for divisor, (size, known) in itertools.product(range(2, _LARGEST_DIVISOR + 1), points.sizes.items()):
         possible = quotient_offsets(column, known, divisor)
@@ -371,7 +367,8 @@ def _cut_off(column: Column, points: Points, depth: int) -> Size | None:
 
 
 _FORMS: tuple[Callable[[Column, Points, int], Size | None], ...] = (
-    _multiple, _line, _times_a_size, _sum_over_dims, _half, _division, _beside_a_dim, _cut_off,
+    _multiple_of_a_size, _line_along_a_size, _times_a_size, _sum_over_dims, _half_of_a_product, _rounded_quotient,
+    _beside_a_dim, _cut_off,
 )  # fmt: skip
 """The first form that fits is taken: each is less likely than those before to have been meant."""
 
@@ -434,7 +431,7 @@ def are_squares(column: Column) -> bool:
     return all(math.isqrt(size) ** 2 == size for size in column)
 
 
-def _same(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
+def _equal_columns(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     yield from (Formula("{0}", (i,), FormulaKind.SAME) for i, other in enumerate(others) if other == column)
 
 
@@ -496,7 +493,7 @@ def _products(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
 _DIVISORS = (2, 3, 4, 5, 8, 16, 32)
 
 
-def _parts(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
+def _quotients(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`n // 2`, `n // 2 + 1`, `(n + 3) // 4`: what strides and spectra leave."""
     for (i, other), divisor in itertools.product(enumerate(others), _DIVISORS):
         if _ratio_without_zeros(other, column) == divisor:
@@ -518,5 +515,5 @@ def _lines(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
 
 
 _RULES: tuple[Callable[[Column, Sequence[Column]], Iterator[Formula]], ...] = (
-    _same, _sums, _sums_of_three, _multiples, _products, _parts, _lines,
+    _equal_columns, _sums, _sums_of_three, _multiples, _products, _quotients, _lines,
 )  # fmt: skip
