@@ -16,8 +16,8 @@ from anyshape.declaration.containers import container_of
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 
-Values = Mapping[str, Any]
-_Rebuild = Callable[[Values], Any]
+LeafValues = Mapping[str, Any]
+_Rebuild = Callable[[LeafValues], Any]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Signature:
     def values(self) -> dict[str, Any]:
         return {leaf.name: leaf.value for leaf in self.leaves}
 
-    def build(self, values: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def build(self, values: LeafValues) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call with these leaves; what is not named keeps the example's value."""
         merged = {**self.values, **values}
         return tuple(make(merged) for make in self.positional), {k: make(merged) for k, make in self.keywords.items()}
@@ -60,7 +60,7 @@ def bind_call(target: Target, args: Any, kwargs: Mapping[str, Any] | None = None
         raise DeclarationError(f"the example does not fit `{target.name}({names})`: {error}") from None
     leaves: list[Leaf] = []
     try:
-        ordered = [(n, _walk(n, v, leaves)) for n, v in _in_order_of_the_call(target.signature, bound, keywords)]
+        ordered = [(n, _add_leaves(n, v, leaves)) for n, v in _in_order_of_the_call(target.signature, bound, keywords)]
     except RecursionError:
         raise DeclarationError("the example holds an object that contains itself: pass its tensors instead") from None
     _refuse_one_name_twice([leaf.name for leaf in leaves])
@@ -111,7 +111,7 @@ def _in_order_of_the_call(
     yield from keywords.items()
 
 
-def _walk(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
+def _add_leaves(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
     """Append the leaves below `value`; return what rebuilds it from leaves."""
     if isinstance(value, torch.Tensor):
         _refuse_unusual(name, value)
@@ -124,7 +124,7 @@ def _walk(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
     if split is None:
         return lambda _: value
     parts, join = split(value)
-    rebuilds = {key: _walk(f"{name}.{key}", part, leaves) for key, part in parts.items()}
+    rebuilds = {key: _add_leaves(f"{name}.{key}", part, leaves) for key, part in parts.items()}
     return lambda values: join({key: rebuild(values) for key, rebuild in rebuilds.items()})
 
 

@@ -36,7 +36,7 @@ def watch(model: Any, *, most: int = 16) -> Iterator[SeenCalls]:
     elif inspect.ismethod(model):
         watching = _recording_method(model.__self__, model.__name__, recorder)
     else:
-        raise DeclarationError(f"{_name(model)} cannot be watched: pass the module, or a method of it")
+        raise DeclarationError(f"{_name_of(model)} cannot be watched: pass the module, or a method of it")
     with watching:
         yield recorder.seen
 
@@ -99,12 +99,12 @@ class _CallRecorder:
         self._thread.depth = depth = getattr(self._thread, "depth", 0) + 1
         if depth == 1:
             with self._lock:
-                self._record(SeenCall(args, kwargs))
+                self._record_call(SeenCall(args, kwargs))
 
     def leave(self) -> None:
         self._thread.depth -= 1
 
-    def _record(self, call: SeenCall) -> None:
+    def _record_call(self, call: SeenCall) -> None:
         shapes = call.shown(most=sys.maxsize)
         if shapes in self._known:
             return
@@ -113,18 +113,20 @@ class _CallRecorder:
             self._note(f"more than {self._most} sets of shapes were seen, the first {self._most} are kept: raise most=")
             return
         try:
-            self.seen._calls.append(self._copied(call))  # noqa: SLF001  its other half
+            self.seen._calls.append(self._copy_of_call(call))  # noqa: SLF001  its other half
         except DeclarationError as error:  # the user's code goes on whatever we think of the call
             self._note(f"{call} was not recorded: {first_line(error)}")
 
-    def _copied(self, call: SeenCall) -> SeenCall:
+    def _copy_of_call(self, call: SeenCall) -> SeenCall:
         """The call with its own tensors: caches grow in place, and a loop may reuse its buffers."""
         signature = bind_call(self._target, call.args, call.kwargs)
         with torch.inference_mode(False), torch.no_grad():
-            args, kwargs = signature.build({name: self._copy(name, value) for name, value in signature.values.items()})
+            args, kwargs = signature.build(
+                {name: self._copy_of_value(name, value) for name, value in signature.values.items()}
+            )
         return SeenCall(args, kwargs)
 
-    def _copy(self, name: str, value: Any) -> Any:
+    def _copy_of_value(self, name: str, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         if value.nbytes < _LARGE:
@@ -137,5 +139,5 @@ class _CallRecorder:
             self.seen.notes.append(text)
 
 
-def _name(model: Any) -> str:
+def _name_of(model: Any) -> str:
     return f"`{getattr(model, '__name__', type(model).__name__)}`"

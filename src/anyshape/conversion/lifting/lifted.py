@@ -52,7 +52,7 @@ def lifted(job: Job, name: str) -> tuple[Candidate | None, Attempt]:
     reasons = []
     for way in _ways(job):
         try:
-            candidate = _by(way, job, start + _SECONDS)
+            candidate = _candidate_by(way, job, start + _SECONDS)
         except UnobservedError:
             continue
         except _REFUSALS as refusal:
@@ -85,8 +85,8 @@ def _by_torch_export(job: Job) -> ir.Model:
     return candidate.model
 
 
-def _by(way: _Way, job: Job, deadline: float) -> Candidate:
-    observations = _observations(way, job, deadline)
+def _candidate_by(way: _Way, job: Job, deadline: float) -> Candidate:
+    observations = _static_exports(way, job, deadline)
     try:
         lifted_model = lift(job, observations)
     except ShortTableError:
@@ -102,7 +102,7 @@ def _by(way: _Way, job: Job, deadline: float) -> Candidate:
     return Candidate(lifted_model.model, way.opset, records_guards=False, repairs=(sentence,))
 
 
-def _observations(way: _Way, job: Job, deadline: float) -> list[StaticExport]:
+def _static_exports(way: _Way, job: Job, deadline: float) -> list[StaticExport]:
     found: list[StaticExport] = []
     for sizes, values in calls(job):
         begun = time.monotonic()

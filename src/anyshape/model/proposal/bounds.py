@@ -102,7 +102,7 @@ def find_bounds(trials: BoundTrials, dim: Dim, name: str, tables: Sequence[int])
     smallest = 0 if name.startswith("past") else 1
     lowest = smallest + (dim.size - smallest) % dim.step
     lo = dim.size if lowest >= dim.size else _last_that(runs, dim.size, lowest, dim.step)
-    hi = None if dim.base[1] is None else _upper(trials, dim, name, tables, runs)
+    hi = None if dim.base[1] is None else _upper_end(trials, dim, name, tables, runs)
     return Bounded(dim, name, lo, hi)
 
 
@@ -120,10 +120,12 @@ def _last_that(runs: Callable[[int], bool], good: int, bad: int, step: int) -> i
     return good
 
 
-def _upper(trials: BoundTrials, dim: Dim, name: str, tables: Sequence[int], runs: Callable[[int], bool]) -> int | None:
+def _upper_end(
+    trials: BoundTrials, dim: Dim, name: str, tables: Sequence[int], runs: Callable[[int], bool]
+) -> int | None:
     """The largest size that runs, where a larger one was seen to fail."""
     good = dim.size
-    for size in _beyond(dim, tables):
+    for size in _sizes_beyond(dim, tables):
         if not trials.is_small({name: size}):
             break
         if not runs(size):
@@ -134,7 +136,7 @@ def _upper(trials: BoundTrials, dim: Dim, name: str, tables: Sequence[int], runs
     return None
 
 
-def _beyond(dim: Dim, tables: Sequence[int]) -> Iterator[int]:
+def _sizes_beyond(dim: Dim, tables: Sequence[int]) -> Iterator[int]:
     """The first size above each table, on the grid of the dim; and a moderate one."""
     wanted = {length + 1 for length in tables if dim.size <= length < _FURTHEST}
     wanted |= {4 * dim.size + 3, max(4 * dim.size + 3, _MODERATE)}
@@ -157,7 +159,7 @@ _TIMES = (1, 2, 3, -1)
 def failing_rounds(dims: Sequence[Bounded], runs: Callable[[Sizes], bool], *, seed: int) -> list[Sizes]:
     """Sizes of all dims at which the model does not run, of a dozen drawn by lot."""
     lot = random.Random(seed)  # noqa: S311  sizes, not secrets
-    rounds = [{one.name: _moved(one, lot.choice(_TIMES)) for one in dims} for _ in range(_ROUNDS)]
+    rounds = [{one.name: _size_after_steps(one, lot.choice(_TIMES)) for one in dims} for _ in range(_ROUNDS)]
     return [sizes for sizes in rounds if not runs(sizes)] if len(dims) > 1 else []
 
 
@@ -169,7 +171,7 @@ def find_breaking(dims: Sequence[Bounded], failing: Sequence[Sizes], trials: Bou
     return next((one for one in doubtful if trials.runs({**failing[0], one.name: one.dim.size})), doubtful[0])
 
 
-def _moved(bounded: Bounded, times: int) -> int:
+def _size_after_steps(bounded: Bounded, times: int) -> int:
     size = bounded.dim.size + bounded.dim.step * times
     return max(bounded.lo, size if bounded.hi is None else min(size, bounded.hi))
 
@@ -182,18 +184,20 @@ def _certainty(bounded: Bounded, ranks: Mapping[str, int]) -> tuple[bool, int, i
 
 
 @dataclass
-class Limited:
+class BoundedDims:
     """Dims with their bounds, and what is to be said about them."""
 
     dims: list[Bounded]
     notes: list[str] = field(default_factory=list)
 
 
-def limited(trials: BoundTrials, dims: Sequence[Dim], names: Sequence[str], module: nn.Module, *, seed: int) -> Limited:
+def bounds_of_dims(
+    trials: BoundTrials, dims: Sequence[Dim], names: Sequence[str], module: nn.Module, *, seed: int
+) -> BoundedDims:
     """The dims that run together, each from its smallest size to its largest."""
-    found = Limited([unbounded(dim, name) for dim, name in zip(dims, names, strict=True)])
+    found = BoundedDims([unbounded(dim, name) for dim, name in zip(dims, names, strict=True)])
     stages: tuple[tuple[str, Callable[[], None]], ...] = (
-        ("all bounds were known", lambda: _bound(found, trials, module)),
+        ("all bounds were known", lambda: _find_all_bounds(found, trials, module)),
         ("all dims were tried together", lambda: _leave_out_breaking(found, trials, seed)),
         ("all bounds were tried together", lambda: _release_common_bounds(found, trials)),
     )
@@ -206,13 +210,13 @@ def limited(trials: BoundTrials, dims: Sequence[Dim], names: Sequence[str], modu
     return found
 
 
-def _bound(found: Limited, trials: BoundTrials, module: nn.Module) -> None:
+def _find_all_bounds(found: BoundedDims, trials: BoundTrials, module: nn.Module) -> None:
     tables = table_lengths(module, least_axes=2)
     for number, one in enumerate(found.dims):
         found.dims[number] = find_bounds(trials, one.dim, one.name, tables)
 
 
-def _leave_out_breaking(found: Limited, trials: BoundTrials, seed: int) -> None:
+def _leave_out_breaking(found: BoundedDims, trials: BoundTrials, seed: int) -> None:
     failing = failing_rounds(found.dims, trials.runs, seed=seed)
     while (breaking := find_breaking(found.dims, failing, trials)) is not None:
         found.dims.remove(breaking)
@@ -220,15 +224,15 @@ def _leave_out_breaking(found: Limited, trials: BoundTrials, seed: int) -> None:
         failing = failing_rounds(found.dims, trials.runs, seed=seed)
     if failing:
         found.notes.append(note_of_a_relation(failing[0]))
-        found.dims = [_released(one) for one in found.dims]
+        found.dims = [_without_bounds(one) for one in found.dims]
 
 
-def _released(one: Bounded) -> Bounded:
+def _without_bounds(one: Bounded) -> Bounded:
     """Without the bounds that hold only where the others stand."""
     return replace(one, hi=None, lo=min(one.lo, unbounded(one.dim, one.name).lo))
 
 
-def _release_common_bounds(found: Limited, trials: BoundTrials) -> None:
+def _release_common_bounds(found: BoundedDims, trials: BoundTrials) -> None:
     """Two lengths that fill one table have no bounds of their own."""
     if not hold_together(trials, found.dims):
         found.notes.append(note_of_common_bound([(one.name, one.hi) for one in found.dims if one.hi is not None]))

@@ -50,11 +50,11 @@ def _refuse_absent(signatures: Sequence[Signature], offer: str | None) -> None:
     always = set.intersection(*calls)
     first = next(leaf.name for signature in signatures for leaf in signature.leaves if leaf.name not in always)
     path = _shortest_absent(first, calls)
-    given = [number for number, names in enumerate(calls) if _has(names, path)]
+    given = [number for number, names in enumerate(calls) if _has_below(names, path)]
     absent = [number for number in range(len(calls)) if number not in given]
-    ways = [offer.format(number) if offer else _written(numbers) for number, numbers in enumerate(found)]
+    ways = [offer.format(number) if offer else _examples_chosen(numbers) for number, numbers in enumerate(found)]
     raise DeclarationError(
-        f"`{path}` is given in {_listed(given)} but left out, None or empty in {_listed(absent)}: "
+        f"`{path}` is given in {_examples_named(given)} but left out, None or empty in {_examples_named(absent)}: "
         f"export one file for each kind of call, with {' and with '.join(f'examples={way}' for way in ways)}"
     )
 
@@ -63,18 +63,18 @@ def _shortest_absent(name: str, calls: Sequence[set[str]]) -> str:
     """`past` rather than `past.0.key`, where some call has nothing below it."""
     parts = name.split(".")
     paths = [".".join(parts[: count + 1]) for count in range(len(parts))]
-    return next(path for path in paths if not all(_has(names, path) for names in calls))
+    return next(path for path in paths if not all(_has_below(names, path) for names in calls))
 
 
-def _has(names: set[str], path: str) -> bool:
+def _has_below(names: set[str], path: str) -> bool:
     return any(name == path or name.startswith(f"{path}.") for name in names)
 
 
-def _written(numbers: Sequence[int]) -> str:
+def _examples_chosen(numbers: Sequence[int]) -> str:
     return f"[{', '.join(f'examples[{number}]' for number in numbers)}]"
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _examples_named(numbers: Sequence[int]) -> str:
     shown = [f"examples[{number}]" for number in numbers[:_MOST_NAMED]]
     *first, last = [*shown, f"{len(numbers) - _MOST_NAMED} more"] if len(numbers) > _MOST_NAMED else shown
     return f"{', '.join(first)} and {last}" if first else last
@@ -86,7 +86,7 @@ _BECOMES_PART = "it becomes part of the file, so export one file for each"
 
 
 def _refuse_other_values(name: str, values: Sequence[Any]) -> None:
-    _refuse_difference(name, [_kind(value) for value in values], str, "give the same kind in all calls")
+    _refuse_difference(name, [_kind_text(value) for value in values], str, "give the same kind in all calls")
     if isinstance(values[0], torch.Tensor):
         dtypes = [str(value.dtype).removeprefix("torch.") for value in values]
         _refuse_difference(name, dtypes, str, "give the same dtype in all calls")
@@ -106,7 +106,7 @@ def _refuse_difference(name: str, values: Sequence[Any], show: Callable[[Any], s
         raise DeclarationError(f"`{name}` is {first} in examples[0] but {second} in examples[{other}]: {advice}")
 
 
-def _kind(value: Any) -> str:
+def _kind_text(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return "a tensor"
     return f"{'an' if type(value) is int else 'a'} {type(value).__name__}"
@@ -148,12 +148,12 @@ def read_calls(target: Target, examples: Any) -> tuple[Signature, ...]:
     if not examples:
         nothing = "watch recorded no call" if isinstance(examples, SeenCalls) else "examples is empty"
         raise DeclarationError(f"{nothing}: give two calls of different sizes")
-    signatures = tuple(_bound(target, call, number) for number, call in enumerate(examples))
+    signatures = tuple(_bind_example(target, call, number) for number, call in enumerate(examples))
     refuse_other_kinds(target, signatures, offer="seen.of({})" if isinstance(examples, SeenCalls) else None)
     return signatures
 
 
-def _bound(target: Target, call: Any, number: int) -> Signature:
+def _bind_example(target: Target, call: Any, number: int) -> Signature:
     try:
         if isinstance(call, SeenCall):
             return bind_call(target, call.args, call.kwargs)
@@ -196,8 +196,8 @@ class SeenCall:
 
     def shown(self, most: int) -> str:
         """Its shapes and other values; of what stands in a container so many."""
-        given = [_shown(value, most) for value in self.args]
-        named = [f"{name}={_shown(value, most)}" for name, value in self.kwargs.items()]
+        given = [_value_text(value, most) for value in self.args]
+        named = [f"{name}={_value_text(value, most)}" for name, value in self.kwargs.items()]
         return f"({', '.join([*given, *named])})"
 
 
@@ -240,7 +240,7 @@ class SeenCalls(Sequence[SeenCall]):
         return "\n".join([count, *(f"  {number}: {call}" for number, call in enumerate(self)), *self.notes])
 
 
-def _shown(value: Any, most: int) -> str:
+def _value_text(value: Any, most: int) -> str:
     """`int64[2, 5]`, `{ids: int64[2, 5]}`, `3`, `'mean'`."""
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
@@ -251,7 +251,9 @@ def _shown(value: Any, most: int) -> str:
         return type(value).__name__
     kind, parts = found
     is_listed = kind in ("list", "tuple")
-    inside = [_shown(part, most) if is_listed else f"{key}: {_shown(part, most)}" for key, part in parts.items()]
+    inside = [
+        _value_text(part, most) if is_listed else f"{key}: {_value_text(part, most)}" for key, part in parts.items()
+    ]
     text = ", ".join([*inside[:most], *(["..."] if len(inside) > most else [])])
     before, after = {"list": ("[", "]"), "tuple": ("(", ")")}.get(kind, ("{", "}"))
     return f"{'' if is_listed or kind == 'dict' else type(value).__name__}{before}{text}{after}"

@@ -116,11 +116,11 @@ def without_features(
         return place not in named and looks_like_features(place, moving, ground.original.signature.values, channels)
 
     features = [move for move in moves if all(map(is_feature, move.steps))]
-    offers = [Offer(leaf, axis or 0, _why(move)) for move in features for leaf, axis in move.steps]
+    offers = [Offer(leaf, axis or 0, _why_static(move)) for move in features for leaf, axis in move.steps]
     return [move for move in moves if move not in features], offers
 
 
-def _why(move: DimMove) -> str:
+def _why_static(move: DimMove) -> str:
     together = " together" if len(move.steps) > 1 else ""
     return f"the model lets it vary{together}, but it looks like features"
 
@@ -154,7 +154,7 @@ def _axis_of_channels(leaf: str, ground: ProbedExample) -> int:
     layers = {type(part).__name__ for part in ground.original.target.module.modules()}
     if any(name.endswith(("1d", "Upsample")) for name in layers):
         return 1
-    kept, pooled = _changes(ground, (leaf, 1)), _changes(ground, (leaf, 2))
+    kept, pooled = _changes_of_outputs(ground, (leaf, 1)), _changes_of_outputs(ground, (leaf, 2))
     # one more in, one more out: channels; more in, fewer more out: a time that is pooled, or cut into frames
     return 1 if kept == {_BY} and pooled and max(pooled) < _BY else 2
 
@@ -162,7 +162,7 @@ def _axis_of_channels(leaf: str, ground: ProbedExample) -> int:
 _BY = 4
 
 
-def _changes(ground: ProbedExample, place: Place) -> set[int]:
+def _changes_of_outputs(ground: ProbedExample, place: Place) -> set[int]:
     """By how much axes of the outputs change with a place; nothing where it moves in steps, or not at all."""
     before, after = ground.outputs({}, 1), ground.outputs({place: 1}, _BY)
     if before is None or after is None or not ground.runs({place: 1}):

@@ -87,10 +87,12 @@ def _are_meant_as_one(ground: ProbedExample, one: PlaceSteps, other: PlaceSteps,
     if None in axes:
         return False
     if axes == {0}:
-        return not is_graph and "offsets" not in _words(one) | _words(other)  # nodes and edges, words and bags
+        return not is_graph and "offsets" not in _words_of_steps(one) | _words_of_steps(
+            other
+        )  # nodes and edges, words and bags
     size = ground.original.sizes[next(iter(one))]
     is_near = {axis for _, axis in one} & {axis for _, axis in other} or (size >= _TELLING_SIZE and 0 not in axes)
-    if all(_words(steps) & _ENCODED for steps in (one, other)):
+    if all(_words_of_steps(steps) & _ENCODED for steps in (one, other)):
         return True
     return bool(is_near) and _are_companions(ground, one, other)
 
@@ -103,7 +105,7 @@ def _are_companions(ground: ProbedExample, one: PlaceSteps, other: PlaceSteps) -
     return stands_beside or is_usual or (attends and any(cache_like(leaf) for leaf, _ in ground.sizes))
 
 
-def _words(steps: PlaceSteps) -> set[str]:
+def _words_of_steps(steps: PlaceSteps) -> set[str]:
     return {word for leaf, _ in steps for word in words_of(leaf)}
 
 
@@ -117,14 +119,14 @@ def _with_sums(ground: ProbedExample, moves: list[DimMove]) -> list[DimMove]:
         place = next(iter(move.steps))
         if len(move.steps) > 1 or move.steps[place] != 1 or not _SUMS & set(words_of(place[0])):
             continue
-        parts = _parts(ground, place, [m for m in result if m is not move])
+        parts = _summands(ground, place, [m for m in result if m is not move])
         if parts is not None:
             followed = [DimMove({**part.steps, place: 1}, part.basis) for part in parts]
             result = [followed[parts.index(m)] if m in parts else m for m in result if m is not move]
     return result
 
 
-def _parts(ground: ProbedExample, place: Place, moves: Sequence[DimMove]) -> tuple[DimMove, DimMove] | None:
+def _summands(ground: ProbedExample, place: Place, moves: Sequence[DimMove]) -> tuple[DimMove, DimMove] | None:
     sizes = ground.original.sizes
     elsewhere = [m for m in moves if place[0] not in {leaf for leaf, _ in m.steps}]  # no axis adds to its neighbour
     plain = [m for m in elsewhere if set(m.steps.values()) == {1} and not m.is_square]

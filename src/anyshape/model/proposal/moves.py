@@ -50,7 +50,7 @@ class ProbedExample:
         original = Prober(target, signature, budget=budget, seed=seed, is_quiet=True)
         bundled = bundles(signature)
         prober = original
-        for resampled in (shrunk, enlarged):
+        for resampled in (shrunk_call, enlarged_call):
             if (made := resampled(prober, bundled)) is not None:
                 prober = Prober(target, made, budget=budget, seed=seed, is_quiet=True)
         return cls(original, prober, bundled)
@@ -65,10 +65,10 @@ class ProbedExample:
 
     def runs(self, steps: PlaceSteps, times: int = 1) -> bool:
         """Whether the model runs with the places moved so many times."""
-        return self.prober.runs(self._moved(self.prober, steps, times))
+        return self.prober.runs(self._sizes_after(self.prober, steps, times))
 
     def outputs(self, steps: PlaceSteps, times: int) -> tuple[tuple[int, ...], ...] | None:
-        return self.prober.outputs(self._moved(self.prober, steps, times))
+        return self.prober.outputs(self._sizes_after(self.prober, steps, times))
 
     def admits(self, steps: PlaceSteps, further: Sequence[int] = (2,)) -> bool:
         """Whether the places move: by one step, by more, and back; back in the example as it was given, too."""
@@ -81,12 +81,12 @@ class ProbedExample:
         differs = any(given[place] != self.sizes[place] for place in steps)
         if not differs or not _stays_positive(given, steps):
             return True
-        return self.original.runs(self._moved(self.original, steps, -1))
+        return self.original.runs(self._sizes_after(self.original, steps, -1))
 
     def is_fixed_by_weight(self, place: Place) -> bool:
-        return self.prober.refuses_by_weight(self._moved(self.prober, {place: 1}, 1))
+        return self.prober.refuses_by_weight(self._sizes_after(self.prober, {place: 1}, 1))
 
-    def _moved(self, prober: Prober, steps: PlaceSteps, times: int) -> dict[Place, int]:
+    def _sizes_after(self, prober: Prober, steps: PlaceSteps, times: int) -> dict[Place, int]:
         return spread({place: prober.sizes[place] + times * step for place, step in steps.items()}, self.bundled)
 
 
@@ -187,14 +187,14 @@ def spread(sizes: Mapping[Place, int], bundled: Mapping[Place, tuple[Place, ...]
 
 _TOO_SMALL = (1, 2)
 _FURTHER = (2, 5)
-"""By how much an axis must be able to grow before it is enlarged."""
+"""By how much an axis must be able to grow before it is enlarged_call."""
 _CAN_BE_HALVED, _LARGE = 8, 64
 _FRACTIONS = (8, 4, 2)
 
 Bundled = Mapping[Place, tuple[Place, ...]]
 
 
-def shrunk(prober: Prober, bundled: Bundled) -> Signature | None:
+def shrunk_call(prober: Prober, bundled: Bundled) -> Signature | None:
     """The call with large axes, and those that cannot grow, at a fraction of their size; None where there are none."""
     sizes = prober.sizes
     kinds: dict[tuple[int, int], list[Place]] = {}
@@ -204,11 +204,11 @@ def shrunk(prober: Prober, bundled: Bundled) -> Signature | None:
     chosen: dict[Place, int] = {}
     for (_, size), places in kinds.items():
         if size > _LARGE or not prober.runs(spread(dict.fromkeys(places, size + 1), bundled)):
-            chosen |= _smaller(prober, bundled, places, chosen)
-    return _resized(prober, spread(chosen, bundled)) if chosen else None
+            chosen |= _sizes_at_a_fraction(prober, bundled, places, chosen)
+    return _call_at(prober, spread(chosen, bundled)) if chosen else None
 
 
-def _smaller(
+def _sizes_at_a_fraction(
     prober: Prober, bundled: Bundled, places: Sequence[Place], chosen: Mapping[Place, int]
 ) -> dict[Place, int]:
     size = prober.sizes[places[0]]
@@ -220,8 +220,8 @@ def _smaller(
     return {}
 
 
-def enlarged(prober: Prober, bundled: Bundled) -> Signature | None:
-    """The call with its small axes enlarged; None where there are none, or none can be."""
+def enlarged_call(prober: Prober, bundled: Bundled) -> Signature | None:
+    """The call with its small axes enlarged_call; None where there are none, or none can be."""
     small = [p for p in bundled if p[1] is not None and prober.sizes[p] in _TOO_SMALL]
 
     def grows(places: Iterable[Place]) -> bool:
@@ -229,15 +229,15 @@ def enlarged(prober: Prober, bundled: Bundled) -> Signature | None:
             prober.runs(spread({place: prober.sizes[place] + by for place in places}, bundled)) for by in _FURTHER
         )
 
-    chosen = _largest_that(grows, small, prober.sizes)
+    chosen = _places_that_grow(grows, small, prober.sizes)
     for sizes in _new_sizes(chosen, prober.sizes):
         wanted = spread(sizes, bundled)
         if sizes and prober.runs(wanted):
-            return _resized(prober, wanted)
+            return _call_at(prober, wanted)
     return None
 
 
-def _largest_that(
+def _places_that_grow(
     grows: Callable[[Sequence[Place]], bool], small: Sequence[Place], sizes: Mapping[Place, int]
 ) -> list[Place]:
     """All small axes that grow together, or as many as are found."""
@@ -265,7 +265,7 @@ def _new_sizes(places: Sequence[Place], sizes: Mapping[Place, int]) -> Iterator[
     yield {place: free[_TOO_SMALL.index(sizes[place])] for place in places}
 
 
-def _resized(prober: Prober, sizes: Mapping[Place, int]) -> Signature:
+def _call_at(prober: Prober, sizes: Mapping[Place, int]) -> Signature:
     """The call at these sizes, with content that means something where the model takes it."""
     signature = prober.signature
     for level in range(3):

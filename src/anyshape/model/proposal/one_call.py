@@ -22,7 +22,7 @@ from anyshape.model.proposal.bounds import (
     NOTHING_VARIES,
     BoundTrials,
     basis_of,
-    limited,
+    bounds_of_dims,
     note_of_coincidence,
     note_of_the_search,
 )
@@ -113,14 +113,14 @@ class _DimSearch:
         moves = tie(self.ground, moves, named, is_graph=Scene.of(self.signature, ()).is_graph)
         moves, features = without_features(self.ground, moves, named)
         offers = (*features, *options)
-        return self._tried(moves, offers, RunBudget.within(_MOST_RUNS // 2, seconds))
+        return self._proposal_of_moves(moves, offers, RunBudget.within(_MOST_RUNS // 2, seconds))
 
-    def _tried(self, moves: Sequence[DimMove], offers: tuple[Offer, ...], budget: RunBudget) -> DimProposal:
-        dims, names = self._named(moves)
+    def _proposal_of_moves(self, moves: Sequence[DimMove], offers: tuple[Offer, ...], budget: RunBudget) -> DimProposal:
+        dims, names = self._dims_and_names(moves)
         declared = self._notation(dims, names)
         trials = BoundTrials(self.target, self.signature, declared, seconds=self.seconds, budget=budget, seed=self.seed)
-        found = limited(trials, dims, names, self.target.module, seed=self.seed)
-        dims, names = self._named([one.dim.move for one in found.dims])
+        found = bounds_of_dims(trials, dims, names, self.target.module, seed=self.seed)
+        dims, names = self._dims_and_names([one.dim.move for one in found.dims])
         renamed = [replace(one, name=name) for one, name in zip(found.dims, names, strict=True)]
         return DimProposal(
             self._notation(dims, names),
@@ -129,19 +129,19 @@ class _DimSearch:
             offers,
             (
                 *([] if dims else [NOTHING_VARIES]),
-                *self._coincidences(dims, names),
+                *self._notes_of_coincidences(dims, names),
                 *notes_of_annotations(dims, self.annotations.names),
                 *found.notes,
             ),
         )
 
-    def _coincidences(self, dims: Sequence[Dim], names: Sequence[str]) -> Iterator[str]:
+    def _notes_of_coincidences(self, dims: Sequence[Dim], names: Sequence[str]) -> Iterator[str]:
         name_of = {id(dim.move): name for dim, name in zip(dims, names, strict=True)}
         for pair in coincidences(self.ground, [dim.move for dim in dims]):
             size = self.ground.original.sizes[next(iter(pair.one.steps))]
             yield note_of_coincidence(name_of[id(pair.one)], name_of[id(pair.other)], size)
 
-    def _named(self, moves: Sequence[DimMove]) -> tuple[list[Dim], list[str]]:
+    def _dims_and_names(self, moves: Sequence[DimMove]) -> tuple[list[Dim], list[str]]:
         """The dims of all moves, in the order of the call, and their names."""
         sizes = self.ground.original.sizes
         spreads = [(move, spread(move.steps, self.ground.bundled)) for move in moves]

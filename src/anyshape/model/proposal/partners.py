@@ -29,22 +29,24 @@ def find_partners(
 ) -> dict[Place, int] | None:
     """The smallest move around a place with partners from the pool, or None."""
     others = [other for other in pool if other != place]
-    for steps in _candidates(ground, place, others, deep=deep):
+    for steps in _steps_to_try(ground, place, others, deep=deep):
         if ground.prober.budget.is_spent():
             return None
         if ground.admits(steps):
-            return _split(ground, _minimal(ground, steps, place), place)
+            return _one_of_two_moves(ground, _needed_steps(ground, steps, place), place)
     return None
 
 
 # ---- which partners, in which order
 
 
-def _candidates(
+def _steps_to_try(
     ground: ProbedExample, place: Place, others: Sequence[Place], *, deep: bool
 ) -> Iterator[dict[Place, int]]:
     sizes = ground.sizes
-    equal = sorted((o for o in others if sizes[o] == sizes[place]), key=lambda o: (-_alike(o, place), o[1] != place[1]))
+    equal = sorted(
+        (o for o in others if sizes[o] == sizes[place]), key=lambda o: (-_shared_words(o, place), o[1] != place[1])
+    )
     groups = list(_equal_groups(place, equal))
     for group in groups:
         yield dict.fromkeys(group, 1)
@@ -57,7 +59,7 @@ def _candidates(
         yield from _with_another_size(ground, group, unequal)
 
 
-def _alike(one: Place, other: Place) -> int:
+def _shared_words(one: Place, other: Place) -> int:
     """How many words two names share: `past_k` and `past_v`, `q_ids` and `q_mask`."""
     return len(set(words_of(one[0])) & set(words_of(other[0])))
 
@@ -111,7 +113,7 @@ def _proportions(size: int, other: int) -> Iterator[tuple[int, int]]:
 # ---- no more than are needed
 
 
-def _minimal(ground: ProbedExample, steps: PlaceSteps, place: Place) -> dict[Place, int]:
+def _needed_steps(ground: ProbedExample, steps: PlaceSteps, place: Place) -> dict[Place, int]:
     """Without the partners that need not move."""
     kept = dict(steps)
     for other in sorted(steps, key=lambda o: o[1] == place[1]):
@@ -121,7 +123,7 @@ def _minimal(ground: ProbedExample, steps: PlaceSteps, place: Place) -> dict[Pla
     return kept
 
 
-def _split(ground: ProbedExample, steps: dict[Place, int], place: Place) -> dict[Place, int]:
+def _one_of_two_moves(ground: ProbedExample, steps: dict[Place, int], place: Place) -> dict[Place, int]:
     """A move that no single removal makes smaller may be the sum of two."""
     if len(steps) < 4:
         return steps
@@ -133,7 +135,7 @@ def _split(ground: ProbedExample, steps: dict[Place, int], place: Place) -> dict
     for part in parts:
         smaller = {other: steps[other] for other in part}
         if ground.admits(smaller):
-            return _minimal(ground, smaller, place)
+            return _needed_steps(ground, smaller, place)
     return steps
 
 
@@ -141,7 +143,7 @@ def find_moves(ground: ProbedExample, static: Collection[Place] = ()) -> list[Di
     """Every move that the model admits; places that are known to be static are not asked."""
     asked = [place for place in ground.places if place not in static]
     alone = {place: step for place in asked if (step := step_of(ground, place)) is not None}
-    moves = [DimMove({place: step}, _alone(step)) for place, step in alone.items()]
+    moves = [DimMove({place: step}, _basis_alone(step)) for place, step in alone.items()]
     tied = [place for place in asked if place not in alone and place not in ground.fixed]
     done: set[Place] = set()
     for place in tied:
@@ -155,7 +157,7 @@ def find_moves(ground: ProbedExample, static: Collection[Place] = ()) -> list[Di
     return moves
 
 
-def _alone(step: int) -> str:
+def _basis_alone(step: int) -> str:
     return "moves alone" if step == 1 else f"moves alone, by {step}"
 
 
@@ -165,7 +167,7 @@ def _move_around(ground: ProbedExample, place: Place, tied: list[Place], asked: 
         # a partner that also moves alone: two times as many rows, of which one more is tolerated
         steps = find_partners(ground, place, asked, deep=False)
     if steps is not None:
-        return DimMove(steps, _together(steps), is_halved=_is_halved(ground, steps))
+        return DimMove(steps, _basis_of(steps), is_halved=_is_halved(ground, steps))
     if place[1] is not None and (side := side_of_square(ground, place)) is not None:
         return DimMove({place: (side + 1) ** 2 - side**2}, "runs at square numbers", is_square=True)
     if is_at_its_smallest(ground, place):
@@ -180,7 +182,7 @@ def _without_known(ground: ProbedExample, place: Place, move: DimMove, known: Se
         if place not in rest or any(move.steps.get(p) != step for p, step in other.steps.items()):
             continue
         if ground.admits(rest):
-            move = DimMove(rest, _together(rest))
+            move = DimMove(rest, _basis_of(rest))
         elif place in ground.slack:
             return None
     return move
@@ -194,5 +196,5 @@ def _is_halved(ground: ProbedExample, steps: PlaceSteps) -> bool:
     return fits and ground.sizes[wholes[0]] % 2 == 0 and ground.runs(dict.fromkeys(wholes, 1))
 
 
-def _together(steps: PlaceSteps) -> str:
-    return "move together" if len(steps) > 1 else _alone(next(iter(steps.values())))
+def _basis_of(steps: PlaceSteps) -> str:
+    return "move together" if len(steps) > 1 else _basis_alone(next(iter(steps.values())))

@@ -33,18 +33,18 @@ def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -
     example, columns = signatures[number], columns_of(signatures)
     prober = Prober(target, example, budget=RunBudget.within(_MOST_RUNS, _SECONDS), seed=seed)
     still = {column[0] for column in columns.values() if not moves(column)}
-    settled = settle(_parts(columns, number, prober), number, prober, still)
+    settled = settle(_call_parts(columns, number, prober), number, prober, still)
     structure = settled.structure
-    steps = {dim: _steps(structure, dim, number, prober) for dim in structure.dims}
-    names = _names(structure, steps, example, target)
-    texts = _texts(structure, steps, names, example)
+    steps = {dim: _steps_of_dim(structure, dim, number, prober) for dim in structure.dims}
+    names = _dim_names(structure, steps, example, target)
+    texts = _part_texts(structure, steps, names, example)
     return DimProposal(
         {**notation(example, structure.spread(texts)), **dict.fromkeys(_varying_floats(signatures), ())},
         {name: text for dim, name in names.items() if (text := steps[dim].notation)},
-        {name: _basis(structure.parts[dim].column) for dim, name in names.items()},
+        {name: _basis_text(structure.parts[dim].column) for dim, name in names.items()},
         notes=(
             *on_too_little(columns, prober),
-            *on_rivals(settled, texts, [_texts(rival, steps, names, example) for rival in settled.rivals]),
+            *on_rivals(settled, texts, [_part_texts(rival, steps, names, example) for rival in settled.rivals]),
             *on_unsettled(settled, texts),
             *on_equals(structure, texts, number, prober),
             *on_still({place: column[0] for place, column in columns.items() if not moves(column)}, structure, prober),
@@ -55,7 +55,7 @@ def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -
 # ---- parts
 
 
-def _parts(columns: Mapping[Place, Column], number: int, prober: Prober) -> list[CallPart]:
+def _call_parts(columns: Mapping[Place, Column], number: int, prober: Prober) -> list[CallPart]:
     """Places with equal columns at the same axis, the smaller first: what is larger may be computed from them."""
     example = prober.signature
     found: list[list[Place]] = []
@@ -121,7 +121,7 @@ def _follows(places: Sequence[Place], example: Signature) -> bool:
     return all(axis is None or values[leaf].dtype == torch.bool or follows_by_name(leaf) for leaf, axis in places)
 
 
-def _steps(structure: Structure, dim: int, example: int, prober: Prober) -> DimSteps:
+def _steps_of_dim(structure: Structure, dim: int, example: int, prober: Prober) -> DimSteps:
     if structure.parts[dim].is_number:
         return DimSteps(lowest=min(1, *structure.parts[dim].column))
     return steps_of(structure.parts[dim].column, outputs_along(structure, dim, example, prober.outputs))
@@ -130,21 +130,23 @@ def _steps(structure: Structure, dim: int, example: int, prober: Prober) -> DimS
 # ---- the declaration
 
 
-def _names(structure: Structure, steps: Mapping[int, DimSteps], example: Signature, target: Target) -> dict[int, str]:
+def _dim_names(
+    structure: Structure, steps: Mapping[int, DimSteps], example: Signature, target: Target
+) -> dict[int, str]:
     """A name for each dim, in the order of the call."""
     order = list(sizes_of(example))
     dims = sorted(structure.dims, key=lambda dim: min(map(order.index, structure.alike(dim))))
-    names = dict(zip(dims, name_dims([_telling(structure, dim) for dim in dims], example, target), strict=True))
+    names = dict(zip(dims, name_dims([_naming_places(structure, dim) for dim in dims], example, target), strict=True))
     return {dim: f"{name}_side" if steps[dim].is_square else name for dim, name in names.items()}
 
 
-def _telling(structure: Structure, dim: int) -> frozenset[Place]:
+def _naming_places(structure: Structure, dim: int) -> frozenset[Place]:
     """The places that a dim is named after: a mask has its sizes from others."""
     places = frozenset(structure.alike(dim))
     return frozenset(place for place in places if not follows_by_name(place[0])) or places
 
 
-def _texts(
+def _part_texts(
     structure: Structure, steps: Mapping[int, DimSteps], names: Mapping[int, str], example: Signature
 ) -> dict[int, str]:
     """Every part in the notation of `dims=`: the past before what comes now, else in the order of the call."""
@@ -171,7 +173,7 @@ def _varying_floats(signatures: Sequence[Signature]) -> list[str]:
     return [name for name in numbers if len({signature.values[name] for signature in signatures}) > 1]
 
 
-def _basis(column: Column) -> str:
+def _basis_text(column: Column) -> str:
     sizes = [str(size) for size in sorted(set(column))]
     return f"{', '.join(sizes[:-1])} and {sizes[-1]} in the calls"
 

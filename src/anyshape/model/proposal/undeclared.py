@@ -42,16 +42,18 @@ _STEPS = (1, 2, 3, 5, 7, 11)
 
 def propose_from_make_inputs(target: Target, make_inputs: Callable[..., Any], known: Mapping[str, int]) -> DimProposal:
     """Every axis that moves with a parameter, as an expression of the parameters; `known` are sizes that run."""
-    calls = [(sizes, made) for sizes in _rows(known) if (made := _made(target, make_inputs, sizes)) is not None]
+    calls = [
+        (sizes, made) for sizes in _sizes_to_call(known) if (made := _call_at(target, make_inputs, sizes)) is not None
+    ]
     parameters = {name: tuple(sizes[name] for sizes, _ in calls) for name in known}
     columns = columns_of([made for _, made in calls])
-    texts = {place: _text(place, column, parameters) for place, column in columns.items() if moves(column)}
+    texts = {place: _size_text(place, column, parameters) for place, column in columns.items() if moves(column)}
     example = calls[0][1]
     used = [name for name in known if any(name in text for text in texts.values())]
     return DimProposal(notation(example, texts), {}, dict.fromkeys(used, "a parameter of make_inputs"))
 
 
-def _rows(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _sizes_to_call(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """The sizes that are known to run, each parameter alone, twice as large, and all together by unlike steps."""
     yield dict(known)
     for name, size in known.items():
@@ -59,14 +61,14 @@ def _rows(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
     yield {name: size + _STEPS[index % len(_STEPS)] for index, (name, size) in enumerate(known.items())}
 
 
-def _made(target: Target, make_inputs: Callable[..., Any], sizes: Mapping[str, int]) -> Signature | None:
+def _call_at(target: Target, make_inputs: Callable[..., Any], sizes: Mapping[str, int]) -> Signature | None:
     """A call of these sizes; None where the function refuses them, as it may."""
     with contextlib.suppress(Exception):
         return call_make_inputs(make_inputs, dict(sizes), seed=0, target=target)
     return None
 
 
-def _text(place: Place, column: Column, parameters: Mapping[str, Column]) -> str:
+def _size_text(place: Place, column: Column, parameters: Mapping[str, Column]) -> str:
     varying = {name: sizes for name, sizes in parameters.items() if moves(sizes)}
     found = formulas(column, list(varying.values()))
     if not found:
