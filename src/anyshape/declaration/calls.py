@@ -140,6 +140,9 @@ def _refuse_unusual(name: str, value: torch.Tensor) -> None:
         raise DeclarationError(f"`{name}` is a quantised tensor: pass it dequantised")
 
 
+# ---- a call as users write it in one value
+
+
 def read_call(given: Any) -> tuple[Any, Mapping[str, Any] | None]:
     """Arguments and keywords; all but `{"args": ..., "kwargs": ...}` is taken as arguments."""
     if not isinstance(given, dict) or not given or not set(given) <= {"args", "kwargs"}:

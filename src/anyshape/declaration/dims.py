@@ -271,7 +271,7 @@ _SEARCHED_IN_ORDER = 4096
 
 
 def _solve_one(dim: str, equations: Sequence[Equation], known: Mapping[str, int]) -> int:
-    """The smallest size that fits them all, else one that fits the first: `_refuse_contradiction` then names the contradiction.
+    """The smallest size that fits them all, else one that fits the first, and the contradiction is told later.
 
     Small sizes are tried in order, which is right for `//`, `%` and `min` too; large ones are found by bisection.
     """

@@ -194,9 +194,9 @@ def _with_invariants(resizing: LeafResizing, made: Tensor) -> Tensor:
 
 RULES: tuple[Callable[[LeafResizing], Tensor | None], ...] = (
     _without_elements,
-    resized_integers.sizes,
-    resized_integers.offsets,
-    resized_integers.arange,
+    resized_integers.sizes_of_dims,
+    resized_integers.offsets_of_parts,
+    resized_integers.positions,
     _bounded_integers,
     _repeated_edge,
     _same_tensor,

@@ -123,7 +123,7 @@ def draw_offsets(count: int, total: int, *, closed: bool, generator: torch.Gener
 # ---- rules for integers that speak of sizes
 
 
-def sizes(resizing: LeafResizing) -> Tensor | None:
+def sizes_of_dims(resizing: LeafResizing) -> Tensor | None:
     """A few integers that are sizes of dims, such as `orig_size = [height, width]`, alone or the same in each row."""
     tensor = resizing.tensor
     is_index = resizing.range is not None and resizing.range.kind == "index"
@@ -153,7 +153,7 @@ def _expressions_of_size(example: Example, value: int) -> Iterator[Expression]:
             yield expression
 
 
-def offsets(resizing: LeafResizing) -> Tensor | None:
+def offsets_of_parts(resizing: LeafResizing) -> Tensor | None:
     """Where parts start, from 0; the last may be the total, a dim's size."""
     tensor, value_range = resizing.tensor, resizing.range
     if (
@@ -181,7 +181,7 @@ def _new_offsets(resizing: LeafResizing, total: int, *, closed: bool) -> Tensor:
     return draw_offsets(resizing.shape[0], total, closed=closed, generator=resizing.generator)
 
 
-def arange(resizing: LeafResizing) -> Tensor | None:
+def positions(resizing: LeafResizing) -> Tensor | None:
     """Positions that count on along an axis, from a start that may be the size of another dim (a cache)."""
     if resizing.tensor.dtype not in (torch.int64, torch.float64) or resizing.level == 2:
         return None  # on the last rung, because tokens such as 1, 2, 3 look like positions

@@ -1,4 +1,9 @@
-"""Slices of a tensor repeated, mixed and bent, so that it gets another size and stays what it was."""
+"""Slices of a tensor along an axis: copied, or mixed into new ones that keep their meaning.
+
+A new slice of floats is a mix of two slices of the example, with weights that sum to one: range, sign, order inside a
+slice and sums stay, and no two slices are equal. Copies, zeros and edges would each hide the very bug that puts them
+there. Floats come and go as float64 or complex128.
+"""
 
 from __future__ import annotations
 

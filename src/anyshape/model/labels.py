@@ -1,4 +1,4 @@
-"""The names and dims that a file shows: the user's for inputs, true expressions for outputs."""
+"""What a file shows: the user's names for inputs, true expressions for outputs, the structure of call and result."""
 
 from __future__ import annotations
 
@@ -111,6 +111,8 @@ def _written_axis(
     return label
 
 
+# ---- the structure of a call: which leaf stands where in the module's terms
+
 _WAYS: dict[Any, Way] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
     inspect.Parameter.POSITIONAL_OR_KEYWORD: "both",
@@ -176,7 +178,7 @@ def _layer_branches(keys: Sequence[str], parts: Sequence[Node]) -> Iterator[Node
     yield from (Branch("tuple", (), tuple(layer)) for layer in grouped.values())
 
 
-# ---- a result
+# ---- the structure of a result
 
 
 def result_structure(reference: Reference, outcome: Outcome, names: Sequence[str]) -> Node | None:

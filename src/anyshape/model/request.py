@@ -93,6 +93,9 @@ def understand(
     )
 
 
+# ---- the call
+
+
 @dataclass(frozen=True)
 class _GivenCalls:
     """What the user calls the model with, once or several times."""
@@ -151,6 +154,9 @@ def _found_dims(
     return Declared(dict(proposal.dims), found, notes=list(proposal.notes), offered=frozenset(found))
 
 
+# ---- the other arguments
+
+
 def _refuse_other_types(**arguments: Any) -> None:
     examples = {"dims": '{"x": "batch seq"}', "sizes": '{"seq": "1..512"}', "dynamic_axes": '{"x": {0: "batch"}}'}
     for name, value in arguments.items():
@@ -187,6 +193,8 @@ def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mappin
     return dict(zip(in_order, leaves, strict=True))
 
 
+# ---- the first call of `make_inputs`: at which sizes it returns one that the model accepts
+
 _FIRST_SIZES = (
     (3, 5, 7, 4, 6, 9, 8, 10),
     (2, 4, 6, 3, 5, 8, 7, 9),
@@ -194,6 +202,7 @@ _FIRST_SIZES = (
     (8, 16, 24, 12, 20),
     (64, 128, 96),
 )
+"""Small and different ones first; then larger ones, which many numbers divide."""
 
 
 def first_call(

@@ -1,6 +1,7 @@
-"""Static exports of one module laid side by side, node by node: what differs is constants, or they cannot be lifted.
+"""Static exports of one module laid side by side, node by node, and made one: what differs is computed from the sizes.
 
-A constant is compared where it is used: two uses that share one at some sizes need not share it at others.
+What differs but for constants cannot be lifted. A constant is compared where it is used: two uses that share one at
+some sizes need not share it at others.
 """
 
 from __future__ import annotations
@@ -157,6 +158,8 @@ def _is_same_attribute(one: ir.Attr, other: ir.Attr) -> bool:
         return bool(np.array_equal(np.asarray(one.value), np.asarray(other.value), equal_nan=True))
     return bool(one.value == other.value)
 
+
+# ---- the constants that moved, computed in the first of the graphs; the others are needed no longer
 
 _MOST_DERIVED = 10
 

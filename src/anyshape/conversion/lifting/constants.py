@@ -1,7 +1,7 @@
-"""A real number seen at several sizes as a law of them: `3.5 * sqrt(seq)`, `1 - 1/batch`, `log(height*width)`.
+"""A constant seen at several sizes, computed for every size: by a pattern, or as part of the longest table seen.
 
-Python and numpy compute such numbers in double precision, and so does the file; a law holds where it gives what was
-seen to the last digits of the type that was stored.
+The patterns are those of static files (the same everywhere, ramps, bands along a diagonal, grids), with several
+observations of each number in them: where a ramp starts and how it climbs may itself follow the sizes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from anyshape.freeing.builder import Builder
 from anyshape.freeing.constant_patterns import Piece, is_uniform, pieces_of_distance, ramp_step
 from anyshape.sizes.expressions import ONE, Shape, Size, evaluated, from_ir, is_number, number
 from anyshape.sizes.fit import Column, Points, whole_number
+
+# ---- a real number as a law of the sizes: `3.5 * sqrt(seq)`, `1 - 1/batch`, `log(height*width)`
+#
+# Python and numpy compute such numbers in double precision, and so does the file; a law holds where it gives what was
+# seen to the last digits of the type that was stored.
 
 _FEWEST_POINTS = 3
 _SIMPLE = 1000
@@ -98,6 +103,8 @@ def _are_close(values: Sequence[float], found: Sequence[float], precision: float
     return all(abs(a - b) <= precision * max(abs(a), 1e-2 * scale) for a, b in zip(values, found, strict=True))
 
 
+# ---- numbers as nodes
+
 Arrays = Sequence[Any]
 """A constant at each observation."""
 _DOUBLE = ir.DataType.DOUBLE
@@ -158,6 +165,8 @@ def shape_of(value: ir.Value) -> Shape:
 def numbers_of(shape: Sequence[int]) -> Shape:
     return tuple(number(n) for n in shape)
 
+
+# ---- patterns, of arrays of int64 or float64
 
 _MOST_NUMBERS = 64
 _MOST_FACTORS = 4
@@ -353,6 +362,9 @@ def _value_by_factors(
 
 
 _FORMS: tuple[Callable[[Maker, Arrays, Shape, float], ir.Value | None], ...] = (_ramp, _band, _grid)
+
+
+# ---- the constant
 
 _ROUNDINGS = 8
 """How many roundings a number may be away from where its law has it."""

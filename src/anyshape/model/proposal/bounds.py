@@ -1,4 +1,8 @@
-"""What is said about a proposal: on what each dim is based, what the example leaves open, how long was searched."""
+"""How far each dim of a proposal goes, and whether all go together: tried in eager, as a check would run the model.
+
+Every dim is followed down and up, the others as in the example; then all move at once by lot, and at last all stand at
+their upper ends. A dim that breaks the others is left out, a bound that holds only alone is not proposed.
+"""
 
 from __future__ import annotations
 
@@ -18,54 +22,66 @@ from anyshape.model.proposal.layout import Dim, may_be_features
 from anyshape.model.proposal.probe import Place, RunBudget
 from anyshape.sizes.notation import SizeRange, Sizes
 
-_SHOWN = 3
+# ---- one declaration, tried at other sizes
+
+_MOST_ELEMENTS = 2**20
+"""Of all inputs together: a trial is small."""
+_LONGEST, _MOST_TIMES = 1.0, 8
+"""A trial takes a second at most, or so many times as long as the example."""
 
 
-def basis_of(dim: Dim) -> str:
-    """One clause: `axis 1 of `ids` and axis 1 of `mask` move together`."""
-    return f"{places_text(dim.move.steps)} {dim.move.basis}"
+_GROWTH = 1.25
+"""Between what is linear in the elements and attention, which is not."""
 
 
-def places_text(places: Iterable[Place]) -> str:
-    """`axis 0 of `x`, axis 1 of `y` and 3 more`."""
-    texts = [f"`{leaf}`" if axis is None else f"axis {axis} of `{leaf}`" for leaf, axis in places]
-    if len(texts) > _SHOWN + 1:
-        texts = [*texts[:_SHOWN], f"{len(texts) - _SHOWN} more"]
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+class SpentError(Exception):
+    """No further run is granted, so there is no answer."""
 
 
-NOTHING_VARIES = "no axis was found to vary: the model runs at the sizes of the example alone"
+class BoundTrials:
+    """One declaration of one call."""
+
+    def __init__(
+        self,
+        target: Target,
+        signature: Signature,
+        dims: Mapping[str, tuple[str, ...]],
+        *,
+        seconds: float,
+        budget: RunBudget,
+        seed: int,
+    ) -> None:
+        """`seconds`: how long one run of the example takes."""
+        self.spec = declare(signature, dims)
+        self._reference = from_example(target, signature, self.spec, seed=seed)
+        self._shapes = {leaf.name: tuple(leaf.value.shape) for leaf in signature.leaves if leaf.is_tensor}
+        self._seconds = seconds
+        self._budget = budget
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """How many axes each tensor has."""
+        return {leaf: len(shape) for leaf, shape in self._shapes.items()}
+
+    def runs(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the model runs at these sizes, and at the example's for all other dims; SpentError at the end."""
+        if self._budget.is_spent():
+            raise SpentError
+        with torch.no_grad():
+            return self._reference.run({**self.spec.example, **sizes}).runs
+
+    def is_small(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the inputs at these sizes take little memory and time, or hardly more than the example's."""
+        wanted, given = self._elements({**self.spec.example, **sizes}), self._elements(self.spec.example)
+        seconds = self._seconds * (wanted / max(given, 1)) ** _GROWTH
+        return wanted <= max(_MOST_ELEMENTS, 2 * given) and seconds <= max(_LONGEST, _MOST_TIMES * self._seconds)
+
+    def _elements(self, sizes: Mapping[str, int]) -> int:
+        shapes = (self.spec.shape(leaf, sizes, shape) for leaf, shape in self._shapes.items())
+        return sum(torch.Size(shape).numel() for shape in shapes)
 
 
-def note_of_coincidence(one: str, other: str, size: int) -> str:
-    return (
-        f"`{one}` and `{other}` are both {size} in the example and vary apart, so they are two dims; "
-        "if they are meant as one, give them one name, or a second call that shows it"
-    )
-
-
-def note_of_joint_failure(dim: Dim) -> str:
-    verb, stay = ("varies", "it stays") if len(dim.move.steps) == 1 else ("vary", "they stay")
-    return f"{places_text(dim.move.steps)} {verb} alone, but not together with the other dims: {stay} static"
-
-
-def note_of_a_relation(sizes: Mapping[str, int]) -> str:
-    shown = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-    return f"each dim varies alone, but not in every combination: the model does not run at {shown}"
-
-
-def note_of_common_bound(ends: Sequence[tuple[str, int]]) -> str:
-    reach = " and ".join(f"`{name}` = {size}" for name, size in ends)
-    return f"the model runs up to {reach} one at a time, but not at once: no upper bound is proposed"
-
-
-def note_of_the_search(runs: int, seconds: float, *, spent: bool) -> Iterator[str]:
-    """How many runs, and whether they sufficed."""
-    if spent:
-        yield f"the search ended after {runs} runs or {seconds:.0f} s: more axes may vary than were found"
-    else:
-        yield f"found with {runs} runs of the model"
-
+# ---- one dim
 
 _FURTHEST = 4096
 _MODERATE = 100
@@ -143,11 +159,7 @@ def _sizes_beyond(dim: Dim, tables: Sequence[int]) -> Iterator[int]:
     yield from sorted({size + (dim.size - size) % dim.step for size in wanted})
 
 
-def hold_together(trials: BoundTrials, dims: Sequence[Bounded]) -> bool:
-    """Whether all upper bounds may be reached at once."""
-    corner = {one.name: one.hi for one in dims if one.hi is not None}
-    return len(corner) < 2 or not trials.is_small(corner) or trials.runs(corner)
-
+# ---- all dims together
 
 _ROUNDS = 12
 _TOLERATED = 3
@@ -181,6 +193,15 @@ def _certainty(bounded: Bounded, ranks: Mapping[str, int]) -> tuple[bool, int, i
     places = bounded.dim.move.steps
     are_sizes = not any(may_be_features(place, ranks.get(place[0], 0)) for place in places)
     return are_sizes, sum(axis == 0 for _, axis in places), len(places), bounded.dim.step > 1
+
+
+def hold_together(trials: BoundTrials, dims: Sequence[Bounded]) -> bool:
+    """Whether all upper bounds may be reached at once."""
+    corner = {one.name: one.hi for one in dims if one.hi is not None}
+    return len(corner) < 2 or not trials.is_small(corner) or trials.runs(corner)
+
+
+# ---- from dims to dims with bounds
 
 
 @dataclass
@@ -239,58 +260,52 @@ def _release_common_bounds(found: BoundedDims, trials: BoundTrials) -> None:
         found.dims = [replace(one, hi=None) for one in found.dims]
 
 
-_MOST_ELEMENTS = 2**20
-"""Of all inputs together: a trial is small."""
-_LONGEST, _MOST_TIMES = 1.0, 8
-"""A trial takes a second at most, or so many times as long as the example."""
+# ---- what is said about them
+
+_SHOWN = 3
 
 
-_GROWTH = 1.25
-"""Between what is linear in the elements and attention, which is not."""
+def basis_of(dim: Dim) -> str:
+    """One clause: `axis 1 of `ids` and axis 1 of `mask` move together`."""
+    return f"{places_text(dim.move.steps)} {dim.move.basis}"
 
 
-class SpentError(Exception):
-    """No further run is granted, so there is no answer."""
+def places_text(places: Iterable[Place]) -> str:
+    """`axis 0 of `x`, axis 1 of `y` and 3 more`."""
+    texts = [f"`{leaf}`" if axis is None else f"axis {axis} of `{leaf}`" for leaf, axis in places]
+    if len(texts) > _SHOWN + 1:
+        texts = [*texts[:_SHOWN], f"{len(texts) - _SHOWN} more"]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
-class BoundTrials:
-    """One declaration of one call."""
+NOTHING_VARIES = "no axis was found to vary: the model runs at the sizes of the example alone"
 
-    def __init__(
-        self,
-        target: Target,
-        signature: Signature,
-        dims: Mapping[str, tuple[str, ...]],
-        *,
-        seconds: float,
-        budget: RunBudget,
-        seed: int,
-    ) -> None:
-        """`seconds`: how long one run of the example takes."""
-        self.spec = declare(signature, dims)
-        self._reference = from_example(target, signature, self.spec, seed=seed)
-        self._shapes = {leaf.name: tuple(leaf.value.shape) for leaf in signature.leaves if leaf.is_tensor}
-        self._seconds = seconds
-        self._budget = budget
 
-    @property
-    def ranks(self) -> dict[str, int]:
-        """How many axes each tensor has."""
-        return {leaf: len(shape) for leaf, shape in self._shapes.items()}
+def note_of_coincidence(one: str, other: str, size: int) -> str:
+    return (
+        f"`{one}` and `{other}` are both {size} in the example and vary apart, so they are two dims; "
+        "if they are meant as one, give them one name, or a second call that shows it"
+    )
 
-    def runs(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the model runs at these sizes, and at the example's for all other dims; SpentError at the end."""
-        if self._budget.is_spent():
-            raise SpentError
-        with torch.no_grad():
-            return self._reference.run({**self.spec.example, **sizes}).runs
 
-    def is_small(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the inputs at these sizes take little memory and time, or hardly more than the example's."""
-        wanted, given = self._elements({**self.spec.example, **sizes}), self._elements(self.spec.example)
-        seconds = self._seconds * (wanted / max(given, 1)) ** _GROWTH
-        return wanted <= max(_MOST_ELEMENTS, 2 * given) and seconds <= max(_LONGEST, _MOST_TIMES * self._seconds)
+def note_of_joint_failure(dim: Dim) -> str:
+    verb, stay = ("varies", "it stays") if len(dim.move.steps) == 1 else ("vary", "they stay")
+    return f"{places_text(dim.move.steps)} {verb} alone, but not together with the other dims: {stay} static"
 
-    def _elements(self, sizes: Mapping[str, int]) -> int:
-        shapes = (self.spec.shape(leaf, sizes, shape) for leaf, shape in self._shapes.items())
-        return sum(torch.Size(shape).numel() for shape in shapes)
+
+def note_of_a_relation(sizes: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    return f"each dim varies alone, but not in every combination: the model does not run at {shown}"
+
+
+def note_of_common_bound(ends: Sequence[tuple[str, int]]) -> str:
+    reach = " and ".join(f"`{name}` = {size}" for name, size in ends)
+    return f"the model runs up to {reach} one at a time, but not at once: no upper bound is proposed"
+
+
+def note_of_the_search(runs: int, seconds: float, *, spent: bool) -> Iterator[str]:
+    """How many runs, and whether they sufficed."""
+    if spent:
+        yield f"the search ended after {runs} runs or {seconds:.0f} s: more axes may vary than were found"
+    else:
+        yield f"found with {runs} runs of the model"

@@ -1,4 +1,10 @@
-"""Places that move together are a part; a structure says which parts are dims and how the others follow them."""
+"""How the sizes of several calls hang together: which parts of a call are dims, and how the others follow them.
+
+Places that move together are a part. Several structures may fit the calls; which of them is meant, the model is asked,
+at the calls' own sizes in new combinations. Where `b` is `a + 1` in both calls, the call with `a` of the one and `b` of
+the other tells: a model that runs there, both ways round, does not tie them. No other sizes are needed, so that neither
+a step nor a bound misleads.
+"""
 
 from __future__ import annotations
 
@@ -72,6 +78,8 @@ class Structure:
             return index not in above
         return all(self._leads_to_dims(base, (*above, index)) for base in formula.of)
 
+
+# ---- which structure is meant
 
 Options = Mapping[int, tuple[Formula | None, ...]]
 """For each part that may follow others: the formulas; None: it is a dim after all."""

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from anyshape.model.proposal.call_structures import Structure
-from anyshape.model.proposal.probe import Place
+from anyshape.model.proposal.probe import Place, Shapes
 from anyshape.sizes.fit import Column, are_squares, largest_step
 
-Shapes = tuple[tuple[int, ...], ...]
 Outputs = Callable[[int], Shapes | None]
 """The shapes of the results with the dim at a size; None where the model does not run."""
 

@@ -1,4 +1,7 @@
-"""One file serves calls of one kind: they may differ in sizes and numbers, not in what is given, dtypes or flags."""
+"""Several calls of one model, given as a list or recorded by `watch`: bound to its signature, and of one kind.
+
+One file serves calls of one kind: they may differ in sizes and numbers, not in what is given, dtypes or flags.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,135 @@ from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal.probe import Place, sizes_of
 from anyshape.sizes.fit import Column, moves
+
+# ---- recorded calls
+
+
+@dataclass(frozen=True, repr=False)
+class SeenCall:
+    """One call, as it was made."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return self.shown(most=4)
+
+    def shown(self, most: int) -> str:
+        """Its shapes and other values; of what stands in a container so many."""
+        given = [_value_text(value, most) for value in self.args]
+        named = [f"{name}={_value_text(value, most)}" for name, value in self.kwargs.items()]
+        return f"({', '.join([*given, *named])})"
+
+
+class SeenCalls(Sequence[SeenCall]):
+    """The recorded calls, in their order; `of(0)` are those of the first kind, where some were given other inputs."""
+
+    def __init__(self, target: Target, calls: Sequence[SeenCall] = (), notes: Sequence[str] = ()) -> None:
+        self._target = target
+        self._calls = list(calls)
+        self.notes = list(notes)
+        """What was not recorded as it was, and why."""
+
+    @overload
+    def __getitem__(self, index: int) -> SeenCall: ...
+    @overload
+    def __getitem__(self, index: slice) -> SeenCalls: ...
+    def __getitem__(self, index: int | slice) -> SeenCall | SeenCalls:
+        if isinstance(index, slice):
+            return SeenCalls(self._target, self._calls[index], self.notes)
+        return self._calls[index]
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def kinds(self) -> tuple[SeenCalls, ...]:
+        """The calls by what they were given: each kind can be exported to a file."""
+        bound = [bind_call(self._target, call.args, call.kwargs) for call in self._calls]
+        return tuple(SeenCalls(self._target, [self._calls[n] for n in numbers], self.notes) for numbers in kinds(bound))
+
+    def of(self, kind: int) -> SeenCalls:
+        """The calls of one kind."""
+        found = self.kinds
+        if not 0 <= kind < len(found):
+            raise DeclarationError(f"there is no kind {kind}: the {len(self)} recorded calls are of {len(found)} kinds")
+        return found[kind]
+
+    def __repr__(self) -> str:
+        count = f"{len(self)} call{'s' if len(self) != 1 else ''} of {self._target.name}"
+        return "\n".join([count, *(f"  {number}: {call}" for number, call in enumerate(self)), *self.notes])
+
+
+def _value_text(value: Any, most: int) -> str:
+    """`int64[2, 5]`, `{ids: int64[2, 5]}`, `3`, `'mean'`."""
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    found = parts_of(value)
+    if found is None:
+        return type(value).__name__
+    kind, parts = found
+    is_listed = kind in ("list", "tuple")
+    inside = [
+        _value_text(part, most) if is_listed else f"{key}: {_value_text(part, most)}" for key, part in parts.items()
+    ]
+    text = ", ".join([*inside[:most], *(["..."] if len(inside) > most else [])])
+    before, after = {"list": ("[", "]"), "tuple": ("(", ")")}.get(kind, ("{", "}"))
+    return f"{'' if is_listed or kind == 'dict' else type(value).__name__}{before}{text}{after}"
+
+
+# ---- the calls of `examples=`, in whichever form they came
+
+
+def read_calls(target: Target, examples: Any) -> tuple[Signature, ...]:
+    """All calls, of one kind; one sentence for what is no call, or a call of another kind."""
+    if isinstance(examples, (str, Mapping, torch.Tensor)) or not isinstance(examples, Sequence):
+        kind = type(examples).__name__
+        raise DeclarationError(
+            f"examples is of type {kind}: give a list of calls, such as [(x,), (y,)], or what watch recorded"
+        )
+    if not examples:
+        nothing = "watch recorded no call" if isinstance(examples, SeenCalls) else "examples is empty"
+        raise DeclarationError(f"{nothing}: give two calls of different sizes")
+    signatures = tuple(_bind_example(target, call, number) for number, call in enumerate(examples))
+    refuse_other_kinds(target, signatures, offer="seen.of({})" if isinstance(examples, SeenCalls) else None)
+    return signatures
+
+
+def _bind_example(target: Target, call: Any, number: int) -> Signature:
+    try:
+        if isinstance(call, SeenCall):
+            return bind_call(target, call.args, call.kwargs)
+        if isinstance(call, (tuple, dict, collections.UserDict, torch.Tensor)):
+            return bind_call(target, *read_call(call))
+    except DeclarationError as error:
+        raise DeclarationError(f"examples[{number}]: {error}") from None
+    raise DeclarationError(
+        f"examples[{number}] is of type {type(call).__name__}: a call is a tuple of arguments, a dict of keywords, "
+        'or {"args": ..., "kwargs": ...}'
+    )
+
+
+def columns_of(signatures: Sequence[Signature]) -> dict[Place, Column]:
+    """The size of every place in each call."""
+    sizes = [sizes_of(signature) for signature in signatures]
+    return {place: tuple(one[place] for one in sizes) for place in sizes[0]}
+
+
+def best_call(signatures: Sequence[Signature]) -> int:
+    """The call to export with: no size below 2, no two alike, as far as the calls have it; of several the smallest."""
+    columns = {column for column in columns_of(signatures).values() if moves(column)}
+
+    def drawback(number: int) -> tuple[int, int, int]:
+        sizes = [column[number] for column in columns]
+        return sum(size < 2 for size in sizes), len(sizes) - len(set(sizes)), sum(sizes)
+
+    return min(range(len(signatures)), key=drawback)
+
+
+# ---- calls of one kind
 
 
 def refuse_other_kinds(target: Target, signatures: Sequence[Signature], *, offer: str | None = None) -> None:
@@ -136,124 +268,3 @@ def _fixed_below(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     for key, part in found[1].items():
         yield from _fixed_below(f"{name}.{key}", part)
-
-
-def read_calls(target: Target, examples: Any) -> tuple[Signature, ...]:
-    """All calls, of one kind; one sentence for what is no call, or a call of another kind."""
-    if isinstance(examples, (str, Mapping, torch.Tensor)) or not isinstance(examples, Sequence):
-        kind = type(examples).__name__
-        raise DeclarationError(
-            f"examples is of type {kind}: give a list of calls, such as [(x,), (y,)], or what watch recorded"
-        )
-    if not examples:
-        nothing = "watch recorded no call" if isinstance(examples, SeenCalls) else "examples is empty"
-        raise DeclarationError(f"{nothing}: give two calls of different sizes")
-    signatures = tuple(_bind_example(target, call, number) for number, call in enumerate(examples))
-    refuse_other_kinds(target, signatures, offer="seen.of({})" if isinstance(examples, SeenCalls) else None)
-    return signatures
-
-
-def _bind_example(target: Target, call: Any, number: int) -> Signature:
-    try:
-        if isinstance(call, SeenCall):
-            return bind_call(target, call.args, call.kwargs)
-        if isinstance(call, (tuple, dict, collections.UserDict, torch.Tensor)):
-            return bind_call(target, *read_call(call))
-    except DeclarationError as error:
-        raise DeclarationError(f"examples[{number}]: {error}") from None
-    raise DeclarationError(
-        f"examples[{number}] is of type {type(call).__name__}: a call is a tuple of arguments, a dict of keywords, "
-        'or {"args": ..., "kwargs": ...}'
-    )
-
-
-def columns_of(signatures: Sequence[Signature]) -> dict[Place, Column]:
-    """The size of every place in each call."""
-    sizes = [sizes_of(signature) for signature in signatures]
-    return {place: tuple(one[place] for one in sizes) for place in sizes[0]}
-
-
-def best_call(signatures: Sequence[Signature]) -> int:
-    """The call to export with: no size below 2, no two alike, as far as the calls have it; of several the smallest."""
-    columns = {column for column in columns_of(signatures).values() if moves(column)}
-
-    def drawback(number: int) -> tuple[int, int, int]:
-        sizes = [column[number] for column in columns]
-        return sum(size < 2 for size in sizes), len(sizes) - len(set(sizes)), sum(sizes)
-
-    return min(range(len(signatures)), key=drawback)
-
-
-@dataclass(frozen=True, repr=False)
-class SeenCall:
-    """One call, as it was made."""
-
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-
-    def __repr__(self) -> str:
-        return self.shown(most=4)
-
-    def shown(self, most: int) -> str:
-        """Its shapes and other values; of what stands in a container so many."""
-        given = [_value_text(value, most) for value in self.args]
-        named = [f"{name}={_value_text(value, most)}" for name, value in self.kwargs.items()]
-        return f"({', '.join([*given, *named])})"
-
-
-class SeenCalls(Sequence[SeenCall]):
-    """The recorded calls, in their order; `of(0)` are those of the first kind, where some were given other inputs."""
-
-    def __init__(self, target: Target, calls: Sequence[SeenCall] = (), notes: Sequence[str] = ()) -> None:
-        self._target = target
-        self._calls = list(calls)
-        self.notes = list(notes)
-        """What was not recorded as it was, and why."""
-
-    @overload
-    def __getitem__(self, index: int) -> SeenCall: ...
-    @overload
-    def __getitem__(self, index: slice) -> SeenCalls: ...
-    def __getitem__(self, index: int | slice) -> SeenCall | SeenCalls:
-        if isinstance(index, slice):
-            return SeenCalls(self._target, self._calls[index], self.notes)
-        return self._calls[index]
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    @property
-    def kinds(self) -> tuple[SeenCalls, ...]:
-        """The calls by what they were given: each kind can be exported to a file."""
-        bound = [bind_call(self._target, call.args, call.kwargs) for call in self._calls]
-        return tuple(SeenCalls(self._target, [self._calls[n] for n in numbers], self.notes) for numbers in kinds(bound))
-
-    def of(self, kind: int) -> SeenCalls:
-        """The calls of one kind."""
-        found = self.kinds
-        if not 0 <= kind < len(found):
-            raise DeclarationError(f"there is no kind {kind}: the {len(self)} recorded calls are of {len(found)} kinds")
-        return found[kind]
-
-    def __repr__(self) -> str:
-        count = f"{len(self)} call{'s' if len(self) != 1 else ''} of {self._target.name}"
-        return "\n".join([count, *(f"  {number}: {call}" for number, call in enumerate(self)), *self.notes])
-
-
-def _value_text(value: Any, most: int) -> str:
-    """`int64[2, 5]`, `{ids: int64[2, 5]}`, `3`, `'mean'`."""
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    found = parts_of(value)
-    if found is None:
-        return type(value).__name__
-    kind, parts = found
-    is_listed = kind in ("list", "tuple")
-    inside = [
-        _value_text(part, most) if is_listed else f"{key}: {_value_text(part, most)}" for key, part in parts.items()
-    ]
-    text = ", ".join([*inside[:most], *(["..."] if len(inside) > most else [])])
-    before, after = {"list": ("[", "]"), "tuple": ("(", ")")}.get(kind, ("{", "}"))
-    return f"{'' if is_listed or kind == 'dict' else type(value).__name__}{before}{text}{after}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyshape.model.proposal.meanings import attention_like, cache_like, words_of
-from anyshape.model.proposal.moves import DimMove, ProbedExample
+from anyshape.model.proposal.moves import DimMove, ProbingGround
 from anyshape.model.proposal.probe import Place
 from anyshape.model.proposal.proposal import Offer
 
@@ -101,12 +101,14 @@ def _is_product(place: Place, one: Dim, other: Dim, sizes: Mapping[Place, int]) 
     return crosswise and sizes[place] == one.size * other.size and max(one.size, other.size) > 1
 
 
+# ---- axes that could vary for want of a weight, but hold features: channels, heads, coordinates; they are offered
+
 _COORDINATES = frozenset(("boxes", "bboxes", "rois", "points", "coords", "xyz", "positions", "corners", "prototypes"))
 _FEW_NUMBERS = 4
 
 
 def without_features(
-    ground: ProbedExample, moves: Sequence[DimMove], named: Collection[Place]
+    ground: ProbingGround, moves: Sequence[DimMove], named: Collection[Place]
 ) -> tuple[list[DimMove], list[Offer]]:
     """The moves of sizes, and the places of the moves that look like features; what is annotated as a dim is one."""
     moving = {place for move in moves for place in move.steps}
@@ -147,7 +149,7 @@ def looks_like_features(place: Place, moving: Collection[Place], values: Mapping
     return is_row and bool(words & _COORDINATES) and value.shape[1] <= _FEW_NUMBERS
 
 
-def _axis_of_channels(leaf: str, ground: ProbedExample) -> int:
+def _axis_of_channels(leaf: str, ground: ProbingGround) -> int:
     """The last axis, unless the model works on [batch, channels, time]: by its layers, or by what the outputs show."""
     if ground.original.sizes.get((leaf, 2)) is None or (leaf, 3) in ground.sizes:
         return 2  # only a tensor of three axes leaves it open
@@ -162,7 +164,7 @@ def _axis_of_channels(leaf: str, ground: ProbedExample) -> int:
 _BY = 4
 
 
-def _changes_of_outputs(ground: ProbedExample, place: Place) -> set[int]:
+def _changes_of_outputs(ground: ProbingGround, place: Place) -> set[int]:
     """By how much axes of the outputs change with a place; nothing where it moves in steps, or not at all."""
     before, after = ground.outputs({}, 1), ground.outputs({place: 1}, _BY)
     if before is None or after is None or not ground.runs({place: 1}):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.model.proposal.meanings import attention_like, cache_like, words_of
-from anyshape.model.proposal.moves import DimMove, PlaceSteps, ProbedExample
+from anyshape.model.proposal.moves import DimMove, PlaceSteps, ProbingGround
 from anyshape.model.proposal.probe import Place
 
 _COMPANIONS = frozenset(
@@ -35,7 +35,7 @@ class Coincidence:
 
 
 def tie(
-    ground: ProbedExample, moves: Sequence[DimMove], annotated: Mapping[Place, str], *, is_graph: bool
+    ground: ProbingGround, moves: Sequence[DimMove], annotated: Mapping[Place, str], *, is_graph: bool
 ) -> list[DimMove]:
     """The moves, with those made one that mean one size."""
     tied = _tied_by_name(ground, moves, annotated)
@@ -47,7 +47,7 @@ def tie(
     return [move for move in tied if not _adds_nothing(move, tied)]
 
 
-def _tied_by_name(ground: ProbedExample, moves: Sequence[DimMove], annotated: Mapping[Place, str]) -> list[DimMove]:
+def _tied_by_name(ground: ProbingGround, moves: Sequence[DimMove], annotated: Mapping[Place, str]) -> list[DimMove]:
     """The moves, with those made one that an annotation gives one name."""
     tied = list(moves)
     for name in dict.fromkeys(annotated.values()):
@@ -60,7 +60,7 @@ def _tied_by_name(ground: ProbedExample, moves: Sequence[DimMove], annotated: Ma
 
 
 def _pairs_of_one_size(
-    ground: ProbedExample, moves: Sequence[DimMove], annotated: Mapping[Place, str], *, is_graph: bool
+    ground: ProbingGround, moves: Sequence[DimMove], annotated: Mapping[Place, str], *, is_graph: bool
 ) -> Iterator[tuple[DimMove, DimMove]]:
     for one, other in itertools.combinations(moves, 2):
         if not are_equal(ground, one, other) or _are_named_apart(one, other, annotated):
@@ -74,7 +74,7 @@ def _are_named_apart(one: DimMove, other: DimMove, annotated: Mapping[Place, str
     return all(names) and names[0].isdisjoint(names[1])
 
 
-def are_equal(ground: ProbedExample, one: DimMove, other: DimMove) -> bool:
+def are_equal(ground: ProbingGround, one: DimMove, other: DimMove) -> bool:
     """Whether two moves have one size in the example and the same step, in different inputs."""
     steps = {**one.steps, **other.steps}
     sizes = {ground.original.sizes[place] for place in steps}
@@ -82,7 +82,7 @@ def are_equal(ground: ProbedExample, one: DimMove, other: DimMove) -> bool:
     return apart and len(sizes) == 1 and len(set(steps.values())) == 1 and not (one.is_square or other.is_square)
 
 
-def _are_meant_as_one(ground: ProbedExample, one: PlaceSteps, other: PlaceSteps, is_graph: bool) -> bool:
+def _are_meant_as_one(ground: ProbingGround, one: PlaceSteps, other: PlaceSteps, is_graph: bool) -> bool:
     axes = {axis for _, axis in (*one, *other)}
     if None in axes:
         return False
@@ -97,7 +97,7 @@ def _are_meant_as_one(ground: ProbedExample, one: PlaceSteps, other: PlaceSteps,
     return bool(is_near) and _are_companions(ground, one, other)
 
 
-def _are_companions(ground: ProbedExample, one: PlaceSteps, other: PlaceSteps) -> bool:
+def _are_companions(ground: ProbingGround, one: PlaceSteps, other: PlaceSteps) -> bool:
     """One is nothing but masks and the like, or many inputs have this size; or both attend in a step with a past."""
     stands_beside = any(all(_COMPANIONS & set(words_of(leaf)) for leaf, _ in steps) for steps in (one, other))
     attends = all(attention_like(leaf) and not cache_like(leaf) for leaf, _ in (*one, *other))
@@ -112,7 +112,7 @@ def _words_of_steps(steps: PlaceSteps) -> set[str]:
 # ---- a mask over two lengths
 
 
-def _with_sums(ground: ProbedExample, moves: list[DimMove]) -> list[DimMove]:
+def _with_sums(ground: ProbingGround, moves: list[DimMove]) -> list[DimMove]:
     """A mask that moves alone, as long as two other dims together, follows both."""
     result = list(moves)
     for move in moves:
@@ -126,7 +126,7 @@ def _with_sums(ground: ProbedExample, moves: list[DimMove]) -> list[DimMove]:
     return result
 
 
-def _summands(ground: ProbedExample, place: Place, moves: Sequence[DimMove]) -> tuple[DimMove, DimMove] | None:
+def _summands(ground: ProbingGround, place: Place, moves: Sequence[DimMove]) -> tuple[DimMove, DimMove] | None:
     sizes = ground.original.sizes
     elsewhere = [m for m in moves if place[0] not in {leaf for leaf, _ in m.steps}]  # no axis adds to its neighbour
     plain = [m for m in elsewhere if set(m.steps.values()) == {1} and not m.is_square]
@@ -152,7 +152,7 @@ def _adds_nothing(move: DimMove, moves: Sequence[DimMove]) -> bool:
     )
 
 
-def coincidences(ground: ProbedExample, moves: Sequence[DimMove]) -> list[Coincidence]:
+def coincidences(ground: ProbingGround, moves: Sequence[DimMove]) -> list[Coincidence]:
     """Sizes that are equal in the example and may be meant as one."""
     pairs = itertools.combinations(moves, 2)
     return [Coincidence(one, other) for one, other in pairs if are_equal(ground, one, other)]

@@ -30,7 +30,7 @@ from anyshape.model.proposal.dim_names import name_dims
 from anyshape.model.proposal.layout import Dim, dims_of, expressions, followers, without_features
 from anyshape.model.proposal.meanings import Scene
 from anyshape.model.proposal.meant_ties import coincidences, tie
-from anyshape.model.proposal.moves import DimMove, ProbedExample, spread
+from anyshape.model.proposal.moves import DimMove, ProbingGround, spread
 from anyshape.model.proposal.partners import find_moves
 from anyshape.model.proposal.probe import RunBudget
 from anyshape.model.proposal.proposal import DimProposal, Offer, notation
@@ -52,7 +52,7 @@ def propose(target: Target, signature: Signature, *, seed: int = 0) -> DimPropos
         run = _seconds_of_a_run(watched, signature)
         seconds = max(_LEAST_SECONDS, _LEAST_RUNS * run)
         budget = RunBudget.within(_MOST_RUNS, seconds)
-        ground = ProbedExample.of(watched, signature, budget=budget, seed=seed)
+        ground = ProbingGround.of(watched, signature, budget=budget, seed=seed)
         found = _DimSearch(watched, signature, ground, annotations, run, seed).proposal(seconds / 2)
     return replace(found, notes=(*found.notes, *note_of_the_search(counted.count, seconds, spent=budget.exhausted)))
 
@@ -99,7 +99,7 @@ class _DimSearch:
 
     target: Target
     signature: Signature
-    ground: ProbedExample
+    ground: ProbingGround
     annotations: Annotations
     seconds: float
     """Of one run of the example."""
@@ -152,6 +152,9 @@ class _DimSearch:
 
     def _notation(self, dims: Sequence[Dim], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return notation(self.signature, expressions(dims, names, self.ground.original.sizes))
+
+
+# ---- Python ints that move by themselves: a required one is an input, an option with a default is offered
 
 
 def without_options(

@@ -163,6 +163,11 @@ def sizes_of(signature: Signature) -> dict[Place, int]:
     return dict(_places(signature))
 
 
+def argument_of(leaf: str) -> str:
+    """The argument that a leaf stands in: `cache` of `cache.0.key`."""
+    return leaf.partition(".")[0]
+
+
 def _places(signature: Signature) -> Iterator[tuple[Place, int]]:
     for leaf in signature.leaves:
         if leaf.is_tensor:
@@ -198,6 +203,8 @@ def _flipped_mask(mask: torch.Tensor) -> torch.Tensor:
     flipped[..., -1] = ~flipped[..., -1]
     return flipped
 
+
+# ---- an axis that a weight fixes needs no search: seen by the operator that refuses another size
 
 _OF_ONE_INPUT = frozenset(
     (

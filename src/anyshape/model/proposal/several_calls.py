@@ -17,7 +17,7 @@ from anyshape.model.proposal.dim_steps import DimSteps, outputs_along, steps_of
 from anyshape.model.proposal.given_calls import best_call, columns_of, refuse_other_kinds
 from anyshape.model.proposal.layout import looks_like_features
 from anyshape.model.proposal.meanings import words_of
-from anyshape.model.proposal.probe import Place, Prober, RunBudget, sizes_of
+from anyshape.model.proposal.probe import Place, Prober, RunBudget, argument_of, sizes_of
 from anyshape.model.proposal.proposal import DimProposal, notation
 from anyshape.sizes.fit import Column, FormulaKind, formulas, moves
 from anyshape.sizes.notation import parse_expression
@@ -178,6 +178,8 @@ def _basis_text(column: Column) -> str:
     return f"{', '.join(sizes[:-1])} and {sizes[-1]} in the calls"
 
 
+# ---- what the calls leave open, said aloud together with the call that would settle it
+
 _MOST_STILL = 8
 _MOST_SPLITS = 12
 _MOST_NAMED = 3
@@ -281,6 +283,8 @@ def where(places: Sequence[Place]) -> str:
     return ", ".join(texts)
 
 
+# ---- inputs that say something about others, such as masks and positions: as long as these, and told by their names
+
 _FOLLOWS = re.compile(r"mask|position|bias|padding|(^|[._])(pos|pad|valid)([._\d]|$)")
 
 
@@ -290,17 +294,13 @@ def follows_by_name(leaf: str) -> bool:
 
 def by_input(places: Sequence[Place]) -> list[list[Place]]:
     """The places of one input after the other, each with those of its mask; nothing where there is one input alone."""
-    roots = list(dict.fromkeys(_root(leaf) for leaf, _ in places if not follows_by_name(leaf)))
+    roots = list(dict.fromkeys(argument_of(leaf) for leaf, _ in places if not follows_by_name(leaf)))
     return [[place for place in places if root in _owners(place[0], roots)] for root in roots] if roots[1:] else []
 
 
 def _owners(leaf: str, roots: Sequence[str]) -> list[str]:
     """The inputs that a leaf belongs to: the one that it stands in, or those whose names share most words with it."""
-    if _root(leaf) in roots:
-        return [_root(leaf)]
+    if argument_of(leaf) in roots:
+        return [argument_of(leaf)]
     shared = [len(set(words_of(leaf)) & set(words_of(root))) for root in roots]
     return [root for root, count in zip(roots, shared, strict=True) if count and count == max(shared)]
-
-
-def _root(leaf: str) -> str:
-    return leaf.partition(".")[0]

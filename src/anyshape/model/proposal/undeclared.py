@@ -37,6 +37,8 @@ def propose(
     return replace(found, notes=(f"{source}; declare dims= to say otherwise", *found.notes))
 
 
+# ---- the parameters of `make_inputs` are the dims; calls of several sizes show which axes follow which
+
 _STEPS = (1, 2, 3, 5, 7, 11)
 
 
