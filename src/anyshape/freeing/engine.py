@@ -8,7 +8,7 @@ next one. Whether the model computes the right thing is for the caller to check,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
-from anyshape.freeing.observation import guesses, observe
+from anyshape.freeing.observation import AxisSizes, guesses, observe
 from anyshape.freeing.preparation import prepared
 from anyshape.freeing.records import (
     Chooser,
@@ -36,7 +36,6 @@ from anyshape.sizes.expressions import Size, spelled
 
 _MOST_TRIES = 40
 _MOST_STRICT_TRIES = 12
-Sizes = Mapping[str, tuple[int, ...]]
 
 
 def free(model: ir.Model, wanted: Wanted, choices: Sequence[int] = (), *, folder: Path | None = None) -> Freed:
@@ -70,8 +69,8 @@ class _Search:
 
     model: ir.Model
     wanted: Wanted
-    shapes: Sizes
-    observed: Sizes
+    shapes: AxisSizes
+    observed: AxisSizes
     states: dict[State, dict[int, Size]] = field(default_factory=dict)
 
     def first_standing(self, choices: tuple[int, ...], *, strict: bool) -> Freed:
@@ -112,7 +111,7 @@ def _refuse_unknown_inputs(graph: ir.Graph, wanted: Wanted) -> None:
             )
 
 
-def _observed_shapes(model: ir.Model, wanted: Wanted, folder: Path | None) -> tuple[Sizes, Sizes]:
+def _observed_shapes(model: ir.Model, wanted: Wanted, folder: Path | None) -> tuple[AxisSizes, AxisSizes]:
     """The shapes of the inputs in the file, and of everything else; what the file leaves open is tried out."""
     inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     rows = {str(value.name): _axes_of_input(value, wanted) for value in inputs}

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx_ir as ir
 
 from anyshape.freeing.records import Freed, Wanted
+from anyshape.sizes.fit import plus, whole_line
+from anyshape.sizes.notation import Sizes
 
-Sizes = Mapping[str, int]
 ShapesAt = Callable[[Sizes], Sequence[tuple[int, ...]]]
 """The shapes of the outputs at these sizes, as a run shows them."""
 
@@ -57,10 +58,6 @@ def _axis_label(axis: int, size: int, sizes: Sizes, seen: Mapping[str, Sequence[
     dim = moving[0]
     if len(moving) > 1 or any(len(shape) <= axis for shape in seen[dim]):
         return None
-    first, second = (shape[axis] for shape in seen[dim])
-    steps, further = (other - sizes[dim] for other in _other_sizes(sizes[dim]))
-    factor = (first - size) // steps
-    if first != size + factor * steps or second != size + factor * further:
-        return None
-    rest = size - factor * sizes[dim]
-    return (dim if factor == 1 else f"{factor}*{dim}") + (f" + {rest}" if rest > 0 else f" - {-rest}" if rest else "")
+    grown = tuple(shape[axis] for shape in seen[dim])
+    line = whole_line((size, *grown), (sizes[dim], *_other_sizes(sizes[dim])))
+    return None if line is None else plus(dim if line[0] == 1 else f"{line[0]}*{dim}", line[1])

@@ -20,7 +20,8 @@ from anyshape.errors import AnyshapeError, first_line
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op
 from anyshape.runtime.session import load_runtime
 
-Sizes = Mapping[str, tuple[int, ...]]
+AxisSizes = Mapping[str, tuple[int, ...]]
+"""The sizes of every axis of values, by name."""
 _NO_TENSORS = {
     "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceMap", "SplitToSequence",
     "Optional", "OptionalGetElement", "ZipMap", "DictVectorizer", "CastMap",
@@ -34,7 +35,7 @@ _SAME_VALUES = (
 """What gives no other numbers than it gets, and so may stand between an input and the table that it indexes."""
 
 
-def observe(model: ir.Model, shapes: Sizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
+def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
     """Value -> its shape for inputs of these shapes, for every tensor of the main graph."""
     proto = ir.to_proto(model)
     asked = [value.name for value in _tensors(model.graph) if value.name]
@@ -84,7 +85,7 @@ def _results(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | No
 # ---- inputs
 
 
-def feeds(graph: ir.Graph, shapes: Sizes) -> dict[str, Any]:
+def feeds(graph: ir.Graph, shapes: AxisSizes) -> dict[str, Any]:
     """Random tensors that the file takes: indices below the length of their table, masks of ones."""
     random = np.random.default_rng(0)
     given = [value for value in graph.inputs if value.name not in graph.initializers]
