@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -78,6 +79,14 @@ class Reference:
                 return outcome
             self._remembered[key] = outcome
         return self._remembered[key]
+
+    def volume(self, sizes: Sizes) -> int:
+        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+        total = 1
+        for name in self.spec.axes:
+            own = tuple(self.signature.values[name].shape)
+            total += math.prod(max(n, 1) for n in self.spec.shape(name, sizes, own))
+        return total
 
     def forgetful(self) -> Reference:
         """The same oracle without its memory: for a module whose code has changed."""

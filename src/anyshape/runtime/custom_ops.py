@@ -6,7 +6,6 @@ A library for ONNX Runtime computes them inside it; a Python function computes t
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,15 +53,18 @@ class CustomOps:
         return notes
 
 
-def understand_custom_ops(given: Any) -> CustomOps:
-    """A list of libraries, a mapping from operators to functions, or a list that holds both; else one sentence."""
+def understand_custom_ops(given: Any, function_of: Callable[[Any], Function | None] = lambda _: None) -> CustomOps:
+    """A list of libraries, a mapping from operators to functions, or a list that holds both; else one sentence.
+
+    `function_of` makes a function of arrays of what is none by itself, such as an operator of torch.
+    """
     if isinstance(given, str) or not isinstance(given, (Mapping, list, tuple, set, frozenset)):
         raise DeclarationError(f"custom_ops is {given!r}: give a list of libraries, or a dict of Python functions")
     libraries: list[str] = []
     functions: dict[str, Function] = {}
     for one in [given] if isinstance(given, Mapping) else given:
         if isinstance(one, Mapping):
-            functions |= {_operator_name(name): _function(name, function) for name, function in one.items()}
+            functions |= {_operator_name(name): function_of(one[name]) or _function(name, one[name]) for name in one}
         elif isinstance(one, (str, os.PathLike)):
             libraries.append(os.fspath(one))
         else:
@@ -78,11 +80,6 @@ def _operator_name(name: Any) -> str:
 
 
 def _function(name: str, function: Any) -> Function:
-    if "torch" in sys.modules:
-        from anyshape.torchkit.custom_operators import is_operator, on_arrays
-
-        if is_operator(function):
-            return on_arrays(function)
     if not callable(function):
         raise DeclarationError(
             f"custom_ops: {name!r} is given a {type(function).__name__}: give a function of numpy arrays"

@@ -108,6 +108,11 @@ def decomposes(overload: Any) -> bool:
     return bool(overload._can_decompose()) or overload in torch._decomp.decomposition_table
 
 
+def function_of(value: Any) -> Callable[..., Any] | None:
+    """An operator as a function of numpy arrays; None for anything else."""
+    return on_arrays(value) if is_operator(value) else None
+
+
 def on_arrays(value: Any) -> Callable[..., Any]:
     """An operator as a function of numpy arrays."""
 

@@ -15,14 +15,13 @@ import onnx
 from anyshape.freeing.freeable import Freeable, find_freeable
 from anyshape.onnxfile.baked_sizes import Baked, find_baked, graphs_of
 from anyshape.onnxfile.contract import Contract, read_contract
-from anyshape.onnxfile.interface import Port, read_interface
+from anyshape.onnxfile.interface import OWN_DOMAINS, Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.structure import Slot, shown, shown_call
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.sizes.notation import SizeRange
 
 _LONGEST = 200
 _MOST_ROWS = 12
-_OWN_DOMAINS = ("", "ai.onnx")
 
 
 @dataclass(frozen=True)
@@ -68,15 +67,14 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
     contract = read_contract(model)
     known = contract.dims if contract is not None else {}
     freeable = find_freeable(path, model, interface)  # before the weights are cleared
-    versions = {entry.domain: int(entry.version) for entry in model.opset_import}
     return Inspection(
         path,
         interface.inputs,
         interface.outputs,
         {dim: known.get(dim) for dim in interface.dims},
         contract,
-        next((version for domain, version in versions.items() if domain in _OWN_DOMAINS), None),
-        {domain: version for domain, version in versions.items() if domain not in _OWN_DOMAINS},
+        opset_of(model),
+        {entry.domain: int(entry.version) for entry in model.opset_import if entry.domain not in OWN_DOMAINS},
         f"{model.producer_name} {model.producer_version}".strip(),
         _count_nodes(model),
         path.stat().st_size,
@@ -102,8 +100,10 @@ def _external_data(model: onnx.ModelProto, path: Path) -> dict[str, int]:
 
 def _picture(found: Inspection) -> Iterator[str]:
     yield _headline(found)
-    yield from _ports("input", [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs])
-    yield from _ports("output", [(port, _with_formulas(port, found)) for port in found.outputs])
+    inputs = [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs]
+    outputs = [(port, _with_formulas(port, found)) for port in found.outputs]
+    for kind, rows in (("input", inputs), ("output", outputs)):
+        yield from port_rows(kind, [(printable(port.name), port.typed(axes)) for port, axes in rows])
     for label, text in _facts(found):
         yield f"  {label:<8} {printable(text)}"
 
@@ -112,15 +112,6 @@ def _headline(found: Inspection) -> str:
     by = f", by {printable(found.producer)}" if found.producer else ""
     nodes = f"{found.nodes} node{'s' if found.nodes != 1 else ''}"
     return f"{found.path.name}: {nodes}, opset {found.opset or 'unknown'}, {_readable(found.bytes)}{by}"
-
-
-def _ports(kind: str, rows: list[tuple[Port, tuple[str, ...]]]) -> Iterator[str]:
-    width = max((len(printable(port.name)) for port, _ in rows), default=0)
-    for port, axes in rows[:_MOST_ROWS]:
-        shape = "..." if port.axes is None else ", ".join(axes)
-        yield f"  {kind:<8} {printable(port.name):<{width}}  {port.dtype}[{shape}]"
-    if len(rows) > _MOST_ROWS:
-        yield f"  {kind:<8} ... and {len(rows) - _MOST_ROWS} more"
 
 
 def _axis(axis: int | str | None) -> str:

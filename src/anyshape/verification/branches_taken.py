@@ -20,13 +20,14 @@ import onnx_ir as ir
 import torch
 from onnx_ir.passes import common as passes
 
-from anyshape.bench.bench import Budget, Checker
+from anyshape.bench.budget import Budget
 from anyshape.model.oracle import Outcome
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.fit import observed_at
 from anyshape.sizes.notation import Sizes
+from anyshape.verification.model_reference import ModelChecker
 
 _MOST_CALLS = 24
 _ENOUGH_SIZES = 2
@@ -113,7 +114,7 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def provoke(
-    checker: Checker,
+    checker: ModelChecker,
     verification: Verification,
     traced: Sizes,
     path: Path,
@@ -122,8 +123,8 @@ def provoke(
 ) -> Verification:
     """The runs of a right file and those that reach the sides of its branches; what no values reach is a note."""
     started = time.monotonic()
-    scalars = checker.reference.spec.scalars
-    ports = zip(checker.interface.inputs, checker.leaves, strict=True)
+    scalars = checker.reference.oracle.spec.scalars
+    ports = zip(checker.interface.inputs, checker.reference.leaves, strict=True)
     valued = {port.name: leaf for port, leaf in ports if leaf not in scalars}
     try:
         sides = Sides(path, open_file, valued)
@@ -137,14 +138,14 @@ def provoke(
     return replace(verification, seconds=seconds, notes=(*verification.notes, *notes))
 
 
-def _bases(checker: Checker, verification: Verification, traced: Sizes) -> list[Outcome]:
+def _bases(checker: ModelChecker, verification: Verification, traced: Sizes) -> list[Outcome]:
     """The calls to change: at the traced sizes, and at others of which none is 1, where axes are easily mixed up."""
     others = [sizes for sizes in verification.sizes_run if sizes != traced and min(sizes.values()) > 1]
     return [checker.reference.run(sizes) for sizes in (traced, *others[: _ENOUGH_SIZES - 1])]
 
 
 def _reach(
-    checker: Checker,
+    checker: ModelChecker,
     verification: Verification,
     bases: Sequence[Outcome],
     sides: Sides,
@@ -159,9 +160,9 @@ def _reach(
     for provocation, base, changed in itertools.islice(_calls(bases, names), _MOST_CALLS):
         if not sides.lacking(enough) or budget.remaining <= 0 or verification.failures:
             break
-        outcome = checker.reference.with_leaves(base, changed)
+        outcome = checker.reference.oracle.with_leaves(base, changed)
         if _is_telling(outcome):
-            sides.watch(checker.feeds(outcome.leaves), outcome.sizes)
+            sides.watch(checker.reference.inputs(outcome), outcome.sizes)
             words = f"{' and '.join(f'`{names[leaf]}`' for leaf in provocation.leaves)} {provocation.words}"
             verification = _with_run(verification, outcome, checker.judge(outcome), words)
     return verification
@@ -172,12 +173,12 @@ def _is_telling(outcome: Outcome) -> bool:
     return any(not output.numel() or bool(output.isfinite().any()) for output in outcome.outputs)
 
 
-def _watch_checks(checker: Checker, checks: Iterable[Check], sides: Sides, enough: int, budget: Budget) -> None:
+def _watch_checks(checker: ModelChecker, checks: Iterable[Check], sides: Sides, enough: int, budget: Budget) -> None:
     for check in checks:
         if not sides.lacking(enough) or budget.remaining <= 0:
             break
         outcome = checker.reference.run(check.sizes, check.content)
-        sides.watch(checker.feeds(outcome.leaves), outcome.sizes)
+        sides.watch(checker.reference.inputs(outcome), outcome.sizes)
 
 
 def _with_run(verification: Verification, outcome: Outcome, result: Check | Failure, words: str) -> Verification:

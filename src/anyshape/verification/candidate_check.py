@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import Budget, Checker, smallest_failure, tolerance_for, verify
+from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon, spread_sizes
 from anyshape.conversion.candidates import Candidate, Job
 from anyshape.conversion.graph import finish
@@ -35,6 +36,7 @@ from anyshape.runtime.split_session import PartedSession
 from anyshape.sizes.notation import Expression, SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import Place, first_difference
+from anyshape.verification.model_reference import checker_beside_model
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def try_out(
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
     tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
-    checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
+    checker = checker_beside_model(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
     ranges = ranges or request.spec.ranges
     box = closed_box(ranges, ground)
     suspicion = suspicion or Suspicion()
@@ -125,6 +127,8 @@ def try_out(
         wishes.seconds if wishes.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
     )
     verification = verify(checker, plan, ground.boundaries, budget)
+    if computed_in is not None:
+        verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
     if not verification.failures:
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)

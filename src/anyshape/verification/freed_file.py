@@ -12,8 +12,8 @@ from pathlib import Path
 
 import onnx
 
-from anyshape.bench.bench import Budget
-from anyshape.bench.closeness import FACTOR
+from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, verification_of
+from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
@@ -23,19 +23,10 @@ from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.made_up_inputs import MOST_ELEMENTS
-from anyshape.runtime.session import RuntimeFailureError, runtime_version
+from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes.notation import SizeRange
 from anyshape.source.spans import Span
-from anyshape.verification.static_twin import (
-    Pair,
-    Region,
-    Sizes,
-    compare,
-    misplaced_batch,
-    run_dynamic,
-    run_only,
-    whole,
-)
+from anyshape.verification.static_twin import Pair, Sizes, checker_beside_twin, misplaced_batch, run_only
 from anyshape.verification.twin_parts import check_by_samples, check_by_shifts, independent_outputs, reaches, steps_of
 from anyshape.verification.twin_sequences import (
     check_by_prefixes,
@@ -47,7 +38,6 @@ from anyshape.verification.twin_sequences import (
     sizes_for,
 )
 
-MEASURE = "the static file's rounding noise"
 _COUNTS: Mapping[Tier, tuple[int, ...]] = {
     "quick": (3, 1),
     "normal": (3, 1, 2, 5),
@@ -61,7 +51,7 @@ class DimReport:
 
     dim: str
     ways: tuple[str, ...] = ()
-    outcomes: tuple[Check | Failure, ...] = ()
+    outcomes: tuple[Judged, ...] = ()
     left: tuple[str, ...] = ()
     """The outputs to which no check applies."""
     fails: tuple[Failure, ...] = ()
@@ -117,15 +107,15 @@ class Scope:
         return [size for size in unique if self.admits(pair, {**pair.sizes, dim: size})]
 
     def within_budget(self, sizes: Sequence[int]) -> list[int]:
-        """All sizes, or the first two where time is up."""
-        return list(sizes if self.budget.remaining > 0 else sizes[:2])
+        """All sizes, or those that are always run where time is up."""
+        return list(sizes if self.budget.remaining > 0 else sizes[: BESIDE_ITS_STATIC_TWIN.always_run])
 
 
 def check_against_file(pair: Pair, scope: Scope) -> FileCheck:
     """Run both files; ends at the first dim that is wrong."""
     start = time.monotonic()
     misplaced = misplaced_batch(pair)
-    outcomes: list[Check | Failure] = [misplaced] if misplaced is not None else _own_sizes(pair)
+    outcomes: list[Judged] = [misplaced] if misplaced is not None else _at_own_sizes(pair)
     reports: list[DimReport] = []
     if not any(isinstance(one, Failure) for one in outcomes):
         for report in _reports(pair, scope):
@@ -133,22 +123,14 @@ def check_against_file(pair: Pair, scope: Scope) -> FileCheck:
             outcomes += report.outcomes
             if report.failures:
                 break
-    return FileCheck(_verification(outcomes, time.monotonic() - start), tuple(reports))
+    verification = verification_of(checker_beside_twin(pair), outcomes, time.monotonic() - start)
+    return FileCheck(verification, tuple(reports))
 
 
-def _own_sizes(pair: Pair) -> list[Check | Failure]:
+def _at_own_sizes(pair: Pair) -> list[Judged]:
     """At the static file's own sizes, both files give the same."""
-    found: list[Check | Failure] = []
-    for number in (1, 2):
-        feeds = pair.feeds(pair.sizes, number)
-        actual = run_dynamic(pair, feeds, pair.sizes)
-        if isinstance(actual, Failure):
-            return [actual]
-        every = range(len(actual))
-        found.append(compare(pair, Region(feeds, pair.sizes, whole(pair)), actual, whole(pair), pair.sizes, every))
-        if isinstance(found[-1], Failure):
-            break
-    return found
+    checker = checker_beside_twin(pair)
+    return judge_until_wrong(checker, (checker.reference.run(pair.sizes, number) for number in (1, 2)))
 
 
 def _reports(pair: Pair, scope: Scope) -> Iterator[DimReport]:
@@ -163,7 +145,7 @@ def _reports(pair: Pair, scope: Scope) -> Iterator[DimReport]:
             yield _report(grown, scope, dim)
 
 
-Found = Iterator[tuple[str, list[int], list[Check | Failure]]]
+Found = Iterator[tuple[str, list[int], list[Judged]]]
 """In which way, which outputs it applies to, and what came of it."""
 
 
@@ -171,7 +153,7 @@ def _report(pair: Pair, scope: Scope, dim: str) -> DimReport:
     """Each output by the first check that applies to it."""
     left = list(range(len(pair.interface.outputs)))
     ways: list[str] = []
-    outcomes: list[Check | Failure] = []
+    outcomes: list[Judged] = []
     for check in (_by_itself, _by_samples, _by_prefixes, _by_repeats, _by_shifts):
         for way, covered, found in check(pair, scope, dim, left) if left else ():
             ways.append(way)
@@ -190,19 +172,15 @@ def _by_itself(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
     """A dim that the reference leaves open, too."""
     if dim not in pair.kept:
         return
-    found: list[Check | Failure] = []
+    found: list[Judged] = []
+    checker = checker_beside_twin(pair)
     for size in _counts(pair, scope, dim):
-        sizes = {**pair.sizes, dim: size}
-        feeds = pair.feeds(sizes, 1)
+        run = checker.reference.run({**pair.sizes, dim: size}, 1)
         try:
-            pair.run_static(feeds)
+            pair.run_static(run.feeds)
         except RuntimeFailureError:  # a size that the reference does not take
             continue
-        actual = run_dynamic(pair, feeds, sizes)
-        everything = Region(feeds, sizes, whole(pair))
-        found.append(
-            actual if isinstance(actual, Failure) else compare(pair, everything, actual, whole(pair), sizes, left)
-        )
+        found.append(checker.judge(replace(run, covered=left)))
     if found:
         yield "by the file itself", left, found
 
@@ -260,17 +238,6 @@ def _counts(pair: Pair, scope: Scope, dim: str) -> list[int]:
     own = pair.sizes[dim]
     sizes = scope.admitted(pair, dim, (*_COUNTS[scope.tier], 2 * own, own))
     return scope.within_budget(sizes) or [own]
-
-
-def _verification(outcomes: Sequence[Check | Failure], seconds: float) -> Verification:
-    return Verification(
-        tuple(one for one in outcomes if isinstance(one, Check)),
-        tuple(one for one in outcomes if isinstance(one, Failure)),
-        seconds=seconds,
-        runtime=runtime_version(),
-        factor=FACTOR,
-        measure=MEASURE,
-    )
 
 
 SECONDS = 10.0
@@ -394,10 +361,11 @@ def _notes(done: FileCheck) -> Iterator[str]:
 def _beyond(pair: Pair, trial: Trial) -> Iterator[str]:
     """Just beyond a limit, the runtime must raise an error; a note where it answers instead."""
     assert trial.freed is not None
+    checker = checker_beside_twin(pair)
     for bound in trial.freed.bounds:
         sizes = {**pair.sizes, bound.dim: bound.most + 1}
         try:
-            outcome = run_dynamic(pair, pair.feeds(sizes, 0), sizes)
+            outcome = checker.results(checker.reference.run(sizes, 0))
         except AnyshapeError as error:
             yield f"`{bound.dim} <= {bound.most}` was not tried from beyond: {first_line(error)}"
             continue
