@@ -126,11 +126,10 @@ def _wrong(kind: str, sentence: str) -> Judgement:
 def _judge_floats(actual: Array, expected: Array, noise: Oracles | MovedRuns, tolerance: Tolerance) -> Judgement:
     got, want = _wide(actual), _wide(expected)
     finite = np.isfinite(want) & np.isfinite(got)
-    if not finite.all():
-        if _special_values(got, want, noise) is not None:
-            settled = ~noise.unsettled(want)
-            if sentence := _special_values(got[settled], want[settled], noise):
-                return _wrong("wrong-values", sentence)
+    if not finite.all() and _special_values(got, want, noise) is not None:
+        settled = ~noise.unsettled(want)
+        if sentence := _special_values(got[settled], want[settled], noise):
+            return _wrong("wrong-values", sentence)
     got, want = got[finite], want[finite]
     if not want.size:
         return Judgement(0.0)
