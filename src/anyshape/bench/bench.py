@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
 from anyshape.sizes.conditions import narrowed_range
-from anyshape.sizes.fit import Observation, Shaped, observed_at
+from anyshape.sizes.fit import Observation, observed_at
 from anyshape.sizes.notation import Condition, Sizes
 
 Judged = Check | Failure
@@ -79,7 +79,8 @@ class BenchRun(Protocol):
         """What the reference itself raises there."""
 
     @property
-    def outputs(self) -> Sequence[Shaped]: ...
+    def outputs(self) -> Sequence[Any]:
+        """Anything with a shape."""
 
     @property
     def gradients(self) -> bool: ...

@@ -10,12 +10,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import sympy
 
 from anyshape.sizes.expressions import Size, evaluated, number
 from anyshape.sizes.notation import Expression, parse_expression
+
+if TYPE_CHECKING:
+    import torch
+
 
 Shape = tuple[int, ...]
 FittedAxis = int | Expression | None
@@ -30,14 +34,7 @@ class Observation:
     shapes: tuple[Shape, ...]
 
 
-class Shaped(Protocol):
-    """A tensor or an array."""
-
-    @property
-    def shape(self) -> Sequence[int]: ...
-
-
-def observed_at(sizes: Mapping[str, int], outputs: Iterable[Shaped]) -> Observation:
+def observed_at(sizes: Mapping[str, int], outputs: Iterable[torch.Tensor]) -> Observation:
     return Observation(dict(sizes), tuple(tuple(output.shape) for output in outputs))
 
 

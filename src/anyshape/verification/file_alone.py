@@ -23,7 +23,6 @@ from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.made_up_inputs import CONTENTS, MOST_ELEMENTS, Calls, axes_of
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
 from anyshape.sizes.conditions import fitting_sizes, parse_where
-from anyshape.sizes.fit import Shaped
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_expression, parse_sizes
 from anyshape.source.spans import Span
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
@@ -40,7 +39,7 @@ class MadeUpCall:
     shapes: Mapping[str, tuple[int, ...]]
 
     error: Exception | None = None
-    outputs: tuple[Shaped, ...] = ()
+    outputs: tuple[()] = ()
     gradients: bool = False
 
 

@@ -21,7 +21,6 @@ from anyshape.onnxfile.interface import Interface
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.made_up_inputs import Contents, is_mask
 from anyshape.runtime.session import Array, Feeds, Session
-from anyshape.sizes.fit import Shaped
 from anyshape.sizes.notation import parse_expression
 
 Sizes = Mapping[str, int]
@@ -172,7 +171,7 @@ class TwinRun:
 
     content: int = 0
     error: Exception | None = None
-    outputs: tuple[Shaped, ...] = ()
+    outputs: tuple[()] = ()
     gradients: bool = False
 
 
