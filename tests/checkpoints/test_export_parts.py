@@ -286,7 +286,7 @@ def test_a_refused_export_leaves_the_folder_as_it_was(
     def refuse(*_: Any, **__: Any) -> Result:
         raise ExportError(Result("refused"))
 
-    monkeypatch.setattr("anyshape.verbs.export.export", refuse)
+    monkeypatch.setattr("anyshape.checkpoints.export_parts.export", refuse)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/model.onnx").write_text("mine")
     with pytest.raises(ExportError) as refusal:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import anyshape
 from anyshape.bench.budget import Budget
 from anyshape.conversion.candidates import Candidate
+from anyshape.conversion.strategies import Strategy
 from anyshape.model import oracle as references
 from anyshape.model.request import understand
 from anyshape.onnxfile.interface import read_interface
@@ -297,7 +298,8 @@ def test_leaves_of_a_kind_change_together_and_each_alone() -> None:
 def test_a_file_that_is_wrong_for_other_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "made.onnx", INPUT, POSITIVE + branch("positive", "Add (x, x)", "Identity (x)"))
     made = Candidate(ir.load(path), 20), Attempt("by hand", "converted")
-    monkeypatch.setattr("anyshape.stages.strategy_walk.STRATEGIES", [("by hand", lambda _: made)])
+    by_hand = Strategy("by hand", "always", "a file that stands ready", lambda _: made)
+    monkeypatch.setattr("anyshape.stages.strategy_walk.STRATEGIES", [by_hand])
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(DoubleOrNegate(), X, dims=DIMS, quick=True)
     (finding,) = refused.value.findings

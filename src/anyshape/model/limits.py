@@ -8,6 +8,7 @@ kept as it is and said.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -69,6 +70,12 @@ class Boundaries:
         self.limits: list[Limit] = []
         self.pins: list[Pin] = []
         self.unexplained: list[tuple[Sizes, Exception]] = []
+
+    def copy(self) -> Boundaries:
+        """The same knowledge, to be added to without a change of this."""
+        twin = copy.copy(self)
+        twin.limits, twin.pins, twin.unexplained = list(self.limits), list(self.pins), list(self.unexplained)
+        return twin
 
     def suggest(self, conditions: Iterable[Condition]) -> None:
         """Guards of a trace: candidates for relations between dims."""

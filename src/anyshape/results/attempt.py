@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from anyshape.sizes import torch_symbols
-from anyshape.sizes.notation import Condition
+from anyshape.sizes.notation import Condition, Sizes
 from anyshape.source.spans import Span
 
 
@@ -31,6 +31,10 @@ class Attempt:
     """Operators that were replaced, each by itself, by what they are made of."""
     copied: tuple[str, ...] = ()
     """Classes of parts whose nodes were copied from parts like them."""
+    wrong_at: tuple[Sizes, ...] = field(default=(), compare=False, repr=False)
+    """Sizes at which its file was wrong."""
+    ran_right: bool = field(default=False, compare=False, repr=False)
+    """Whether its file was right at every size that was run, whatever became of it for other reasons."""
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,21 @@ from typing import Any
 
 from anyshape.source.spans import Span
 
-_OURS = str(Path(__file__).resolve().parent.parent)
-_HOOKS = (str(Path(_OURS) / "_torch"), str(Path(_OURS) / "conversion" / "repairs"))
-
+OURS = str(Path(__file__).resolve().parent.parent)
+_HOOKS = tuple(
+    str(Path(OURS) / place)
+    for place in (
+        "torchkit", "conversion/operators", "conversion/control_flow", "conversion/speed", "diagnosis/open_trace.py",
+    )
+)  # fmt: skip
+"""What of ours a running model calls: the model lies further out on the stack."""
 
 _WITHOUT_FILE = ("<ipython-input-", "<stdin>", "<string>")
 """What a cell of a notebook, a line at the prompt and text given to exec are called instead of a file."""
 
 
 def _library_roots() -> tuple[str, ...]:
-    roots = [_OURS]
+    roots = [OURS]
     for name in ("torch", "sympy", "onnxscript", "onnx_ir", "numpy", "typing_extensions"):
         module = sys.modules.get(name)
         if module is not None and module.__file__:
@@ -53,7 +58,7 @@ def is_librarys(filename: str) -> bool:
 
 def is_outer(filename: str) -> bool:
     """Whether what lies further out on the stack is no longer the model, but whoever called us."""
-    return filename.startswith(_OURS) and not filename.startswith(_HOOKS)
+    return filename.startswith(OURS) and not filename.startswith(_HOOKS)
 
 
 def span_of_stack(frame: FrameType | None) -> Span | None:

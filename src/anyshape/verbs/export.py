@@ -20,7 +20,8 @@ from anyshape.conversion.opsets import choose_opset
 from anyshape.conversion.user_translations import translations
 from anyshape.declaration.options import check_options, notes_on
 from anyshape.declaration.targets import training_parts
-from anyshape.diagnosis import doubts, wording
+from anyshape.diagnosis import wording
+from anyshape.diagnosis.doubts import pinned
 from anyshape.errors import DeclarationError
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import Ground, Progress, Wishes, survey
@@ -30,9 +31,9 @@ from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
-from anyshape.stages.conclusion import refuse
+from anyshape.stages.conclusion import conclude, refuse
 from anyshape.stages.narrowing import without_dims
-from anyshape.stages.strategy_walk import try_strategies
+from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture
 from anyshape.torchkit.custom_operators import function_of
 from anyshape.torchkit.state import untouched
@@ -161,17 +162,20 @@ def _with_edits(request: Request, wishes: Wishes, edits: Sequence[Edit]) -> Resu
 
 
 def _convert(request: Request, wishes: Wishes) -> Result:
+    """The stages: survey the model, convert and verify by one strategy after the other, save or say why not."""
     ground = survey(request, wishes)
     if ground.reference.is_random(ground.first):
         return refuse(ground, (), [wording.random_output(ground.first.names, ground.home)])
     if ground.boundaries.pins:
         wishes.tell("looking for what pins a dim")
-        findings = doubts.pinned(ground)
+        findings = pinned(ground)
         dims = [pin.dim for pin in ground.boundaries.pins]
         return _without(ground, dims, findings) if wishes.narrow else refuse(ground, (), findings)
     with staged(wishes.destination) as stage:
-        result, pinned = try_strategies(ground, stage)
-    return _without(ground, pinned, result.findings) if pinned else result
+        tries = walk_strategies(ground, stage)
+        conclusion = conclude(ground, stage, tries)
+    result = conclusion.result
+    return _without(ground, conclusion.pinned, result.findings) if conclusion.pinned else result
 
 
 def _without(ground: Ground, dims: Sequence[str], findings: Sequence[Finding]) -> Result:

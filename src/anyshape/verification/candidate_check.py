@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -15,17 +14,14 @@ import torch
 
 from anyshape.bench.bench import smallest_failure, tolerance_for, verify
 from anyshape.bench.budget import Budget
-from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon, spread_sizes
-from anyshape.conversion.candidates import Candidate, Job
+from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon
+from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph import finish
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
-from anyshape.declaration.outputs import Adapter
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
-from anyshape.model.labels import input_ports, output_names
 from anyshape.model.limits import effective_range
-from anyshape.model.oracle import Outcome
-from anyshape.model.survey import Ground, Wishes, model_constants
+from anyshape.model.survey import Ground, Wishes
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
@@ -33,7 +29,7 @@ from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
-from anyshape.sizes.notation import Expression, SizeRange, Sizes
+from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import Place, first_difference
 from anyshape.verification.model_reference import checker_beside_model
@@ -58,38 +54,10 @@ class Suspicion:
     sizes: tuple[Sizes, ...] = ()
 
 
-def _traceable(value: Any) -> Any:
-    """A trace makes a Python float a constant; a tensor without axes stays an input."""
-    return torch.tensor(value, dtype=torch.float32) if isinstance(value, float) else value
-
-
 class UnknownOperatorsError(Exception):
     def __init__(self, operators: Sequence[UnknownOperator]) -> None:
         super().__init__(f"ONNX Runtime has no {', '.join(operator.name for operator in operators)}")
         self.operators = list(operators)
-
-
-def make_job(ground: Ground, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
-    """The job at the sizes to trace at, or at those of another run; sizes around `constants` count, too."""
-    request, wishes = ground.request, ground.wishes
-    outcome = outcome or ground.first
-    names = request.spec.inputs(request.signature)
-    leaves = tuple((name, _traceable(outcome.leaves[name])) for name in names)
-    adapter = Adapter(request.target, request.signature, names)
-    constants = {*model_constants(request.target.module), *constants}
-    spread = partial(
-        spread_sizes, request.spec.ranges, outcome.sizes, constants, ground.boundaries.holds, ground.wishes.seed
-    )
-    return Job(
-        adapter, leaves, request.spec, wishes.opset, wishes.opset_is_fixed, wishes.extra, spread,
-        partial(_values_at, ground, names),
-    )  # fmt: skip
-
-
-def _values_at(ground: Ground, names: Sequence[str], sizes: Sizes) -> tuple[Any, ...] | None:
-    ground.reference.put_back()  # what an earlier trace left in the module
-    outcome = ground.reference.run(sizes) if ground.boundaries.holds(sizes) else None
-    return tuple(_traceable(outcome.leaves[name]) for name in names) if outcome is not None and outcome.runs else None
 
 
 def try_out(
@@ -103,7 +71,6 @@ def try_out(
     """Write the candidate to the temporary folder and run the full policy on it."""
     wishes, request = ground.wishes, ground.request
     with uncollected():
-        give_names(ground, candidate)
         stage.write(candidate.model, external_data=wishes.external_data)
         session, computed_in = _load(stage, candidate.model, wishes)
         proto = onnx.load(stage.path, load_external_data=False)
@@ -183,21 +150,3 @@ def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch
 
 def _widened_path(stage: Stage) -> Path:
     return stage.path.with_name(f"widened-{stage.path.name}")
-
-
-def give_names(ground: Ground, candidate: Candidate) -> None:
-    """Give the candidate the user's names; output axes that vary stay open until all runs have shown what they are."""
-    request, spec = ground.request, ground.request.spec
-    inputs = []
-    for (leaf, value), port in zip(make_job(ground).leaves, input_ports(request), strict=True):
-        tensor = torch.as_tensor(value, device=None if isinstance(value, torch.Tensor) else "cpu")
-        rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
-        axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
-        inputs.append((port, axes, _ir_dtype(tensor.dtype)))
-    finish.finish(candidate.model, candidate.opset, inputs, output_names(request, ground.first.names))
-
-
-def _ir_dtype(dtype: torch.dtype) -> ir.DataType:
-    if dtype == torch.bfloat16:  # numpy has no such type
-        return ir.DataType.BFLOAT16
-    return ir.DataType.from_numpy(torch.empty(0, dtype=dtype, device="cpu").numpy().dtype)

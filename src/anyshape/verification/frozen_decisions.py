@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from anyshape.conversion.candidates import make_job
 from anyshape.conversion.strategies import plain_operators
 from anyshape.model.oracle import Sizes, describe
 from anyshape.model.survey import Ground
 from anyshape.results.attempt import hold
 from anyshape.source.spans import Span
-from anyshape.verification.candidate_check import Checked, make_job
+from anyshape.verification.candidate_check import Checked
 
 
 def frozen(ground: Ground) -> str:

@@ -309,7 +309,9 @@ def test_a_loop_computes_what_python_does_at_every_size(function: Callable[..., 
 def test_a_loop_over_an_axis_becomes_one_scan_and_is_told() -> None:
     made, said = kept(Model(over_range), torch.randn(2, 5, 4))
     line = over_range.__code__.co_firstlineno + 2
-    assert said == [f"loop over `range(x.size(1))` kept as Scan: tests/conversion/loops/test_loops.py:{line}"]
+    assert said == [
+        f"loop over `range(x.size(1))` kept as Scan: tests/conversion/control_flow/test_kept_loops_loops.py:{line}"
+    ]
     assert all_operators(made.graph)["Scan"] == 1
 
 
@@ -355,7 +357,7 @@ def test_a_loop_that_is_left_early_is_refused(function: Callable[..., Any]) -> N
     line = function.__code__.co_firstlineno + 1
     with pytest.raises(LoopError) as refused:
         traced(Model(function), torch.randn(2, 5, 4))
-    place = f"tests/conversion/loops/test_loops.py:{line}"
+    place = f"tests/conversion/control_flow/test_kept_loops_loops.py:{line}"
     assert str(refused.value).splitlines()[0] == f"a loop over `x.unbind(1)` is left early: {place}"
 
 

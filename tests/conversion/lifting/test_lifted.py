@@ -131,7 +131,7 @@ def test_weights_are_held_once(monkeypatch):
 
     from anyshape.conversion.lifting.alignment import lift
 
-    monkeypatch.setattr("anyshape.conversion.lifting.alignment.lift", watched)
+    monkeypatch.setattr("anyshape.conversion.lifting.lifted.lift", watched)
     case = cases.load("numpy_ramp")
     args, _ = cases.example(case)
     anyshape.export(case.model(), args, dims=case.dims, quick=True, budget=3)

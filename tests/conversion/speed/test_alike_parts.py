@@ -60,7 +60,7 @@ def test_a_copy_has_the_weights_and_the_lines_of_its_own_part(tmp_path: Path) ->
     products = [node for node in graph.node if node.op_type in ("MatMul", "Gemm")]
     assert len(products) == len({node.input[1] for node in products}) == 4
     assert {p.value.split(":")[0] for node in products for p in node.metadata_props} == {
-        "tests/conversion/test_repeating.py"
+        "tests/conversion/speed/test_alike_parts.py"
     }
 
 

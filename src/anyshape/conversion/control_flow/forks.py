@@ -30,7 +30,7 @@ from anyshape.conversion.control_flow.samples import Samples
 from anyshape.errors import AnyshapeError
 from anyshape.sizes.evaluation import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.source.spans import Span
-from anyshape.source.stacks import is_users, span_of_code, span_of_stack
+from anyshape.source.stacks import OURS, is_users, span_of_code, span_of_stack
 from anyshape.torchkit.capture import Recorder
 
 MOST_PATHS = 16
@@ -288,8 +288,7 @@ def _denied(question: sympy.Basic, hint: sympy.Basic) -> sympy.Basic:
 
 _TORCH = Path(torch.__file__).resolve().parent
 _LAYERS = str(_TORCH / "nn")
-_OURS = str(Path(__file__).resolve().parent.parent)
-_BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), _OURS)
+_BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), OURS)
 """What lies between a question in Python and its answer."""
 OWN: frozenset[str] = frozenset()
 """The files of the modules that are traced now: the model's code, though one may lie within torch."""
@@ -298,7 +297,7 @@ OWN: frozenset[str] = frozenset()
 def files_of(model: nn.Module) -> frozenset[str]:
     """Where the modules of a model say what they do."""
     codes = [getattr(inspect.unwrap(type(module).forward), "__code__", None) for module in model.modules()]
-    return frozenset(code.co_filename for code in codes if code and not code.co_filename.startswith(_OURS))
+    return frozenset(code.co_filename for code in codes if code and not code.co_filename.startswith(OURS))
 
 
 def is_question(expression: sympy.Basic) -> bool:

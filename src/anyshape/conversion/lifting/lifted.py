@@ -22,8 +22,8 @@ from anyshape.conversion.lifting.static_exports import (
     observe,
 )
 from anyshape.conversion.operators.repairs import REPAIRS
-from anyshape.conversion.strategies import torchscript_model
 from anyshape.conversion.torch_export import by_export, cause_of
+from anyshape.conversion.torchscript import torchscript_model
 from anyshape.results.attempt import Attempt
 from anyshape.torchkit import capture
 
