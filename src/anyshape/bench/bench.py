@@ -317,7 +317,7 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
             break
         if len(limits.limits) != known:
             # the model's limits are narrower than thought: choose again inside them, ends included
-            plan = _narrowed(plan, limits)
+            plan = _plan_inside(plan, limits)
             queue = [s for s in choose(plan) if tuple(s.values()) not in progress.done]
     return replace(
         verification_of(checker, progress.judged, time.monotonic() - start),
@@ -351,7 +351,7 @@ def _too_dear_at_first(progress: _Progress, limits: Limits) -> list[Sizes]:
     return skipped
 
 
-def _narrowed(plan: Plan, limits: Limits) -> Plan:
+def _plan_inside(plan: Plan, limits: Limits) -> Plan:
     conditions = [limit.condition for limit in limits.limits]
     return replace(plan, box={dim: narrowed_range(declared, conditions, dim) for dim, declared in plan.box.items()})
 
@@ -367,7 +367,7 @@ def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Size
         return
     progress.ran += 1
     started = time.monotonic()
-    examined = checker.examine(sizes, _contents(checker, sizes, limits.base, len(progress.done)))
+    examined = checker.examine(sizes, _contents_for(checker, sizes, limits.base, len(progress.done)))
     progress.judged += examined.judged
     progress.observations += examined.observations
     if not examined.is_valid:
@@ -377,7 +377,7 @@ def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Size
     budget.measured(cost, time.monotonic() - started)
 
 
-def _contents(checker: Checker[Run], sizes: Sizes, base: Sizes, count: int) -> tuple[int, ...]:
+def _contents_for(checker: Checker[Run], sizes: Sizes, base: Sizes, count: int) -> tuple[int, ...]:
     """The first values, and at some sizes others, too."""
     if not checker.rules.has_second_contents or count % _SECOND_CONTENT_EVERY != 1:
         return (0,)
@@ -432,7 +432,7 @@ def smallest_failure(checker: Checker[Run], failures: Sequence[Failure], plan: P
 def _smaller_failure(checker: Checker[Run], failure: Failure, plan: Plan, budget: Budget) -> Failure | None:
     """The same failure with one dim smaller, or None."""
     for dim, box in plan.box.items():
-        for size in _smaller(box.lo, failure.sizes[dim]):
+        for size in _smaller_sizes(box.lo, failure.sizes[dim]):
             if size not in box or budget.remaining <= 0:
                 continue
             admitted = plan.admit({**failure.sizes, dim: size})
@@ -444,6 +444,6 @@ def _smaller_failure(checker: Checker[Run], failure: Failure, plan: Plan, budget
     return None
 
 
-def _smaller(low: int, size: int) -> list[int]:
+def _smaller_sizes(low: int, size: int) -> list[int]:
     steps = {low, low + 1, low + 2, (low + size) // 2, size - 1}
     return sorted(s for s in steps if low <= s < size)

@@ -86,7 +86,7 @@ class _Floats:
 
     def moved_by(self, runs: list[Array]) -> float:
         """How far runs with roundings moved are from the reference."""
-        gaps = [np.abs(_wide(run)[self.finite] - self.want) for run in runs if run.shape == self.finite.shape]
+        gaps = [np.abs(_in_float64(run)[self.finite] - self.want) for run in runs if run.shape == self.finite.shape]
         return max((float(np.nan_to_num(gap, nan=0.0, posinf=0.0).max()) for gap in gaps), default=0.0)
 
 
@@ -94,9 +94,9 @@ def judge(actual: Array, expected: Array, noise: Oracles | MovedRuns, tolerance:
     """Compare one output of the file with the reference's."""
     tolerance = tolerance or Tolerance()
     if actual.dtype != expected.dtype and not noise.may_be_of_types(actual.dtype, expected.dtype):
-        return _wrong("wrong-type", f"has type {actual.dtype}, in {noise.whose} {expected.dtype}")
+        return _wrong_judgement("wrong-type", f"has type {actual.dtype}, in {noise.whose} {expected.dtype}")
     if actual.shape != expected.shape:
-        return _wrong("wrong-shape", f"has shape {actual.shape}, in {noise.whose} {expected.shape}")
+        return _wrong_judgement("wrong-shape", f"has shape {actual.shape}, in {noise.whose} {expected.shape}")
     if expected.size == 0:
         return Judgement(0.0)
     if not is_floating(expected.dtype):
@@ -115,21 +115,21 @@ def is_floating(dtype: np.dtype[np.generic]) -> bool:
     return "float" in dtype.name
 
 
-def _wide(values: Array) -> Array:
+def _in_float64(values: Array) -> Array:
     return values.astype(np.float64, copy=False)
 
 
-def _wrong(kind: str, sentence: str) -> Judgement:
+def _wrong_judgement(kind: str, sentence: str) -> Judgement:
     return Judgement(math.inf, Difference(kind, sentence))
 
 
 def _judge_floats(actual: Array, expected: Array, noise: Oracles | MovedRuns, tolerance: Tolerance) -> Judgement:
-    got, want = _wide(actual), _wide(expected)
+    got, want = _in_float64(actual), _in_float64(expected)
     finite = np.isfinite(want) & np.isfinite(got)
     if not finite.all() and _special_values(got, want, noise) is not None:
         settled = ~noise.unsettled(want)
         if sentence := _special_values(got[settled], want[settled], noise):
-            return _wrong("wrong-values", sentence)
+            return _wrong_judgement("wrong-values", sentence)
     got, want = got[finite], want[finite]
     if not want.size:
         return Judgement(0.0)
@@ -154,7 +154,9 @@ def _judge_by_user(got: Array, want: Array, tolerance: Tolerance) -> Judgement:
     ratio = float(error[worst] / allowed[worst]) if allowed[worst] else (math.inf if error[worst] else 0.0)
     if bool((error <= allowed).all()):
         return Judgement(ratio)
-    return Judgement(ratio, Difference("wrong-values", _differs(float(error[worst]), float(allowed[worst]))))
+    return Judgement(
+        ratio, Difference("wrong-values", _difference_in_words(float(error[worst]), float(allowed[worst])))
+    )
 
 
 def _judge_by_noise(error: float, noise: float, factor: float) -> Judgement:
@@ -162,10 +164,10 @@ def _judge_by_noise(error: float, noise: float, factor: float) -> Judgement:
     ratio = error / noise if noise else (math.inf if error else 0.0)
     if error <= factor * noise:
         return Judgement(ratio)
-    return Judgement(ratio, Difference("wrong-values", _differs(error, factor * noise)))
+    return Judgement(ratio, Difference("wrong-values", _difference_in_words(error, factor * noise)))
 
 
-def _differs(error: float, allowed: float) -> str:
+def _difference_in_words(error: float, allowed: float) -> str:
     digits = next((n for n in range(2, 9) if f"{error:.{n}g}" != f"{allowed:.{n}g}"), 9)
     return f"differs by {error:.{digits}g} (allowed {allowed:.{digits}g})"
 
@@ -180,7 +182,7 @@ def _judge_integers(actual: Array, expected: Array, noise: Oracles | MovedRuns) 
     if not wrong.any():
         return Judgement(0.0)
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return _wrong(
+    return _wrong_judgement(
         "wrong-values",
         f"differs in {int(wrong.sum())} of {wrong.size} places, "
         f"first at {list(place)}: {actual[place]}, in {noise.whose} {expected[place]}",
@@ -242,7 +244,7 @@ class Oracles:
         places = np.zeros(want.shape, dtype=bool)
         for run in self.jittered(_RUNS_FOR_FLOATS):
             if run.shape == want.shape:
-                places |= _special_kinds(_wide(run)) != _special_kinds(want)
+                places |= _special_kinds(_in_float64(run)) != _special_kinds(want)
         return places
 
     def runs_for_ties(self) -> Iterator[Array]:
@@ -264,7 +266,7 @@ class Oracles:
         if distance <= factor / 2 * usual:  # with room for less noise here than anywhere else
             return Judgement(distance / usual)
         exact = self.exact()
-        truth = _wide(exact)[floats.finite] if exact is not None and exact.shape == floats.finite.shape else None
+        truth = _in_float64(exact)[floats.finite] if exact is not None and exact.shape == floats.finite.shape else None
         if truth is None or not np.isfinite(truth).all():
             least = _UNSETTLED_FLOOR / FACTOR * scale
             return _judge_by_noise(distance, max(self._jitter(floats), floor, least), factor)

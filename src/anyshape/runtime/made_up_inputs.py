@@ -38,7 +38,7 @@ def make_inputs(
     }
 
 
-def _types(ports: Iterable[Port]) -> list[tuple[str, np.dtype[Any]]]:
+def _types_of(ports: Iterable[Port]) -> list[tuple[str, np.dtype[Any]]]:
     return [(port.name, np.dtype(port.dtype)) for port in ports]
 
 
@@ -71,9 +71,13 @@ class Contents:
         volume = sum(math.prod(shape) for shape in shapes.values())
         if volume > MOST_ELEMENTS:
             raise DeclarationError(f"the inputs have {volume:,} elements, more than the {MOST_ELEMENTS:,} made up here")
-        return make_inputs(_types(self.ports), shapes, np.random.default_rng((self.seed, number)), self._drawn)
+        return make_inputs(
+            _types_of(self.ports), shapes, np.random.default_rng((self.seed, number)), self._drawn_values
+        )
 
-    def _drawn(self, chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    def _drawn_values(
+        self, chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> Any:
         if is_mask(name, dtype.name):
             mask = chance.random(shape) < _SHOWN
             if shape:
@@ -155,7 +159,7 @@ class Calls:
             # 0 and 1 are valid as an index, a mask and a flag; all ones as a length, too
             return (chance.integers(0, 2, shape), np.ones(shape), np.zeros(shape))[content]
 
-        return make_inputs(_types(self.interface.inputs), shapes, np.random.default_rng(self.seed), drawn)
+        return make_inputs(_types_of(self.interface.inputs), shapes, np.random.default_rng(self.seed), drawn)
 
 
 def axes_of(port: Port) -> tuple[Expression | int, ...]:
@@ -166,10 +170,10 @@ def axes_of(port: Port) -> tuple[Expression | int, ...]:
         raise DeclarationError(f"input `{port.name}` is {port.dtype}, so no call can be made up: give the model, too")
     if negative := [axis for axis in port.axes if isinstance(axis, int) and axis < 0]:
         raise DeclarationError(f"input `{port.name}` declares the size {negative[0]}")
-    return tuple(_axis(port.name, index, axis) for index, axis in enumerate(port.axes))
+    return tuple(_axis_as_expression(port.name, index, axis) for index, axis in enumerate(port.axes))
 
 
-def _axis(name: str, index: int, axis: int | str | None) -> Expression | int:
+def _axis_as_expression(name: str, index: int, axis: int | str | None) -> Expression | int:
     if isinstance(axis, int):
         return axis
     try:

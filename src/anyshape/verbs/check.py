@@ -59,7 +59,7 @@ def check(
     """
     check_options(atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers)
     computed_by = understand_custom_ops(custom_ops, _function_of)
-    file = _read(f)
+    file = _read_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
     seconds = budget if budget is not None else DEFAULT_SECONDS
     options = CheckOptions(Tolerance(atol, rtol), seconds, tier, at, seed, providers, computed_by)
@@ -138,7 +138,7 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
 # ---- what is given
 
 
-def _read(f: Any) -> GivenFile:
+def _read_file(f: Any) -> GivenFile:
     if not isinstance(f, (str, os.PathLike)):
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
     proto = load_checked(f)

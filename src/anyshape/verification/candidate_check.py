@@ -31,7 +31,7 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
-from anyshape.verification.first_wrong_node import Place, first_difference
+from anyshape.verification.first_wrong_node import WrongNode, first_difference
 from anyshape.verification.model_reference import checker_beside_model
 
 
@@ -43,7 +43,7 @@ class Checked:
     verification: Verification
     strategy: str
     smallest: Failure | None = None
-    where: Place | None = None
+    where: WrongNode | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def try_out(
     wishes, request = ground.wishes, ground.request
     with uncollected():
         stage.write(candidate.model, external_data=wishes.external_data)
-        session, computed_in = _load(stage, candidate.model, wishes)
+        session, computed_in = _load_candidate(stage, candidate.model, wishes)
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
     tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
@@ -129,7 +129,7 @@ def available_memory() -> int:
         return 8 * 2**30
 
 
-def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
+def _load_candidate(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
     """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
     custom_ops = wishes.custom_ops
     try:

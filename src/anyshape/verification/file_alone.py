@@ -84,7 +84,7 @@ class FileReference:
         formulas = self.contract.outputs if self.contract is not None else {}
         for port, shape in zip(self.calls.interface.outputs, shapes, strict=True):
             for axis, (formula, size) in enumerate(zip(formulas.get(port.name, ()), shape, strict=False)):
-                if (expected := _value(formula, run.sizes)) not in (None, size):
+                if (expected := _value_of_formula(formula, run.sizes)) not in (None, size):
                     return port.name, f"is promised `{formula}` = {expected} on axis {axis} but has shape {shape}"
         return None
 
@@ -92,7 +92,7 @@ class FileReference:
         del run
 
 
-def _value(formula: str, sizes: Sizes) -> int | None:
+def _value_of_formula(formula: str, sizes: Sizes) -> int | None:
     try:
         return parse_expression(formula).value(sizes)
     except (DeclarationError, KeyError, ZeroDivisionError):
@@ -157,18 +157,18 @@ def declare_by_file(
     """The dims that the file names, their sizes as the user or the contract gives them."""
     interface, contract = file.interface, file.contract
     calls = Calls({port.name: axes_of(port) for port in interface.inputs}, interface, seed)
-    ranges = _ranges(calls.dims, contract, sizes or {})
+    ranges = _ranges_of(calls.dims, contract, sizes or {})
     limits = contract.limits if contract is not None else ()
     conditions = (*limits, *(contract.conditions if contract is not None else ()))
     held = tuple(condition for condition in conditions if set(condition.names) <= set(ranges))
-    return FileDeclaration(calls, ranges, _relations(where, contract, ranges), limits, held)
+    return FileDeclaration(calls, ranges, _relations_of(where, contract, ranges), limits, held)
 
 
 _LARGEST_SIZE = 2**31
 _MOST_DIMS = 32
 
 
-def _ranges(dims: Sequence[str], contract: Contract | None, sizes: Mapping[str, object]) -> dict[str, SizeRange]:
+def _ranges_of(dims: Sequence[str], contract: Contract | None, sizes: Mapping[str, object]) -> dict[str, SizeRange]:
     if len(dims) > _MOST_DIMS:
         raise DeclarationError(f"the file names {len(dims)} dims, more than the {_MOST_DIMS} that can be checked alone")
     for name in sizes:
@@ -177,16 +177,16 @@ def _ranges(dims: Sequence[str], contract: Contract | None, sizes: Mapping[str, 
             raise DeclarationError(
                 f"sizes given for `{name}`, but the file only names {named}{did_you_mean(name, dims)}"
             )
-    return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else _promised(dim, contract) for dim in dims}
+    return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else _promised_range(dim, contract) for dim in dims}
 
 
-def _promised(dim: str, contract: Contract | None) -> SizeRange:
+def _promised_range(dim: str, contract: Contract | None) -> SizeRange:
     """What the contract says; its numbers may be anything, so it ends where no size could be run anyway."""
     promised = (contract.dims if contract is not None else {}).get(dim, SizeRange())
     return promised if promised.hi is None or promised.hi <= _LARGEST_SIZE else promised.up_to(_LARGEST_SIZE)
 
 
-def _relations(
+def _relations_of(
     where: Sequence[str], contract: Contract | None, ranges: Mapping[str, SizeRange]
 ) -> tuple[Condition, ...]:
     """What the user says, else what the contract says; a file's relations may be anything, and are asked, too."""
@@ -242,11 +242,13 @@ _MOST_BAKED = 3
 
 def findings_alone(bench: FileBench, verification: Verification, file: GivenFile, home: Span) -> tuple[Finding, ...]:
     """What is wrong; where nothing is, a warning for each batch whose samples are mixed."""
-    wrong = _wrong(bench, verification, home, file.baked)
+    wrong = _wrong_shapes(bench, verification, home, file.baked)
     return wrong or tuple(_mixed_batches(bench, home) if bench.options.at is None else ())
 
 
-def _wrong(bench: FileBench, verification: Verification, home: Span, baked: Sequence[Baked]) -> tuple[Finding, ...]:
+def _wrong_shapes(
+    bench: FileBench, verification: Verification, home: Span, baked: Sequence[Baked]
+) -> tuple[Finding, ...]:
     """One finding: a shape that is not kept says more than a run that fails, which is then a note."""
     failures, contract = verification.failures, bench.checker.reference.contract
     if not failures:
@@ -325,11 +327,11 @@ def _mixed_batch(
         except RuntimeFailureError:
             continue
         if index is not None:
-            yield _mixed(dim, bench.checker.interface.outputs[index].name, sizes, home)
+            yield _mixed_finding(dim, bench.checker.interface.outputs[index].name, sizes, home)
         return
 
 
-def _mixed(dim: str, output: str, sizes: Mapping[str, int], home: Span) -> Finding:
+def _mixed_finding(dim: str, output: str, sizes: Mapping[str, int], home: Span) -> Finding:
     return Finding(
         "mixed-batch",
         f"samples of `{dim}` are mixed",

@@ -27,7 +27,7 @@ _MOST_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Place:
+class WrongNode:
     """The first node that is wrong, and the user's line that it came from, where known."""
 
     node: str
@@ -39,7 +39,7 @@ class Place:
         return f"first node that {self.trouble}: `{self.node}` ({self.operator})"
 
 
-def first_difference(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> Place | None:
+def first_difference(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> WrongNode | None:
     """Where the file goes wrong at a failing size; None where that cannot be told, or would cost too much."""
     if len(model.graph.node) > _MOST_NODES or model.ByteSize() > _MOST_BYTES or _has_external_data(model):
         return None
@@ -63,7 +63,7 @@ def _has_external_data(model: onnx.ModelProto) -> bool:
 # ---- a runtime error
 
 
-def _first_that_fails(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome) -> Place | None:
+def _first_that_fails(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome) -> WrongNode | None:
     nodes = model.graph.node
     runs, fails = -1, len(nodes)
     while fails - runs > 1:
@@ -72,7 +72,7 @@ def _first_that_fails(model: onnx.ModelProto, checker: ModelChecker, outcome: Ou
             runs = middle
         else:
             fails = middle
-    return None if fails == len(nodes) else replace(_place(nodes[fails]), trouble="fails")
+    return None if fails == len(nodes) else replace(_place_of(nodes[fails]), trouble="fails")
 
 
 def _runs_up_to(model: onnx.ModelProto, index: int, checker: ModelChecker, outcome: Outcome) -> bool:
@@ -89,7 +89,7 @@ def _runs_up_to(model: onnx.ModelProto, index: int, checker: ModelChecker, outco
 # ---- other values
 
 
-def _first_that_differs(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome) -> Place | None:
+def _first_that_differs(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome) -> WrongNode | None:
     candidates = [node for node in model.graph.node if span_of_node(node) is not None and node.output]
     values = _values_of(model, [node.output[0] for node in candidates], checker, outcome)
     eager: dict[tuple[str, int], list[torch.Tensor]] = {}
@@ -105,12 +105,12 @@ def _first_that_differs(model: onnx.ModelProto, checker: ModelChecker, outcome: 
         if place is not None and value is not None and value.is_floating_point():
             last[place.path, place.line] = (node, value)
     for line, results in eager.items():
-        if line in last and not any(_alike(last[line][1], result) for result in results):
-            return _place(last[line][0])
+        if line in last and not any(_are_alike(last[line][1], result) for result in results):
+            return _place_of(last[line][0])
     return None
 
 
-def _alike(value: torch.Tensor, result: torch.Tensor) -> bool:
+def _are_alike(value: torch.Tensor, result: torch.Tensor) -> bool:
     if value.numel() != result.numel() or sorted(value.shape) != sorted(result.shape):
         return False
     if value.shape != result.shape:  # a layout that the runtime prefers
@@ -145,5 +145,5 @@ def _run_with_outputs(
 # ---- where a node came from
 
 
-def _place(node: onnx.NodeProto) -> Place:
-    return Place(node.name or node.output[0], node.op_type, span_of_node(node))
+def _place_of(node: onnx.NodeProto) -> WrongNode:
+    return WrongNode(node.name or node.output[0], node.op_type, span_of_node(node))

@@ -50,16 +50,16 @@ class Pair:
 
     def feeds(self, sizes: Sizes, number: int) -> Feeds:
         """Inputs at these sizes."""
-        return self.contents.make({port.name: self._shape(port.name, sizes) for port in self.contents.ports}, number)
+        return self.contents.make({port.name: self._shape_of(port.name, sizes) for port in self.contents.ports}, number)
 
-    def _shape(self, name: str, sizes: Sizes) -> tuple[int, ...]:
+    def _shape_of(self, name: str, sizes: Sizes) -> tuple[int, ...]:
         own = next(port.axes or () for port in self.contents.ports if port.name == name)
         dims = self.wanted.get(name, (None,) * len(own))
         return tuple(int(axis or 0) if dim is None else sizes[dim] for axis, dim in zip(own, dims, strict=True))
 
     def volume(self, sizes: Sizes) -> int:
         """How many elements the inputs have at these sizes."""
-        return sum(math.prod(self._shape(port.name, sizes)) for port in self.contents.ports)
+        return sum(math.prod(self._shape_of(port.name, sizes)) for port in self.contents.ports)
 
     def axes(self, name: str, dim: str) -> list[int]:
         """The axes of an input that follow a dim."""
@@ -121,12 +121,12 @@ class Pair:
         groups = []
         for first in range(0, count, own):
             chosen = [index % count for index in range(first, first + own)]
-            part = {name: _picked(value, self.axes(name, dim), chosen) for name, value in feeds.items()}
+            part = {name: _picked_samples(value, self.axes(name, dim), chosen) for name, value in feeds.items()}
             groups.append(self.expected(part, {**sizes, dim: own}))
         by_output = zip(*groups, strict=True)
-        return [self._together(index, dim, list(parts), count) for index, parts in enumerate(by_output)]
+        return [self._joined_groups(index, dim, list(parts), count) for index, parts in enumerate(by_output)]
 
-    def _together(self, index: int, dim: str, parts: list[Array], count: int) -> Array:
+    def _joined_groups(self, index: int, dim: str, parts: list[Array], count: int) -> Array:
         axes = self.output_axes(index, dim)
         if not axes:
             return parts[0]
@@ -142,7 +142,7 @@ def names_in(declared: str) -> tuple[str, ...]:
         return (declared,)
 
 
-def _picked(value: Array, axes: Sequence[int], chosen: list[int]) -> Array:
+def _picked_samples(value: Array, axes: Sequence[int], chosen: list[int]) -> Array:
     for axis in axes:
         value = np.take(value, chosen, axis)
     return value
@@ -264,21 +264,25 @@ def run_only(pair: Pair, dim: str, sizes: Sequence[int]) -> list[Judged]:
         at = {**pair.sizes, dim: size}
         outcome = checker.results(checker.reference.run(at, number))
         found.append(outcome if isinstance(outcome, Failure) else Check(at, 0, 0.0))
-        if size > pair.sizes[dim] and isinstance(found[-1], Check) and (unfelt := _unfelt(pair, dim, at)) is not None:
+        if (
+            size > pair.sizes[dim]
+            and isinstance(found[-1], Check)
+            and (unfelt := _unfelt_half(pair, dim, at)) is not None
+        ):
             found.append(unfelt)
     return found
 
 
-def _unfelt(pair: Pair, dim: str, sizes: Sizes) -> Failure | None:
+def _unfelt_half(pair: Pair, dim: str, sizes: Sizes) -> Failure | None:
     """Places that change nothing, though they do in the static file: an unrolled loop looks at its own length alone."""
-    static = _feels(pair, pair.run_static, dim, pair.sizes)
-    if not any(static) or any(_feels(pair, pair.run_dynamic, dim, sizes)):
+    static = _outputs_that_feel(pair, pair.run_static, dim, pair.sizes)
+    if not any(static) or any(_outputs_that_feel(pair, pair.run_dynamic, dim, sizes)):
         return None
     sentence = f"ignores the second half of {sizes[dim]} places along `{dim}`, which matters in the static file"
     return Failure(dict(sizes), 0, "wrong-values", None, sentence)
 
 
-def _feels(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> list[bool]:
+def _outputs_that_feel(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> list[bool]:
     """Of each output, whether it depends on the second half of a dim; on the last place alone does not count."""
     feeds, others = (pair.feeds(sizes, number) for number in (401, 402))
     shown = {

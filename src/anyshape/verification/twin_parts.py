@@ -110,13 +110,15 @@ def reaches(pair: Pair, dim: str, step: int, outputs: Sequence[int]) -> dict[int
     shifted = pair.expected(pair.joined(pair.cut(feeds, dim, slice(step, None)), rest, dim), pair.sizes)
     found = {}
     for index in outputs:
-        reach = _reach(pair, dim, step, index, given[index], ends[index], starts[index])
+        reach = _reach_of_cut(pair, dim, step, index, given[index], ends[index], starts[index])
         if reach is not None and _is_shifted(reach, given[index], shifted[index]):
             found[index] = reach
     return found
 
 
-def _reach(pair: Pair, dim: str, step: int, index: int, given: Array, ends: Array, starts: Array) -> _Reach | None:
+def _reach_of_cut(
+    pair: Pair, dim: str, step: int, index: int, given: Array, ends: Array, starts: Array
+) -> _Reach | None:
     axes = pair.output_axes(index, dim)
     if len(axes) != 1:
         return None
@@ -125,14 +127,14 @@ def _reach(pair: Pair, dim: str, step: int, index: int, given: Array, ends: Arra
     shift = places - pair.output_size(index, axis, {**pair.sizes, dim: pair.sizes[dim] - step})
     if not 0 < shift < places:
         return None
-    at_end, at_start = _moved(given, ends, axis), _moved(given, starts, axis)
+    at_end, at_start = _moved_places(given, ends, axis), _moved_places(given, starts, axis)
     end = places - shift - int(at_end[0]) if at_end.size else 0
     start = int(at_start[-1]) + 1 - shift if at_start.size else 0
     reach = _Reach(axis, places, shift, max(end, 0), max(start, 0))
     return reach if reach.covers_all else None
 
 
-def _moved(before: Array, after: Array, axis: int) -> Array:
+def _moved_places(before: Array, after: Array, axis: int) -> Array:
     """The places along an axis at which two outputs differ by more than rounding."""
     first, second = np.moveaxis(before, axis, 0), np.moveaxis(after, axis, 0)
     largest = np.abs(first[np.isfinite(first)]).max(initial=0) if first.dtype.kind == "f" else 0
@@ -190,15 +192,15 @@ class _Shift:
     def first_part(self) -> TwinRun:
         pair, dim, length = self.pair, self.dim, self.pair.sizes[self.dim] - self.step
         feeds = pair.feeds(pair.sizes, self.number)
-        parts = self._parts({i: slice(0, one.places - one.shift - one.end) for i, one in self.found.items()})
+        parts = self._parts_of_outputs({i: slice(0, one.places - one.shift - one.end) for i, one in self.found.items()})
         sizes, cut = {**pair.sizes, dim: length}, pair.cut(feeds, dim, slice(0, length))
         return TwinRun(sizes, cut, pair.sizes, feeds, parts, parts, list(self.found))
 
     def last_part(self) -> TwinRun:
         pair, dim = self.pair, self.dim
         feeds = pair.feeds(pair.sizes, self.number)
-        there = self._parts({i: slice(one.shift + one.start, None) for i, one in self.found.items()})
-        here = self._parts({i: slice(one.start, None) for i, one in self.found.items()})
+        there = self._parts_of_outputs({i: slice(one.shift + one.start, None) for i, one in self.found.items()})
+        here = self._parts_of_outputs({i: slice(one.start, None) for i, one in self.found.items()})
         sizes, cut = {**pair.sizes, dim: pair.sizes[dim] - self.step}, pair.cut(feeds, dim, slice(self.step, None))
         return TwinRun(sizes, cut, pair.sizes, feeds, there, here, list(self.found))
 
@@ -207,17 +209,17 @@ class _Shift:
         pair, dim, own = self.pair, self.dim, self.pair.sizes[self.dim]
         sizes = {**pair.sizes, dim: own + self.step}
         feeds, covered = pair.feeds(sizes, self.number), list(self.found)
-        first = self._parts({i: slice(0, one.places - one.end) for i, one in self.found.items()})
-        there = self._parts({i: slice(one.start, None) for i, one in self.found.items()})
+        first = self._parts_of_outputs({i: slice(0, one.places - one.end) for i, one in self.found.items()})
+        there = self._parts_of_outputs({i: slice(one.start, None) for i, one in self.found.items()})
         grown = {i: pair.output_size(i, one.axis, sizes) - one.places for i, one in self.found.items()}
-        here = self._parts({i: slice(grown[i] + one.start, None) for i, one in self.found.items()})
+        here = self._parts_of_outputs({i: slice(grown[i] + one.start, None) for i, one in self.found.items()})
         head, tail = pair.cut(feeds, dim, slice(0, own)), pair.cut(feeds, dim, slice(self.step, None))
         return (
             TwinRun(sizes, feeds, pair.sizes, head, first, first, covered),
             TwinRun(sizes, feeds, pair.sizes, tail, there, here, covered),
         )
 
-    def _parts(self, chosen: dict[int, slice]) -> Parts:
+    def _parts_of_outputs(self, chosen: dict[int, slice]) -> Parts:
         found = self.found
         return [{found[i].axis: chosen[i]} if i in found else {} for i in range(len(whole(self.pair)))]
 

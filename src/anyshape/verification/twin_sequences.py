@@ -127,25 +127,27 @@ def periods_of(size: int) -> list[int]:
 
 def repeatable_outputs(pair: Pair, dim: str, outputs: Sequence[int]) -> list[int]:
     """The outputs for which neither the order of the places nor the copy matters, as control runs show it."""
-    kept = [index for index in outputs if _follows(pair, dim, index)]
+    kept = [index for index in outputs if _follows_dim(pair, dim, index)]
     for period in periods_of(pair.sizes[dim]):
         once = pair.feeds({**pair.sizes, dim: period}, _CONTROL_REPEATS)
         times = pair.sizes[dim] // period
-        tiled = pair.expected(_tiled(pair, once, dim, times), pair.sizes)
-        grouped = pair.expected(_grouped(pair, once, dim, times), pair.sizes)
+        tiled = pair.expected(_tiled_places(pair, once, dim, times), pair.sizes)
+        grouped = pair.expected(_grouped_places(pair, once, dim, times), pair.sizes)
         places = [place % period * times + place // period for place in range(period * times)]
-        kept = [i for i in kept if _is_same(pair, dim, i, tiled[i], grouped[i], places, period)]
+        kept = [i for i in kept if _is_repeatable(pair, dim, i, tiled[i], grouped[i], places, period)]
     return kept
 
 
-def _follows(pair: Pair, dim: str, index: int) -> bool:
+def _follows_dim(pair: Pair, dim: str, index: int) -> bool:
     """Whether an output has the dim itself on one axis, or on none."""
     axes = pair.output_axes(index, dim)
     sizes = [pair.output_size(index, axis, {**pair.sizes, dim: 5}) for axis in axes]
     return len(axes) <= 1 and all(size == 5 for size in sizes)
 
 
-def _is_same(pair: Pair, dim: str, index: int, tiled: Array, grouped: Array, places: list[int], period: int) -> bool:
+def _is_repeatable(
+    pair: Pair, dim: str, index: int, tiled: Array, grouped: Array, places: list[int], period: int
+) -> bool:
     for axis in pair.output_axes(index, dim):
         grouped = np.take(grouped, places, axis)
         first, second = (taken(tiled, [axis], slice(start, start + period)) for start in (0, period))
@@ -154,25 +156,25 @@ def _is_same(pair: Pair, dim: str, index: int, tiled: Array, grouped: Array, pla
     return are_close(grouped, tiled, lambda _: tiled)
 
 
-def _tiled(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
+def _tiled_places(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
     """`a b` becomes `a b a b`."""
 
     def change(value: Array, axis: int) -> Array:
         return np.concatenate([value] * times, axis)
 
-    return {name: _along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
+    return {name: _changed_along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
 
 
-def _grouped(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
+def _grouped_places(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
     """`a b` becomes `a a b b`."""
 
     def change(value: Array, axis: int) -> Array:
         return np.repeat(value, times, axis)
 
-    return {name: _along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
+    return {name: _changed_along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
 
 
-def _along(value: Array, axes: Sequence[int], change: Callable[[Array, int], Array]) -> Array:
+def _changed_along(value: Array, axes: Sequence[int], change: Callable[[Array, int], Array]) -> Array:
     for axis in axes:
         value = change(value, axis)
     return value
@@ -201,5 +203,7 @@ def _repeated_run(pair: Pair, dim: str, sizes: Sizes, period: int, number: int, 
     own, every = pair.sizes[dim], range(len(whole(pair)))
     there = [{axis: slice(0, period) for axis in pair.output_axes(index, dim)} for index in every]
     here = [{axis: slice(0, None, times) for axis in pair.output_axes(index, dim)} for index in every]
-    grouped = _grouped(pair, once, dim, times)  # a file that looks at a part misses some
-    return TwinRun(sizes, grouped, {**sizes, dim: own}, _tiled(pair, once, dim, own // period), there, here, outputs)
+    grouped = _grouped_places(pair, once, dim, times)  # a file that looks at a part misses some
+    return TwinRun(
+        sizes, grouped, {**sizes, dim: own}, _tiled_places(pair, once, dim, own // period), there, here, outputs
+    )
