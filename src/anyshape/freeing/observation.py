@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op
+from anyshape.runtime.made_up_inputs import is_mask, make_inputs
 from anyshape.runtime.session import load_runtime
 
 AxisSizes = Mapping[str, tuple[int, ...]]
@@ -87,26 +88,31 @@ def _results(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | No
 
 def feeds(graph: ir.Graph, shapes: AxisSizes) -> dict[str, Any]:
     """Random tensors that the file takes: indices below the length of their table, masks of ones."""
-    random = np.random.default_rng(0)
-    given = [value for value in graph.inputs if value.name not in graph.initializers]
-    return {str(value.name): _random_feed(value, shapes[str(value.name)], random) for value in given}
+    given = {str(value.name): value for value in graph.inputs if value.name not in graph.initializers}
+
+    def drawn(chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+        _refuse_odd_shape(name, shape)
+        if given[name].dtype == ir.DataType.STRING:
+            return np.full(shape, "a", dtype=object)
+        if "float" in dtype.name:
+            return chance.standard_normal(shape, dtype=np.float32)
+        return np.ones(shape) if is_mask(name, dtype.name) else chance.integers(0, table_length(given[name]), shape)
+
+    types = ((name, _numpy_type(value)) for name, value in given.items())
+    return make_inputs(types, shapes, np.random.default_rng(0), drawn)
 
 
-def _random_feed(value: ir.Value, shape: tuple[int, ...], random: np.random.Generator) -> Any:
+def _numpy_type(value: ir.Value) -> np.dtype[Any]:
     if value.dtype is None:
         raise AnyshapeError(f"input `{value.name}` is no tensor, or has no type")
+    return np.dtype(object) if value.dtype == ir.DataType.STRING else value.dtype.numpy()
+
+
+def _refuse_odd_shape(name: str, shape: tuple[int, ...]) -> None:
     if any(n < 0 for n in shape):
-        raise AnyshapeError(f"input `{value.name}` has the shape {list(shape)}, and no size is negative")
+        raise AnyshapeError(f"input `{name}` has the shape {list(shape)}, and no size is negative")
     if math.prod(shape) > _LARGEST_FEED:
-        raise AnyshapeError(f"input `{value.name}` has the shape {list(shape)}, which is too large to run")
-    if value.dtype == ir.DataType.STRING:
-        return np.full(shape, "a", dtype=object)
-    dtype = value.dtype.numpy()
-    if value.dtype.is_floating_point():
-        return random.standard_normal(shape, dtype=np.float32).astype(dtype)
-    if dtype == np.bool_ or "mask" in (value.name or "").lower():
-        return np.ones(shape, dtype)
-    return random.integers(0, table_length(value), shape).astype(dtype)
+        raise AnyshapeError(f"input `{name}` has the shape {list(shape)}, which is too large to run")
 
 
 def table_length(value: ir.Value) -> int:

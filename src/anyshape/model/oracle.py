@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -120,6 +121,14 @@ class Reference:
         self.largest_result = 0
 
     # ---- runs, and the memory of them
+
+    def volume(self, sizes: Sizes) -> int:
+        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+        total = 1
+        for name in self.spec.axes:
+            own = tuple(self.signature.values[name].shape)
+            total += math.prod(max(n, 1) for n in self.spec.shape(name, sizes, own))
+        return total
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""

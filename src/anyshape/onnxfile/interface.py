@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.graph import proto_graphs
+from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.sizes.notation import parse_expression
 
 DeclaredAxis = int | str | None
@@ -23,9 +23,14 @@ class Port:
     axes: tuple[DeclaredAxis, ...] | None
 
     def __str__(self) -> str:
+        return f"{self.name}: {self.typed()}"
+
+    def typed(self, axes: Sequence[str] | None = None) -> str:
+        """`float32[batch, 3]`; the axes may be said in other words."""
         if self.axes is None:
-            return f"{self.name}: {self.dtype}[...]"
-        return f"{self.name}: {self.dtype}[{', '.join('?' if a is None else str(a) for a in self.axes)}]"
+            return f"{self.dtype}[...]"
+        words = axes if axes is not None else ["?" if axis is None else str(axis) for axis in self.axes]
+        return f"{self.dtype}[{', '.join(words)}]"
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,26 @@ class Interface:
         return tuple(names)
 
 
+_MOST_ROWS = 12
+
+
+def port_rows(kind: str, named: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """`  input    x  float32[batch, 3]`: a picture of the first inputs or outputs, each a name and its type."""
+    width = max((len(name) for name, _ in named), default=0)
+    yield from (f"  {kind:<8} {name:<{width}}  {typed}" for name, typed in named[:_MOST_ROWS])
+    if len(named) > _MOST_ROWS:
+        yield f"  {kind:<8} ... and {len(named) - _MOST_ROWS} more"
+
+
 def read_interface(model: onnx.ModelProto) -> Interface:
     initialised = {tensor.name for tensor in model.graph.initializer}
     inputs = tuple(port_of(value) for value in model.graph.input if value.name not in initialised)
     return Interface(inputs, tuple(port_of(value) for value in model.graph.output))
+
+
+def opset_of(model: onnx.ModelProto) -> int | None:
+    """The version of ONNX's own operators that a file is written in."""
+    return next((int(entry.version) for entry in model.opset_import if entry.domain in STANDARD_DOMAINS), None)
 
 
 def unused_inputs(model: onnx.ModelProto) -> list[str]:

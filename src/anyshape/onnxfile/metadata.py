@@ -12,18 +12,13 @@ import json
 import onnx
 import onnx_ir as ir
 
-from anyshape.onnxfile.graph import STANDARD_DOMAINS, every_node, maker
+from anyshape.onnxfile.graph import every_node, maker
 
 SOURCE_KEY = "anyshape.source"
 """The metadata of a node that names the user's line it came from: `model.py:31 in Net.forward`."""
 KEY = "anyshape.session"
 """The metadata of a file that holds advice for a session."""
 _SLOWER = "SkipLayerNormFusion"
-
-
-def opset_of(model: onnx.ModelProto) -> int | None:
-    """The version of ONNX's own operators that a file asks for; None where it names none."""
-    return next((int(entry.version) for entry in model.opset_import if entry.domain in STANDARD_DOMAINS), None)
 
 
 def session_advice(model: ir.Model) -> dict[str, str]:

@@ -15,8 +15,7 @@ from anyshape.freeing.freeable import Freeable, find_freeable
 from anyshape.onnxfile.baked_sizes import Baked, find_baked
 from anyshape.onnxfile.contract import Contract, contract_facts, contract_to_dict, read_contract
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
-from anyshape.onnxfile.interface import Port, read_interface
-from anyshape.onnxfile.metadata import opset_of
+from anyshape.onnxfile.interface import Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.untrusted import external_files, load_checked
 from anyshape.results.json import port_to_dict
 from anyshape.sizes.notation import SizeRange
@@ -97,8 +96,10 @@ def _count_nodes(model: onnx.ModelProto) -> int:
 
 def _picture(found: Inspection) -> Iterator[str]:
     yield _headline(found)
-    yield from _ports("input", [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs])
-    yield from _ports("output", [(port, _with_formulas(port, found)) for port in found.outputs])
+    inputs = [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs]
+    outputs = [(port, _with_formulas(port, found)) for port in found.outputs]
+    for kind, rows in (("input", inputs), ("output", outputs)):
+        yield from port_rows(kind, [(printable(port.name), port.typed(axes)) for port, axes in rows])
     for label, text in _facts(found):
         yield f"  {label:<8} {printable(text)}"
 
@@ -107,15 +108,6 @@ def _headline(found: Inspection) -> str:
     by = f", by {printable(found.producer)}" if found.producer else ""
     nodes = f"{found.nodes} node{'s' if found.nodes != 1 else ''}"
     return f"{found.path.name}: {nodes}, opset {found.opset or 'unknown'}, {_readable(found.bytes)}{by}"
-
-
-def _ports(kind: str, rows: list[tuple[Port, tuple[str, ...]]]) -> Iterator[str]:
-    width = max((len(printable(port.name)) for port, _ in rows), default=0)
-    for port, axes in rows[:_MOST_ROWS]:
-        shape = "..." if port.axes is None else ", ".join(axes)
-        yield f"  {kind:<8} {printable(port.name):<{width}}  {port.dtype}[{shape}]"
-    if len(rows) > _MOST_ROWS:
-        yield f"  {kind:<8} ... and {len(rows) - _MOST_ROWS} more"
 
 
 def _axis(axis: int | str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import Budget, Checker, smallest_failure, tolerance_for, verify
+from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
@@ -30,7 +31,8 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
-from anyshape.verification.first_wrong_node import Place, first_difference
+from anyshape.verification.first_wrong_node import WrongNode, first_difference
+from anyshape.verification.model_reference import checker_beside_model
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Checked:
     verification: Verification
     strategy: str
     smallest: Failure | None = None
-    where: Place | None = None
+    where: WrongNode | None = None
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,11 @@ def try_out(
     wishes, request = ground.wishes, ground.request
     with uncollected():
         stage.write(candidate.model, external_data=wishes.external_data)
-        session, computed_in = _load(stage, candidate.model, wishes)
+        session, computed_in = _load_candidate(stage, candidate.model, wishes)
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
     tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
-    checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
+    checker = checker_beside_model(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
     ranges = ranges or request.spec.ranges
     box = closed_box(ranges, ground)
     suspicion = suspicion or Suspicion()
@@ -92,6 +94,8 @@ def try_out(
         wishes.seconds if wishes.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
     )
     verification = verify(checker, plan, ground.boundaries, budget)
+    if computed_in is not None:
+        verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
     if not verification.failures:
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
@@ -125,7 +129,7 @@ def available_memory() -> int:
         return 8 * 2**30
 
 
-def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
+def _load_candidate(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
     """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
     custom_ops = wishes.custom_ops
     try:
