@@ -274,7 +274,7 @@ def _lower(dim: str, sizes: Sizes, box: SizeRange, avoided: set[int], works: Cal
 
 
 def _all_different(start: Sizes, ranges: Mapping[str, SizeRange], avoided: set[int]) -> Sizes:
-    found: Sizes = {}
+    found: dict[str, int] = {}
     for dim, size in start.items():
         found[dim] = _distinct(size, ranges[dim], set(found.values()), avoided)
     return found

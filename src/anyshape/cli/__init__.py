@@ -35,9 +35,9 @@ from anyshape.cli.options import (
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.exported import Exported
-    from anyshape.cli.tasks import Proposed
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
+    from anyshape.verbs.dims import ProposedDims
     from anyshape.verbs.explain import Explanation, Overview
     from anyshape.verbs.inspect import Inspection
 
@@ -225,7 +225,7 @@ def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any
     may stand `inputs` or `examples`; a Lightning module's `example_input_array` is a call, too.
     """
 
-    def work(tell: Tell) -> Proposed:
+    def work(tell: Tell) -> ProposedDims:
         return tasks.propose_dims(target, options, tell)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)

@@ -15,7 +15,6 @@ from anyshape.cli.targets import LoadedTarget, users_code
 from anyshape.declaration.calls import read_call
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
-from anyshape.model.proposal.undeclared import example_of
 from anyshape.onnxfile.interface import Port
 from anyshape.sizes.notation import InputText, parse_sizes
 
@@ -93,6 +92,9 @@ def _inputs_of_file(loaded: LoadedTarget, seed: int) -> tuple[Any, Mapping[str, 
 
 def _own_example(loaded: LoadedTarget) -> tuple[Any, Mapping[str, Any] | None]:
     """The call that a Lightning module carries; a method of it is called otherwise."""
+    from anyshape.declaration.calls import example_of
+    from anyshape.declaration.targets import resolve_target
+
     target = resolve_target(loaded.model)
     found = example_of(target.module) if target.call is target.module else None
     return (None, None) if found is None else found

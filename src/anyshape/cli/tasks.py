@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,10 @@ if TYPE_CHECKING:
     from anyshape.cli.console import Tell
     from anyshape.cli.target_calls import TargetCall
     from anyshape.cli.targets import LoadedTarget
-    from anyshape.declaration.calls import Signature
-    from anyshape.declaration.targets import Target
-    from anyshape.model.proposal.proposal import Proposal
     from anyshape.onnxfile.interface import Port
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
+    from anyshape.verbs.dims import ProposedDims
 
 
 # ---- the library's name of an argument -> the option that gives it
@@ -112,7 +109,7 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
     from anyshape.verbs.make_dynamic import make_dynamic
 
     dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]} or None
-    chosen = {"out": output, "sizes": options["sizes"] or None, "progress": tell}
+    chosen: dict[str, Any] = {"out": output, "sizes": options["sizes"] or None, "progress": tell}
     chosen |= _arguments_from(options, _FREE_OPTIONS)
     if options["target"] is None:
         return make_dynamic(model, dims, **chosen)
@@ -126,54 +123,14 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
 # ---- dims
 
 
-def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Proposed:
+def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> ProposedDims:
     tell(f"loading {target}")
-    with _loaded_call(target, options) as (loaded, call):
+    from anyshape.verbs.dims import propose_dims as find_dims
+
+    with _loaded_call(target, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
         tell(f"probing {target}")
-        return proposed(loaded.model, call)
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """A proposal, and the tensors of the call that it is for."""
-
-    proposal: Proposal
-    leaves: tuple[str, ...]
-
-    def __str__(self) -> str:
-        from anyshape.model.proposal.proposal import proposal_text
-
-        return proposal_text(self.proposal, self.leaves)
-
-    def to_dict(self) -> dict[str, Any]:
-        from anyshape.model.proposal.proposal import proposal_to_dict
-
-        return proposal_to_dict(self.proposal)
-
-
-def proposed(model: Any, call: TargetCall) -> Proposed:
-    """The dims that a model's call lets vary; whatever the call declares itself is not looked at."""
-    from anyshape.declaration.targets import resolve_target
-    from anyshape.model.proposal.undeclared import propose
-
-    target = resolve_target(model)
-    calls, known = _calls(target, call)
-    found = propose(target, calls, call.make_inputs, known)
-    found = replace(found, notes=found.notes[1:])  # the first says that nothing was declared
-    return Proposed(found, tuple(leaf.name for leaf in calls[0].leaves if leaf.is_tensor))
-
-
-def _calls(target: Target, call: TargetCall) -> tuple[tuple[Signature, ...], Mapping[str, int]]:
-    from anyshape.declaration.calls import bind_call
-    from anyshape.model.proposal.given_calls import read_calls
-    from anyshape.model.request import first_call
-
-    if call.examples is not None:
-        return read_calls(target, call.examples), {}
-    if call.make_inputs is not None:
-        made, known = first_call(call.make_inputs, {}, {}, target)
-        return (made,), known
-    return (bind_call(target, call.args, call.kwargs),), {}
+        called = {name: call.arguments[name] for name in ("args", "kwargs", "examples", "make_inputs")}
+        return find_dims(loaded.model, **called)
 
 
 # ---- the model and its call

@@ -157,8 +157,7 @@ def _by_torchscript(job: Job) -> Conversion:
 def _by_lifting(job: Job) -> Conversion:
     from anyshape.conversion.lifting.lifted import lifted
 
-    candidate, attempt = lifted(job)
-    return candidate, replace(attempt, strategy=LIFTED)
+    return lifted(job, LIFTED)
 
 
 # ---- the table

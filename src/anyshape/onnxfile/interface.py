@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.graph import proto_graphs
 from anyshape.sizes.notation import parse_expression
 
 DeclaredAxis = int | str | None
@@ -45,23 +46,15 @@ class Interface:
 
 def read_interface(model: onnx.ModelProto) -> Interface:
     initialised = {tensor.name for tensor in model.graph.initializer}
-    inputs = tuple(_port(value) for value in model.graph.input if value.name not in initialised)
-    return Interface(inputs, tuple(_port(value) for value in model.graph.output))
+    inputs = tuple(port_of(value) for value in model.graph.input if value.name not in initialised)
+    return Interface(inputs, tuple(port_of(value) for value in model.graph.output))
 
 
 def unused_inputs(model: onnx.ModelProto) -> list[str]:
     """Inputs that no node looks at."""
-    used = {value.name for value in model.graph.output} | set(_used(model.graph))
+    used = {name for graph in proto_graphs(model) for node in graph.node for name in node.input}
+    used |= {value.name for value in model.graph.output}
     return [value.name for value in model.graph.input if value.name not in used]
-
-
-def _used(graph: onnx.GraphProto) -> Iterator[str]:
-    for node in graph.node:
-        yield from node.input
-        for attribute in node.attribute:
-            yield from _used(attribute.g)
-            for inner in attribute.graphs:
-                yield from _used(inner)
 
 
 _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()} | {
@@ -70,12 +63,12 @@ _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataTyp
 }
 
 
-def _port(value: onnx.ValueInfoProto) -> Port:
+def port_of(value: onnx.ValueInfoProto) -> Port:
     kind = value.type.tensor_type
     dtype = _TYPE_NAMES.get(kind.elem_type, f"type {kind.elem_type}")
     if not kind.HasField("shape"):
         return Port(value.name, dtype, None)
-    return Port(value.name, dtype, tuple(_axis(dim) for dim in kind.shape.dim))
+    return Port(value.name, dtype, tuple(map(_axis, kind.shape.dim)))
 
 
 def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 Verdict = Literal["checked", "narrowed", "unchecked", "refused"]
+Verb = Literal["export", "check", "make-dynamic"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Result:
     where: tuple[str, ...] = ()
     """Relations between dims that were declared."""
     shapes: str = "tested"
-    what: str = "export"
+    what: Verb = "export"
+    """The verb that it is the result of: each has its own words in `text.py`."""
     _model: ir.Model | None = field(default=None, repr=False, compare=False)
     _custom_ops: CustomOps | None = field(default=None, repr=False, compare=False)
 

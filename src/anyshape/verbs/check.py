@@ -16,7 +16,6 @@ import torch
 from anyshape.bench.bench import Budget, Checker, smallest_failure, tolerance_for, verify
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Plan, Tier, choose_tier, horizon
-from anyshape.conversion.graph.finish import integers_of
 from anyshape.declaration.dims import unnamed
 from anyshape.declaration.options import check_options
 from anyshape.declaration.torch_forms import as_identifier
@@ -27,6 +26,7 @@ from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
 from anyshape.onnxfile.contract import read_contract
+from anyshape.onnxfile.integers import integers_of
 from anyshape.onnxfile.interface import Interface, Port, read_interface, unused_inputs
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
@@ -278,7 +278,7 @@ def _prepare(
     contract = read_contract(proto)
     if contract is not None:
         claimed = [c for c in (*contract.limits, *contract.conditions) if set(c.names) <= set(spec.ranges)]
-        boundaries.limits += [_confirmed(c, reference, start) for c in claimed if c.holds(start)]
+        boundaries = boundaries.with_limits(_confirmed(c, reference, start) for c in claimed if c.holds(start))
     boundaries.probe()
     box = {dim: horizon(declared, start[dim]) for dim, declared in spec.ranges.items()}
     closed = not any(declared.is_open for declared in spec.ranges.values())

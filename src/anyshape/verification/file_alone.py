@@ -18,8 +18,9 @@ from anyshape.bench.closeness import are_close, moved_by_rounding
 from anyshape.bench.plan import Plan, Tier, choose, horizon, trace_sizes
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.onnxfile.baked_sizes import Baked, find_baked, telling_sizes
+from anyshape.onnxfile.baked_sizes import Baked, find_baked
 from anyshape.onnxfile.contract import Contract, read_contract
+from anyshape.onnxfile.integers import sizes_written
 from anyshape.onnxfile.interface import Interface, broken_promise, read_interface
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result
@@ -292,8 +293,8 @@ def check_alone(
     held = (*limits, *(contract.conditions if contract is not None else ()))
     base = _first_that_runs(subject, ranges, relations)
     boundaries = Boundaries(lambda s: as_error(subject.judge(s)), ranges, base, (), where=relations)
-    boundaries.limits.extend(Limit(limit) for limit in held if set(limit.names) <= set(ranges))
-    plan = _plan(ranges, base, telling_sizes(proto), boundaries, tier, seed) if at is None else _only(at, base, tier)
+    boundaries = boundaries.with_limits(Limit(limit) for limit in held if set(limit.names) <= set(ranges))
+    plan = _plan(ranges, base, sizes_written(proto), boundaries, tier, seed) if at is None else _only(at, base, tier)
     verification = _run(subject, plan, Budget(_SECONDS if budget is None else budget))
     baked = find_baked(proto, interface)
     wrong = findings_of(verification, subject, boundaries, home, baked)

@@ -24,12 +24,11 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.made_up_inputs import MOST_ELEMENTS
 from anyshape.runtime.session import RuntimeFailureError, runtime_version
-from anyshape.sizes.notation import SizeRange
+from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
 from anyshape.verification.static_twin import (
     Pair,
     Region,
-    Sizes,
     compare,
     misplaced_batch,
     run_dynamic,

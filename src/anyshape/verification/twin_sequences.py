@@ -15,7 +15,8 @@ from anyshape.bench.closeness import are_close
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.made_up_inputs import is_mask
 from anyshape.runtime.session import Array, Feeds
-from anyshape.verification.static_twin import Pair, Region, Sizes, compare, run_dynamic, taken, whole
+from anyshape.sizes.notation import Sizes
+from anyshape.verification.static_twin import Pair, Region, compare, run_dynamic, taken, whole
 
 _CONTROL_PREFIXES = (201, 202)
 """Contents that no check uses."""

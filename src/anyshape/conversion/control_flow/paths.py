@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import sympy
 import torch
-from torch.utils import _pytree as pytree
 
 from anyshape.conversion.control_flow import forks as forking
 from anyshape.conversion.control_flow.forks import (
@@ -23,8 +22,9 @@ from anyshape.conversion.control_flow.forks import (
 )
 from anyshape.conversion.control_flow.samples import Samples, named_size, remember
 from anyshape.errors import AnyshapeError
-from anyshape.sizes.evaluation import Values
+from anyshape.sizes.torch_symbols import Values
 from anyshape.torchkit.capture import is_same_number
+from anyshape.torchkit.private_names import pytree
 
 
 class MovedOutError(AnyshapeError):
