@@ -19,8 +19,7 @@ def test_every_error_is_one_of_ours_and_a_wrong_declaration_is_a_wrong_value() -
     [
         (ValueError("first\nsecond"), "first", "ValueError: first"),
         (KeyError(), "", "KeyError: "),
-        (None, "", "NoneType: "),
     ],
 )
-def test_one_line_of_an_error_is_quoted(error: BaseException | None, line: str, named: str) -> None:
+def test_one_line_of_an_error_is_quoted(error: BaseException, line: str, named: str) -> None:
     assert (first_line(error), named_line(error)) == (line, named)

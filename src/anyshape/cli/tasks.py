@@ -147,7 +147,7 @@ def _loaded_call(
     inputs, seed = options["inputs"], options["seed"]
     names = [one.name for one in inputs or ports]
     with loaded_target(target, inputs=names, weights=options["weights"], seed=seed) as loaded:
-        yield loaded, call_of(loaded, inputs, options.get("dims", {}), options.get("sizes", {}), seed, ports)
+        yield loaded, call_of(loaded, inputs, options["dims"], options["sizes"], seed, ports)
 
 
 def _said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, Any]:
