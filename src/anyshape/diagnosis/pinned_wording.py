@@ -71,7 +71,7 @@ def finding_of(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
 
 
 def _pinned_finding(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
-    cause, dims = suspect.cause, _listed(suspect.dims)
+    cause, dims = suspect.cause, _dims_in_words(suspect.dims)
     notes = [f"smallest size that breaks it: {describe(suspect.breaks_at)}; PyTorch fails there too"]
     if cause.seen is not None:
         notes.append(f"it shows at {cause.seen.span}")
@@ -114,7 +114,7 @@ def _way_out(cause: Cause, dims: str) -> str:
 
 
 def _frozen_finding(suspect: SuspectedCause) -> Finding:
-    want, dims = suspect.cause.wants[0], _listed(suspect.dims)
+    want, dims = suspect.cause.wants[0], _dims_in_words(suspect.dims)
     what = "divides by" if suspect.cause.kind == "mean" else "counts to"
     return Finding(
         "frozen-value",
@@ -128,7 +128,7 @@ def _frozen_finding(suspect: SuspectedCause) -> Finding:
 
 
 def _mixed_finding(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
-    dims = _listed(suspect.dims)
+    dims = _dims_in_words(suspect.dims)
     return Finding(
         "mixed-batch",
         f"samples are mixed at other sizes of {dims}",
@@ -181,6 +181,6 @@ def _sizes_that_ran(tried: TriedEdits, dim: str, base: Mapping[str, int]) -> str
     return ", ".join(str(n) for n in sorted({sizes[dim] for sizes in tried.ran} - {base[dim]}))
 
 
-def _listed(dims: Sequence[str]) -> str:
+def _dims_in_words(dims: Sequence[str]) -> str:
     *most, last = [f"`{dim}`" for dim in dims]
     return f"{', '.join(most)} and {last}" if most else last

@@ -195,11 +195,11 @@ def _what_import_runs(text: str) -> str:
 class _WithoutBodies(ast.NodeTransformer):
     """Leaves of a function what runs where it is defined: decorators, defaults, annotations."""
 
-    def _emptied(self, node: Any) -> ast.AST:
+    def _without_body(self, node: Any) -> ast.AST:
         node.body = []
         return self.generic_visit(node)
 
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _emptied  # noqa: N815  as ast names its nodes
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _without_body  # noqa: N815  as ast names its nodes
 
 
 @contextlib.contextmanager
