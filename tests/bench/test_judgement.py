@@ -2,16 +2,34 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
+import numpy as np
 import pytest
 import torch
 
-from anyshape.bench.judgement import FACTOR, Difference, Noise, Oracles, Tolerance, judge
+from anyshape.bench.judgement import (
+    FACTOR,
+    Difference,
+    MovedRuns,
+    Noise,
+    Oracles,
+    Tolerance,
+    judge,
+    moved_by_rounding,
+)
 
 inf, nan = math.inf, math.nan
 
 
-def oracles(exact=None, jittered=()):
-    return Oracles(lambda: exact, lambda _count: list(jittered))
+def array(values):
+    """What is judged are arrays; torch makes them here, since numpy has no bfloat16 of its own."""
+    tensor = torch.as_tensor(values)
+    return tensor.float().numpy().astype(ml_dtypes.bfloat16) if tensor.dtype == torch.bfloat16 else tensor.numpy()
+
+
+def oracles(exact=None, jittered=(), noise=None):
+    known = None if exact is None else array(exact)
+    return Oracles(lambda: known, lambda _count: list(map(array, jittered)), noise or Noise())
 
 
 def unasked():
@@ -22,9 +40,7 @@ def unasked():
 
 
 def judged(actual, expected, further=None, tolerance=None):
-    return judge(
-        "out", torch.as_tensor(actual), torch.as_tensor(expected), further or oracles(), tolerance or Tolerance()
-    )
+    return judge(array(actual), array(expected), further or oracles(), tolerance or Tolerance())
 
 
 def sentence(*args, **kwargs):
@@ -51,8 +67,8 @@ def by_lot(*shape, dtype=torch.float32, scale=1.0):
     ],
 )  # fmt: skip
 def test_another_type_or_shape_is_wrong(actual, expected, kind, text):
-    judgement = judge("out", actual, expected, unasked(), Tolerance())
-    assert judgement.difference == Difference("out", kind, text)
+    judgement = judged(actual, expected, unasked())
+    assert judgement.difference == Difference(kind, text)
     assert judgement.ratio == inf
 
 
@@ -126,14 +142,14 @@ def test_noise_is_measured_again_where_the_rest_does_not_settle_it(noises, times
     expected = by_lot(200)
     actual = expected.clone()
     actual[3] += times * 2e-6 * float(expected.abs().max())
-    further = Oracles(lambda: expected.double(), lambda _count: [], measured(*noises))
+    further = oracles(expected.double(), noise=measured(*noises))
     assert judged(actual, expected, further).difference is not None
 
 
 def test_every_float64_run_measures_the_noise():
     expected = by_lot(200)
     noise = Noise()
-    further = Oracles(lambda: expected.double() + 5e-6, lambda _count: [], noise)
+    further = oracles(expected.double() + 5e-6, noise=noise)
     for _ in range(6):
         assert noise.least == 0.0
         judged(expected + 5e-6, expected, further)
@@ -299,3 +315,61 @@ def test_the_sentence_has_as_many_digits_as_it_needs():
 
 def test_integers_are_equal_whatever_the_tolerance():
     assert judged(torch.tensor([4]), torch.tensor([5]), oracles(), Tolerance(atol=3.0)).difference is not None
+
+
+# ---- without a model: the noise of a file
+
+
+def unmoved(expected):
+    return lambda _: expected
+
+
+def said_of_files(actual, expected, moved=None):
+    found = judge(actual, expected, MovedRuns(moved or unmoved(expected))).difference
+    return None if found is None else found.sentence
+
+
+ONES = np.ones(4, np.float32)
+
+
+def test_rounding_is_no_difference():
+    assert said_of_files(ONES * np.float32(1 + 5e-6), ONES) is None
+
+
+def test_more_than_rounding_is_one():
+    assert said_of_files(ONES * np.float32(1.001), ONES) == "differs by 0.001 (allowed 1e-05)"
+
+
+def test_what_moves_with_a_rounding_of_the_inputs_is_no_difference():
+    assert said_of_files(ONES * np.float32(1.001), ONES, lambda _: ONES * np.float32(1.0005)) is None
+
+
+def test_integers_must_be_equal_unless_a_rounding_decides_them():
+    actual, expected = np.array([1, 2, 3]), np.array([1, 2, 4])
+    assert said_of_files(actual, expected) == "differs in 1 of 3 places, first at [2]: 3, in the static file 4"
+    assert said_of_files(actual, expected, lambda _: np.array([1, 2, 3])) is None
+
+
+@pytest.mark.parametrize(
+    ("actual", "said"),
+    [
+        (np.ones(4, np.float64), "has type float64, in the static file float32"),
+        (np.ones((4, 1), np.float32), "has shape (4, 1), in the static file (4,)"),
+        (np.array([1, 1, np.nan, 1], np.float32), "has 1 NaN, in the static file 0, or at other places"),
+        (np.array([1, 1, -np.inf, 1], np.float32), "has 1 -inf, in the static file 0, or at other places"),
+    ],
+)
+def test_type_shape_and_special_values_must_agree(actual, said):
+    assert said_of_files(actual, ONES) == said
+
+
+def test_special_values_at_the_same_places_are_equal():
+    values = np.array([np.nan, np.inf, -np.inf, 2], np.float32)
+    assert said_of_files(values.copy(), values) is None
+
+
+def test_floats_go_to_a_neighbour_and_integers_stay():
+    feeds = {"x": np.ones(100, np.float32), "ids": np.arange(3)}
+    moved = moved_by_rounding(feeds, 1)
+    assert set(np.unique(moved["x"])) == {np.nextafter(np.float32(1), np.float32(s)) for s in (0, 2)}
+    assert moved["ids"] is feeds["ids"]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyshape
-from anyshape.bench.bench import Budget
+from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, choose, horizon, members, trace_sizes
 from anyshape.sizes.notation import SizeRange, parse_sizes
 

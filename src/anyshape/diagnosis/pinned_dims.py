@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from anyshape.bench.batches import batch_dims
 from anyshape.conversion import trace
 from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.declaration.outputs import Adapter
 from anyshape.diagnosis import open_trace
 from anyshape.diagnosis.causes import Blame, Cause

@@ -17,7 +17,7 @@ from anyshape.source.sites import is_decision, site_of_error
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_error
 from anyshape.torchkit.reasons import depends_on_values
-from anyshape.verification.first_wrong_node import Place
+from anyshape.verification.first_wrong_node import WrongNode
 
 
 def with_and(names: Iterable[str]) -> str:
@@ -137,7 +137,7 @@ def wrong_file(
     verification: Verification,
     guards: Iterable[Guard],
     home: Span,
-    where: Place | None,
+    where: WrongNode | None,
     lost: Sequence[str] = (),
 ) -> Finding:
     """The file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""

@@ -58,7 +58,7 @@ def _other_sizes(start: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequenc
             yield sizes
 
 
-def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> list[Sizes]:
+def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> Sequence[Sizes]:
     """Sizes at which the module may read what it kept: one dim as long as something that it holds."""
     near = [{**sizes, dim: length} for length in lengths for dim in sizes if length in ranges[dim]]
     return near[:_MOST_TRIED]

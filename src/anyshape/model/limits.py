@@ -64,7 +64,7 @@ class Boundaries:
     ) -> None:
         self._error_at = error_at
         self._ranges = ranges
-        self._base = dict(base)
+        self._base: Sizes = dict(base)
         self._tables = sorted(set(tables))
         self._suggestions = tuple(suggestions)
         self.where = tuple(where)
@@ -299,7 +299,7 @@ class Boundaries:
 
     def _cause_within(self, sizes: Sizes) -> Sizes:
         """Set every dim that does not matter back to the base."""
-        cause = dict(sizes)
+        cause: Sizes = dict(sizes)
         for dim in self.free:
             reduced = self._follow({**cause, dim: self._base[dim]})
             if self.holds(reduced) and self._error_at(reduced) is not None:

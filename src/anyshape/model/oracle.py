@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 
-from anyshape.declaration import examples, resized_calls
+from anyshape.declaration import resized_calls, resized_leaf
 from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
+from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
 from anyshape.torchkit.state import Change, ModuleState, seed_generators
 
-Sizes = Mapping[str, int]
 _REMEMBERED_BYTES = 512 * 2**20
 """Beyond so many bytes of outputs, a size is run again instead."""
 
@@ -120,6 +121,14 @@ class Reference:
         self.largest_result = 0
 
     # ---- runs, and the memory of them
+
+    def volume(self, sizes: Sizes) -> int:
+        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+        total = 1
+        for name in self.spec.axes:
+            own = tuple(self.signature.values[name].shape)
+            total += math.prod(max(n, 1) for n in self.spec.shape(name, sizes, own))
+        return total
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""
@@ -258,8 +267,8 @@ def _without_nan(value: torch.Tensor) -> torch.Tensor:
 
 def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
     """A reference that resizes the user's example."""
-    example = examples.Example(signature.values, spec.axes, spec.scalars, spec.example)
-    ranges: dict[str, examples.ValueRange] = {}
+    example = resized_leaf.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, resized_leaf.ValueRange] = {}
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
@@ -295,7 +304,7 @@ def from_make_inputs(
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:
-            example = examples.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            example = resized_leaf.Example(leaves, spec.axes, spec.scalars, dict(sizes))
             leaves = resized_calls.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 

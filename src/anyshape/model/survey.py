@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.bench.bench import volume
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Tier, trace_sizes
 from anyshape.errors import DeclarationError, first_line
@@ -106,8 +105,7 @@ def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable
     """Whether a size is predicted to run in about a second, without filling the memory."""
 
     def affordable(sizes: Sizes) -> bool:
-        leaves = reference.signature.values
-        wanted, base = volume(reference.spec, leaves, sizes), volume(reference.spec, leaves, traced)
+        wanted, base = reference.volume(sizes), reference.volume(traced)
         return wanted <= _TABLE_ELEMENTS and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= _TABLE_SECONDS
 
     return affordable

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyshape.onnxfile.interface import port_rows
 from anyshape.source.stacks import source_line
 
 if TYPE_CHECKING:
-    from anyshape.onnxfile.interface import Port
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result, Verb
     from anyshape.results.verification import Verification
@@ -74,8 +74,8 @@ def render_result(result: Result) -> str:
     if result.verdict == "refused":
         lines += _refusal(result)
     else:
-        lines += _ports("input", result.inputs)
-        lines += _ports("output", result.outputs)
+        lines += port_rows("input", [(port.name, port.typed()) for port in result.inputs])
+        lines += port_rows("output", [(port.name, port.typed()) for port in result.outputs])
         lines += [f"  {label:<8} {text}" for label, text in _facts(result)]
     lines += [f"  note     {note}" for note in result.notes]
     for finding in result.findings:
@@ -128,18 +128,6 @@ def _headline(result: Result) -> str:
 
 def _file_of(result: Result) -> str:
     return result.path.name if result.path is not None else "model"
-
-
-def _ports(kind: str, ports: tuple[Port, ...]) -> list[str]:
-    width = max((len(port.name) for port in ports), default=0)
-    rows = [f"  {kind:<8} {port.name:<{width}}  {port.dtype}[{_axes(port)}]" for port in ports[:_MOST_ROWS]]
-    if len(ports) > _MOST_ROWS:
-        rows.append(f"  {kind:<8} ... and {len(ports) - _MOST_ROWS} more")
-    return rows
-
-
-def _axes(port: Port) -> str:
-    return "..." if port.axes is None else ", ".join("?" if axis is None else str(axis) for axis in port.axes)
 
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:

@@ -59,11 +59,11 @@ class Session:
         self._is_large = size > _BIG_WEIGHTS
         self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
         self._session: onnxruntime.InferenceSession | None = None
-        session = self._opened()
+        session = self._loaded_session()
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in session.get_inputs()}
         self.outputs = tuple(o.name for o in session.get_outputs())
 
-    def _opened(self) -> onnxruntime.InferenceSession:
+    def _loaded_session(self) -> onnxruntime.InferenceSession:
         if self._session is not None:
             return self._session
         ort = load_runtime()
@@ -71,9 +71,9 @@ class Session:
         options.log_severity_level = 4
         # between two runs comes PyTorch's turn: threads that wait for work by spinning would take its cores
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        _refuse_missing_providers(ort, self._providers or ())
+        refuse_missing_providers(ort, self._providers or ())
         for library in self._libraries:
-            _register(options, library)
+            _register_library(options, library)
         if self._is_large:
             _leave_weights_in_their_file(ort, options)
             if self._is_widened:
@@ -87,7 +87,7 @@ class Session:
                 source, options, providers=list(self._providers or ["CPUExecutionProvider"])
             )
         except Exception as error:
-            raise RuntimeFailureError(_shortened(error)) from error
+            raise RuntimeFailureError(_in_short(error)) from error
         return self._session
 
     def reopened(self, model: bytes) -> Session:
@@ -100,14 +100,14 @@ class Session:
             self._session = None
 
     def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        session = self._opened()
+        session = self._loaded_session()
         try:
             return list(session.run(None, {name: feeds[name] for name in self.inputs}))
         except Exception as error:
-            raise RuntimeFailureError(_shortened(error)) from error
+            raise RuntimeFailureError(_in_short(error)) from error
 
 
-def _refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
+def refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
     """ONNX Runtime would take another provider without a word."""
     available = ort.get_available_providers()
     for provider in providers:
@@ -116,11 +116,11 @@ def _refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
             raise DeclarationError(f"this ONNX Runtime has no `{name}`, only {', '.join(available)}")
 
 
-def _register(options: Any, library: str) -> None:
+def _register_library(options: Any, library: str) -> None:
     try:
         options.register_custom_ops_library(library)
     except Exception as error:  # noqa: BLE001  as below
-        raise DeclarationError(f"`{library}` is no library of custom operators: {_shortened(error)}") from None
+        raise DeclarationError(f"`{library}` is no library of custom operators: {_in_short(error)}") from None
 
 
 def _weights_beside(model: Path) -> tuple[int, set[int]]:
@@ -155,7 +155,7 @@ _NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Mes
 _LONGEST_REASON = 240
 
 
-def _shortened(error: Exception) -> str:
+def _in_short(error: Exception) -> str:
     """The runtime's own words without its file names and C++ signatures."""
     text = str(error).strip() or type(error).__name__
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)

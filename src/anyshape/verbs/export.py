@@ -35,6 +35,7 @@ from anyshape.stages.conclusion import conclude, refuse
 from anyshape.stages.narrowing import without_dims
 from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture
+from anyshape.torchkit.custom_operators import function_of
 from anyshape.torchkit.state import untouched
 
 
@@ -106,7 +107,7 @@ def export(
         tier=choose_tier(quick=quick, thorough=thorough),
         seed=seed,
         providers=providers,
-        custom_ops=understand_custom_ops(custom_ops),
+        custom_ops=understand_custom_ops(custom_ops, function_of),
         extra={"custom_translation_table": translations(custom_translation_table), "optimize": optimize},
         notes=tuple(notes),
         tell=_aloud(progress) if progress is not None else lambda _: None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,15 +12,16 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import Budget, Checker, smallest_failure, tolerance_for, verify
+from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon
 from anyshape.conversion.candidates import Candidate
-from anyshape.conversion.graph import finish
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Ground, Wishes
+from anyshape.onnxfile.integers import integers_of
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
@@ -30,7 +31,8 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
-from anyshape.verification.first_wrong_node import Place, first_difference
+from anyshape.verification.first_wrong_node import WrongNode, first_difference
+from anyshape.verification.model_reference import checker_beside_model
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Checked:
     verification: Verification
     strategy: str
     smallest: Failure | None = None
-    where: Place | None = None
+    where: WrongNode | None = None
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,17 @@ def try_out(
     wishes, request = ground.wishes, ground.request
     with uncollected():
         stage.write(candidate.model, external_data=wishes.external_data)
-        session, computed_in = _load(stage, candidate.model, wishes)
+        session, computed_in = _load_candidate(stage, candidate.model, wishes)
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
     tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
-    checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
+    checker = checker_beside_model(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
     ranges = ranges or request.spec.ranges
     box = closed_box(ranges, ground)
     suspicion = suspicion or Suspicion()
     guards = (*candidate.guards, *candidate.branches, *suspicion.guards)
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
-    constants = (*in_guards, *finish.integers_of(candidate.model))
+    constants = (*in_guards, *integers_of(candidate.model))
     last = () if candidate.records_guards else tuple(far_sizes(ranges, ground.traced))
     kept = _at_kept_state(ground, ranges, candidate.suspects)
     first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, ground.traced))
@@ -92,6 +94,8 @@ def try_out(
         wishes.seconds if wishes.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
     )
     verification = verify(checker, plan, ground.boundaries, budget)
+    if computed_in is not None:
+        verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
     if not verification.failures:
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
@@ -125,7 +129,7 @@ def available_memory() -> int:
         return 8 * 2**30
 
 
-def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
+def _load_candidate(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
     """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
     custom_ops = wishes.custom_ops
     try:
