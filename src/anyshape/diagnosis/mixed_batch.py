@@ -39,7 +39,7 @@ def mixed_samples(reference: Reference, spec: Spec, sizes: Mapping[str, int], ho
         return [
             finding
             for dim in batch_dims(spec.dims, spec.axes.values())
-            for finding in _findings_about(reference, spec, sizes, dim, home)
+            for finding in _warnings_for(reference, spec, sizes, dim, home)
         ]
 
 
@@ -54,7 +54,7 @@ def _without_fast_paths() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(value=before)
 
 
-def _findings_about(reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, home: Span) -> list[Finding]:
+def _warnings_for(reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, home: Span) -> list[Finding]:
     for split in _splits(spec, sizes, dim, _SUSPICIOUS):
         # the second content has ragged masks and no two samples alike, even where the example is all ones
         telling = _cut_call(reference, spec, sizes, dim, split, 1)
@@ -69,7 +69,7 @@ def _findings_about(reference: Reference, spec: Spec, sizes: Mapping[str, int], 
             return []
         if _certain_mixing(reference, plain) is None and not _samples_are_alike(plain, spec):
             return []  # only where padding is ragged, say
-        return _findings(reference, spec, first, home)
+        return _warnings_about(reference, spec, first, home)
     return []
 
 
@@ -227,12 +227,12 @@ def _noise(reference: Reference, cut: BatchCut, output: int) -> float:
 # ---- what is told
 
 
-def _findings(reference: Reference, spec: Spec, heard: _Mixing, home: Span) -> list[Finding]:
+def _warnings_about(reference: Reference, spec: Spec, heard: _Mixing, home: Span) -> list[Finding]:
     met = _calls_where_samples_meet(reference, heard)
     found: dict[Span | None, Finding] = {}
     for move in heard.moves:
         call = met.get(move.output)
-        found.setdefault(call.span if call else None, _finding(spec, heard.cut, move, call, home))
+        found.setdefault(call.span if call else None, _warning_about(spec, heard.cut, move, call, home))
     return list(found.values())
 
 
@@ -245,7 +245,7 @@ def _calls_where_samples_meet(reference: Reference, heard: _Mixing) -> dict[int,
     return {index: met[id(output)] for index, output in enumerate(whole[0]) if id(output) in met}
 
 
-def _finding(spec: Spec, cut: BatchCut, move: _Move, call: Call | None, home: Span) -> Finding:
+def _warning_about(spec: Spec, cut: BatchCut, move: _Move, call: Call | None, home: Span) -> Finding:
     return Finding(
         "mixed-batch",
         f"samples of `{cut.dim}` are mixed",

@@ -60,18 +60,13 @@ def finding_of(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
     """The finding, with its edit."""
     if not suspect.is_error and suspect.proposal is not None and suspect.proposal.dims:
         suspect = replace(suspect, dims=suspect.proposal.dims)
-    if suspect.is_error:
-        found = _pinned_finding(suspect, base)
-    elif suspect.is_frozen:
-        found = _frozen_finding(suspect)
-    else:
-        found = _mixed_finding(suspect, base)
+    found = _pinned_finding(suspect, base) if suspect.is_error else _warning_about(suspect, base)
     notes = (*found.notes, *_notes_on_callers(suspect.cause.site))
     return replace(found, notes=notes, dims=suspect.dims, edit=_tried_edit(suspect, base))
 
 
 def _pinned_finding(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
-    cause, dims = suspect.cause, _listed(suspect.dims)
+    cause, dims = suspect.cause, _dims_in_words(suspect.dims)
     notes = [f"smallest size that breaks it: {describe(suspect.breaks_at)}; PyTorch fails there too"]
     if cause.seen is not None:
         notes.append(f"it shows at {cause.seen.span}")
@@ -113,37 +108,23 @@ def _way_out(cause: Cause, dims: str) -> str:
     return f"take the size from an input instead of writing a number, or leave {dims} out of the declaration"
 
 
-def _frozen_finding(suspect: SuspectedCause) -> Finding:
-    want, dims = suspect.cause.wants[0], _listed(suspect.dims)
-    what = "divides by" if suspect.cause.kind == "mean" else "counts to"
+def _warning_about(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
+    """Nothing fails, and the result is off: a size frozen as a number, or samples that are folded into each other."""
+    dims = _dims_in_words(suspect.dims)
+    if suspect.is_frozen:
+        want = suspect.cause.wants[0]
+        what = "divides by" if suspect.cause.kind == "mean" else "counts to"
+        rule, message = "frozen-value", f"the size of {dims} is written as a number"
+        label = f"{what} {want.size}, which is `{want.expression}` in the example"
+    else:
+        rule, message = "mixed-batch", f"samples are mixed at other sizes of {dims}"
+        label = f"fits {' and '.join(f'`{dim}` = {base[dim]}' for dim in suspect.dims)} alone"
+    differs_at = suspect.tried.differs_at if suspect.tried else None
+    told = "the result is another than with the size itself"
+    notes = () if differs_at is None else (f"at {describe(differs_at)} {told}",)
     return Finding(
-        "frozen-value",
-        f"the size of {dims} is written as a number",
-        _span_of_number(suspect),
-        label=f"{what} {want.size}, which is `{want.expression}` in the example",
-        notes=_notes_on_results(suspect),
-        level="warning",
-        breaks_at=suspect.tried.differs_at if suspect.tried else None,
+        rule, message, _span_of_number(suspect), label=label, notes=notes, level="warning", breaks_at=differs_at
     )
-
-
-def _mixed_finding(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
-    dims = _listed(suspect.dims)
-    return Finding(
-        "mixed-batch",
-        f"samples are mixed at other sizes of {dims}",
-        _span_of_number(suspect),
-        label=f"fits {' and '.join(f'`{dim}` = {base[dim]}' for dim in suspect.dims)} alone",
-        notes=_notes_on_results(suspect),
-        level="warning",
-        breaks_at=suspect.tried.differs_at if suspect.tried else None,
-    )
-
-
-def _notes_on_results(suspect: SuspectedCause) -> tuple[str, ...]:
-    if suspect.tried is None or suspect.tried.differs_at is None:
-        return ()
-    return (f"at {describe(suspect.tried.differs_at)} the result is another than with the size itself",)
 
 
 def _span_of_number(suspect: SuspectedCause) -> Span:
@@ -181,6 +162,6 @@ def _sizes_that_ran(tried: TriedEdits, dim: str, base: Mapping[str, int]) -> str
     return ", ".join(str(n) for n in sorted({sizes[dim] for sizes in tried.ran} - {base[dim]}))
 
 
-def _listed(dims: Sequence[str]) -> str:
+def _dims_in_words(dims: Sequence[str]) -> str:
     *most, last = [f"`{dim}`" for dim in dims]
     return f"{', '.join(most)} and {last}" if most else last

@@ -34,7 +34,7 @@ class SizeNames:
     def texts(self, expression: Expression) -> list[str]:
         """Ways to write a size: as it stands on an axis, else put together from axes."""
         direct = [one.text for one in self.all if agree(one.expression, expression)]
-        if not direct and (composed := self._composed(expression)) is not None:
+        if not direct and (composed := self._text_of_axes(expression)) is not None:
             direct = [composed]
         return list(dict.fromkeys(direct))
 
@@ -42,13 +42,13 @@ class SizeNames:
         """The dims that a text made of these sizes speaks of."""
         return [name for one in self.all if one.text in text for name in one.expression.names]
 
-    def _composed(self, expression: Expression) -> str | None:
-        named = {dim: self._dim(dim) for dim in expression.names}
+    def _text_of_axes(self, expression: Expression) -> str | None:
+        named = {dim: self._text_of_dim(dim) for dim in expression.names}
         if not all(named.values()):
             return None
         return re.sub(r"[A-Za-z_]\w*", lambda found: named.get(found[0]) or found[0], expression.text)
 
-    def _dim(self, dim: str) -> str | None:
+    def _text_of_dim(self, dim: str) -> str | None:
         return next((one.text for one in self.all if one.expression.text == dim), None)
 
 

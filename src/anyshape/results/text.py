@@ -33,10 +33,10 @@ def render_finding(finding: Finding) -> str:
     text = source_line(span)
     if text is not None:
         lines += [f"{margin} |", f"{number} | {text}", f"{margin} | {_underline(finding, text)}".rstrip()]
-    lines += _hanging(margin, "note", finding.notes)
+    lines += _indented_texts(margin, "note", finding.notes)
     if finding.edit is not None:
-        lines += _hanging(margin, "help", [_shown_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
-    lines += _hanging(margin, "help", finding.helps)
+        lines += _indented_texts(margin, "help", [_shown_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
+    lines += _indented_texts(margin, "help", finding.helps)
     return "\n".join(lines)
 
 
@@ -60,7 +60,7 @@ def _underline(finding: Finding, text: str) -> str:
     return " " * start + "^" * max(1, end - start) + (f" {finding.label}" if finding.label else "")
 
 
-def _hanging(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
+def _indented_texts(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
     indent = f"\n{margin}   {' ' * len(kind)}  "
     hanging = (f"{margin} = {kind}: {text.replace(chr(10), indent)}" for text in texts)
     return ["\n".join(line.rstrip() for line in text.splitlines()) for text in hanging]

@@ -83,7 +83,7 @@ class Edit:
         except NotThereError as error:
             raise self._not_there(error.change) from None
         if slots:
-            self._write(path, self._encoded(replaced(text, _slots_as_written(text, slots)), encoding))
+            self._write(path, self._bytes_in(replaced(text, _slots_as_written(text, slots)), encoding))
         return bool(slots)
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Edit:
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             raise AnyshapeError(f"`{self.name}` cannot be read, to change line {self._line}: {error}") from error
 
-    def _encoded(self, text: str, encoding: str) -> bytes:
+    def _bytes_in(self, text: str, encoding: str) -> bytes:
         try:
             return text.encode(encoding)
         except UnicodeEncodeError as error:

@@ -16,7 +16,6 @@ import io
 import linecache
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -126,29 +125,22 @@ def same_closure(function: FunctionType, code: CodeType) -> bool:
 _Cached = type(functools.cache(lambda: None))
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """The functions that would run other code, each with that code, and what remembers results of the old."""
-
-    replacements: list[Replacement]
-    caches: list[Any]
-
-
 @contextlib.contextmanager
 def edited(filename: str, new_text: str) -> Iterator[None]:
     """Inside, the functions of a file that are alive run `new_text`, and its lines read so; afterwards the old."""
     with LOCK:
-        trial = _trial_of(filename, new_text)
-        if not all(same_closure(*one) for one in trial.replacements):
-            del trial  # or what nobody else holds any more would stay
+        replacements, caches = _trial_of(filename, new_text)
+        if not all(same_closure(*one) for one in replacements):
+            del replacements, caches  # or what nobody else holds any more would stay
             gc.collect()
-            trial = _trial_of(filename, new_text)
-        _require_a_trial(filename, trial.replacements)
-        with _lines_of(filename, new_text), _without_memory(trial.caches), running(trial.replacements):
+            replacements, caches = _trial_of(filename, new_text)
+        _require_a_trial(filename, replacements)
+        with _lines_of(filename, new_text), _without_memory(caches), running(replacements):
             yield
 
 
-def _trial_of(filename: str, new_text: str) -> _Trial:
+def _trial_of(filename: str, new_text: str) -> tuple[list[Replacement], list[Any]]:
+    """The functions that would run other code, each with that code, and what remembers results of the old."""
     functions, caches = _functions_and_caches(filename)
     source = source_of(filename)
     if source is None:
@@ -160,7 +152,7 @@ def _trial_of(filename: str, new_text: str) -> _Trial:
     # what runs at import only (constants, defaults, class bodies) would go untried
     if _what_import_runs(source.text) != _what_import_runs(new_text):
         raise CannotTryError(f"the edit changes what `{filename}` does when it is imported, not only its functions")
-    return _Trial(_replacements(functions, old, new), caches)
+    return _replacements(functions, old, new), caches
 
 
 def _functions_and_caches(filename: str) -> tuple[list[FunctionType], list[Any]]:
@@ -195,11 +187,11 @@ def _what_import_runs(text: str) -> str:
 class _WithoutBodies(ast.NodeTransformer):
     """Leaves of a function what runs where it is defined: decorators, defaults, annotations."""
 
-    def _emptied(self, node: Any) -> ast.AST:
+    def _without_body(self, node: Any) -> ast.AST:
         node.body = []
         return self.generic_visit(node)
 
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _emptied  # noqa: N815  as ast names its nodes
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _without_body  # noqa: N815  as ast names its nodes
 
 
 @contextlib.contextmanager
