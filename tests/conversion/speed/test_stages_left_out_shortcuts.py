@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import anyshape
 from tests.conversion.functions import Of, exported, wrong_sizes
 from tests.running import is_right
+from tests.torchkit.hiding import hide
 
 DIMS = ["batch 4 length"]
 SIZES = [{"batch": 1, "length": 1}, {"batch": 3, "length": 7}, {"batch": 2, "length": 12}]
@@ -137,7 +138,8 @@ def test_a_write_is_seen_by_all_who_share_the_tensor(function: Callable[..., Any
 def test_a_stage_that_torch_has_moved_is_run(
     taken_apart: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._passes", lambda: None)
+    passes = "torch.onnx._internal.exporter._fx_passes"
+    hide(monkeypatch, f"{passes}.decompose_with_registry", f"{passes}.insert_type_promotion_nodes")
     path = tmp_path / "model.onnx"
     anyshape.export(Of(torch.relu), make(2, 5), path, dims={"tensors.0": DIMS[0]}, quick=True)
     assert taken_apart

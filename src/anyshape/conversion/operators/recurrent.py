@@ -125,7 +125,7 @@ def _reading(read: Callable[..., Any], answer: Callable[..., Any]) -> Callable[.
 
 
 def flat_weights(layer: nn.RNNBase) -> list[torch.Tensor]:
-    return list(attribute(layer, "torch.nn.RNNBase._flat_weights"))
+    return list(attribute(layer, "torch.nn.RNNBase._flat_weights", layer.parameters()))
 
 
 def know(condition: Any) -> None:
