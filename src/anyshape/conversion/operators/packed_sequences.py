@@ -186,7 +186,7 @@ def _forward_over_packed(used: Used, module: nn.RNNBase, sequence: PackedSequenc
     data, batch_sizes, order, back = sequence
     if (order is None) != (back is None):
         return NotImplemented
-    weights: list[Any] = list(attribute(module, "torch.nn.RNNBase._flat_weights"))
+    weights: list[Any] = list(attribute(module, "torch.nn.RNNBase._flat_weights", module.parameters()))
     cells = module.num_layers * (2 if module.bidirectional else 1)
     if states is None:
         states = _zero_states(module, sequence, cells)

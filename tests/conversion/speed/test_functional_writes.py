@@ -1,4 +1,4 @@
-"""A program that holds nothing to take apart is translated as it was traced; whatever does is right all the same."""
+"""A write is replaced where nobody else sees the tensor; where somebody does, it is seen by all who share it."""
 
 from __future__ import annotations
 
@@ -9,55 +9,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-import anyshape
-from tests.conversion.functions import Of, exported, wrong_sizes
-from tests.running import is_right
-
-DIMS = ["batch 4 length"]
-SIZES = [{"batch": 1, "length": 1}, {"batch": 3, "length": 7}, {"batch": 2, "length": 12}]
-
-
-def make(batch: int, length: int) -> tuple[Tensor, ...]:
-    return (torch.randn(batch, 4, length),)
-
-
-@pytest.fixture
-def taken_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each program that torch has run again."""
-    runs: list[int] = []
-    original = torch.export.ExportedProgram.run_decompositions
-
-    def run_decompositions(self: torch.export.ExportedProgram, *args: Any, **kwargs: Any) -> Any:
-        runs.append(1)
-        return original(self, *args, **kwargs)
-
-    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", run_decompositions)
-    return runs
-
-
-class Block(nn.Module):
-    """What most networks are made of, with the writes that are usual in them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Conv1d(4, 4, 3, padding=1), nn.Conv1d(4, 4, 1)
-        self.norm, self.activation = nn.BatchNorm1d(4), nn.ReLU(inplace=True)
-        self.up = nn.ConvTranspose1d(4, 2, 2, stride=2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out = self.activation(self.norm(self.first(x)))
-        out += self.second(x)
-        return self.up(out).to(torch.float64).square()
-
-
-def test_usual_layers_and_their_writes_are_translated_as_traced(taken_apart: list[int], tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    model, path = Block().eval(), tmp_path / "model.onnx"
-    anyshape.export(model, make(2, 5), path, dims={"x": DIMS[0]}, quick=True)
-    assert not taken_apart
-    assert all(is_right(path, model, make(**sizes)) for sizes in SIZES)
+from tests.conversion.functions import exported, wrong_sizes
+from tests.conversion.speed.one_tensor import DIMS, SIZES, make
 
 
 def _view_taken_before(x: Tensor) -> Tensor:
@@ -132,52 +87,6 @@ def test_a_write_is_seen_by_all_who_share_the_tensor(function: Callable[..., Any
     result = exported(function, make, DIMS, {"batch": 2, "length": 5}, path)
     assert result.attempts[-1].strategy == "torch.export"
     assert not wrong_sizes(function, make, SIZES, path)
-
-
-def test_a_stage_that_torch_has_moved_is_run(
-    taken_apart: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._passes", lambda: None)
-    path = tmp_path / "model.onnx"
-    anyshape.export(Of(torch.relu), make(2, 5), path, dims={"tensors.0": DIMS[0]}, quick=True)
-    assert taken_apart
-
-
-NORMS = [
-    nn.BatchNorm1d(4), nn.BatchNorm1d(4, affine=False), nn.BatchNorm1d(4, track_running_stats=False),
-    nn.BatchNorm1d(4, affine=False, track_running_stats=False), nn.ConvTranspose1d(4, 6, 3, 2, 1, 1, groups=2),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("layer", NORMS, ids=str)
-def test_layers_made_of_others_keep_their_options(layer: nn.Module, taken_apart: list[int], tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
-    layer = Of(layer.eval())
-    exported(layer, make, DIMS, {"batch": 2, "length": 5}, path)
-    assert not taken_apart
-    assert not wrong_sizes(layer, make, SIZES[1:], path)
-
-
-LOGIC: dict[str, Callable[..., Any]] = {
-    "and": lambda x: (x > 0) & (x < 1),
-    "or": lambda x: (x > 1) | (x < 0),
-    "xor": lambda x: (x > 1) ^ (x < 1.5),
-    "bits": lambda x: (x * 9).long() & 5,
-    "nothing at all": lambda x: F.dropout(x, 0.5, training=False),
-    "one result twice": lambda x: (2 * x, F.dropout(2 * x, 0.5, training=False), x + 1),
-    "like another": lambda x: (x > 0).type_as(x) + (x > 0).to(x),
-    "shaped like another": lambda x: x.flatten().view_as(x) + x.flatten().reshape_as(x),
-}
-
-
-@pytest.mark.parametrize("name", LOGIC)
-def test_short_forms_are_translated_as_traced(name: str, taken_apart: list[int], tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    exported(LOGIC[name], make, DIMS, {"batch": 2, "length": 5}, path)
-    assert not taken_apart
-    assert not wrong_sizes(LOGIC[name], make, SIZES, path)
 
 
 # ---- writes to a part of a tensor
