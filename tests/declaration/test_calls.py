@@ -328,18 +328,27 @@ def test_one_tensor_as_arguments_is_not_taken_apart() -> None:
     assert result(_X)[0].shape == (2, 2)
 
 
+# ---- Lightning's `example_input_array`, in every form that Lightning takes
+
+X, Y = torch.zeros(2, 3), torch.ones(2, 3)
+
+
 @pytest.mark.parametrize(
-    ("example", "expected"),
+    ("given", "call"),
     [
+        (X, ((X,), {})),
+        ((X, Y), ((X, Y), {})),
+        ([X, Y], ((X, Y), {})),
+        ({"x": X, "y": Y}, ((), {"x": X, "y": Y})),
         (None, None),
-        ((1, 2), ((1, 2), {})),
-        ([1], ((1,), {})),
-        ({"x": 1}, ((), {"x": 1})),
-        (5, ((5,), {})),
     ],
+    ids=["tensor", "tuple", "list", "dict", "none"],
 )
-def test_the_call_that_a_module_carries_is_read_as_lightning_calls_it(example: Any, expected: Any) -> None:
-    module = nn.Identity()
-    module.example_input_array = example
-    assert example_of(module) == expected
-    assert example_of(nn.Identity()) is None
+def test_the_example_that_a_module_carries_is_a_call(given: Any, call: Any):
+    module = nn.Linear(3, 3)
+    module.example_input_array = given
+    assert example_of(module) == call
+
+
+def test_a_module_without_one_has_none():
+    assert example_of(nn.Linear(3, 3)) is None
