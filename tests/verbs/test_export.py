@@ -296,7 +296,9 @@ def test_the_tenth_export_is_the_first() -> None:
 def test_ctrl_c_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"before")
-    monkeypatch.setattr("anyshape.bench.bench.verify", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(
+        "anyshape.verification.candidate_check.verify", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
     with pytest.raises(KeyboardInterrupt):
         anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), path, dims={"input": "batch 4"})
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("model.onnx", b"before")]
