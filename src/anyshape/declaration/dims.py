@@ -268,6 +268,7 @@ def _unknown_dims(expression: Expression, known: Mapping[str, int]) -> list[str]
 
 
 _SEARCHED_IN_ORDER = 4096
+"""Every size up to here is tried; beyond it an expression is taken to grow with its dim."""
 
 
 def _solve_one(dim: str, equations: Sequence[Equation], known: Mapping[str, int]) -> int:

@@ -58,9 +58,7 @@ def understand(
     """Bind the call, read the declaration in whichever form it came, and check one against the other."""
     _refuse_other_types(dims=dims, sizes=sizes, dynamic_axes=dynamic_axes, kwargs=kwargs)
     _refuse_two_ways("declare the dims", dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
-    ways = {"args": args if _is_given(args, None) else None, "kwargs": kwargs or None, "make_inputs": make_inputs}
-    for name, value in ways.items():
-        _refuse_two_ways("give the call", examples=examples, **{name: value})
+    _refuse_two_calls(examples, args, kwargs, make_inputs)
     target = resolve_target(model)
     if dtype is not None:
         target = converted(target, as_dtype(dtype))
@@ -179,6 +177,13 @@ def _refuse_two_ways(what: str, **ways: Any) -> None:
     used = [f"{name}=" for name, value in ways.items() if value is not None]
     if len(used) > 1:
         raise DeclarationError(f"{' and '.join(used)} both {what}: give one of them")
+
+
+def _refuse_two_calls(examples: Any, args: Any, kwargs: Mapping[str, Any] | None, make_inputs: Any) -> None:
+    """Beside `examples`; a call and `make_inputs` may both be given, for the first may be one that it does not make."""
+    ways = {"args": args if _is_given(args, None) else None, "kwargs": kwargs or None, "make_inputs": make_inputs}
+    for name, value in ways.items():
+        _refuse_two_ways("give the call", examples=examples, **{name: value})
 
 
 def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mapping[str, Any]) -> dict[str, str]:

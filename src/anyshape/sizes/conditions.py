@@ -99,6 +99,7 @@ def fitting_sizes(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence
     return found
 
 
+# candidates of several dims multiply: the search gives up rather than to go on before any model has run
 _MOST_STEPS = 20_000
 _NEAR = 40
 

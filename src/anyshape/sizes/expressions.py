@@ -25,6 +25,7 @@ Factors = tuple[Size, ...]
 ONE = sympy.Integer(1)
 _LONGEST = 2000
 _MOST_LEAVES = 400
+"""A file may hold any expression; simplifying a larger one would not end in time."""
 
 
 def dim_symbol(name: str) -> Size:
@@ -59,7 +60,7 @@ def from_dim(dim: int | ir.SymbolicDim) -> Size:
     if isinstance(dim, int):
         return number(dim)
     if dim.value is None:
-        return sympy.Dummy("unknown", integer=True, positive=True)
+        return sympy.Dummy("unknown", integer=True, positive=True)  # no two are equal, unlike symbols of one name
     if len(dim.value) > _LONGEST:
         raise AnyshapeError("a size of this file is too long an expression to work with")
     return _tidy_size(dim._expr)  # noqa: SLF001  the expression behind a dim has no public name

@@ -163,6 +163,7 @@ def _axis_size(seen: Column, runs: Sequence[Mapping[str, int]], written: Sequenc
 
     dims = {dim: tuple(sizes[dim] for sizes in runs) for dim in runs[0]}
     simple = itertools.islice(holding(map(parse_expression, _simple_texts(seen, dims)), seen, value), 1)
+    # what was written comes first: it may mean more than the runs can show
     found = [*holding(written, seen, value), *simple]
     same = [expression for expression in found if _are_equal_far_off(expression, found[0], list(dims))]
     return min(same, key=lambda expression: len(expression.text), default=None)
@@ -413,6 +414,7 @@ class Formula:
 def formulas(column: Column, others: Sequence[Column], still: Iterable[int] = ()) -> tuple[Formula, ...]:
     """Every way to compute a column from the others, the plainest first; `still` are sizes of axes that do not move."""
     candidates = [formula for rule in _RULES for formula in rule(column, others)]
+    # an axis that does not move may be what is joined to another: a table of prompts before the tokens
     candidates += _offsets(column, others, _OFFSETS.union(still))
     found = holding(candidates, column, lambda formula, call: formula.value({i: others[i][call] for i in formula.of}))
     return tuple(sorted(found, key=lambda formula: formula.kind))

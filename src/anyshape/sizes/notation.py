@@ -74,7 +74,7 @@ class Expression:
 
 _LONGEST_EXPRESSION = 1000
 _DEEPEST_EXPRESSION = 64
-"""Far more than anybody writes, and far less than Python's stack."""
+"""Far more than anybody writes, and far less than Python's stack; a file from elsewhere may hold anything."""
 
 
 def parse_expression(text: str) -> Expression:
@@ -115,7 +115,7 @@ def _is_allowed(node: ast.expr) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def evaluator(text: str) -> Evaluate:
-    """The size of an expression from those of its dims, as a function."""
+    """The size of an expression from those of its dims, as a function that is made once for many calls."""
     return _evaluator_of(ast.parse(text, mode="eval").body)
 
 

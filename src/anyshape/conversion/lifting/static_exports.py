@@ -20,7 +20,7 @@ _SMALLEST = 3
 """A size of 1 or 2 is everywhere, and graphs are simpler there."""
 _MOST_TRIES = 24
 _MOST_ELEMENTS = 2**22
-"""Of all inputs together."""
+"""Of all inputs together: an export runs the module, and there are several."""
 
 
 @dataclass(frozen=True)

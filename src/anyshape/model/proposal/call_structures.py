@@ -174,6 +174,7 @@ def _formulas_over(
 
 
 def _structures(apart: Structure, options: Options) -> Iterator[Structure]:
+    # as many formulas for each part as the number of combinations allows; the plainest of each part always
     most = next(most for most in range(_MOST_FORMULAS, -1, -1) if _structure_count(options, most) <= _MOST_STRUCTURES)
     choices = itertools.product(*(possible[: most + 1] for possible in options.values()))
     found = [_structure_with(apart, dict(zip(options, choice, strict=True))) for choice in choices]

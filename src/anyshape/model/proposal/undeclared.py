@@ -40,6 +40,7 @@ def propose(
 # ---- the parameters of `make_inputs` are the dims; calls of several sizes show which axes follow which
 
 _STEPS = (1, 2, 3, 5, 7, 11)
+"""All unlike, so that no two parameters grow side by side."""
 
 
 def propose_from_make_inputs(target: Target, make_inputs: Callable[..., Any], known: Mapping[str, int]) -> DimProposal:
