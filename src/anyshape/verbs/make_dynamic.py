@@ -17,6 +17,7 @@ from anyshape.errors import DeclarationError
 from anyshape.freeing.observation import guesses
 from anyshape.freeing.wanted import Declaration, declare_free
 from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.metadata import opset_of
 from anyshape.onnxfile.saving import Stage, check_destination, staged
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
@@ -170,7 +171,7 @@ def _written(subject: Subject, trial: Trial, stage: Stage, seconds: float) -> Re
         verification=verification,
         notes=(*subject.declaration.notes, *trial.notes),
         path=stage.destination,
-        opset=next((entry.version for entry in subject.proto.opset_import if entry.domain in ("", "ai.onnx")), None),
+        opset=opset_of(subject.proto),
         seconds=max(0.0, seconds - (verification.seconds if verification else 0.0)),
         what="make-dynamic",
         _model=trial.freed.model,

@@ -22,6 +22,7 @@ from anyshape.onnxfile.baked_sizes import Baked, find_baked
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.integers import sizes_written
 from anyshape.onnxfile.interface import Interface, broken_promise, read_interface
+from anyshape.onnxfile.metadata import opset_of
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result
 from anyshape.results.unknown_operators import not_loaded
@@ -305,7 +306,7 @@ def check_alone(
         verification=verification,
         findings=wrong or tuple(sample_findings(subject, ranges, base, home) if at is None else ()),
         notes=(*_notes(contract), *(str(one) for one in baked if not one.operator), *custom_ops.notes_on(proto)),
-        opset=next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), None),
+        opset=opset_of(proto),
     )
 
 
