@@ -118,12 +118,12 @@ class Builder:
         if is_number(size):
             return self.constant(np.array([int(size)], np.int64))
         if size not in self._sizes:
-            self._sizes[size] = self._computed(size)
+            self._sizes[size] = self._computed_size(size)
         return self._sizes[size]
 
-    def _computed(self, size: Size) -> ir.Value:
+    def _computed_size(self, size: Size) -> ir.Value:
         if size.is_Symbol:
-            return self._read(size)
+            return self._read_size(size)
         numerator, denominator = _fraction(size)
         if denominator != 1:
             return self._root_node("Div", [self.size(numerator), self.size(denominator)])
@@ -143,7 +143,7 @@ class Builder:
             result = self._root_node(operator, [result, self.size(size)])
         return result
 
-    def _read(self, symbol: Size) -> ir.Value:
+    def _read_size(self, symbol: Size) -> ir.Value:
         if symbol not in self._sources:
             raise PinnedError("a size that depends on the data is needed where none can be read")
         value, axis = self._sources[symbol]

@@ -39,10 +39,10 @@ class Evaluator:
         if value is None or depth > _DEEPEST:
             return None
         if value not in self._known:
-            self._known[value] = self._computed(value, depth)
+            self._known[value] = self._computed_value(value, depth)
         return self._known[value]
 
-    def _computed(self, value: ir.Value, depth: int) -> Array:
+    def _computed_value(self, value: ir.Value, depth: int) -> Array:
         if value.const_value is not None:
             return _array_of(value.const_value)
         node = value.producer()

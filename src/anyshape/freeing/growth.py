@@ -59,15 +59,15 @@ def _refuse_other_sizes(walk: Walk, node: ir.Node, value: ir.Value, shape: Shape
 def _grown_and_repeated(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants, *, broadcasts: bool) -> ir.Value:
     shape = walk.shape(value) or ()
     inner = {axis: size for axis, size in wants.items() if shape[axis] != 1}
-    new = _larger(walk, node, value, inner) if inner else value
+    new = _larger_value(walk, node, value, inner) if inner else value
     if broadcasts:
         return new
     shape = walk.shape(new) or ()
     flat = {axis: size for axis, size in wants.items() if shape[axis] == 1}
-    return _repeated(walk, new, shape, flat) if flat else new
+    return _repeated_along_ones(walk, new, shape, flat) if flat else new
 
 
-def _repeated(walk: Walk, value: ir.Value, shape: Shape, wants: Wants) -> ir.Value:
+def _repeated_along_ones(walk: Walk, value: ir.Value, shape: Shape, wants: Wants) -> ir.Value:
     """Along axes of size 1; a 0 that the file had there once can also be the first of 0, 1, 2, ..."""
     array = walk.constant(value)
     if len(wants) == 1 and array is not None and array.dtype == np.int64 and not array.any():
@@ -82,12 +82,12 @@ def _repeated(walk: Walk, value: ir.Value, shape: Shape, wants: Wants) -> ir.Val
     return walk.builder.expanded(value, shape, wants)
 
 
-def _larger(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants) -> ir.Value:
+def _larger_value(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants) -> ir.Value:
     """A formula first, since it has no limit; then the origin of the value; a table last."""
     array = walk.constant(value)
     merged = next((axis for axis, size in wants.items() if len(walk.factors.order(size)) > 1), None)
     if array is not None and merged is not None and not is_uniform(array, merged):
-        return _regrouped(walk, node, array, wants, merged)
+        return _grown_by_factors(walk, node, array, wants, merged)
     new = formula(walk, array, wants) if array is not None else None
     if new is None and value.producer() is not None:
         new = grown_backwards(walk, value, wants, grown)
@@ -103,7 +103,7 @@ def _larger(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants) -> ir.Valu
     return new
 
 
-def _regrouped(walk: Walk, node: ir.Node, array: Any, wants: Wants, axis: int) -> ir.Value:
+def _grown_by_factors(walk: Walk, node: ir.Node, array: Any, wants: Wants, axis: int) -> ir.Value:
     """Along an axis that is a product, as `batch*heads`, each factor grows by itself."""
     factors = walk.factors.order(wants[axis])
     sizes = [walk.at_file(size) or 1 for size in factors]
@@ -217,10 +217,10 @@ def _diagonal(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
     shape = tuple(wants.get(axis, ONE) for axis in range(rank))
     down, along = build.ramp(size, rows, rank), build.ramp(size, columns, rank)
     distance = build.node("Sub", [down, along], shape)
-    return _pieced(walk, pieces, distance, array.dtype, shape)
+    return _joined_pieces(walk, pieces, distance, array.dtype, shape)
 
 
-def _pieced(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
+def _joined_pieces(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
     """Where(distance < start, before, after), once for each start but the first."""
     build = walk.builder
     plain = np.dtype(np.int64 if dtype.kind in _WHOLE else np.float64 if dtype == np.float64 else np.float32)

@@ -51,7 +51,7 @@ def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str
         onnx.helper.make_tensor_value_info(f"observed_shape_{index}", onnx.TensorProto.INT64, None)
         for index in range(len(asked))
     )
-    found = _results(proto, feeds(model.graph, shapes), folder)
+    found = _results_of_run(proto, feeds(model.graph, shapes), folder)
     return {name: tuple(map(int, shape)) for name, shape in zip(asked, found, strict=False)} | dict(shapes)
 
 
@@ -68,7 +68,7 @@ def _has_sequences(node: ir.Node) -> bool:
     return any(inner.op_type in _NO_TENSORS for body in graphs_in(node) for inner in body)
 
 
-def _results(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
+def _results_of_run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
     ort = load_runtime()
     options = ort.SessionOptions()
     options.log_severity_level = 4

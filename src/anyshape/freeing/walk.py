@@ -161,22 +161,22 @@ class Walk:
         for node in list(graph):
             self.builder.enter(node)
             try:
-                self._node(node)
+                self._walk_node(node)
             finally:
                 self.builder.leave()
 
-    def _node(self, node: ir.Node) -> None:
+    def _walk_node(self, node: ir.Node) -> None:
         rule = self._rule_for(node)
         shapes = rule(self, node) if rule else None
-        self._infer(node)
+        self._infer_shapes(node)
         for value, shape in zip(node.outputs, shapes or (), strict=False):
             if shape is not None:
                 value.shape = to_ir(shape)
         self._note_followers(node)
-        self._settle(node)
+        self._settle_shapes(node)
         self.factors.carry(node)
 
-    def _infer(self, node: ir.Node) -> None:
+    def _infer_shapes(self, node: ir.Node) -> None:
         types = [value.type for value in node.outputs]
         self.inference.infer(node)
         for value, told in zip(node.outputs, types, strict=True):
@@ -199,18 +199,18 @@ class Walk:
         if reads or any(value in self._follows for value in node.inputs):
             self._follows.update(node.outputs)
 
-    def _settle(self, node: ir.Node) -> None:
+    def _settle_shapes(self, node: ir.Node) -> None:
         for value in node.outputs:
             seen = self.observed(value)
             shape = self.shape(value)
             if seen is not None and (shape is None or len(shape) != len(seen)):
-                shape = self._guessed(node, seen)
+                shape = self._guessed_shape(node, seen)
                 value.shape = to_ir(shape)
             if shape is None:
                 self._follows |= set() if self._is_rigid(node) else {value}
                 continue
             if seen is not None:
-                shape = tuple(self._settled(node, size, n) for size, n in zip(shape, seen, strict=True))
+                shape = tuple(self._settled_size(node, size, n) for size, n in zip(shape, seen, strict=True))
                 value.shape = to_ir(shape)
             self._remember(shape)
 
@@ -219,7 +219,7 @@ class Walk:
             if self.is_free(size) and size not in self._known_sizes.setdefault(axis, []):
                 self._known_sizes[axis].append(size)
 
-    def _settled(self, node: ir.Node, size: Size, seen: int) -> Size:
+    def _settled_size(self, node: ir.Node, size: Size, seen: int) -> Size:
         if self.is_unknown(size):
             return number(seen) if self._is_rigid(node) else size
         if self.at_file(size) == seen:
@@ -234,7 +234,7 @@ class Walk:
             return False
         return not any(self.varies(value) or value in self._follows for value in node.inputs)
 
-    def _guessed(self, node: ir.Node, seen: tuple[int, ...]) -> Shape:
+    def _guessed_shape(self, node: ir.Node, seen: tuple[int, ...]) -> Shape:
         """An operator without a rule: like an input of the same shape, else as observed if nothing varies."""
         if self._is_rigid(node):
             return tuple(number(n) for n in seen)

@@ -43,7 +43,7 @@ class Stage:
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
         """Write a model here; the weights that it shares with the one before are not written again."""
-        known = self._weights.pop() if self._weights else ExternalWeights(_beside(self.path))
+        known = self._weights.pop() if self._weights else ExternalWeights(_data_file(self.path))
         if _goes_beside(model, external_data):
             known.save(model, self.path)
             self._weights.append(known)
@@ -73,7 +73,7 @@ def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _put_in_place(staged_model: Path, destination: Path) -> None:
-    new_data, data = _beside(staged_model), _beside(destination)
+    new_data, data = _data_file(staged_model), _data_file(destination)
     aside = staged_model.with_name(staged_model.name + ".previous")
     has_data = new_data.exists()
     replaces_data = data.exists() and (has_data or destination.exists())
@@ -92,7 +92,7 @@ def _put_in_place(staged_model: Path, destination: Path) -> None:
         raise
 
 
-def _beside(path: Path) -> Path:
+def _data_file(path: Path) -> Path:
     return path.with_name(path.name + ".data")
 
 
@@ -106,7 +106,7 @@ _LARGE_FROM_BYTES = 1024
 
 def write_model(model: ir.Model, path: Path, *, external_data: bool | None = None) -> None:
     """Write a model; weights go beside it when asked for, or by themselves when they are large."""
-    beside = _beside(path)
+    beside = _data_file(path)
     beside.unlink(missing_ok=True)
     if _goes_beside(model, external_data):
         ExternalWeights(beside).save(model, path)
@@ -153,18 +153,18 @@ class ExternalWeights:
         """Write the model, and its weights where they are others than those in the file."""
         values = [value for graph in model.graphs() for value in graph.initializers.values() if _is_large(value)]
         tensors = [value.const_value for value in values]
-        if not self._holds(tensors):
-            self._write(tensors)
+        if not self._holds_all(tensors):
+            self._write_data(tensors)
         with _putting_back(values):
             for value in values:
                 value.const_value = self._places[id(value.const_value)]
             ir.save(model, path)
 
-    def _holds(self, tensors: list[Any]) -> bool:
+    def _holds_all(self, tensors: list[Any]) -> bool:
         same = len(tensors) == len(self._stored) and all(a is b for a, b in zip(tensors, self._stored, strict=True))
         return same and self.path.exists()
 
-    def _write(self, tensors: list[Any]) -> None:
+    def _write_data(self, tensors: list[Any]) -> None:
         """Those that lie inside of another one's memory are not written, but pointed to."""
         whole, inside = _own_and_shared({id(tensor): tensor for tensor in tensors})
         self.path.unlink(missing_ok=True)  # two of them need not find room

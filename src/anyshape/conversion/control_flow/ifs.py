@@ -78,8 +78,8 @@ def lower_branches(graph: ir.Graph) -> list[ir.Graph]:
 
 def _lower_choice(graph: ir.Graph, choice: ir.Node, dependencies: Dependencies, outside: int) -> list[ir.Graph]:
     which, first, second = sides(choice)
-    then = _branch("then", dependencies.leading_to(first, outside), first, choice)
-    otherwise = _branch("else", dependencies.leading_to(second, outside), second, choice)
+    then = _branch_graph("then", dependencies.leading_to(first, outside), first, choice)
+    otherwise = _branch_graph("else", dependencies.leading_to(second, outside), second, choice)
     condition = _as_bool(graph, which, choice)
     branches = {"then_branch": then, "else_branch": otherwise}
     node = new_node("If", [condition], branches, like=choice, outputs=len(first))
@@ -116,14 +116,14 @@ def _before_the_loop(dependencies: Dependencies, choice: ir.Node) -> int:
     return (1 << max(around, default=0)) - 1
 
 
-def _branch(name: str, nodes: Sequence[ir.Node], values: Sequence[ir.Value], choice: ir.Node) -> ir.Graph:
+def _branch_graph(name: str, nodes: Sequence[ir.Node], values: Sequence[ir.Value], choice: ir.Node) -> ir.Graph:
     """A graph of copies of these nodes. Nobody uses the originals any more where they were for this side only."""
-    copies, copied = _copies(nodes)
+    copies, copied = _copied_nodes(nodes)
     outputs = hand_out(copies, [copied.get(id(value), value) for value in values], like=choice)
     return ir.Graph([], outputs, nodes=copies, name=name)
 
 
-def _copies(nodes: Sequence[ir.Node]) -> tuple[list[ir.Node], dict[int, ir.Value]]:
+def _copied_nodes(nodes: Sequence[ir.Node]) -> tuple[list[ir.Node], dict[int, ir.Value]]:
     """The copies, and the copy of each value."""
     values = [value for node in nodes for value in node.outputs]
     original = ir.GraphView([], values, nodes=nodes)
@@ -192,7 +192,9 @@ def _computed_alike(node: ir.Node, numbers: dict[int, Any], depth: int) -> Any:
     if graphs_in(node):
         return id(node)
     inputs = tuple(None if value is None else numbers.get(id(value), id(value)) for value in node.inputs)
-    attributes = tuple(item for item in _attributes(node) if not (is_mark(node) and item[0] in ("group", "loop")))
+    attributes = tuple(
+        item for item in _comparable_attributes(node) if not (is_mark(node) and item[0] in ("group", "loop"))
+    )
     return node.op_identifier(), inputs, attributes, depth if is_mark(node, LOOP_BEGIN) else None
 
 
@@ -237,10 +239,10 @@ def _only_difference(first: ir.Node | None, second: ir.Node | None) -> int | Non
 def _are_alike(first: ir.Node, second: ir.Node) -> bool:
     same = first.op_identifier() == second.op_identifier() and len(first.inputs) == len(second.inputs)
     plain = len(first.outputs) == len(second.outputs) == 1 and not is_mark(first) and not graphs_in(first)
-    return same and plain and _attributes(first) == _attributes(second)
+    return same and plain and _comparable_attributes(first) == _comparable_attributes(second)
 
 
-def _attributes(node: ir.Node) -> tuple[tuple[str, Any], ...]:
+def _comparable_attributes(node: ir.Node) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted((name, _comparable(attribute)) for name, attribute in node.attributes.items()))
 
 

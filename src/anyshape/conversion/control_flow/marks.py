@@ -200,21 +200,21 @@ def loop_of(mark: ir.Node) -> int:
 
 def sides(choice: ir.Node) -> tuple[ir.Value, list[ir.Value], list[ir.Value]]:
     """What decides, and the first and the second of each pair that is chosen from."""
-    which, *values = _inputs(choice)
+    which, *values = _given_inputs(choice)
     return which, values[: len(choice.outputs)], values[len(choice.outputs) :]
 
 
 def count_of(mark: ir.Node) -> ir.Value:
     """How many steps a loop takes."""
-    return _inputs(mark)[0]
+    return _given_inputs(mark)[0]
 
 
 def initial_of(mark: ir.Node) -> list[ir.Value]:
-    return _inputs(mark)[1 : 1 + _carried(mark)]
+    return _given_inputs(mark)[1 : 1 + _count_carried(mark)]
 
 
 def sequences_of(begin: ir.Node) -> list[ir.Value]:
-    return _inputs(begin)[1 + _carried(begin) :]
+    return _given_inputs(begin)[1 + _count_carried(begin) :]
 
 
 def growing_of(begin: ir.Node) -> Sequence[int]:
@@ -223,13 +223,13 @@ def growing_of(begin: ir.Node) -> Sequence[int]:
 
 def results_of(end: ir.Node) -> tuple[list[ir.Value], list[ir.Value]]:
     """What a step hands on to the next one, and what it leaves to be collected."""
-    values = _inputs(end)[1 + _carried(end) :]
-    return values[: _carried(end)], values[_carried(end) :]
+    values = _given_inputs(end)[1 + _count_carried(end) :]
+    return values[: _count_carried(end)], values[_count_carried(end) :]
 
 
-def _carried(mark: ir.Node) -> int:
+def _count_carried(mark: ir.Node) -> int:
     return mark.attributes["carried"].as_int()
 
 
-def _inputs(mark: ir.Node) -> list[ir.Value]:
+def _given_inputs(mark: ir.Node) -> list[ir.Value]:
     return [value for value in mark.inputs if value is not None]

@@ -56,14 +56,14 @@ def lower_loops(graph: ir.Graph, lengths: Lengths) -> list[ir.Graph]:
     """Make every loop in a graph one node; the steps may hold further marks. The last loop is the outermost."""
     steps = []
     while ends := marks_of(graph, LOOP_END):
-        region = _region(graph, ends[-1])
+        region = _region_up_to(graph, ends[-1])
         some_step = is_positive(count_of(region.end), lengths)
         lower = _to_loop if growing_of(region.begin) else _to_scan
         steps.append(lower(region, some_step=some_step))
     return steps
 
 
-def _region(graph: ir.Graph, end: ir.Node) -> LoopRegion:
+def _region_up_to(graph: ir.Graph, end: ir.Node) -> LoopRegion:
     begins = [node for node in marks_of(graph, LOOP_BEGIN) if loop_of(node) == loop_of(end)]
     begin = begins[0] if begins else _unused_begin(graph, end)
     nodes = _nodes_of_a_step(graph, begin, end)
@@ -173,7 +173,7 @@ def _loop_node(operator: str, inputs: Sequence[ir.Value | None], attributes: Any
 def _put_instead(region: LoopRegion, loop: ir.Node, *, guard: bool) -> None:
     """Let a loop, guarded where it may take no step, stand for its marks."""
     graph, end = region.graph, region.end
-    node = _guarded(graph, loop, end) if guard else loop
+    node = _guarded_loop(graph, loop, end) if guard else loop
     graph.insert_before(end, node)
     for old, new in zip(end.outputs, node.outputs, strict=True):
         replace(old, describe(new, old), keep_name=True)
@@ -339,7 +339,7 @@ def _scanned_index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
 # ONNX Runtime's Scan fails without a step, and its Loop gives a collected tensor sizes of 0 where it knows none (1.31).
 
 
-def _guarded(graph: ir.Graph, loop: ir.Node, end: ir.Node) -> ir.Node:
+def _guarded_loop(graph: ir.Graph, loop: ir.Node, end: ir.Node) -> ir.Node:
     """An If around a loop, for where it takes a step; else what was given is handed on, and nothing was collected."""
     zero = constant_node(0, like=end)
     any_step = new_node("Greater", [count_of(end), zero.outputs[0]], like=end)

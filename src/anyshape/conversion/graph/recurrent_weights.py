@@ -47,7 +47,7 @@ def lay_out_weights(model: ir.Model) -> None:
         node = value.producer()
         if node is None or id(node) not in moves or value.name in replaced or not _may_move(value, moves):
             continue
-        replaced[value.name] = _store(model.graph, value)
+        replaced[value.name] = _store_laid_out(model.graph, value)
     if replaced:
         RemoveUnusedNodesPass()(model)
 
@@ -65,7 +65,7 @@ def _moves_behind(value: ir.Value) -> Iterator[ir.Node]:
 
 def _leaves(value: ir.Value) -> Iterator[ir.Value]:
     """What the value is made of, behind all nodes that only move."""
-    for one in (value, *_behind(value)):
+    for one in (value, *_values_behind(value)):
         node = one.producer()
         if node is None or node.op_type not in _MOVES:
             yield one
@@ -77,32 +77,32 @@ def _is_stored(value: ir.Value) -> bool:
 
 def _may_move(value: ir.Value, moves: dict[int, ir.Node]) -> bool:
     """Whether nobody else needs the weights behind this value; the row numbers and axes beside them may stay."""
-    weights = [behind for behind in _behind(value) if behind.dtype != ir.DataType.INT64]
+    weights = [behind for behind in _values_behind(value) if behind.dtype != ir.DataType.INT64]
     return not any(
         weight.is_graph_output() or any(id(user) not in moves for user, _ in weight.uses()) for weight in weights
     )
 
 
-def _behind(value: ir.Value) -> Iterator[ir.Value]:
+def _values_behind(value: ir.Value) -> Iterator[ir.Value]:
     """All values that this one is made of."""
     node = value.producer()
     for behind in node.inputs if node is not None and node.op_type in _MOVES else ():
         if behind is not None:
             yield behind
-            yield from _behind(behind)
+            yield from _values_behind(behind)
 
 
-def _store(graph: ir.Graph, value: ir.Value) -> ir.Value:
+def _store_laid_out(graph: ir.Graph, value: ir.Value) -> ir.Value:
     """Put the finished numbers in the place of the value, under a name that tells where they come from."""
-    array = _computed(value)
+    array = _laid_out(value)
     source = next(leaf.name for leaf in _leaves(value) if leaf.dtype != ir.DataType.INT64)
     stored = initializer(graph, f"{source}_onnx", np.ascontiguousarray(array), value.dtype)
     replace(value, stored)
     return stored
 
 
-def _computed(value: ir.Value) -> Any:
+def _laid_out(value: ir.Value) -> Any:
     node = value.producer()
     if node is None or node.op_type not in _MOVES:
         return constant_of(value)
-    return _MOVES[node.op_type](node, *(_computed(behind) for behind in node.inputs if behind is not None))
+    return _MOVES[node.op_type](node, *(_laid_out(behind) for behind in node.inputs if behind is not None))

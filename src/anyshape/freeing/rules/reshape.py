@@ -34,12 +34,12 @@ def reshape(walk: Walk, node: ir.Node) -> Shapes:
     found = readings(atoms, target)
     moved = _moved_axes(walk, shape, target)
     if found and moved and walk.chooser.choose((False, True)):
-        return _transposed(walk, node, data, moved)
+        return _transpose_instead(walk, node, data, moved)
     if not found:
         why = f"{_in_brackets(shape)} cannot become {list(target)} at other sizes"
         raise walk.pinned(node, why, product(s for s in shape if walk.is_free(s)))
     written = walk.numbers(node.inputs[1])
-    reading = walk.chooser.choose(_agreeing(walk, found, written))
+    reading = walk.chooser.choose(_readings_that_agree(walk, found, written))
     sizes = tuple(product(axis) for axis in reading)
     walk.factors.set(node.outputs[0], reading)
     _rewrite_target(walk, node, shape, sizes, written)
@@ -60,7 +60,7 @@ def _moved_axes(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | 
     return None
 
 
-def _transposed(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
+def _transpose_instead(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
     shape = tuple((walk.shape(data) or ())[axis] for axis in order)
     factors = walk.factors.of(data)
     value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, attributes={"perm": list(order)})
@@ -102,7 +102,7 @@ def _atoms(walk: Walk, data: ir.Value) -> list[Atom] | None:
     return atoms
 
 
-def _agreeing(walk: Walk, found: list[Reading], written: Shape | None) -> list[Reading]:
+def _readings_that_agree(walk: Walk, found: list[Reading], written: Shape | None) -> list[Reading]:
     """Where the file computes the target from sizes, only the readings that say the same."""
 
     def agrees(reading: Reading) -> bool:
