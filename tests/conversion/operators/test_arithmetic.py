@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import anyshape
+from tests.conversion.functions import table, wrong_sizes_of
 from tests.running import is_right
 
 Function = Callable[[Tensor], Tensor]
@@ -134,3 +135,14 @@ def test_the_result_names_what_was_repaired() -> None:
     model = Of(lambda x: x[:, : int(x.shape[1] * 0.5)])
     result: Any = anyshape.export(model, (torch.randn(3, 10),), dims={"x": "batch length"}, quick=True)
     assert result.repairs == ("int() of a size: computed in the file, as Python does",)
+
+
+BESIDE_TENSORS = {
+    "powers of sizes": lambda x: (x ** x.shape[1], x % (x.shape[1] / 3), x * (1 / x.shape[1])),
+    "slopes of sizes": lambda x: (F.elu(x, 0.1 * x.shape[1]), torch.addcmul(x, x, x, value=x.shape[1] / 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE_TENSORS)
+def test_a_size_beside_a_tensor(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(BESIDE_TENSORS[name], table, tmp_path / "m.onnx") == []
