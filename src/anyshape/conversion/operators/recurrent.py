@@ -18,38 +18,15 @@ import onnx_ir as ir
 import torch
 from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, Translator, op, scan, static_size
+from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, op, scan, static_size
 from anyshape.conversion.operators.repair import Answer, Repair, Used
 from anyshape.torchkit.custom_operators import register_fake
 from anyshape.torchkit.patches import patched
 
-# ---- what is recognised: layers reach their operators through names of `torch._VF`
+# ---- what is recognised
 
 MODES = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN_TANH", "rnn_relu": "RNN_RELU"}
 """The operator of a layer -> what `layer.mode` calls it."""
-
-
-@contextlib.contextmanager
-def _operators_answered(answer: Callable[[str], Answer]) -> Iterator[None]:
-    """Inside, `torch.lstm` and its like are what `answer` makes of their names, for layers and for direct calls."""
-    with contextlib.ExitStack() as stack:
-        for name in MODES:
-            function = answer(name)
-            stack.enter_context(patched(torch._VF, name, function))
-            stack.enter_context(patched(torch, name, function))
-        stack.enter_context(_layers_allowed_in_dynamo())
-        yield
-
-
-@contextlib.contextmanager
-def _layers_allowed_in_dynamo() -> Iterator[None]:
-    """A strict trace refuses recurrent layers, since it would unroll them; it does not unroll what answers here."""
-    config = getattr(torch._dynamo, "config", None)
-    if config is None or not hasattr(config, "allow_rnn"):
-        yield
-        return
-    with config.patch(allow_rnn=True):
-        yield
 
 
 # ---- what stands in a trace, and its shapes
@@ -142,12 +119,29 @@ def _answer_for_layer(used: Used, name: str) -> Answer:
 
 
 @contextlib.contextmanager
-def _layers_whole(used: Used) -> Iterator[None]:
-    with _operators_answered(lambda name: _answer_for_layer(used, name)):
+def _operators_answered(used: Used) -> Iterator[None]:
+    """Inside, `torch.lstm` and its like are answered here, for layers and for direct calls."""
+    with contextlib.ExitStack() as stack:
+        for name in MODES:  # layers reach their operators through names of `torch._VF`
+            function = _answer_for_layer(used, name)
+            stack.enter_context(patched(torch._VF, name, function))
+            stack.enter_context(patched(torch, name, function))
+        stack.enter_context(_layers_allowed_in_dynamo())
         yield
 
 
-RECURRENT_LAYERS = Repair("recurrent layers", _layers_whole, always=True)
+@contextlib.contextmanager
+def _layers_allowed_in_dynamo() -> Iterator[None]:
+    """A strict trace refuses recurrent layers, since it would unroll them; it does not unroll what answers here."""
+    config = getattr(torch._dynamo, "config", None)
+    if config is None or not hasattr(config, "allow_rnn"):
+        yield
+        return
+    with config.patch(allow_rnn=True):
+        yield
+
+
+RECURRENT_LAYERS = Repair("recurrent layers", _operators_answered, always=True)
 
 # ---- ONNX: one node for each layer
 
@@ -388,7 +382,7 @@ def _onnx_dense_lstm(sequence: ir.Value, h: ir.Value, c: ir.Value, *rest: Any) -
     return _onnx_dense(sequence, h, *rest, c=c)
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape_recurrent::dense": _onnx_dense,
     "anyshape_recurrent::dense_lstm": _onnx_dense_lstm,
 }
