@@ -164,15 +164,15 @@ def calls_kept() -> Callable[[], None]:
 
 
 @contextlib.contextmanager
-def _maps_as_loops(noticed: Callable[[], None]) -> Iterator[None]:
-    """Inside, `map` is traced as a loop, under whatever name a model has imported it; `noticed` hears of each call."""
+def _maps_as_loops(used: Used) -> Iterator[None]:
+    """Inside, `map` is traced as a loop, under whatever name a model has imported it."""
     function = _torchs_map()
     if function is None:
         yield
         return
 
     def each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
-        noticed()
+        used("control_flow.map: kept as Scan")
         return _stacked_results(body, sequences, *others)
 
     with patched(_Current, "each", staticmethod(each)), live_code.running([(function, _stand_in.__code__)]):
@@ -209,10 +209,4 @@ def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> 
     return rebuilt([next(steps) if isinstance(one, Tensor) else one for one in results], structure)
 
 
-@contextlib.contextmanager
-def _maps_kept(used: Used) -> Iterator[None]:
-    with _maps_as_loops(lambda: used("control_flow.map: kept as Scan")):
-        yield
-
-
-MAPPED_BODIES = Repair("mapped bodies", _maps_kept)
+MAPPED_BODIES = Repair("mapped bodies", _maps_as_loops)

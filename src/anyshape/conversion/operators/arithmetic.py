@@ -10,6 +10,7 @@ import builtins
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import reduce
 from typing import Any
 
@@ -19,19 +20,8 @@ import torch
 from torch import SymFloat, SymInt, Tensor
 
 from anyshape.conversion.operators.numbers import with_sign_of_divisor
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, Translator, number, op, torchs_translation
-from anyshape.conversion.operators.repair import (
-    Answer,
-    Repair,
-    Used,
-    answered,
-    is_known,
-    is_size,
-    sym_float,
-    sym_int,
-    sym_max,
-    sym_min,
-)
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, number, op, torchs_translation
+from anyshape.conversion.operators.repair import Repair, Used, answered, is_known, sym_float, sym_int, sym_max, sym_min
 from anyshape.conversion.operators.shadows import shadowed
 from anyshape.torchkit.patches import patched
 
@@ -49,7 +39,7 @@ def _is_symbolic(value: Any) -> bool:
 
 
 def _whole_part(value: Any) -> Any:
-    return value if is_size(value) else sym_int(value)
+    return value if isinstance(value, SymInt) else sym_int(value)
 
 
 def _stand_in(genuine: type, symbolic: type, convert: Function, used: Used) -> type:
@@ -195,10 +185,6 @@ def _holds_symbol(value: Any) -> bool:
     return _is_symbolic(value) or (isinstance(value, list | tuple) and any(map(_is_symbolic, value)))
 
 
-def _length_of(value: Any) -> Any:
-    return value.shape[0] if isinstance(value, Tensor) and value.dim() else builtins.len(value)
-
-
 def computed_in_the_file(name: str) -> str:
     return f"{name} of a size: computed in the file, as Python does"
 
@@ -233,10 +219,11 @@ def _names_keep_sizes(used: Used) -> Iterator[None]:
 
 def _telling_length(tell: Callable[[], None]) -> Function:
     def length(value: Any) -> Any:
-        found = _length_of(value)
-        if _is_symbolic(found):
+        if not isinstance(value, Tensor) or not value.dim():
+            return builtins.len(value)
+        if _is_symbolic(value.shape[0]):
             tell()
-        return found
+        return value.shape[0]
 
     return length
 
@@ -250,8 +237,7 @@ ARITHMETIC = Repair("arithmetic on sizes", _names_keep_sizes)
 # rounds down; towards zero is the same where neither number can be negative, and is left to torch where one can.
 
 
-@contextlib.contextmanager
-def _divisions_stay_sizes(used: Used) -> Iterator[None]:
+def _divisions_stay_sizes(used: Used) -> AbstractContextManager[None]:
     def div(input: Any, other: Any, *, rounding_mode: str | None = None, **others: Any) -> Any:  # noqa: A002
         if others or rounding_mode is None or not _are_whole_sizes(input, other):
             return NotImplemented
@@ -260,13 +246,12 @@ def _divisions_stay_sizes(used: Used) -> Iterator[None]:
         used("torch.div of a size: stays a size")
         return input // other
 
-    with answered({(torch, name): div for name in ("div", "divide")}):
-        yield
+    return answered({(torch, name): div for name in ("div", "divide")})
 
 
 def _are_whole_sizes(*numbers: Any) -> bool:
     whole = all(isinstance(number, int | SymInt) for number in numbers)
-    return whole and any(map(is_size, numbers))
+    return whole and any(isinstance(number, SymInt) for number in numbers)
 
 
 DIVISIONS = Repair("torch.div of sizes", _divisions_stay_sizes)
@@ -293,7 +278,7 @@ def _holds_sizes(data: Any) -> bool:
     return plain and any(isinstance(one, SymInt | SymFloat) for one in found)
 
 
-def _tensor_by_name(used: Used, name: str) -> Answer:
+def _tensor_by_name(used: Used, name: str) -> Function:
     def answer(data: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
         if others or not _holds_sizes(data):
             return NotImplemented
@@ -303,7 +288,7 @@ def _tensor_by_name(used: Used, name: str) -> Answer:
     return answer
 
 
-def _tensor_like(used: Used) -> Answer:
+def _tensor_like(used: Used) -> Function:
     def answer(like: Tensor, data: Any, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
         if others or not _holds_sizes(data):
             return NotImplemented
@@ -313,11 +298,9 @@ def _tensor_like(used: Used) -> Answer:
     return answer
 
 
-@contextlib.contextmanager
-def _tensors_keep_sizes(used: Used) -> Iterator[None]:
+def _tensors_keep_sizes(used: Used) -> AbstractContextManager[None]:
     functions = {(torch, name): _tensor_by_name(used, name) for name in ("as_tensor", "asarray")}
-    with answered({**functions, (Tensor, "new_tensor"): _tensor_like(used)}):
-        yield
+    return answered({**functions, (Tensor, "new_tensor"): _tensor_like(used)})
 
 
 TENSORS_OF_SIZES = Repair("tensors of sizes", _tensors_keep_sizes)
@@ -353,7 +336,7 @@ def _in_type(value: Any, dtype: Any) -> Any:
 # torch's translations write such a number down as a constant. With a literal they are asked as before.
 
 
-def _where_sized(tensors: int, ours: Translator, otherwise: str) -> Translator:
+def _where_sized(tensors: int, ours: Function, otherwise: str) -> Function:
     """Ours where a number behind so many tensors is a value of the graph; torch's own otherwise."""
 
     def translate(*args: Any, **kwargs: Any) -> Any:
@@ -372,7 +355,7 @@ def _in_one_type(x: ir.Value, other: Any) -> tuple[Any, Any]:
     return x, number(other, x)
 
 
-def _elementwise(operator: Translator) -> Translator:
+def _elementwise(operator: Function) -> Function:
     def translate(x: ir.Value, other: Any, alpha: Any = 1) -> Any:
         left, right = _in_one_type(x, other)
         return operator(left, right if isinstance(alpha, int) and alpha == 1 else op.Mul(right, number(alpha, x)))
@@ -425,7 +408,7 @@ def _add_matrix_product(x: ir.Value, left: ir.Value, right: ir.Value, *, beta: A
     return op.Add(op.Mul(number(beta, x), x), op.Mul(number(alpha, x), op.MatMul(left, right)))
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Function] = {
     "aten::rsub.Scalar": _subtracted_from,
     "aten::rsub.Tensor": _subtracted_from,
     "aten::add.Scalar": _where_sized(1, _elementwise(op.Add), "core.aten_add_scalar"),

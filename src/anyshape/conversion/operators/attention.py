@@ -10,27 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnxscript import evaluator, opset23
 
-from anyshape.conversion.operators.onnx_words import (
-    BOOL,
-    DOUBLE,
-    FLOAT,
-    Translator,
-    counted,
-    flipped,
-    number,
-    op,
-    rank,
-    size_of,
-    static_size,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import BOOL, counted, number, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.torchkit.patches import replaced
 
@@ -130,9 +117,9 @@ def _by_operator(
 
 
 _LOWEST = {
-    FLOAT: float(np.finfo(np.float32).min),
+    ir.DataType.FLOAT: float(np.finfo(np.float32).min),
     ir.DataType.FLOAT16: float(np.finfo(np.float16).min),
-    DOUBLE: float(np.finfo(np.float64).min),
+    ir.DataType.DOUBLE: float(np.finfo(np.float64).min),
 }
 
 
@@ -198,7 +185,9 @@ def _by_products(
     query: ir.Value, key: ir.Value, value: ir.Value, mask: ir.Value | None, *, is_causal: bool,
     scale: float | ir.Value | None,
 ) -> ir.Value:  # fmt: skip
-    scores = op.MatMul(*_scaled_pair(query, flipped(key, rank(key)), scale))
+    axes = rank(key)
+    flipped = op.Transpose(key, perm=[*range(axes - 2), axes - 1, axes - 2])
+    scores = op.MatMul(*_scaled_pair(query, flipped, scale))
     if is_causal:
         mask = _causal_mask(query, key)
     if mask is not None:
@@ -265,4 +254,4 @@ def _repeated_heads(few: ir.Value, many: ir.Value) -> ir.Value:
     return repeated
 
 
-TRANSLATIONS: dict[str, Translator] = {"aten::scaled_dot_product_attention": _attention}
+TRANSLATIONS: dict[str, Callable[..., Any]] = {"aten::scaled_dot_product_attention": _attention}

@@ -7,8 +7,8 @@ follow; where the shapes differ, `equal` is false, as in torch. Masked values, c
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
@@ -20,7 +20,6 @@ from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
     FLOAT,
     INT64,
-    Translator,
     as_vector,
     from_front,
     number,
@@ -36,8 +35,7 @@ from anyshape.conversion.operators.repair import Answer, Repair, Used, answered
 # ---- the repair
 
 
-@contextlib.contextmanager
-def _compared_in_the_file(used: Used) -> Iterator[None]:
+def _compared_in_the_file(used: Used) -> AbstractContextManager[None]:
     def equal(input: Tensor, other: Tensor) -> bool:  # noqa: A002
         used("torch.equal: compared in the file")
         return input.shape == other.shape and bool((input == other).all())
@@ -57,8 +55,7 @@ def _compared_in_the_file(used: Used) -> Iterator[None]:
         return bool(input.reshape(()) != 0)
 
     kinds: dict[str, Answer] = {"equal": equal, "allclose": allclose, "is_nonzero": is_nonzero}
-    with answered({(owner, name): answer for owner in (torch, Tensor) for name, answer in kinds.items()}):
-        yield
+    return answered({(owner, name): answer for owner in (torch, Tensor) for name, answer in kinds.items()})
 
 
 COMPARISONS = Repair("comparisons", _compared_in_the_file)
@@ -136,7 +133,7 @@ def _histogram(x: ir.Value, bins: int = 100, min: float = 0, max: float = 0) -> 
     return op.ScatterElements(zeros, place, op.Expand(one, op.Shape(flat)), axis=0, reduction="add")
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_is_all_true": _are_all_true,
     "aten::_is_any_true": _is_any_true,
     "aten::masked_select": _masked_select,

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import (
-    BOOL,
-    COMPLEX,
-    Translator,
-    as_scalar,
-    number,
-    op,
-    rank,
-    vector,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import COMPLEX, as_scalar, number, op, rank, vector, whole
 
 
 def _real_and_imaginary(x: Any) -> tuple[Any, Any]:
@@ -49,7 +39,7 @@ def _expand(x: ir.Value, size: Sequence[Any], *, implicit: bool = False) -> Any:
 
 
 def _index(x: ir.Value, indices: Sequence[Any]) -> Any:
-    if len(indices) != 1 or indices[0] is None or indices[0].dtype == BOOL:
+    if len(indices) != 1 or indices[0] is None or indices[0].dtype == ir.DataType.BOOL:
         raise NotImplementedError("several indices into complex values")
     return op.Gather(x, indices[0], axis=0)
 
@@ -89,7 +79,7 @@ def _pad(x: ir.Value, pad: Sequence[Any], value: Any = 0) -> Any:
     return op.Pad(x, vector([*untouched, *begins, 0, *untouched, *ends, 0]))
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     f"{COMPLEX}aten::unsqueeze": _unsqueeze,
     f"{COMPLEX}aten::select.int": _select,
     f"{COMPLEX}aten::expand": _expand,

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import (
-    BOOL,
-    DOUBLE,
-    FLOAT,
-    Translator,
-    for_each_axis,
-    number,
-    op,
-    rank,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, FLOAT, for_each_axis, number, op, rank, whole
 
 # ---- types, bits, shapes and convolutions
 
@@ -40,7 +30,7 @@ def _like_other(tensor: Any, other: Any, **_layout: Any) -> Any:
     return _in_type(tensor, other.dtype)
 
 
-def _bits(on_truths: Translator, on_numbers: Translator) -> Translator:
+def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any]) -> Callable[..., Any]:
     def translate(left: Any, right: Any) -> Any:
         right = right if isinstance(right, ir.Value) else number(right, left)
         return (on_truths if left.dtype == BOOL else on_numbers)(left, right)
@@ -52,7 +42,7 @@ def _reshape_as(tensor: Any, other: Any) -> Any:
     return op.Reshape(tensor, op.Shape(other), allowzero=1)
 
 
-def _transposed_convolution(axes: int) -> Translator:
+def _transposed_convolution(axes: int) -> Callable[..., Any]:
     def translate(
         tensor: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
         groups: int = 1, dilation: Any = 1,
@@ -134,7 +124,7 @@ def _for_each_channel(value: ir.Value, x: ir.Value) -> Any:
     return op.Unsqueeze(value, whole(*range(1, 1 + later))) if later else value
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::to.dtype": _to_dtype,
     "aten::to.device": _to_device,
     "aten::to.dtype_layout": _to_dtype,

@@ -9,8 +9,8 @@ out at run time, and groups without rows give none. Rows behind the last group a
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import INT64, Translator, number, op, rank, size_of, static_size, whole
+from anyshape.conversion.operators.onnx_words import INT64, number, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Repair, Used, answered
 from anyshape.conversion.speed.registration import register_fake
 
@@ -38,16 +38,14 @@ register_fake("anyshape_sizes::grouped_mm", _shape_of_product)
 # ---- the repair
 
 
-@contextlib.contextmanager
-def _products_by_group(used: Used) -> Iterator[None]:
+def _products_by_group(used: Used) -> AbstractContextManager[None]:
     def answer(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, **named: Any) -> Any:
         if mat_a.ndim != 2 or offs is None or any(value is not None for value in named.values()):
             return NotImplemented
         used("F.grouped_mm: a product for each group")
         return torch.ops.anyshape_sizes.grouped_mm(mat_a, mat_b, offs)
 
-    with answered({(F, "grouped_mm"): answer}):
-        yield
+    return answered({(F, "grouped_mm"): answer})
 
 
 EXPERTS = Repair("grouped products", _products_by_group)
@@ -102,7 +100,7 @@ def _grouped_product(
     raise NotImplementedError("grouped products of these ranks")
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_grouped_mm": _grouped_product,
     "anyshape_sizes::grouped_mm": _grouped_product,
     "transformers::grouped_mm_fallback": _grouped_product,

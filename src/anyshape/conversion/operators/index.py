@@ -5,8 +5,8 @@ Torch takes a size among them for a plain number, and reads a value into Python,
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
@@ -16,17 +16,7 @@ from torch import SymInt, Tensor
 
 from anyshape.conversion.control_flow.forks import is_named_size
 from anyshape.conversion.control_flow.samples import has_unknown_length
-from anyshape.conversion.operators.onnx_words import (
-    INT64,
-    Translator,
-    as_vector,
-    counted,
-    op,
-    rank,
-    size_of,
-    vector,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import INT64, as_vector, counted, op, rank, size_of, vector, whole
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, arange, holds_size, is_size
 from anyshape.conversion.speed.registration import register_fake
 
@@ -143,8 +133,7 @@ def _kronecker(used: Used) -> Answer:
     return answer
 
 
-@contextlib.contextmanager
-def _indexed_by_sizes(used: Used) -> Iterator[None]:
+def _indexed_by_sizes(used: Used) -> AbstractContextManager[None]:
     taken, diagonal = _take_along(used), _fill_diagonal(used)
     places: dict[tuple[Any, str], Answer] = {
         (Tensor, "__setitem__"): _write_at_size(used),
@@ -157,8 +146,7 @@ def _indexed_by_sizes(used: Used) -> Iterator[None]:
         (torch, "kron"): _kronecker(used),
         (Tensor, "kron"): _kronecker(used),
     }
-    with answered(places):
-        yield
+    return answered(places)
 
 
 INDEXING = Repair("indexing by sizes", _indexed_by_sizes)
@@ -231,8 +219,7 @@ def _value_at_places(value: Tensor, view: Tensor, written_axis: int, index: Tens
     return torch.cat([value, more], dim=own).index_select(own, index.clamp(0, value.shape[own]))
 
 
-@contextlib.contextmanager
-def _written_at_values(used: Used) -> Iterator[None]:
+def _written_at_values(used: Used) -> AbstractContextManager[None]:
     def answer(x: Tensor, place: Any, value: Any) -> Any:
         parts = place if isinstance(place, tuple) else (place,)
         chosen = [i for i, part in enumerate(parts) if _is_place(part) or _is_range(part)]
@@ -243,8 +230,7 @@ def _written_at_values(used: Used) -> Iterator[None]:
         _write_at_value(view, _axis_of(parts, chosen[0], view), parts[chosen[0]], value)
         return None
 
-    with answered({(Tensor, "__setitem__"): answer}):
-        yield
+    return answered({(Tensor, "__setitem__"): answer})
 
 
 WRITTEN_PLACES = Repair("written places", _written_at_values)
@@ -257,8 +243,7 @@ WRITTEN_PLACES = Repair("written places", _written_at_values)
 # ONNX's Slice, whose borders are cut to the axis as Python's are, with a length of its own.
 
 
-@contextlib.contextmanager
-def _cut_at_values(used: Used) -> Iterator[None]:
+def _cut_at_values(used: Used) -> AbstractContextManager[None]:
     def getitem(tensor: Tensor, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
         # an ellipsis, None or a tensor among the parts moves the axes
@@ -274,8 +259,7 @@ def _cut_at_values(used: Used) -> Iterator[None]:
                 tensor = tensor[(slice(None),) * axis + (part,)]
         return tensor
 
-    with answered({(Tensor, "__getitem__"): getitem}):
-        yield
+    return answered({(Tensor, "__getitem__"): getitem})
 
 
 def _ends_at_value(part: slice) -> bool:
@@ -306,7 +290,7 @@ def _onnx_triangle(rows: Any, columns: Any, offset: Any, lower: bool) -> Any:
     return op.Cast(op.NonZero(inside), to=INT64)
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape_sizes::take_along": _onnx_take_along,
     "anyshape_sizes::triangle": _onnx_triangle,
 }

@@ -7,6 +7,7 @@ Scan; everything is computed in double, so that another order of operations than
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
@@ -14,7 +15,6 @@ import onnx_ir as ir
 from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
     INT64,
-    Translator,
     as_scalar,
     counted,
     exact,
@@ -227,12 +227,12 @@ def _distances_within(x: ir.Value, p: float = 2.0) -> Any:
 # ---- the table's entries
 
 
-def _result_alone(function: Translator) -> Translator:
+def _result_alone(function: Callable[..., Any]) -> Callable[..., Any]:
     """What users call gives the result alone; torch would check it for errors, which has no translation."""
     return lambda *args, **kwargs: function(*args, **kwargs)[0]
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::inverse": _result_alone(_inverse),
     "aten::linalg_inv": _result_alone(_inverse),
     "aten::linalg_solve": _result_alone(_solve),

@@ -20,7 +20,7 @@ import onnx_ir as ir
 import torch
 from torch import fx
 
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, INT64, Translator, exact, op
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, INT64, exact, op
 from anyshape.conversion.operators.resize import mark_layouts
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import lookup
@@ -223,7 +223,7 @@ def _total(*values: Any) -> Any:
 
 
 _WHOLE_RESULTS = {"trunc", "floor", "ceil", "round"}
-_FUNCTIONS: dict[str, Translator] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": op.Add, "sub": op.Sub, "mul": op.Mul, "truediv": op.Div, "floordiv": _floor_quotient, "mod": _remainder,
     "pow": op.Pow, "neg": op.Neg, "abs": op.Abs, "max": op.Max, "min": op.Min, "sum": _total, "float": lambda x: x,
     "round": _half_to_even, "ceil": op.Ceil, "floor": op.Floor, "trunc": _towards_zero, "sqrt": op.Sqrt,
@@ -231,7 +231,7 @@ _FUNCTIONS: dict[str, Translator] = {
     "tanh": op.Tanh, "asin": op.Asin, "acos": op.Acos, "atan": op.Atan,
 }  # fmt: skip
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "_operator::floordiv": floordiv,
     "anyshape.conversion.operators.numbers::exact_number": number_from_tree,
 }

@@ -17,8 +17,6 @@ from onnxscript import opset18
 # typed for onnxscript's own compiler, which takes other values than a table of torch's does
 op: Any = opset18
 
-Translator = Callable[..., Any]
-"""Written for torch's table: ONNX values and Python numbers in, ONNX values out."""
 COMPLEX = "complex "
 """Before the name of an operator: the translation for complex values, which are real ones with one more axis of two."""
 
@@ -168,8 +166,15 @@ def _recorded_apart() -> Iterator[list[ir.Node]]:
         recorder.nodes = graph
 
 
+Step = Callable[..., Sequence[Any]]
+
+
 def scan(
-    begin: Sequence[Any], scanned: Sequence[Any], inputs: Sequence[ir.Value], step: Translator, **directions: Any
+    begin: Sequence[Any],
+    scanned: Sequence[Any],
+    inputs: Sequence[ir.Value],
+    step: Callable[..., Any],
+    **directions: Any,
 ) -> list[Any]:
     """An ONNX Scan over the first axis: `step` makes the new states and the outputs of `inputs`, the body's own.
 
@@ -182,10 +187,10 @@ def scan(
     return record("Scan", [*begin, *scanned], attributes, len(outputs))
 
 
-def torchs_translation(place: str) -> Translator:
+def torchs_translation(place: str) -> Callable[..., Any]:
     """Torch's own translation of an operator, by its module and name: `core.aten_histc`."""
     module, _, name = place.partition(".")
     # one of hundreds; a module that has moved concerns those alone who need it
     library = importlib.import_module(f"onnxscript.function_libs.torch_lib.ops.{module}")
-    function: Translator = getattr(library, name)
+    function: Callable[..., Any] = getattr(library, name)
     return function

@@ -5,7 +5,7 @@ TopK keeps the order of equal values, in both directions, so a stable sort is a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -15,7 +15,6 @@ from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
     FLOAT,
     INT64,
-    Translator,
     as_vector,
     from_front,
     number,
@@ -128,7 +127,7 @@ def _is_in(values: ir.Value, wanted: ir.Value, *, assume_unique: bool = False, i
     return op.Not(found) if invert else found
 
 
-def _extreme(reduce: Translator) -> Translator:
+def _extreme(reduce: Callable[..., Any]) -> Callable[..., Any]:
     """Along some axes; along all where none is named."""
 
     def translate(x: ir.Value, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
@@ -142,7 +141,7 @@ def _extreme(reduce: Translator) -> Translator:
     return translate
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::amax": _extreme(op.ReduceMax),
     "aten::amin": _extreme(op.ReduceMin),
     "aten::sort.stable": _sort,

@@ -27,14 +27,8 @@ from torch import Tensor, nn
 from torch.nn.utils import rnn
 from torch.nn.utils.rnn import PackedSequence, invert_permutation
 
-from anyshape.conversion.operators.onnx_words import INT64, Translator, op
-from anyshape.conversion.operators.recurrent import (
-    NAMESPACE,
-    layer_called,
-    layers_in_onnx,
-    running_rows,
-    tell_of_layer,
-)
+from anyshape.conversion.operators.onnx_words import INT64, op
+from anyshape.conversion.operators.recurrent import NAMESPACE, layer_called, layers_in_onnx, running_rows, tell_of_layer
 from anyshape.conversion.operators.repair import Answer, Repair, Used, is_known, know
 from anyshape.conversion.speed.registration import register_fake
 from anyshape.source import live_code
@@ -407,7 +401,7 @@ def _onnx_layers_lstm(
     return _onnx_layers(data, batch_sizes, order, back, h, *rest, c=c)
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape_recurrent::pack": _onnx_pack,
     "anyshape_recurrent::pad": _onnx_pad,
     "anyshape_recurrent::packed": _onnx_layers,

@@ -12,9 +12,8 @@ the maximum. Means are products with a matrix of weights, maxima are taken over 
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,6 @@ from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import (
     INT64,
-    Translator,
     as_vector,
     counted,
     for_each_axis,
@@ -162,13 +160,7 @@ def _answers(used: Used) -> dict[tuple[Any, str], Answer]:
     return answers
 
 
-@contextlib.contextmanager
-def _pooled_by_sizes(used: Used) -> Iterator[None]:
-    with answered(_answers(used)):
-        yield
-
-
-POOLING = Repair("pooling", _pooled_by_sizes)
+POOLING = Repair("pooling", lambda used: answered(_answers(used)))
 
 
 def _over_two_axes(genuine: Answer, used: Used) -> Answer:
@@ -192,13 +184,11 @@ def _over_two_axes(genuine: Answer, used: Used) -> Answer:
     return max_pool1d
 
 
-@contextlib.contextmanager
-def _one_axis_as_two(used: Used) -> Iterator[None]:
-    with patched(torch, "max_pool1d", _over_two_axes(torch.max_pool1d, used)):
-        yield
-
-
-POOLING_OF_ONE_AXIS = Repair("maxima along one axis", _one_axis_as_two, always=True)
+POOLING_OF_ONE_AXIS = Repair(
+    "maxima along one axis",
+    lambda used: patched(torch, "max_pool1d", _over_two_axes(torch.max_pool1d, used)),
+    always=True,
+)
 
 # ---- ONNX
 
@@ -258,7 +248,7 @@ def _place_of_maximum(x: ir.Value, axis: int, axes: int, windows: Windows | None
     return op.Add(op.ArgMax(_values_in_windows(x, axis, windows), axis=axis + 1, keepdims=0), offset)
 
 
-def _onnx_adaptive_mean(spatial: int) -> Translator:
+def _onnx_adaptive_mean(spatial: int) -> Callable[..., Any]:
     def pool(x: ir.Value, output_size: Sequence[Size]) -> Any:
         axes = rank(x)
         result = op.Identity(x)
@@ -273,7 +263,7 @@ def _onnx_adaptive_mean(spatial: int) -> Translator:
     return pool
 
 
-def _onnx_adaptive_maximum(spatial: int) -> Translator:
+def _onnx_adaptive_maximum(spatial: int) -> Callable[..., Any]:
     """Values and places, the places counted over all spatial axes. What nobody uses is dropped with its nodes."""
 
     def pool(x: ir.Value, output_size: Sequence[Size]) -> tuple[Any, Any]:
@@ -338,7 +328,7 @@ def _onnx_pool(
     return result
 
 
-def _onnx_mean(spatial: int) -> Translator:
+def _onnx_mean(spatial: int) -> Callable[..., Any]:
     """`divisor_override` replaces the size of the window, which torch's translation ignores."""
 
     def pool(
@@ -363,7 +353,7 @@ def _onnx_mean(spatial: int) -> Translator:
     return pool
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::adaptive_avg_pool1d": _onnx_adaptive_mean(1),
     "aten::adaptive_avg_pool2d": _onnx_adaptive_mean(2),
     "aten::adaptive_avg_pool3d": _onnx_adaptive_mean(3),

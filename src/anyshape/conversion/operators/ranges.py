@@ -8,23 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
 from anyshape.conversion.operators.arithmetic import computed_in_the_file
-from anyshape.conversion.operators.onnx_words import (
-    Translator,
-    as_vector,
-    counted,
-    number,
-    op,
-    size_of,
-    vector,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import as_vector, counted, number, op, size_of, vector, whole
 from anyshape.conversion.operators.repair import Answer, Repair, Used, is_size, sym_max
 from anyshape.torchkit.patches import patched
 
@@ -123,4 +114,4 @@ def _affine_grid(theta: ir.Value, size: Sequence[Any], align_corners: bool) -> A
     return op.Reshape(moved, op.Concat(size_of(theta, 0), shape, whole(len(spatial)), axis=0))
 
 
-TRANSLATIONS: dict[str, Translator] = {"aten::affine_grid_generator": _affine_grid}
+TRANSLATIONS: dict[str, Callable[..., Any]] = {"aten::affine_grid_generator": _affine_grid}

@@ -18,28 +18,16 @@ import onnx_ir as ir
 import torch
 from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, Translator, op, scan, static_size
+from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, op, scan, static_size
 from anyshape.conversion.operators.repair import Answer, Repair, Used
 from anyshape.conversion.speed.registration import register_fake
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import lookup
 
-# ---- what is recognised: layers reach their operators through names of `torch._VF`
+# ---- what is recognised
 
 MODES = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN_TANH", "rnn_relu": "RNN_RELU"}
 """The operator of a layer -> what `layer.mode` calls it."""
-
-
-@contextlib.contextmanager
-def _operators_answered(answer: Callable[[str], Answer]) -> Iterator[None]:
-    """Inside, `torch.lstm` and its like are what `answer` makes of their names, for layers and for direct calls."""
-    with contextlib.ExitStack() as stack:
-        for name in MODES:
-            function = answer(name)
-            if (functions := lookup("torch._VF")) is not None:
-                stack.enter_context(patched(functions, name, function))
-            stack.enter_context(patched(torch, name, function))
-        yield
 
 
 # ---- what stands in a trace, and its shapes
@@ -132,12 +120,18 @@ def _answer_for_layer(used: Used, name: str) -> Answer:
 
 
 @contextlib.contextmanager
-def _layers_whole(used: Used) -> Iterator[None]:
-    with _operators_answered(lambda name: _answer_for_layer(used, name)):
+def _operators_answered(used: Used) -> Iterator[None]:
+    """Inside, `torch.lstm` and its like are answered here, for layers and for direct calls."""
+    with contextlib.ExitStack() as stack:
+        for name in MODES:  # layers reach their operators through names of `torch._VF`
+            function = _answer_for_layer(used, name)
+            if (functions := lookup("torch._VF")) is not None:
+                stack.enter_context(patched(functions, name, function))
+            stack.enter_context(patched(torch, name, function))
         yield
 
 
-RECURRENT_LAYERS = Repair("recurrent layers", _layers_whole, always=True)
+RECURRENT_LAYERS = Repair("recurrent layers", _operators_answered, always=True)
 
 # ---- ONNX: one node for each layer
 
@@ -378,7 +372,7 @@ def _onnx_dense_lstm(sequence: ir.Value, h: ir.Value, c: ir.Value, *rest: Any) -
     return _onnx_dense(sequence, h, *rest, c=c)
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape_recurrent::dense": _onnx_dense,
     "anyshape_recurrent::dense_lstm": _onnx_dense_lstm,
 }

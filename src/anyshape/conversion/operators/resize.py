@@ -13,17 +13,7 @@ import onnx_ir as ir
 import torch
 from torch import fx
 
-from anyshape.conversion.operators.onnx_words import (
-    FLOAT,
-    INT64,
-    Translator,
-    as_vector,
-    counted,
-    op,
-    size_of,
-    vector,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import FLOAT, INT64, as_vector, counted, op, size_of, vector, whole
 
 # ---- where channels lie in memory: ONNX has no layout, but one kernel of torch gives other values by it
 
@@ -108,7 +98,7 @@ def _towards_zero(value: Any) -> Any:
     return op.Where(op.Less(value, _literal(0)), op.Ceil(value), op.Floor(value))
 
 
-def _antialiased_by(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Translator:
+def _antialiased_by(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Callable[..., Any]:
     def resize(
         x: ir.Value,
         output_size: Sequence[int | ir.Value],
@@ -170,7 +160,7 @@ def _linear_in_one_axis(
     return op.Resize(x, None, None, op.Concat(op.Shape(x, start=0, end=2), vector(output_size), axis=0), **mode)
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_upsample_bilinear2d_aa": _antialiased_by(_tent, 1.0, "linear"),
     "aten::_upsample_bicubic2d_aa": _antialiased_by(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
     "aten::upsample_linear1d.vec": _linear_in_one_axis,

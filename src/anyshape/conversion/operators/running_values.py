@@ -10,7 +10,6 @@ import onnx_ir as ir
 from anyshape.conversion.operators.onnx_words import (
     BOOL,
     INT64,
-    Translator,
     as_scalar,
     counted,
     from_front,
@@ -53,7 +52,7 @@ def _first_slice(x: Any) -> Any:
     return op.Squeeze(op.Slice(x, whole(0), whole(1), whole(0)), whole(0))
 
 
-def _running_extremes(better: Translator) -> Translator:
+def _running_extremes(better: Callable[..., Any]) -> Callable[..., Any]:
     """Values and places; of equal values, the last one counts."""
 
     def translate(x: ir.Value, dim: int) -> tuple[Any, Any]:
@@ -89,7 +88,7 @@ def _running_products(x: ir.Value, dim: int, *, dtype: int | None = None) -> Any
     return moved(products, 0, axis, axes)
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::cummax": _running_extremes(op.GreaterOrEqual),
     "aten::cummin": _running_extremes(op.LessOrEqual),
     "aten::cumprod": _running_products,

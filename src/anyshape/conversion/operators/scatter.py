@@ -5,16 +5,14 @@ torch allows more values than places and means over what fell on one place; ONNX
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from anyshape.conversion.operators.onnx_words import (
-    BOOL,
     INT64,
-    Translator,
     counted,
     from_front,
     number,
@@ -45,7 +43,7 @@ def _with_axis(value: ir.Value) -> Any:
 def _scatter(x: ir.Value, dim: int, index: ir.Value, source: ir.Value, reduction: str = "none") -> Any:
     places = op.Cast(_with_axis(index), to=INT64)
     values = _with_axis(source) if rank(index) == 0 else _values_with_places(source, index)
-    if x.dtype == BOOL and reduction != "none":
+    if x.dtype == ir.DataType.BOOL and reduction != "none":
         raise NotImplementedError("reducing scatter of booleans")
     written = op.ScatterElements(_with_axis(x), places, values, axis=dim, reduction=reduction)
     return op.Reshape(written, whole()) if rank(x) == 0 else written
@@ -151,7 +149,7 @@ def _add_frames(frames: ir.Value, input_sizes: Sequence[Any], dim: int, size: in
     return op.ScatterElements(empty, op.Expand(column, op.Shape(values)), values, axis=axis, reduction="add")
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::scatter.src": _scatter_source,
     "aten::scatter.reduce": _scatter_source,
     "aten::scatter.value": _scatter_number,

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, Translator, exact, number, op
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, exact, number, op
 
 # ---- the gamma family
 
@@ -156,7 +156,7 @@ def _with_sign_of(x: ir.Value, sign: Any) -> Any:
     return op.Where(negative, op.Neg(op.Abs(x)), op.Abs(x))
 
 
-def _ignoring_nan(choose: Translator) -> Translator:
+def _ignoring_nan(choose: Callable[..., Any]) -> Callable[..., Any]:
     def translate(left: ir.Value, right: ir.Value) -> Any:
         if left.dtype is not None and left.dtype.is_integer():
             return choose(left, right)
@@ -180,7 +180,7 @@ def _randomised_relu(
     return op.LeakyRelu(x, alpha=(lower + upper) / 2), op.Identity(noise)
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::lgamma": _log_gamma,
     "aten::digamma": _digamma,
     "aten::polygamma": _polygamma,

@@ -12,8 +12,8 @@ plans its memory for half the result and fails (docs/upstream.md).
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
@@ -21,17 +21,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import (
-    COMPLEX,
-    FLOAT,
-    Translator,
-    as_vector,
-    counted,
-    op,
-    rank,
-    size_of,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import COMPLEX, FLOAT, as_vector, counted, op, rank, size_of, whole
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, arange, is_size
 
 # ---- the repair
@@ -99,8 +89,7 @@ def _frequencies(used: Used, *, halved: bool) -> Answer:
     return answer
 
 
-@contextlib.contextmanager
-def _spectra_by_size(used: Used) -> Iterator[None]:
+def _spectra_by_size(used: Used) -> AbstractContextManager[None]:
     answer = _inverse_by_size(used)
     places = {
         (torch, "istft"): answer,
@@ -108,8 +97,7 @@ def _spectra_by_size(used: Used) -> Iterator[None]:
         (torch.fft, "fftfreq"): _frequencies(used, halved=False),
         (torch.fft, "rfftfreq"): _frequencies(used, halved=True),
     }
-    with answered(places):
-        yield
+    return answered(places)
 
 
 SPECTRA = Repair("inverse spectra", _spectra_by_size)
@@ -159,4 +147,4 @@ def _normalised_as_torch(values: Any, normalization: int, length: Any) -> Any:
     return op.Mul(values, factor if normalization == _NONE else op.Sqrt(factor))
 
 
-TRANSLATIONS: dict[str, Translator] = {f"{COMPLEX}aten::_fft_c2r": _to_real}
+TRANSLATIONS: dict[str, Callable[..., Any]] = {f"{COMPLEX}aten::_fft_c2r": _to_real}

@@ -2,12 +2,14 @@
 
 A family is one file beside this one: what is recognised in torch, what stands in for it while tracing, its shapes, and
 its ONNX. The translations are of operators that torch lacks, or whose own hold at the traced sizes only: an operator
-with a translation is not decomposed, so no decomposition can look at its sizes. The user's own win over these.
+with a translation is not decomposed, so no decomposition can look at its sizes. Each function is written for torch's
+table: ONNX values and Python numbers in, ONNX values out. The user's own translations win over these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from anyshape.conversion.control_flow import marks
 from anyshape.conversion.control_flow.loop_trace import MAPPED_BODIES
@@ -34,7 +36,6 @@ from anyshape.conversion.operators import (
     views,
 )
 from anyshape.conversion.operators.held_numbers import HELD_NUMBERS
-from anyshape.conversion.operators.onnx_words import Translator
 from anyshape.conversion.operators.repair import Repair
 from anyshape.conversion.operators.shadows import SIZE_KEYS
 from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS, GRADIENTS, MOVED_MODULES
@@ -68,7 +69,7 @@ REPAIRS: tuple[Repair, ...] = (
 )
 """In the order in which they are put on; the last one sees a call first."""
 
-TRANSLATIONS: Mapping[str, Translator] = {
+TRANSLATIONS: Mapping[str, Callable[..., Any]] = {
     **arithmetic.TRANSLATIONS,
     **attention.TRANSLATIONS,
     **choice.TRANSLATIONS,

@@ -5,9 +5,8 @@ Only the result is traced. It does not depend on whether, or how, it could be di
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -23,16 +22,14 @@ from anyshape.torchkit.patches import gradients_kept_off, patched
 # given. torch traces most of these functions as they are, but not below `torch.vmap`.
 
 
-@contextlib.contextmanager
-def _traced_through_forward(used: Used) -> Iterator[None]:
+def _traced_through_forward(used: Used) -> AbstractContextManager[None]:
     def apply(function: type[Function], *args: Any, **kwargs: Any) -> Any:
         used(f"{function.__name__}: traced through its forward")
         if function.setup_context is not Function.setup_context:
             return function.forward(*args, **kwargs)
         return function.forward(_context_for(args), *args, **kwargs)
 
-    with patched(Function, "apply", classmethod(apply)):
-        yield
+    return patched(Function, "apply", classmethod(apply))
 
 
 def _context_for(args: tuple[Any, ...]) -> Any:
@@ -51,13 +48,9 @@ AUTOGRAD_FUNCTIONS = Repair("autograd functions", _traced_through_forward)
 # as an inner program, which its translation cannot write.
 
 
-@contextlib.contextmanager
-def _traced_without_gradients(used: Used) -> Iterator[None]:
-    with gradients_kept_off(lambda: used("torch.enable_grad: traced without gradients")):
-        yield
-
-
-GRADIENTS = Repair("gradients", _traced_without_gradients)
+GRADIENTS = Repair(
+    "gradients", lambda used: gradients_kept_off(lambda: used("torch.enable_grad: traced without gradients"))
+)
 
 
 # ---- `self.head.to(x.dtype)` in forward: a module that is already so is left alone
@@ -75,8 +68,7 @@ def _is_already(module: nn.Module, wanted: tuple[Any, ...]) -> bool:
     return all(t.dtype in dtypes for t in floating if dtypes) and all(t.device in devices for t in tensors if devices)
 
 
-@contextlib.contextmanager
-def _modules_left_in_place(used: Used) -> Iterator[None]:
+def _modules_left_in_place(used: Used) -> AbstractContextManager[None]:
     original = nn.Module.to
 
     def to(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -86,8 +78,7 @@ def _modules_left_in_place(used: Used) -> Iterator[None]:
             return self
         return original(self, *args, **kwargs)
 
-    with patched(nn.Module, "to", to):
-        yield
+    return patched(nn.Module, "to", to)
 
 
 # always right, and without it such a model is never traced

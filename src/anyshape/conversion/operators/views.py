@@ -5,27 +5,17 @@ A split into pieces of a literal length is left to torch: how many there are dep
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
 import torch
 from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import (
-    BOOL,
-    Translator,
-    as_vector,
-    from_front,
-    op,
-    rank,
-    size_of,
-    static_size,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import BOOL, as_vector, from_front, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, holds_size, is_known, is_size
 from anyshape.source.stacks import is_users
 from anyshape.torchkit.patches import patched
@@ -81,12 +71,10 @@ def _tensor_split(used: Used) -> Answer:
     return answer
 
 
-@contextlib.contextmanager
-def _cut_by_sizes(used: Used) -> Iterator[None]:
+def _cut_by_sizes(used: Used) -> AbstractContextManager[None]:
     kinds = {"chunk": _chunk(used), "split": _split(used), "tensor_split": _tensor_split(used)}
     places = {(owner, name): answer for owner in (torch, Tensor) for name, answer in kinds.items()}
-    with answered(places):
-        yield
+    return answered(places)
 
 
 CUTTING = Repair("pieces of an axis", _cut_by_sizes)
@@ -100,8 +88,7 @@ CUTTING = Repair("pieces of an axis", _cut_by_sizes)
 # it.
 
 
-@contextlib.contextmanager
-def _gathered_by_strides(used: Used) -> Iterator[None]:
+def _gathered_by_strides(used: Used) -> AbstractContextManager[None]:
     genuine = Tensor.as_strided
 
     def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
@@ -116,8 +103,7 @@ def _gathered_by_strides(used: Used) -> Iterator[None]:
         used("as_strided: elements gathered by the size at run time")
         return x.permute(order).reshape(-1)[_places_in_memory(size, stride, x.device)]
 
-    with patched(Tensor, "as_strided", as_strided):
-        yield
+    return patched(Tensor, "as_strided", as_strided)
 
 
 def _order_of_axes(x: Tensor) -> list[int] | None:
@@ -195,7 +181,7 @@ def _are_not_among(chosen: Sequence[int], x: ir.Value) -> Any:
     return op.Constant(value=ir.tensor([axis not in chosen for axis in range(rank(x))], dtype=BOOL))
 
 
-TRANSLATIONS: dict[str, Translator] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::roll": _roll,
     "aten::squeeze.dim": _squeeze,
     "aten::squeeze.dims": _squeeze,

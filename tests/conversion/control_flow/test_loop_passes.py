@@ -310,15 +310,9 @@ def test_a_loop_over_an_axis_becomes_one_scan_and_is_told() -> None:
     made, said = kept(Model(over_range), torch.randn(2, 5, 4))
     line = over_range.__code__.co_firstlineno + 2
     assert said == [
-        f"loop over `range(x.size(1))` kept as Scan: tests/conversion/control_flow/test_kept_loops_loops.py:{line}"
+        f"loop over `range(x.size(1))` kept as Scan: tests/conversion/control_flow/test_loop_passes.py:{line}"
     ]
     assert all_operators(made.graph)["Scan"] == 1
-
-
-def test_a_tensor_that_grows_becomes_a_loop() -> None:
-    made, said = kept(Model(growing), torch.randn(2, 5, 4))
-    assert all_operators(made.graph)["Loop"] == 1
-    assert " kept as Loop: " in said[0]
 
 
 def test_a_first_step_that_differs_is_taken_before_the_loop() -> None:
@@ -357,50 +351,10 @@ def test_a_loop_that_is_left_early_is_refused(function: Callable[..., Any]) -> N
     line = function.__code__.co_firstlineno + 1
     with pytest.raises(LoopError) as refused:
         traced(Model(function), torch.randn(2, 5, 4))
-    place = f"tests/conversion/control_flow/test_kept_loops_loops.py:{line}"
+    place = f"tests/conversion/control_flow/test_loop_passes.py:{line}"
     assert str(refused.value).splitlines()[0] == f"a loop over `x.unbind(1)` is left early: {place}"
 
 
 def test_a_loop_that_an_exception_leaves_unseen_is_refused() -> None:
     with pytest.raises((LoopError, KeyError)):
         traced(Model(left_by_exception), torch.randn(2, 5, 4))
-
-
-def widening(m, x):
-    state = x[:, 0]
-    for frame in x.unbind(1):
-        state = state.unsqueeze(0)
-    return state
-
-
-def test_a_state_that_never_settles_is_named() -> None:
-    with pytest.raises(LoopError) as refused:
-        traced(Model(widening), torch.randn(2, 5, 4))
-    told = (
-        "a loop carries `state`, which is a tensor of 1x1x?x4 (float32) in one step and a tensor of 1x1x1x?x4 (float32)"
-    )
-    assert str(refused.value).startswith(told)
-
-
-def two_names(m, x):
-    out = torch.zeros_like(x)
-    view = out[:, 0]
-    for t in range(x.shape[1]):
-        out[:, t] = x[:, t]
-        view += 1
-    return out
-
-
-def test_views_of_one_memory_are_refused() -> None:
-    with pytest.raises(LoopError, match="a loop writes to a tensor that goes by two names, `out` and `view`"):
-        traced(Model(two_names), torch.randn(2, 5, 4))
-
-
-def read_outside(m, x):
-    outs = [frame * 2 for frame in x.unbind(1)]
-    return {id(one): one for one in outs}
-
-
-def test_a_collected_list_is_not_read_one_by_one() -> None:
-    with pytest.raises(LoopError, match="is read one by one outside of a loop"):
-        traced(Model(read_outside), torch.randn(2, 5, 4))
