@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.conversion.candidates import make_job
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
 from anyshape.results.attempt import PinnedByTrace
 from anyshape.source.spans import Span

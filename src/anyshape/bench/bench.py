@@ -144,7 +144,8 @@ class HasCondition(Protocol):
 class Limits(Protocol):
     """What is known of where the reference runs; it learns while a plan is run."""
 
-    base: Sizes
+    @property
+    def base(self) -> Sizes: ...
 
     @property
     def limits(self) -> Sequence[HasCondition]: ...

@@ -278,7 +278,7 @@ def _lower_size(
 
 
 def _all_different(start: Sizes, ranges: Mapping[str, SizeRange], avoided: set[int]) -> Sizes:
-    found: Sizes = {}
+    found: dict[str, int] = {}
     for dim, size in start.items():
         found[dim] = _distinct_size(size, ranges[dim], set(found.values()), avoided)
     return found

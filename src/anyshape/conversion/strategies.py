@@ -17,7 +17,7 @@ import torch
 
 from anyshape.conversion.candidates import Candidate, Conversion, Job
 from anyshape.conversion.graph.rewrites import is_rewritten
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
 from anyshape.results.attempt import Attempt, hold
 from anyshape.sizes.notation import Sizes
@@ -157,8 +157,7 @@ def _by_torchscript(job: Job) -> Conversion:
 def _by_lifting(job: Job) -> Conversion:
     from anyshape.conversion.lifting.lifted import lifted
 
-    candidate, attempt = lifted(job)
-    return candidate, replace(attempt, strategy=LIFTED)
+    return lifted(job, LIFTED)
 
 
 # ---- the table

@@ -1,6 +1,7 @@
 """Doubts about a model: what no comparison of a file with PyTorch shows, because PyTorch does it, too.
 
-A healthy model pays for a few runs in eager. Only what these, or the conditions that its trace noted, make suspicious
+The only part of this folder that runs on every success, too: a file that is right may still do what nobody meant. A
+healthy model pays for a few runs in eager. Only what these, or the conditions that its trace noted, make suspicious
 is traced once more and explained.
 """
 
@@ -22,7 +23,7 @@ from anyshape.sizes.torch_symbols import solved
 
 def pinned(ground: Ground) -> list[Finding]:
     """Why PyTorch itself runs at one size only, and what else is doubtful."""
-    found = _diagnosis(ground)
+    found = _findings_of_diagnosis(ground)
     told = {dim for finding in found for dim in finding.dims}
     rest = [pin for pin in ground.boundaries.pins if pin.dim not in told]
     return [*found, *wording.pinned_in_pytorch(rest, ground.home)]
@@ -35,11 +36,11 @@ def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
     conditions = dict.fromkeys(guard.condition for guard in guards if guard.condition is not None)
     doubtful = any(_is_split(one, ground.start) or _fails_without(ground, one) for one in conditions)
     if doubtful or _is_bounded_at_example(ground) or _looks_frozen(ground):
-        return _diagnosis(ground)
+        return _findings_of_diagnosis(ground)
     return mixed_samples(ground.reference, ground.request.spec, ground.traced, ground.home)
 
 
-def _diagnosis(ground: Ground) -> list[Finding]:
+def _findings_of_diagnosis(ground: Ground) -> list[Finding]:
     from anyshape.diagnosis.pinned_dims import Diagnosis  # a healthy model does not wait for it
 
     return Diagnosis(ground).findings()

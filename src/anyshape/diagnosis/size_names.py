@@ -23,11 +23,11 @@ class Nameable:
     """The tensor it is taken from; empty for a name that holds the size itself."""
 
 
-class Scope:
+class SizeNames:
     """The sizes that can be named at a site; `first` are the names that stand in the expression itself."""
 
     def __init__(self, site: Site, in_dims: Callable[[Any], Expression | None], first: Sequence[str] = ()) -> None:
-        found = list(_nameable(names_at(site), in_dims))
+        found = list(_nameable_sizes(names_at(site), in_dims))
         found.sort(key=lambda one: first.index(one.owner) if one.owner in first else len(first))
         self.all = tuple(found)
 
@@ -52,6 +52,7 @@ class Scope:
         return next((one.text for one in self.all if one.expression.text == dim), None)
 
 
+# primes: expressions that differ hardly ever agree at both
 _PROBES = ((5, 7, 11, 13, 17, 19, 23, 29), (31, 2, 37, 3, 41, 43, 47, 53))
 
 
@@ -60,20 +61,19 @@ def agree(one: Expression, other: Expression) -> bool:
     names = sorted({*one.names, *other.names})
     if set(one.names) != set(other.names) or len(names) > len(_PROBES[0]):
         return one == other
-    return all(
-        _value(one, sizes) == _value(other, sizes) for sizes in (dict(zip(names, p, strict=False)) for p in _PROBES)
-    )
+    probes = [dict(zip(names, sizes, strict=False)) for sizes in _PROBES]
+    return all(_value_at(one, sizes) == _value_at(other, sizes) for sizes in probes)
 
 
-def _value(expression: Expression, sizes: Mapping[str, int]) -> int | None:
+def _value_at(expression: Expression, sizes: Mapping[str, int]) -> int | None:
     try:
         return expression.value(sizes)
     except ZeroDivisionError:
         return None
 
 
-def _nameable(names: Mapping[str, Any], in_dims: Callable[[Any], Expression | None]) -> Iterator[Nameable]:
-    tensors = list(_tensors(names))
+def _nameable_sizes(names: Mapping[str, Any], in_dims: Callable[[Any], Expression | None]) -> Iterator[Nameable]:
+    tensors = list(_tensors_by_name(names))
     for name, value in names.items():
         if (expression := in_dims(value)) is not None:
             yield Nameable(name, expression, "")
@@ -83,7 +83,11 @@ def _nameable(names: Mapping[str, Any], in_dims: Callable[[Any], Expression | No
                 yield Nameable(f"{text}.shape[{axis}]", expression, text)
 
 
-def _tensors(names: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+_FEW = 8
+"""Entries of a longer list are not named one by one."""
+
+
+def _tensors_by_name(names: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
     """Tensors under a name, and one step below it."""
     for name, value in names.items():
         if isinstance(value, torch.Tensor):
@@ -92,6 +96,3 @@ def _tensors(names: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
             yield from ((f'{name}["{k}"]', v) for k, v in value.items() if isinstance(v, torch.Tensor))
         elif isinstance(value, (tuple, list)) and len(value) <= _FEW:
             yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if isinstance(v, torch.Tensor))
-
-
-_FEW = 8

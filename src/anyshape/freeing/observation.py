@@ -17,36 +17,26 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.errors import AnyshapeError, first_line
-from anyshape.freeing.preparation import bodies, is_standard
+from anyshape.onnxfile.graph import attribute, graphs_in, is_op
 from anyshape.runtime.made_up_inputs import is_mask, make_inputs
 from anyshape.runtime.session import load_runtime
 
-Sizes = Mapping[str, tuple[int, ...]]
+AxisSizes = Mapping[str, tuple[int, ...]]
+"""The sizes of every axis of values, by name."""
 _NO_TENSORS = {
-    "SequenceConstruct",
-    "SequenceEmpty",
-    "SequenceInsert",
-    "SequenceErase",
-    "SequenceMap",
-    "SplitToSequence",
-}
-_NO_TENSORS |= {"Optional", "OptionalGetElement", "ZipMap", "DictVectorizer", "CastMap"}
+    "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceMap", "SplitToSequence",
+    "Optional", "OptionalGetElement", "ZipMap", "DictVectorizer", "CastMap",
+}  # fmt: skip
+"""Operators whose results have no shape to ask for."""
 _LARGEST_FEED = 2**28
+"""Elements: a gigabyte of floats."""
 _SAME_VALUES = (
-    "Cast",
-    "Reshape",
-    "Flatten",
-    "Identity",
-    "Unsqueeze",
-    "Squeeze",
-    "Transpose",
-    "Expand",
-    "Slice",
-    "Clip",
-)
+    "Cast", "Reshape", "Flatten", "Identity", "Unsqueeze", "Squeeze", "Transpose", "Expand", "Slice", "Clip",
+)  # fmt: skip
+"""What gives no other numbers than it gets, and so may stand between an input and the table that it indexes."""
 
 
-def observe(model: ir.Model, shapes: Sizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
+def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
     """Value -> its shape for inputs of these shapes, for every tensor of the main graph."""
     proto = ir.to_proto(model)
     asked = [value.name for value in _tensors(model.graph) if value.name]
@@ -61,13 +51,13 @@ def observe(model: ir.Model, shapes: Sizes, folder: Path | None) -> dict[str, tu
         onnx.helper.make_tensor_value_info(f"observed_shape_{index}", onnx.TensorProto.INT64, None)
         for index in range(len(asked))
     )
-    found = _run(proto, feeds(model.graph, shapes), folder)
+    found = _results(proto, feeds(model.graph, shapes), folder)
     return {name: tuple(map(int, shape)) for name, shape in zip(asked, found, strict=False)} | dict(shapes)
 
 
 def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
     for node in graph:
-        if node.op_type in _NO_TENSORS or (bodies(node) and _has_sequences(node)):
+        if node.op_type in _NO_TENSORS or (graphs_in(node) and _has_sequences(node)):
             continue
         for value in node.outputs:
             if value.type is None or isinstance(value.type, ir.TensorType):
@@ -75,10 +65,10 @@ def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _has_sequences(node: ir.Node) -> bool:
-    return any(inner.op_type in _NO_TENSORS for body in bodies(node) for inner in body)
+    return any(inner.op_type in _NO_TENSORS for body in graphs_in(node) for inner in body)
 
 
-def _run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
+def _results(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
     ort = load_runtime()
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -96,7 +86,7 @@ def _run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) 
 # ---- inputs
 
 
-def feeds(graph: ir.Graph, shapes: Sizes) -> dict[str, Any]:
+def feeds(graph: ir.Graph, shapes: AxisSizes) -> dict[str, Any]:
     """Random tensors that the file takes: indices below the length of their table, masks of ones."""
     given = {str(value.name): value for value in graph.inputs if value.name not in graph.initializers}
 
@@ -130,7 +120,7 @@ def table_length(value: ir.Value) -> int:
     lengths, waiting, seen = [], [value], {value}
     while waiting:
         for node, place in waiting.pop().uses():
-            rows = _rows(node) if place == 1 else None
+            rows = _rows_of_table(node) if place == 1 else None
             lengths += [rows] if rows else []
             if node.op_type in _SAME_VALUES and place == 0 and node.outputs[0] not in seen:
                 seen.add(node.outputs[0])
@@ -138,12 +128,11 @@ def table_length(value: ir.Value) -> int:
     return min(lengths, default=2)
 
 
-def _rows(node: ir.Node) -> int | None:
+def _rows_of_table(node: ir.Node) -> int | None:
     table = node.inputs[0]
-    if not is_standard(node) or node.op_type != "Gather" or table is None or table.const_value is None:
+    if not is_op(node, "Gather") or table is None or table.const_value is None:
         return None
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    length = table.const_value.shape[axis]
+    length = table.const_value.shape[attribute(node, "axis", 0)]
     return length if isinstance(length, int) else None
 
 

@@ -1,4 +1,4 @@
-"""What goes into the freeing of a file, and what comes out of it."""
+"""What goes into the freeing of a file and what comes out of it: axes, dims, readings, changes, limits, refusals."""
 
 from __future__ import annotations
 
@@ -50,6 +50,9 @@ class Freed:
     """Which of them stands in the model; a reading that led to a contradiction was left by itself."""
 
 
+# ---- refusals
+
+
 class PinnedError(AnyshapeError):
     """A node holds a dim to its size in the file, and no rule frees it."""
 
@@ -74,8 +77,11 @@ class StatePinnedError(PinnedError):
         self.state, self.wants = state, wants
 
 
+# ---- ambiguous places: each has its readings in order of likelihood, and a plan says which one to take
+
 T = TypeVar("T")
 _MOST_READINGS = 8
+"""Every further one may cost a walk, and the right one is hardly ever that unlikely."""
 
 
 class Chooser:
@@ -107,8 +113,12 @@ def next_plan(chooser: Chooser, fixed: int) -> tuple[int, ...] | None:
     return None
 
 
+# ---- the dims of one file: their symbols, where they are read, and what they are in the file
+
 _FARTHEST = 2**20
+"""No limit is searched for beyond."""
 _SMALLEST_TELLING = 3
+"""A 1 or a 2 is in a file for many reasons."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def survey(request: Request, wishes: Wishes) -> Ground:
     boundaries = make_boundaries(reference, request, start)
     boundaries.probe()
     traced = start if boundaries.pins else _trace_sizes(reference, request, boundaries, start)
-    boundaries.base = traced
+    boundaries.rebase(traced)
     started = time.monotonic()
     first = reference.run(traced) if traced != start else example
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):

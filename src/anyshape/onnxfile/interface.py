@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.sizes.notation import parse_expression
 
 DeclaredAxis = int | str | None
@@ -61,32 +62,20 @@ def port_rows(kind: str, named: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def read_interface(model: onnx.ModelProto) -> Interface:
     initialised = {tensor.name for tensor in model.graph.initializer}
-    inputs = tuple(_port(value) for value in model.graph.input if value.name not in initialised)
-    return Interface(inputs, tuple(_port(value) for value in model.graph.output))
-
-
-OWN_DOMAINS = ("", "ai.onnx")
-"""Both names of ONNX's own operators."""
+    inputs = tuple(port_of(value) for value in model.graph.input if value.name not in initialised)
+    return Interface(inputs, tuple(port_of(value) for value in model.graph.output))
 
 
 def opset_of(model: onnx.ModelProto) -> int | None:
     """The version of ONNX's own operators that a file is written in."""
-    return next((int(entry.version) for entry in model.opset_import if entry.domain in OWN_DOMAINS), None)
+    return next((int(entry.version) for entry in model.opset_import if entry.domain in STANDARD_DOMAINS), None)
 
 
 def unused_inputs(model: onnx.ModelProto) -> list[str]:
     """Inputs that no node looks at."""
-    used = {value.name for value in model.graph.output} | set(_used(model.graph))
+    used = {name for graph in proto_graphs(model) for node in graph.node for name in node.input}
+    used |= {value.name for value in model.graph.output}
     return [value.name for value in model.graph.input if value.name not in used]
-
-
-def _used(graph: onnx.GraphProto) -> Iterator[str]:
-    for node in graph.node:
-        yield from node.input
-        for attribute in node.attribute:
-            yield from _used(attribute.g)
-            for inner in attribute.graphs:
-                yield from _used(inner)
 
 
 _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()} | {
@@ -95,12 +84,12 @@ _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataTyp
 }
 
 
-def _port(value: onnx.ValueInfoProto) -> Port:
+def port_of(value: onnx.ValueInfoProto) -> Port:
     kind = value.type.tensor_type
     dtype = _TYPE_NAMES.get(kind.elem_type, f"type {kind.elem_type}")
     if not kind.HasField("shape"):
         return Port(value.name, dtype, None)
-    return Port(value.name, dtype, tuple(_axis(dim) for dim in kind.shape.dim))
+    return Port(value.name, dtype, tuple(map(_axis, kind.shape.dim)))
 
 
 def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:

@@ -12,13 +12,16 @@ from anyshape.source.stacks import source_line
 
 if TYPE_CHECKING:
     from anyshape.results.finding import Finding
-    from anyshape.results.result import Result
+    from anyshape.results.result import Result, Verb
     from anyshape.results.verification import Verification
     from anyshape.source.edits import Edit
 
 
-_MOST_ROWS = 12
 _WIDTH = 120
+"""Where the words about an edit are wrapped."""
+
+
+# ---- a finding
 
 
 def render_finding(finding: Finding) -> str:
@@ -32,12 +35,12 @@ def render_finding(finding: Finding) -> str:
         lines += [f"{margin} |", f"{number} | {text}", f"{margin} | {_underline(finding, text)}".rstrip()]
     lines += _hanging(margin, "note", finding.notes)
     if finding.edit is not None:
-        lines += _hanging(margin, "help", [_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
+        lines += _hanging(margin, "help", [_shown_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
     lines += _hanging(margin, "help", finding.helps)
     return "\n".join(lines)
 
 
-def _edit(edit: Edit, *, room: int) -> str:
+def _shown_edit(edit: Edit, *, room: int) -> str:
     """What is done and how it was tried, then each changed line before and after."""
     how = "; ".join(filter(None, ("" if edit.safe else "unsafe", edit.tried and f"tried: {edit.tried}")))
     head = [f"{edit.title}   [{how}]" if how else edit.title]
@@ -63,6 +66,9 @@ def _hanging(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
     return ["\n".join(line.rstrip() for line in text.splitlines()) for text in hanging]
 
 
+# ---- a result
+
+
 def render_result(result: Result) -> str:
     lines = [_headline(result)]
     if result.verdict == "refused":
@@ -75,6 +81,10 @@ def render_result(result: Result) -> str:
     for finding in result.findings:
         lines += ["", str(finding)]
     return "\n".join(lines)
+
+
+_MOST_ROWS = 12
+"""Of inputs, of outputs and of rewrites."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,7 @@ class _Words:
     """What took the time that is told; nothing is told where it is empty."""
 
 
-_WORDS = {
+_WORDS: Mapping[Verb, _Words] = {
     "export": _Words(verb="convert"),
     "check": _Words(refused="the file is wrong"),
     "make-dynamic": _Words(
@@ -108,15 +118,15 @@ def _headline(result: Result) -> str:
     if result.verdict == "refused":
         return f"refused: {words.refused}"
     if result.verdict == "unchecked" or verification is None:
-        return f"unchecked: {_where(result)}, {words.unchecked}"
+        return f"unchecked: {_file_of(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
     where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
     if not verification.compares_values:
-        return f"{result.verdict}: {_where(result)}, keeps the shapes it declares at {where}"
-    return f"{result.verdict}: {_where(result)}, right at {where} against {verification.against}"
+        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}"
+    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}"
 
 
-def _where(result: Result) -> str:
+def _file_of(result: Result) -> str:
     return result.path.name if result.path is not None else "model"
 
 
@@ -141,10 +151,10 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     if words.verb:
         winner = next((a.strategy for a in result.attempts if a.outcome in ("checked", "narrowed")), None)
         what = f"{words.verb} by {winner}" if winner else words.verb
-        yield "took", f"{result.seconds:.1f} s to {what} (opset {result.opset}), {_seconds(result)} to check"
+        yield "took", f"{result.seconds:.1f} s to {what} (opset {result.opset}), {_seconds_to_check(result)} to check"
 
 
-def _seconds(result: Result) -> str:
+def _seconds_to_check(result: Result) -> str:
     return f"{result.verification.seconds:.1f} s" if result.verification else "0 s"
 
 

@@ -71,7 +71,7 @@ class Session:
         options.log_severity_level = 4
         # between two runs comes PyTorch's turn: threads that wait for work by spinning would take its cores
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        _refuse_missing_providers(ort, self._providers or ())
+        refuse_missing_providers(ort, self._providers or ())
         for library in self._libraries:
             _register_library(options, library)
         if self._is_large:
@@ -107,7 +107,7 @@ class Session:
             raise RuntimeFailureError(_in_short(error)) from error
 
 
-def _refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
+def refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
     """ONNX Runtime would take another provider without a word."""
     available = ort.get_available_providers()
     for provider in providers:

@@ -62,11 +62,11 @@ def from_dim(dim: int | ir.SymbolicDim) -> Size:
         return sympy.Dummy("unknown", integer=True, positive=True)
     if len(dim.value) > _LONGEST:
         raise AnyshapeError("a size of this file is too long an expression to work with")
-    return _tidied(dim._expr)  # noqa: SLF001  the expression behind a dim has no public name
+    return _tidy_size(dim._expr)  # noqa: SLF001  the expression behind a dim has no public name
 
 
 @functools.lru_cache(maxsize=4096)
-def _tidied(size: Size) -> Size:
+def _tidy_size(size: Size) -> Size:
     """With symbols that are known to be positive, floors of floors merged and maxima with 0 left out."""
     size = sympy.sympify(size)
     size = size.xreplace({s: dim_symbol(s.name) for s in size.free_symbols if not isinstance(s, sympy.Dummy)})

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.custom import UntranslatedOperatorError
 from anyshape.conversion.strategies import REPAIRED
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.doubts import doubts
@@ -15,7 +14,7 @@ from anyshape.model.limits import effective_range
 from anyshape.model.survey import Ground
 from anyshape.onnxfile.interface import unused_inputs
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt
+from anyshape.results.attempt import Attempt, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.unknown_operators import unknown_operators

@@ -19,7 +19,6 @@ from anyshape.bench.bench import smallest_failure, tolerance_for, verify
 from anyshape.bench.budget import Budget
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Plan
-from anyshape.conversion.graph.finish import integers_of
 from anyshape.declaration.dims import unnamed
 from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
@@ -28,6 +27,7 @@ from anyshape.model.limits import Boundaries, Limit
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
+from anyshape.onnxfile.integers import integers_of
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
@@ -177,7 +177,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     if file.contract is not None:
         conditions = (*file.contract.limits, *file.contract.conditions)
         claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
-        boundaries.limits += [_confirmed_limit(condition, subject) for condition in claimed]
+        boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
     boundaries.probe()
     constants = integers_of(ir.from_proto(file.proto))
     plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)

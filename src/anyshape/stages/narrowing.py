@@ -114,15 +114,15 @@ def narrowed_file(
     ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
 ) -> Result | None:
     """The widest part of the declaration for which this candidate is right, written; None where there is none."""
-    # on a copy: limits of a narrower file are none of the model's, and another candidate starts without them
-    ground = replace(ground, boundaries=ground.boundaries.copy())
     ranges = dict(ground.request.spec.ranges)
     conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
     attempt = next(a for a in attempts if a.strategy == checked.strategy)
     for _ in range(_NARROWING_ROUNDS):
         assumed = assumed_conditions(checked.verification, conditions)
         if assumed:
-            ground.boundaries.limits += [Limit(condition, of_export=True) for condition in assumed]
+            # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them
+            limits = [Limit(condition, of_export=True) for condition in assumed]
+            ground = replace(ground, boundaries=ground.boundaries.with_limits(limits))
             conditions = [condition for condition in conditions if condition not in assumed]
         else:
             cut = cut_ranges(ranges, checked.verification, ground.traced)

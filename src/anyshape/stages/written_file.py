@@ -45,7 +45,7 @@ def write_file(
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
     contract = _contract(ground, final_ranges, formulas, verdict, verification)
     advice = session_advice(candidate.model)
-    finish.metadata(candidate.model, {**wishes.metadata, **advice, KEY: contract.to_text()})
+    finish.add_metadata(candidate.model, {**wishes.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
         stage.write(candidate.model, external_data=wishes.external_data)
         if verification is not None and verification.computed_in is None:

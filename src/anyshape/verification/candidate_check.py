@@ -16,12 +16,12 @@ from anyshape.bench.bench import smallest_failure, tolerance_for, verify
 from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon
 from anyshape.conversion.candidates import Candidate
-from anyshape.conversion.graph import finish
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Ground, Wishes
+from anyshape.onnxfile.integers import integers_of
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
@@ -82,7 +82,7 @@ def try_out(
     suspicion = suspicion or Suspicion()
     guards = (*candidate.guards, *candidate.branches, *suspicion.guards)
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
-    constants = (*in_guards, *finish.integers_of(candidate.model))
+    constants = (*in_guards, *integers_of(candidate.model))
     last = () if candidate.records_guards else tuple(far_sizes(ranges, ground.traced))
     kept = _at_kept_state(ground, ranges, candidate.suspects)
     first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, ground.traced))

@@ -16,8 +16,9 @@ from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, trace_sizes
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.onnxfile.baked_sizes import Baked, telling_sizes
+from anyshape.onnxfile.baked_sizes import Baked
 from anyshape.onnxfile.contract import Contract
+from anyshape.onnxfile.integers import sizes_written
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.made_up_inputs import CONTENTS, MOST_ELEMENTS, Calls, axes_of
@@ -219,10 +220,10 @@ def bench_alone(session: Session, file: GivenFile, declaration: FileDeclaration,
     checker = FileChecker(session, file.interface, FileReference(declaration.calls, file.contract), ALONE)
     base = _first_that_runs(checker, declaration)
     boundaries = Boundaries(checker.error_at, declaration.ranges, base, (), where=declaration.where)
-    boundaries.limits.extend(map(Limit, declaration.held))
+    boundaries = boundaries.with_limits(map(Limit, declaration.held))
     # a single size is run wherever it lies
     admit = boundaries.admit if options.at is None else lambda sizes: sizes
-    plan = plan_of_check(declaration.ranges, base, telling_sizes(file.proto), admit, options)
+    plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options)
     return FileBench(checker, boundaries, plan, options, declaration)
 
 

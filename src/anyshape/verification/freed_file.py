@@ -24,9 +24,9 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.made_up_inputs import MOST_ELEMENTS, Contents
 from anyshape.runtime.session import RuntimeFailureError, Session
-from anyshape.sizes.notation import SizeRange
+from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
-from anyshape.verification.static_twin import Pair, Sizes, checker_beside_twin, misplaced_batch, run_only
+from anyshape.verification.static_twin import Pair, checker_beside_twin, misplaced_batch, run_only
 from anyshape.verification.twin_parts import check_by_samples, check_by_shifts, independent_outputs, reaches, steps_of
 from anyshape.verification.twin_sequences import (
     check_by_prefixes,

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from anyshape.conversion.candidates import make_job
 from anyshape.conversion.strategies import plain_operators
-from anyshape.model.oracle import Sizes, describe
+from anyshape.model.oracle import describe
 from anyshape.model.survey import Ground
 from anyshape.results.attempt import hold
+from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.verification.candidate_check import Checked
 

@@ -21,9 +21,7 @@ from anyshape.onnxfile.interface import Interface
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.made_up_inputs import Contents, is_mask
 from anyshape.runtime.session import Array, Feeds, Session
-from anyshape.sizes.notation import parse_expression
-
-Sizes = Mapping[str, int]
+from anyshape.sizes.notation import Sizes, parse_expression
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from anyshape.bench.bench import Judged, judge_until_wrong
 from anyshape.bench.judgement import are_close
 from anyshape.runtime.made_up_inputs import is_mask
 from anyshape.runtime.session import Array, Feeds
-from anyshape.verification.static_twin import Pair, Sizes, TwinRun, checker_beside_twin, whole
+from anyshape.sizes.notation import Sizes
+from anyshape.verification.static_twin import Pair, TwinRun, checker_beside_twin, whole
 
 _CONTROL_PREFIXES = (201, 202)
 """Contents that no check uses."""

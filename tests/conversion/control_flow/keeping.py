@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from anyshape.conversion.control_flow.kept_loops import rewritten
 from anyshape.conversion.control_flow.lowering import lower_regions
 from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.translation import translate_program
 from anyshape.torchkit.capture import export_program
 from tests.conversion.control_flow.lowering import is_right

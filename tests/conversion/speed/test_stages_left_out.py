@@ -63,7 +63,7 @@ def test_slices_of_two_values_are_not_looked_for(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_rule_that_has_moved_its_pattern_is_tried_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._found", lambda _rule: None)
+    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._ends_of_pattern", lambda _rule: None)
     monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._KEPT", "_another_name")
     with rules_tried_at_their_ends():
         assert optimized(TEXTS["transposes that cancel"]) == ["Relu"]

@@ -8,16 +8,16 @@ from torch import nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
-from anyshape.model.proposal.bounds import SpentError, Trials
+from anyshape.model.proposal.bounds import BoundTrials, SpentError
 from anyshape.model.proposal.moves import bundles
-from anyshape.model.proposal.probe import Budget
+from anyshape.model.proposal.probe import RunBudget
 
 
-def trials(*, seconds: float = 0.001, limit: int = 10) -> Trials:
+def trials(*, seconds: float = 0.001, limit: int = 10) -> BoundTrials:
     target = resolve_target(nn.Linear(4, 3))
     signature = bind_call(target, (torch.randn(2, 5, 4),))
     dims = {"input": ("batch", "seq", "_")}
-    return Trials(target, signature, dims, seconds=seconds, budget=Budget(limit), seed=0)
+    return BoundTrials(target, signature, dims, seconds=seconds, budget=RunBudget(limit), seed=0)
 
 
 def test_a_trial_is_as_small_as_its_inputs():

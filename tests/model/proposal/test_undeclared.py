@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.model.proposal.undeclared import example_of
+from anyshape.declaration.calls import example_of
 
 X, Y = torch.zeros(2, 3), torch.ones(2, 3)
 

@@ -1,9 +1,11 @@
-"""What a loop that is kept as a loop needs of torch's insides: marks, symbols, and passes that leave no trace."""
+"""The trace of a loop that is kept as a loop: marks around its body, symbols, and passes that leave no trace.
+
+torch's own `map` is the simplest of such loops, and stands here whole.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,14 +14,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental import proxy_tensor
-from torch.utils import _pytree
 
 from anyshape.conversion.control_flow.paths import explore
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.source import live_code
 from anyshape.torchkit.capture import is_same_number
 from anyshape.torchkit.patches import patched
+from anyshape.torchkit.private_names import NAMES, attribute, lookup, missing, pytree
+
+_RANGES = "torch.fx.experimental.symbolic_shapes.ShapeEnv._refine_ranges"
+_PROXIES = "torch.fx.experimental.proxy_tensor"
+_CHECK, _MODE, _MEMORY = "torch._check", "torch._guards.detect_fake_mode", "torch.UntypedStorage._cdata"
+_UNTRACED, _PROXY_MODE = f"{_PROXIES}.disable_proxy_modes_tracing", f"{_PROXIES}.get_proxy_mode"
+NEEDED = (_RANGES, _CHECK, _MODE, _MEMORY, _UNTRACED, _PROXY_MODE)
+"""Private names without which no loop is kept."""
 
 _NUMBERS = itertools.count()
 Pairs = Sequence[tuple[int, int]]
@@ -46,8 +54,8 @@ def state(condition: Any) -> None:
     """
     with contextlib.ExitStack() as stack:
         if isinstance(condition, torch.SymBool) and len(condition.node.expr.free_symbols) > 1:
-            stack.enter_context(patched(condition.node.shape_env, "_refine_ranges", lambda *_: None))
-        torch._check(condition)
+            stack.enter_context(patched(condition.node.shape_env, NAMES[_RANGES].attribute, lambda *_: None))
+        lookup(_CHECK)(condition)
 
 
 # ---- tensors
@@ -60,7 +68,7 @@ def version_of(tensor: Tensor) -> int:
 
 def memory_of(tensor: Tensor) -> int:
     """The same number for tensors that share memory."""
-    return int(tensor.untyped_storage()._cdata)
+    return int(attribute(tensor.untyped_storage(), _MEMORY))
 
 
 # ---- containers of values
@@ -68,14 +76,14 @@ def memory_of(tensor: Tensor) -> int:
 
 def leaves_of(tree: Any) -> tuple[list[Any], Any]:
     """The values in nested lists, tuples and dicts, and their structure."""
-    return _pytree.tree_flatten(tree)
+    return pytree.tree_flatten(tree)
 
 
 def rebuilt(leaves: Sequence[Any], structure: Any) -> Any:
-    return _pytree.tree_unflatten(leaves, structure)
+    return pytree.tree_unflatten(leaves, structure)
 
 
-# ---- marks
+# ---- the marks of a loop
 
 
 @dataclass(frozen=True)
@@ -108,14 +116,17 @@ def end(
     return found[: len(initial)], found[len(initial) :]
 
 
+# ---- passes that leave no trace
+
+
 @contextlib.contextmanager
 def off_the_record() -> Iterator[None]:
     """Inside, torch computes shapes as ever, but the trace does not grow, and symbols that arise are of no concern."""
-    mode = torch._guards.detect_fake_mode()
+    mode = lookup(_MODE)()
     with contextlib.ExitStack() as stack:
         _TRACERS.append(_tracer())
         stack.callback(_TRACERS.pop)
-        stack.enter_context(proxy_tensor.disable_proxy_modes_tracing())
+        stack.enter_context(lookup(_UNTRACED)())
         if mode is not None and mode.shape_env is not None:
             stack.enter_context(mode.shape_env.ignore_fresh_unbacked_symbols())
         yield
@@ -126,7 +137,7 @@ _TRACERS: list[Any] = []
 
 
 def _tracer() -> Any:
-    mode = proxy_tensor.get_proxy_mode()
+    mode = lookup(_PROXY_MODE)()
     if mode is not None:
         return mode.tracer
     return _TRACERS[-1] if _TRACERS else None
@@ -134,7 +145,7 @@ def _tracer() -> Any:
 
 def calls_kept() -> Callable[[], None]:
     """A way back to the present calls of modules: torch counts those that an exception has left as still open."""
-    stack = getattr(_tracer(), "module_stack", None)
+    stack = attribute(_tracer(), f"{_PROXIES}._ModuleStackTracer.module_stack")
     kept = dict(stack or {})
 
     def restore() -> None:
@@ -145,27 +156,24 @@ def calls_kept() -> Callable[[], None]:
     return restore
 
 
-def larger(left: Any, right: Any) -> Any:
-    function: Callable[..., Any] = torch.sym_max
-    return function(left, right)
+# ---- torch's `map(body, xs, y)`: a loop over the first axis, kept as a loop
 
-
-def smaller(left: Any, right: Any) -> Any:
-    function: Callable[..., Any] = torch.sym_min
-    return function(left, right)
+# Recognised: `functorch.experimental.control_flow.map`. Torch traces the body into a program within the program, and
+# has no translation for that. Put there: the marks of a loop, with the body traced once between them, over slices along
+# the first axis; what it returns is stacked.
 
 
 @contextlib.contextmanager
-def mapped(noticed: Callable[[], None]) -> Iterator[None]:
+def _maps_as_loops(noticed: Callable[[], None]) -> Iterator[None]:
     """Inside, `map` is traced as a loop, under whatever name a model has imported it; `noticed` hears of each call."""
-    function = _genuine()
+    function = _torchs_map()
     if function is None:
         yield
         return
 
     def each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
         noticed()
-        return _each(body, sequences, *others)
+        return _stacked_results(body, sequences, *others)
 
     with patched(_Current, "each", staticmethod(each)), live_code.running([(function, _stand_in.__code__)]):
         yield
@@ -177,18 +185,17 @@ class _Current:
 
 def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     """Its code runs in torch's file, which does not know our names."""
+    from anyshape.conversion.control_flow.loop_trace import _Current
+
     return _Current.each(f, xs, *args)
 
 
-def _genuine() -> FunctionType | None:
-    try:
-        found = importlib.import_module("torch._higher_order_ops.map").map
-    except (ImportError, AttributeError):
-        return None
-    return found if isinstance(found, FunctionType) else None
+def _torchs_map() -> FunctionType | None:
+    found = lookup("torch._higher_order_ops.map.map")
+    return found if isinstance(found, FunctionType) and not missing(NEEDED) else None
 
 
-def _each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
+def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
     """What the body makes of each slice along the first axis, stacked."""
     leaves, structure = leaves_of(sequences)
     count = leaves[0].shape[0]
@@ -203,9 +210,9 @@ def _each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
-    with mapped(lambda: used("control_flow.map: kept as Scan")):
+def _maps_kept(used: Used) -> Iterator[None]:
+    with _maps_as_loops(lambda: used("control_flow.map: kept as Scan")):
         yield
 
 
-MAPPED_BODIES = Repair("mapped bodies", _apply)
+MAPPED_BODIES = Repair("mapped bodies", _maps_kept)

@@ -1,8 +1,6 @@
-"""A function with a gradient of its own is traced through its forward.
+"""Code that does more than compute a result: gradients of its own, gradients switched on, modules moved in forward.
 
-Recognised: `apply` of any `torch.autograd.Function`. Put there: its `forward`, on a context that keeps what it is
-given. The same, because a result has nothing to do with the backward pass. torch traces most of these functions as they
-are, but not below `torch.vmap`.
+Only the result is traced. It does not depend on whether, or how, it could be differentiated.
 """
 
 from __future__ import annotations
@@ -19,6 +17,11 @@ from torch.autograd.function import Function, FunctionCtx
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.torchkit.patches import gradients_kept_off, patched
 
+# ---- a function with a gradient of its own
+
+# Recognised: `apply` of any `torch.autograd.Function`. Put there: its `forward`, on a context that keeps what it is
+# given. torch traces most of these functions as they are, but not below `torch.vmap`.
+
 
 @contextlib.contextmanager
 def _traced_through_forward(used: Used) -> Iterator[None]:
@@ -26,13 +29,13 @@ def _traced_through_forward(used: Used) -> Iterator[None]:
         used(f"{function.__name__}: traced through its forward")
         if function.setup_context is not Function.setup_context:
             return function.forward(*args, **kwargs)
-        return function.forward(_context(args), *args, **kwargs)
+        return function.forward(_context_for(args), *args, **kwargs)
 
     with patched(Function, "apply", classmethod(apply)):
         yield
 
 
-def _context(args: tuple[Any, ...]) -> Any:
+def _context_for(args: tuple[Any, ...]) -> Any:
     context: Any = FunctionCtx()
     context.needs_input_grad = tuple(isinstance(value, torch.Tensor) and value.requires_grad for value in args)
     return context
@@ -41,13 +44,25 @@ def _context(args: tuple[Any, ...]) -> Any:
 AUTOGRAD_FUNCTIONS = Repair("autograd functions", _traced_through_forward)
 
 
+# ---- a part of a forward that switches gradients on
+
+# Recognised: `torch.enable_grad()` and `torch.set_grad_enabled(True)`. Put there: nothing, so that the trace goes on
+# without gradients; a forward that takes a gradient itself fails then, and is left to others. torch keeps such a part
+# as an inner program, which its translation cannot write.
+
+
 @contextlib.contextmanager
-def _traced_without(used: Used) -> Iterator[None]:
+def _traced_without_gradients(used: Used) -> Iterator[None]:
     with gradients_kept_off(lambda: used("torch.enable_grad: traced without gradients")):
         yield
 
 
-GRADIENTS = Repair("gradients", _traced_without)
+GRADIENTS = Repair("gradients", _traced_without_gradients)
+
+
+# ---- `self.head.to(x.dtype)` in forward: a module that is already so is left alone
+
+# Torch would exchange its parameters for others, which a trace does not allow.
 
 
 def _is_already(module: nn.Module, wanted: tuple[Any, ...]) -> bool:
@@ -61,7 +76,7 @@ def _is_already(module: nn.Module, wanted: tuple[Any, ...]) -> bool:
 
 
 @contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
+def _modules_left_in_place(used: Used) -> Iterator[None]:
     original = nn.Module.to
 
     def to(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -76,4 +91,4 @@ def _apply(used: Used) -> Iterator[None]:
 
 
 # always right, and without it such a model is never traced
-MOVED_MODULES = Repair("modules moved in forward", _apply, always=True)
+MOVED_MODULES = Repair("modules moved in forward", _modules_left_in_place, always=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from anyshape.declaration.integers import draw_integers
+from anyshape.declaration.resized_integers import draw_integers
 
 _VERY_NEGATIVE = -1e3
 
@@ -48,7 +48,7 @@ def read_mask(tensor: Tensor) -> Mask | None:
 
 
 @dataclass(frozen=True)
-class _Request:
+class _MaskResizing:
     mask: Tensor
     shape: tuple[int, ...]
     square: bool
@@ -62,37 +62,37 @@ def resize_mask(mask: Tensor, shape: Sequence[int], *, square: bool, anew: bool,
     `square`: its last two axes follow the same dim, so that diagonals mean something.
     `anew`: show what the example does not: where it is constant, lines become ragged.
     """
-    return _first_fit(_Request(mask, tuple(shape), square, anew, generator))
+    return _mask_by_pattern(_MaskResizing(mask, tuple(shape), square, anew, generator))
 
 
-def _first_fit(request: _Request) -> Tensor:
-    return next(made for pattern in _PATTERNS if (made := pattern(request)) is not None)
+def _mask_by_pattern(resizing: _MaskResizing) -> Tensor:
+    return next(made for pattern in _PATTERNS if (made := pattern(resizing)) is not None)
 
 
 # ---- constant
 
 
-def _constant(request: _Request) -> Tensor | None:
-    if not (bool(request.mask.all()) or not bool(request.mask.any())):
+def _one_value_everywhere(resizing: _MaskResizing) -> Tensor | None:
+    if not (bool(resizing.mask.all()) or not bool(resizing.mask.any())):
         return None
-    value = bool(request.mask.flatten()[0])
-    if not request.anew:
-        return torch.full(request.shape, value)
-    ragged = _ragged(request)
+    value = bool(resizing.mask.flatten()[0])
+    if not resizing.anew:
+        return torch.full(resizing.shape, value)
+    ragged = _ragged_lines(resizing)
     return ragged if value else ~ragged
 
 
-def _ragged(request: _Request) -> Tensor:
+def _ragged_lines(resizing: _MaskResizing) -> Tensor:
     """Lines that hold from their start to an end of their own, one of them to its very end."""
     # lines lie on the last axis of the example that has a size; never on the batch, whose rows would be empty
-    sizes = request.mask.shape
+    sizes = resizing.mask.shape
     axis = next((a for a in reversed(range(1, len(sizes))) if sizes[a] > 1), len(sizes) - 1)
     # what a query may see of padded keys is the same for every query
-    shared = [len(request.shape) - 2] if request.square and axis == len(request.shape) - 1 else []
-    ends = _draw_ends(request.shape, axis, shared, lowest=1, generator=request.generator)
+    shared = [len(resizing.shape) - 2] if resizing.square and axis == len(resizing.shape) - 1 else []
+    ends = _draw_ends(resizing.shape, axis, shared, lowest=1, generator=resizing.generator)
     if ends.numel() > 1:
-        ends.view(-1)[0] = request.shape[axis]
-    return _up_to(ends, axis, request.shape)
+        ends.view(-1)[0] = resizing.shape[axis]
+    return _up_to(ends, axis, resizing.shape)
 
 
 def _draw_ends(
@@ -113,36 +113,36 @@ def _up_to(ends: Tensor, axis: int, shape: Sequence[int]) -> Tensor:
 # ---- diagonals: causal, banded, identity, each alone or with padded columns
 
 
-def _diagonals(request: _Request) -> Tensor | None:
-    mask = request.mask
-    if not request.square or min(mask.shape[-2:]) < 2 or _is_constant_along(mask, mask.dim() - 2):
+def _diagonals(resizing: _MaskResizing) -> Tensor | None:
+    mask = resizing.mask
+    if not resizing.square or min(mask.shape[-2:]) < 2 or _is_constant_along(mask, mask.dim() - 2):
         return None
     hides = not bool(mask[..., -1, -1].any())  # True means hidden where the last position does not see itself
     for inverted in (hides, not hides):
-        made = _seen(replace(request, mask=mask ^ inverted))
+        made = _visible_diagonals(replace(resizing, mask=mask ^ inverted))
         if made is not None:
             return made ^ inverted
     return None
 
 
-def _seen(request: _Request) -> Tensor | None:
+def _visible_diagonals(resizing: _MaskResizing) -> Tensor | None:
     """For a mask whose diagonals are constant, or are so but for columns that are padding."""
-    mask, shape = request.mask, request.shape
-    profile = _profile(mask)
+    mask, shape = resizing.mask, resizing.shape
+    profile = _diagonals_that_hold(mask)
     pattern = profile[_diagonal_numbers(mask.shape, mask.shape)]
     is_pure = bool((mask == pattern).all())
     if not is_pure and (mask.dim() < 3 or not bool((mask == pattern & mask.any(-2, keepdim=True)).all())):
         return None
     numbers = _diagonal_numbers(mask.shape, shape)
     columns = torch.ones_like(mask[..., 0, :]) if is_pure else mask.any(-2)
-    seen = replace(request, mask=columns, shape=(*shape[:-2], shape[-1]), square=False)
-    visible = _first_fit(seen).unsqueeze(-2)
+    seen = replace(resizing, mask=columns, shape=(*shape[:-2], shape[-1]), square=False)
+    visible = _mask_by_pattern(seen).unsqueeze(-2)
     if is_pure:
         visible = visible | (numbers == mask.shape[-1] - 1)  # whatever is hidden, each position sees itself
     return profile[numbers] & visible
 
 
-def _profile(mask: Tensor) -> Tensor:
+def _diagonals_that_hold(mask: Tensor) -> Tensor:
     """Which diagonals hold anywhere, from the lowest to the highest."""
     plane = mask.reshape(-1, *mask.shape[-2:]).any(0)
     profile = torch.zeros(sum(plane.shape) - 1, dtype=torch.bool)
@@ -164,25 +164,25 @@ def _diagonal_numbers(example: Sequence[int], shape: Sequence[int]) -> Tensor:
 # ---- padding
 
 
-def _padding(request: _Request) -> Tensor | None:
+def _padding(resizing: _MaskResizing) -> Tensor | None:
     """True from the start of each line to an end of its own (padded right), or the other way round (padded left)."""
-    mask, shape = request.mask, request.shape
+    mask, shape = resizing.mask, resizing.shape
     for axis in reversed(range(mask.dim())):
         steps = mask.int().diff(dim=axis)
         if bool((steps > 0).any()) != bool((steps < 0).any()):
-            lines = _draw_padding(request, axis)
+            lines = _draw_padding(resizing, axis)
             return _up_to(lines, axis, shape) if bool((steps < 0).any()) else _up_to(lines, axis, shape).flip(axis)
     return None
 
 
-def _draw_padding(request: _Request, axis: int) -> Tensor:
-    mask, shape = request.mask, request.shape
+def _draw_padding(resizing: _MaskResizing, axis: int) -> Tensor:
+    mask, shape = resizing.mask, resizing.shape
     shared = [a for a in range(mask.dim()) if mask.shape[a] > 1 and a != axis and _is_constant_along(mask, a)]
-    if request.anew:
+    if resizing.anew:
         shared = [a for a in shared if a != 0]  # rows of a batch should differ
-    ends = _draw_ends(shape, axis, shared, lowest=int(mask.any(axis).all()), generator=request.generator)
+    ends = _draw_ends(shape, axis, shared, lowest=int(mask.any(axis).all()), generator=resizing.generator)
     has_full_line = bool(mask.all(axis).any())
-    if has_full_line and (ends.numel() > 1 or not request.anew):
+    if has_full_line and (ends.numel() > 1 or not resizing.anew):
         ends.view(-1)[0] = shape[axis]
     return ends
 
@@ -194,11 +194,11 @@ def _is_constant_along(mask: Tensor, axis: int) -> bool:
 # ---- one True in each line; scattered
 
 
-def _one_hot(request: _Request) -> Tensor | None:
-    mask, shape = request.mask, request.shape
+def _one_hot(resizing: _MaskResizing) -> Tensor | None:
+    mask, shape = resizing.mask, resizing.shape
     for axis in reversed(range(mask.dim())):
         if mask.shape[axis] > 1 and bool((mask.sum(axis) == 1).all()):
-            return _draw_one_in_each(shape, axis, request.generator)
+            return _draw_one_in_each(shape, axis, resizing.generator)
     return None
 
 
@@ -208,19 +208,19 @@ def _draw_one_in_each(shape: Sequence[int], axis: int, generator: torch.Generato
     return torch.zeros(tuple(shape), dtype=torch.bool).scatter(axis, chosen, value=True)
 
 
-def _scattered(request: _Request) -> Tensor:
+def _scattered_entries(resizing: _MaskResizing) -> Tensor:
     """As dense as the example; symmetric if it is; some True and some False in each line where each has some."""
-    mask, shape = request.mask, request.shape
-    is_square = request.square and mask.shape[-1] == mask.shape[-2]
+    mask, shape = resizing.mask, resizing.shape
+    is_square = resizing.square and mask.shape[-1] == mask.shape[-2]
     is_symmetric = is_square and bool((mask == mask.mT).all())
     density = mask.double().mean().item()
     chance = 1 - (1 - density) ** 0.5 if is_symmetric else density  # either of two mirrored elements sets both
-    made = torch.rand(shape, generator=request.generator) < chance
+    made = torch.rand(shape, generator=resizing.generator) < chance
     for axis in range(mask.dim()):
         if mask.shape[axis] > 1 and bool(mask.any(axis).all()):
-            made = _with_one_in_each(made, axis, request.generator)
+            made = _with_one_in_each(made, axis, resizing.generator)
     if not bool(mask.all(-1).any()) and shape[-1] > 1:
-        made = ~_with_one_in_each(~made, len(shape) - 1, request.generator)
+        made = ~_with_one_in_each(~made, len(shape) - 1, resizing.generator)
     made = made | made.mT if is_symmetric else made
     return _with_diagonal(made, mask) if is_square else made
 
@@ -237,4 +237,10 @@ def _with_diagonal(made: Tensor, mask: Tensor) -> Tensor:
     return made
 
 
-_PATTERNS: tuple[Callable[[_Request], Tensor | None], ...] = (_constant, _diagonals, _padding, _one_hot, _scattered)
+_PATTERNS: tuple[Callable[[_MaskResizing], Tensor | None], ...] = (
+    _one_value_everywhere,
+    _diagonals,
+    _padding,
+    _one_hot,
+    _scattered_entries,
+)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyshape.declaration.masks import read_mask, resize_mask
+from anyshape.declaration.resized_masks import read_mask, resize_mask
 
 
 def resized(mask, shape, *, square=True, anew=False, seed=0):

@@ -10,17 +10,16 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from anyshape.model.proposal.call_readings import Structure
-from anyshape.model.proposal.probe import Place
+from anyshape.model.proposal.call_structures import Structure
+from anyshape.model.proposal.probe import Place, Shapes
 from anyshape.sizes.fit import Column, are_squares, largest_step
 
-Shapes = tuple[tuple[int, ...], ...]
 Outputs = Callable[[int], Shapes | None]
 """The shapes of the results with the dim at a size; None where the model does not run."""
 
 
 @dataclass(frozen=True)
-class Steps:
+class DimSteps:
     """What a dim may be, as far as the calls and the model tell."""
 
     step: int = 1
@@ -35,52 +34,52 @@ class Steps:
         return f"{self.lowest}.." if self.step == 1 else f"{self.lowest}.. step {self.step}"
 
 
-def steps_of(column: Column, outputs: Outputs) -> Steps:
+def steps_of(column: Column, outputs: Outputs) -> DimSteps:
     """The smallest step that the model takes between and around the sizes of the calls."""
     widest = largest_step(column)
-    if widest == 1 or all(outputs(size) is not None for size in _inside(column, 1)):
-        return Steps(lowest=min(1, *column))
+    if widest == 1 or all(outputs(size) is not None for size in _sizes_inside(column, 1)):
+        return DimSteps(lowest=min(1, *column))
     for step in range(2, widest + 1):
-        if widest % step == 0 and _takes(step, column, outputs):
-            return Steps(step, _lowest(step, min(column), outputs))
+        if widest % step == 0 and _takes_step(step, column, outputs):
+            return DimSteps(step, _lowest_size(step, min(column), outputs))
     if are_squares(column) and all(outputs(size) is not None for size in _next_squares(column)):
-        return Steps(is_square=True)
-    return Steps(lowest=min(1, *column))
+        return DimSteps(is_square=True)
+    return DimSteps(lowest=min(1, *column))
 
 
-def _takes(step: int, column: Column, outputs: Outputs) -> bool:
-    inside = _inside(column, step)
+def _takes_step(step: int, column: Column, outputs: Outputs) -> bool:
+    inside = _sizes_inside(column, step)
     if any(outputs(size) is None for size in inside):
         return False
     beyond = [size for size in (max(column) + step, max(column) + 2 * step, min(column) - step) if size > 0]
     found = [shapes for size in (*inside, *beyond) if (shapes := outputs(size)) is not None]  # there may be a bound
-    still = _standing(column, outputs)
-    return bool(found) and all(_keeps(shapes, still) for shapes in found)
+    still = _axes_that_stand(column, outputs)
+    return bool(found) and all(_keeps_axes(shapes, still) for shapes in found)
 
 
-def _inside(column: Column, step: int) -> list[int]:
+def _sizes_inside(column: Column, step: int) -> list[int]:
     """Up to three sizes between those of the calls."""
     sizes = [n for n in range(min(column) + step, max(column), step) if n not in column]
     return sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}) if sizes else []
 
 
-def _standing(column: Column, outputs: Outputs) -> dict[Place, int]:
+def _axes_that_stand(column: Column, outputs: Outputs) -> dict[Place, int]:
     """The axes of results that have one size in all calls, whatever the dim is."""
-    seen = [dict(_axes(shapes)) for size in sorted(set(column)) if (shapes := outputs(size)) is not None]
+    seen = [dict(_axes_of_results(shapes)) for size in sorted(set(column)) if (shapes := outputs(size)) is not None]
     return {axis: size for axis, size in seen[0].items() if all(one.get(axis) == size for one in seen)} if seen else {}
 
 
-def _keeps(shapes: Shapes, still: dict[Place, int]) -> bool:
-    axes = dict(_axes(shapes))
+def _keeps_axes(shapes: Shapes, still: dict[Place, int]) -> bool:
+    axes = dict(_axes_of_results(shapes))
     return all(axes.get(axis) == size for axis, size in still.items())
 
 
-def _axes(shapes: Shapes) -> Iterator[tuple[Place, int]]:
+def _axes_of_results(shapes: Shapes) -> Iterator[tuple[Place, int]]:
     for number, shape in enumerate(shapes):
         yield from (((str(number), axis), size) for axis, size in enumerate(shape))
 
 
-def _lowest(step: int, known: int, outputs: Outputs) -> int:
+def _lowest_size(step: int, known: int, outputs: Outputs) -> int:
     """The smallest size in these steps that runs; `known` does."""
     first = known % step or step
     low, high = 0, (known - first) // step

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from anyshape.declaration.examples import Example, Request, different_slices, tile
+from anyshape.declaration.resized_leaf import Example, LeafResizing
+from anyshape.declaration.resized_slices import different_slices, tile
 from anyshape.sizes.notation import Expression
 
 _REDRAWS = 8
@@ -122,26 +123,26 @@ def draw_offsets(count: int, total: int, *, closed: bool, generator: torch.Gener
 # ---- rules for integers that speak of sizes
 
 
-def sizes(request: Request) -> Tensor | None:
+def sizes_of_dims(resizing: LeafResizing) -> Tensor | None:
     """A few integers that are sizes of dims, such as `orig_size = [height, width]`, alone or the same in each row."""
-    tensor = request.tensor
-    is_index = request.range is not None and request.range.kind == "index"
-    if not request.is_integer or is_index or (request.axes and request.axes[-1] is not None):
+    tensor = resizing.tensor
+    is_index = resizing.range is not None and resizing.range.kind == "index"
+    if not resizing.is_integer or is_index or (resizing.axes and resizing.axes[-1] is not None):
         return None
     lines = tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
     if lines.shape[1] > 4 or not bool((lines == lines[0]).all()):
         return None
     followed: list[Expression] = []
     for value in lines[0].tolist():
-        candidates = list(_with_size(request.example, value))
+        candidates = list(_expressions_of_size(resizing.example, value))
         if not candidates:
             return None
         followed.append(next((c for c in candidates if c not in followed), candidates[0]))
-    line = torch.tensor([expression.value(request.sizes) for expression in followed])
-    return line.reshape(tensor.shape[-1:]).expand(request.shape)
+    line = torch.tensor([expression.value(resizing.sizes) for expression in followed])
+    return line.reshape(tensor.shape[-1:]).expand(resizing.shape)
 
 
-def _with_size(example: Example, value: int) -> Iterator[Expression]:
+def _expressions_of_size(example: Example, value: int) -> Iterator[Expression]:
     """The expressions and dims that have this size in the example: those of an axis first, of them bare dims first."""
     if value < 2:
         return  # 0 and 1 are flags and counts far more often than sizes
@@ -152,11 +153,11 @@ def _with_size(example: Example, value: int) -> Iterator[Expression]:
             yield expression
 
 
-def offsets(request: Request) -> Tensor | None:
+def offsets_of_parts(resizing: LeafResizing) -> Tensor | None:
     """Where parts start, from 0; the last may be the total, a dim's size."""
-    tensor, value_range = request.tensor, request.range
+    tensor, value_range = resizing.tensor, resizing.range
     if (
-        not request.is_integer
+        not resizing.is_integer
         or tensor.dim() != 1
         or len(tensor) < 2
         or tensor[0] != 0
@@ -164,64 +165,66 @@ def offsets(request: Request) -> Tensor | None:
     ):
         return None
     if value_range is not None and value_range.kind == "length":
-        closed = int(tensor[-1]) == value_range.highest(request.example.sizes)
-        return _new_offsets(request, value_range.highest(request.sizes), closed=closed)
+        closed = int(tensor[-1]) == value_range.highest(resizing.example.sizes)
+        return _new_offsets(resizing, value_range.highest(resizing.sizes), closed=closed)
     # without a known range, repeats are the mark of row numbers and steps of one that of positions
-    total = next(_with_size(request.example, int(tensor[-1])), None)
+    total = next(_expressions_of_size(resizing.example, int(tensor[-1])), None)
     if total is None or value_range is not None or not rises_strictly(tensor, 0) or tensor[1] == 1:
         return None
-    return _new_offsets(request, total.value(request.sizes), closed=True)
+    return _new_offsets(resizing, total.value(resizing.sizes), closed=True)
 
 
-def _new_offsets(request: Request, total: int, *, closed: bool) -> Tensor:
-    known = int(request.tensor[-1])
-    if request.is_same_shape and not request.is_second and (known == total if closed else known <= total):
-        return request.tensor
-    return draw_offsets(request.shape[0], total, closed=closed, generator=request.generator)
+def _new_offsets(resizing: LeafResizing, total: int, *, closed: bool) -> Tensor:
+    known = int(resizing.tensor[-1])
+    if resizing.is_same_shape and not resizing.is_second and (known == total if closed else known <= total):
+        return resizing.tensor
+    return draw_offsets(resizing.shape[0], total, closed=closed, generator=resizing.generator)
 
 
-def arange(request: Request) -> Tensor | None:
+def positions(resizing: LeafResizing) -> Tensor | None:
     """Positions that count on along an axis, from a start that may be the size of another dim (a cache)."""
-    if request.tensor.dtype not in (torch.int64, torch.float64) or request.level == 2:
+    if resizing.tensor.dtype not in (torch.int64, torch.float64) or resizing.level == 2:
         return None  # on the last rung, because tokens such as 1, 2, 3 look like positions
-    for axis in reversed(range(request.tensor.dim())):
-        step = even_step(request.tensor, axis)
-        start = _start(request, axis)
-        if step is None or not _counts(request, axis, step, start):
+    for axis in reversed(range(resizing.tensor.dim())):
+        step = even_step(resizing.tensor, axis)
+        start = _start_of_positions(resizing, axis)
+        if step is None or not _shows_positions(resizing, axis, step, start):
             continue
-        made = _count_on(request, axis, step, start)
-        if request.range is None or int(made.max()) <= request.range.highest(request.sizes):
+        made = _positions_from(resizing, axis, step, start)
+        if resizing.range is None or int(made.max()) <= resizing.range.highest(resizing.sizes):
             return made
     return None
 
 
-def _start(request: Request, axis: int) -> Expression | None:
+def _start_of_positions(resizing: LeafResizing, axis: int) -> Expression | None:
     """What the first position follows: an expression that is on none of the leaf's own axes."""
-    first = request.tensor.select(axis, 0)
-    if not request.is_integer or not bool((first == first.flatten()[0]).all()):
+    first = resizing.tensor.select(axis, 0)
+    if not resizing.is_integer or not bool((first == first.flatten()[0]).all()):
         return None
-    return next((e for e in _with_size(request.example, int(first.flatten()[0])) if e not in request.axes), None)
+    return next(
+        (e for e in _expressions_of_size(resizing.example, int(first.flatten()[0])) if e not in resizing.axes), None
+    )
 
 
-def _counts(request: Request, axis: int, step: float, start: Expression | None) -> bool:
+def _shows_positions(resizing: LeafResizing, axis: int, step: float, start: Expression | None) -> bool:
     """Three elements show an arange; of one or two the start must tell: that of a cache, or 0 in every row."""
-    size = request.tensor.shape[axis]
+    size = resizing.tensor.shape[axis]
     if size > 2:
         return True
-    if not request.is_integer or request.axes[axis] is None or request.range is not None or step != 1:
+    if not resizing.is_integer or resizing.axes[axis] is None or resizing.range is not None or step != 1:
         return False
-    return start is not None or (size == 2 and not bool(request.tensor.select(axis, 0).any()))
+    return start is not None or (size == 2 and not bool(resizing.tensor.select(axis, 0).any()))
 
 
-def _count_on(request: Request, axis: int, step: float, start: Expression | None) -> Tensor:
-    tensor, size = request.tensor, request.shape[axis]
-    if request.is_same_shape and start is None:
+def _positions_from(resizing: LeafResizing, axis: int, step: float, start: Expression | None) -> Tensor:
+    tensor, size = resizing.tensor, resizing.shape[axis]
+    if resizing.is_same_shape and start is None:
         return tensor
     first = tensor.narrow(axis, 0, 1)
-    lines = tile(first, [1 if a == axis else n for a, n in enumerate(request.shape)])
+    lines = tile(first, [1 if a == axis else n for a, n in enumerate(resizing.shape)])
     if start is not None:
-        lines = torch.full_like(lines, start.value(request.sizes))
-    if not request.is_integer and _is_unit_interval(tensor):
+        lines = torch.full_like(lines, start.value(resizing.sizes))
+    if not resizing.is_integer and _is_unit_interval(tensor):
         step = (tensor.max() - tensor.min()).item() / max(size - 1, 1)  # coordinates stay within their interval
     count = torch.arange(size, dtype=tensor.dtype).view([-1 if a == axis else 1 for a in range(tensor.dim())])
     return lines + count * step

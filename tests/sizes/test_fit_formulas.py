@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anyshape.sizes.fit import Kind, are_squares, largest_step, moves, readings
+from anyshape.sizes.fit import FormulaKind, are_squares, formulas, largest_step, moves
 
 columns = st.lists(st.tuples(*[st.integers(1, 40)] * 3).filter(moves), min_size=1, max_size=4)
 FORMS = {
@@ -23,16 +23,16 @@ FORMS = {
 
 
 def written(column, others, **options):
-    return [reading.text({i: "abcd"[i] for i in range(len(others))}) for reading in readings(column, others, **options)]
+    return [formula.text({i: "abcd"[i] for i in range(len(others))}) for formula in formulas(column, others, **options)]
 
 
 @settings(max_examples=150, deadline=None)
 @given(columns.filter(lambda found: len(found) > 1))
 def test_every_reading_computes_the_column_in_all_calls(found):
     column, *others = found
-    for reading in readings(column, others):
+    for formula in formulas(column, others):
         for call, size in enumerate(column):
-            assert reading.value({i: other[call] for i, other in enumerate(others)}) == size
+            assert formula.value({i: other[call] for i, other in enumerate(others)}) == size
 
 
 @settings(max_examples=150, deadline=None)
@@ -47,9 +47,9 @@ def test_a_column_that_was_computed_in_a_known_way_is_read_so(form, others):
 @settings(max_examples=80, deadline=None)
 @given(columns)
 def test_plainer_readings_come_first(found):
-    kinds = [reading.kind for reading in readings(found[0], found)]
+    kinds = [formula.kind for formula in formulas(found[0], found)]
     assert kinds == sorted(kinds)
-    assert kinds[0] == Kind.SAME
+    assert kinds[0] == FormulaKind.SAME
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from anyshape.model.proposal.call_readings import Part, settle
+from anyshape.model.proposal.call_structures import CallPart, settle
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Model:
 
 
 def settled(accepts, *, still=(), followers=(), **columns):
-    parts = [Part(((name, 0),), column, name in followers) for name, column in columns.items()]
+    parts = [CallPart(((name, 0),), column, name in followers) for name, column in columns.items()]
     model = Model(accepts)
     found = settle(parts, 0, model, still)
     names = dict(enumerate(columns))
@@ -30,7 +30,7 @@ def settled(accepts, *, still=(), followers=(), **columns):
 
 
 def _texts(structure, names):
-    return [names[i] if reading is None else reading.text(names) for i, reading in enumerate(structure.readings)]
+    return [names[i] if formula is None else formula.text(names) for i, formula in enumerate(structure.formulas)]
 
 
 def test_a_coincidence_is_settled_by_the_sizes_of_the_calls_in_new_combinations():

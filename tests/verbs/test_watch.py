@@ -8,8 +8,8 @@ from torch import nn
 
 import anyshape
 from anyshape.errors import DeclarationError
-from anyshape.model.proposal import given_calls
-from anyshape.model.proposal.given_calls import watch
+from anyshape.verbs import watch as watching
+from anyshape.verbs.watch import watch
 
 
 class Net(nn.Module):
@@ -124,7 +124,7 @@ def test_a_function_cannot_be_watched():
 
 
 def test_a_large_tensor_is_kept_as_it_is_with_a_note(monkeypatch):
-    monkeypatch.setattr(given_calls, "_LARGE", 40)
+    monkeypatch.setattr(watching, "_LARGE", 40)
     model = Net()
     with watch(model) as seen:
         model(large := tensor(4, 3))

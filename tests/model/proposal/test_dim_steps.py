@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from anyshape.model.proposal.steps import Steps, steps_of
+from anyshape.model.proposal.dim_steps import DimSteps, steps_of
 
 
 def outputs(accepts, shape=lambda size: ((size, 4),)):
@@ -12,14 +12,14 @@ def outputs(accepts, shape=lambda size: ((size, 4),)):
 
 
 def test_a_model_that_takes_what_lies_between_has_no_step():
-    assert steps_of((8, 24), outputs(lambda n: n > 0)) == Steps()
+    assert steps_of((8, 24), outputs(lambda n: n > 0)) == DimSteps()
 
 
 def test_sizes_that_differ_by_one_need_no_run():
     def never(size):
         raise AssertionError
 
-    assert steps_of((7, 8), never) == Steps()
+    assert steps_of((7, 8), never) == DimSteps()
 
 
 @pytest.mark.parametrize("column", [(8, 24), (16, 24), (8, 16), (32, 16, 56)])
@@ -61,4 +61,4 @@ def test_a_size_of_zero_in_a_call_is_meant():
 
 
 def test_where_only_the_sizes_of_the_calls_run_no_step_is_claimed():
-    assert steps_of((8, 24), outputs(lambda n: n in (8, 24))) == Steps()
+    assert steps_of((8, 24), outputs(lambda n: n in (8, 24))) == DimSteps()

@@ -1,4 +1,4 @@
-"""How a finding shows its edit."""
+"""What is printed: a finding with its edit, and a result in the words of its verb."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from anyshape.onnxfile.interface import Port
+from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
+from anyshape.results.result import Result, Verb
+from anyshape.results.verification import Check, Verification
+from anyshape.sizes.notation import parse_sizes
 from anyshape.source.edits import Edit
 from anyshape.source.placement import Change
 from anyshape.source.spans import Span
@@ -97,3 +102,67 @@ def test_what_does_not_fit_on_a_line_hangs_below_it() -> None:
         "           what its samples give]",
     ]
     assert max(len(line) for line in shown.splitlines()) <= 120
+
+
+# ---- results
+
+
+CHECKED = Verification(
+    (Check({"n": 3}, 0, 0.5), Check({"n": 8}, 0, 1.25)), skipped=(({"n": 64}, "too dear"),), seconds=0.26,
+    runtime="ONNX Runtime 1.2", factor=8.0,
+)  # fmt: skip
+
+
+def _result(what: Verb = "export", **given: object) -> Result:
+    ports = (Port("x", "float32", ("n", 3)),), (Port("y", "float32", None),)
+    values = {"dims": {"n": parse_sizes("1..", dim="n")}, "verification": CHECKED, "opset": 20, "seconds": 1.04}
+    return Result("checked", *ports, what=what, **{**values, **given})  # type: ignore[arg-type]
+
+
+def test_a_result_says_where_it_is_right_and_what_it_took() -> None:
+    attempts = (Attempt("torch.export", "wrong"), Attempt("with repairs", "checked"))
+    result = _result(attempts=attempts, repairs=("a repair",), limits=("n <= 64",), path=Path("net.onnx"))
+    assert str(result).splitlines() == [
+        "checked: net.onnx, right at 2 sizes in ONNX Runtime 1.2 against PyTorch",
+        "  input    x  float32[n, 3]",
+        "  output   y  float32[...]",
+        "  dims     n 1..",
+        "  limit    n <= 64 (PyTorch itself)",
+        "  repair   a repair",
+        "  run      n 3 to 8 (2)",
+        "  error    at most 1.2 x the model's own rounding noise (8 is allowed)",
+        "  not run  1 planned size n = 64: too dear",
+        "  took     1.0 s to convert by with repairs (opset 20), 0.3 s to check",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("what", "refused", "limit", "change"),
+    [
+        ("export", "refused: no file written", "n <= 64 (PyTorch itself)", "repair"),
+        ("check", "refused: the file is wrong", "n <= 64 (PyTorch itself)", "repair"),
+        ("make-dynamic", "refused: no file written", "n <= 64", "rewrite"),
+    ],
+)
+def test_each_verb_has_its_words(what: Verb, refused: str, limit: str, change: str) -> None:
+    assert str(Result("refused", what=what)) == refused
+    lines = str(_result(what, limits=("n <= 64",), repairs=("one",) * 14)).splitlines()
+    assert f"  limit    {limit}" in lines
+    shown = [line for line in lines if line.startswith(f"  {change:<8}")]
+    assert len(shown) == (13 if what == "make-dynamic" else 14)
+    assert any(line.startswith("  took") for line in lines) is (what != "check")
+
+
+def test_a_refusal_tells_what_was_tried_unless_a_finding_does() -> None:
+    attempts = (Attempt("torch.export", "wrong", "`y` differs"), Attempt("again", "checked"))
+    assert str(Result("refused", attempts=attempts)).splitlines()[1:] == ["  tried    torch.export, wrong: `y` differs"]
+    finding = Finding("not-converted", "no exporter could convert the model", Span("net.onnx", 1))
+    assert "tried" not in str(Result("refused", attempts=attempts, findings=(finding,)))
+
+
+def test_many_inputs_are_cut() -> None:
+    inputs = tuple(Port(f"x{number}", "float32", (2,)) for number in range(20))
+    lines = str(Result("unchecked", inputs)).splitlines()
+    assert lines[0] == "unchecked: model, never run against the model"
+    assert sum(line.startswith("  input") for line in lines) == 13
+    assert "  input    ... and 8 more" in lines
