@@ -82,7 +82,8 @@ def test_a_model_of_chance_is_compared_with_nothing(tmp_path: Path) -> None:
     assert [finding.rule for finding in refused.value.findings] == ["random-output"]
 
 
-NARROW = "(float[n] x) => (float[n] z) <float16[1] one = {15360}> { h = Cast<to = 10>(x) m = Mul (h, one) w = Cast<to = 1>(m) "
+NARROW = "(float[n] x) => (float[n] z) <float16[1] one = {15360}> "
+NARROW += "{ h = Cast<to = 10>(x) m = Mul (h, one) w = Cast<to = 1>(m) "
 
 
 def test_a_narrow_file_may_lose_what_it_loses_at_the_example_and_no_more(tmp_path: Path) -> None:
