@@ -89,7 +89,7 @@ def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
     values = tuple(value for _, value in job.leaves)
     try:
         with applied((*repairs, custom.repair)), uncollected():
-            program = trace.export_program(job.adapter, values, [None for _ in values], strict=False)
+            program = trace.export_program(job.adapter, values, [None for _ in values])
     except Exception:  # noqa: BLE001  whatever it is
         return None
     return None if decides(program) else operators_of(program)
@@ -114,11 +114,11 @@ def _traced(job: Job, forks: Forks | None) -> torch.export.ExportedProgram:
     """Once; anew where the sides of a branch turn out to meet only further out than they were run."""
     for _ in range(_MOST_TRACES):
         try:
-            return trace.trace(job.adapter, job.leaves, job.spec, strict=False)
+            return trace.trace(job.adapter, job.leaves, job.spec)
         except Exception:
             if forks is None or not forks.begin_anew():
                 raise
-    return trace.trace(job.adapter, job.leaves, job.spec, strict=False)
+    return trace.trace(job.adapter, job.leaves, job.spec)
 
 
 def _sentence(branches: Sequence[attempt_.Guard]) -> str:

@@ -149,7 +149,7 @@ class Diagnosis:
         adapter = Adapter(request.target, request.signature, names)
         with open_trace.tracking() as (track, recorder), applied(REPAIRS), contextlib.suppress(Exception):
             # what was seen until it failed is what there is
-            trace.trace(open_trace.Tracked(adapter, track), leaves, request.spec, strict=False)
+            trace.trace(open_trace.Tracked(adapter, track), leaves, request.spec)
         self._ground.reference.put_back()
         blame = Blame(track, trace.meaning_of(recorder, names, request.spec), names)
         held = {id(tensor): name for name, tensor in open_trace.held_tensors(adapter)}
