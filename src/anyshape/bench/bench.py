@@ -20,6 +20,7 @@ from anyshape.bench.plan import Plan, choose
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.fit import Observation, observed_at
 from anyshape.sizes.notation import Condition, Sizes
@@ -273,12 +274,6 @@ def tolerance_for(operators: Iterable[str], tolerance: Tolerance) -> Tolerance:
 
 # ---- a plan
 
-_SECOND_CONTENT_EVERY = 3
-_SECOND_CONTENT_UP_TO = 4
-"""Times the volume of the traced call: what other values show, they show at moderate sizes."""
-_SMALL_VOLUME = 2**14
-"""Elements of a call that costs little, whatever the traced one has."""
-
 
 @dataclass
 class _Progress:
@@ -380,9 +375,9 @@ def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Size
 
 def _contents_for(checker: Checker[Run], sizes: Sizes, base: Sizes, count: int) -> tuple[int, ...]:
     """The first values, and at some sizes others, too."""
-    if not checker.rules.has_second_contents or count % _SECOND_CONTENT_EVERY != 1:
+    if not checker.rules.has_second_contents or count % budgets.SECOND_CONTENT_EVERY != 1:
         return (0,)
-    moderate = max(_SMALL_VOLUME, _SECOND_CONTENT_UP_TO * checker.reference.volume(base))
+    moderate = max(budgets.SMALL_VOLUME, budgets.SECOND_CONTENT_UP_TO * checker.reference.volume(base))
     return (0, 1) if checker.reference.volume(sizes) <= moderate else (0,)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 
-_BYTES_PER_ELEMENT = 32
-_SMALL = 2**15
-"""Elements of input up to which a size is simply run: there overheads cost more than what they carry."""
+from anyshape.sizes import budgets
 
 
 class Budget:
@@ -27,15 +25,19 @@ class Budget:
 
     def is_cheap(self, volume: int) -> bool:
         """Whether a size of this volume may be run to learn from, and teaches something new."""
-        return self.remaining > 0 and volume <= _SMALL and all(volume > 4 * known for known, _ in self._measured)
+        return (
+            self.remaining > 0
+            and volume <= budgets.SMALL_CALL
+            and all(volume > 4 * known for known, _ in self._measured)
+        )
 
     def refuses(self, volume: int, largest_result: int) -> str | None:
         """Why a size of this volume is not run, or None."""
         if self.remaining <= 0:
             return "the budget was used up"
-        if self._memory and volume * _BYTES_PER_ELEMENT > self._memory:
+        if self._memory and volume * budgets.BYTES_PER_ELEMENT > self._memory:
             return "predicted to need more memory than there is"
-        if self._measured and volume > _SMALL:
+        if self._measured and volume > budgets.SMALL_CALL:
             base, seconds = max(self._measured)
             growth = max(volume / max(base, 1), 0.0)
             # squared: attention and all pairs cost so much, and to be wrong the other way would cost the user's time

@@ -19,10 +19,10 @@ import ml_dtypes
 import numpy as np
 
 from anyshape.runtime.session import Array, Feeds
+from anyshape.sizes import budgets
 
 FACTOR = 8.0
 """An output is wrong when its error exceeds this many times the rounding noise."""
-_RUNS_FOR_FLOATS = 4
 _UNSETTLED_FLOOR = 1e-5
 """Relative tolerance where no float64 run can be had."""
 
@@ -191,12 +191,6 @@ def _judge_integers(actual: Array, expected: Array, noise: Oracles | MovedRuns) 
 
 # ---- the noise of a model
 
-_RUNS_FOR_TIES = 24
-"""A tie between two falls the same way in all of these once in 16 million."""
-_SMALL = 2**16
-"""Elements of a result whose model runs in float64 at little cost."""
-_ENOUGH_MEASURED = 6
-"""Calls for which the noise is measured; after that it hardly differs, as a part of the largest value."""
 _MOST_RELIED_ON = 4e-6
 """Where results are mostly rounding, as differences of nearly equal numbers are, other sizes may be another matter."""
 
@@ -213,7 +207,7 @@ class Noise:
     @property
     def least(self) -> float:
         """The least of all, to rely on elsewhere; 0 where too few were measured, or where it is no small part."""
-        least = min(self._measured) if len(self._measured) >= _ENOUGH_MEASURED else 0.0
+        least = min(self._measured) if len(self._measured) >= budgets.ENOUGH_MEASURED_CALLS else 0.0
         return least if least <= _MOST_RELIED_ON else 0.0
 
 
@@ -242,13 +236,13 @@ class Oracles:
     def unsettled(self, want: Array) -> Array:
         """The places at which rounding alone makes a NaN or an inf, or takes one away: only there it is excused."""
         places = np.zeros(want.shape, dtype=bool)
-        for run in self.jittered(_RUNS_FOR_FLOATS):
+        for run in self.jittered(budgets.JITTERED_RUNS_FOR_FLOATS):
             if run.shape == want.shape:
                 places |= _special_kinds(_in_float64(run)) != _special_kinds(want)
         return places
 
     def runs_for_ties(self) -> Iterator[Array]:
-        yield from self.jittered(_RUNS_FOR_TIES)
+        yield from self.jittered(budgets.JITTERED_RUNS_FOR_TIES)
         if (exact := self.exact()) is not None:
             yield exact
 
@@ -259,7 +253,7 @@ class Oracles:
         floor = floats.epsilon * scale
         # noise is at least `floor`, and PyTorch within it of the truth: so much is allowed, whatever float64 would say.
         # Where it is half of that, small results are asked for their noise all the same: the ratio is told to the user
-        settled = (factor - 1) * floor if floats.want.size > _SMALL else (factor / 2 - 1) * floor
+        settled = (factor - 1) * floor if floats.want.size > budgets.SMALL_OUTPUT else (factor / 2 - 1) * floor
         if distance <= settled:
             return Judgement(distance / floor if floor else 0.0)
         usual = scale * self.noise.least
@@ -283,7 +277,7 @@ class Oracles:
         return _judge_by_noise(error, noise, factor)
 
     def _jitter(self, floats: _Floats) -> float:
-        return floats.moved_by(self.jittered(_RUNS_FOR_FLOATS))
+        return floats.moved_by(self.jittered(budgets.JITTERED_RUNS_FOR_FLOATS))
 
 
 def _special_kinds(values: Array) -> Array:
@@ -314,12 +308,14 @@ class MovedRuns:
         return np.zeros(want.shape, dtype=bool)
 
     def runs_for_ties(self) -> Iterator[Array]:
-        return (self.moved(number) for number in range(_RUNS_FOR_FLOATS))
+        return (self.moved(number) for number in range(budgets.JITTERED_RUNS_FOR_FLOATS))
 
     def judge(self, floats: _Floats, factor: float) -> Judgement:
         distance, noise = floats.distance, floats.largest * max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
         if distance > factor * noise:
-            noise = max(noise, floats.moved_by([self.moved(number) for number in range(_RUNS_FOR_FLOATS)]))
+            noise = max(
+                noise, floats.moved_by([self.moved(number) for number in range(budgets.JITTERED_RUNS_FOR_FLOATS)])
+            )
         return _judge_by_noise(distance, noise, factor)
 
 

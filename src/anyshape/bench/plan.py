@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 
 Tier = Literal["quick", "normal", "thorough"]
-_FEW_ENOUGH_FOR_ALL = 400
 _MOST_CONSTANTS = {"quick": 0, "normal": 24, "thorough": 64}
 _FILL_UP_TO = {"quick": 0, "normal": 40, "thorough": 90}
-_FEWEST_SPREAD = 6
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,9 @@ def choose(plan: Plan) -> list[Sizes]:
     _add_anywhere(chosen, plan, plan.first)
     _add_inside_box(chosen, plan, _telling_sizes(plan))
     if plan.tier != "quick":
-        _add_inside_box(chosen, plan, _latin_hypercube(plan, max(_FILL_UP_TO[plan.tier] - len(chosen), _FEWEST_SPREAD)))
+        _add_inside_box(
+            chosen, plan, _latin_hypercube(plan, max(_FILL_UP_TO[plan.tier] - len(chosen), budgets.FEWEST_SPREAD_SIZES))
+        )
         _add_inside_box(chosen, plan, _all_sizes(plan))
     _add_anywhere(chosen, plan, plan.last)
     return list(chosen.values())
@@ -226,7 +227,7 @@ def _all_sizes(plan: Plan) -> Iterator[Sizes]:
     total = 1
     for box in plan.box.values():
         total *= len(box)
-        if total > _FEW_ENOUGH_FOR_ALL:
+        if total > budgets.FEW_ENOUGH_FOR_ALL:
             return
     for values in itertools.product(*(list(members(box)) for box in plan.box.values())):
         yield dict(zip(plan.box, values, strict=True))
@@ -299,11 +300,6 @@ def choose_tier(*, quick: bool, thorough: bool) -> Tier:
     return "quick" if quick else "thorough" if thorough else "normal"
 
 
-_DENSE = 40
-_LARGEST_SPREAD = 4096
-_PAIRS = 600
-
-
 def spread_sizes(
     ranges: Mapping[str, SizeRange],
     base: Mapping[str, int],
@@ -317,20 +313,26 @@ def spread_sizes(
     found += [{**base, dim: size} for dim, sizes in pool.items() for size in sizes]
     found += [{dim: declared.nearest(size) for dim, declared in ranges.items()} for size in (*range(1, 34), 64, 128)]
     chance = random.Random(seed)  # noqa: S311  not for secrets
-    found += [{dim: chance.choice(sizes) for dim, sizes in pool.items()} for _ in range(_PAIRS)]
+    found += [{dim: chance.choice(sizes) for dim, sizes in pool.items()} for _ in range(budgets.MOST_PAIRS_SPREAD)]
     unique = {tuple(sizes.values()): sizes for sizes in reversed(found)}
     return tuple(sizes for sizes in reversed(unique.values()) if admit(sizes))
 
 
 def _sizes_of_dim(declared: SizeRange, base: int, constants: Iterable[int]) -> list[int]:
-    wanted = {*range(_DENSE + 1), *(2**power for power in range(5, 13)), base - 1, base, base + 1, 2 * base, base // 2}
+    wanted = {
+        *range(budgets.DENSE_UP_TO + 1),
+        *(2**power for power in range(5, 13)),
+        base - 1,
+        base,
+        base + 1,
+        2 * base,
+        base // 2,
+    }
     for constant in {*constants, *(2**power for power in range(5, 13))}:
         wanted |= {constant - 1, constant, constant + 1}
-    return sorted(size for size in wanted if 0 <= size <= max(_LARGEST_SPREAD, base) and size in declared) or [base]
-
-
-_LARGEST_SUSPECT = 2**22
-_MOST_SIZES = 12
+    return sorted(size for size in wanted if 0 <= size <= max(budgets.LARGEST_SPREAD, base) and size in declared) or [
+        base
+    ]
 
 
 class Assumption(Protocol):
@@ -355,7 +357,7 @@ def breaking_sizes(
             sizes = _first_break(suspect, dim, ranges[dim], traced)
             if sizes is not None:
                 found.setdefault(tuple(sizes.values()), sizes)
-    return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[:_MOST_SIZES]
+    return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_BREAKING_SIZES]
 
 
 _FAR = (33, 64, 65, 100, 128, 129, 200, 256, 257, 512, 1000, 1024)
@@ -382,7 +384,7 @@ def _first_break(suspect: Assumption, dim: str, declared: SizeRange, traced: Map
 
 def _candidate_sizes(constants: Iterable[int]) -> Iterator[int]:
     """Around the numbers of a condition, their multiples and quotients, and powers of two."""
-    known = {number for number in constants if 0 < number <= _LARGEST_SUSPECT}
+    known = {number for number in constants if 0 < number <= budgets.LARGEST_SUSPECT}
     for number in known:
         yield from (number - 1, number, number + 1, 2 * number, 2 * number + 1)
         yield from (number // other + 1 for other in known if other > 1)

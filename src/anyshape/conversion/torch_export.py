@@ -29,6 +29,7 @@ from anyshape.conversion.translation import Translation, translate_program
 from anyshape.garbage import uncollected
 from anyshape.results import attempt as attempt_
 from anyshape.results.attempt import Attempt, PinnedByTrace, UntranslatedOperatorError
+from anyshape.sizes import budgets
 from anyshape.torchkit import capture
 from anyshape.torchkit.reasons import reason_of
 
@@ -107,12 +108,9 @@ def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Itera
         yield forks
 
 
-_MOST_TRACES = 6
-
-
 def _traced(job: Job, forks: Forks | None) -> torch.export.ExportedProgram:
     """Once; anew where the sides of a branch turn out to meet only further out than they were run."""
-    for _ in range(_MOST_TRACES):
+    for _ in range(budgets.MOST_TRACES):
         try:
             return trace.trace(job.adapter, job.leaves, job.spec)
         except Exception:

@@ -11,9 +11,9 @@ from typing import Any
 
 from anyshape.declaration.calls import Leaf, Signature
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
 from anyshape.sizes.notation import (
-    LARGEST_SIZE,
     STATIC,
     Axis,
     Condition,
@@ -267,21 +267,19 @@ def _unknown_dims(expression: Expression, known: Mapping[str, int]) -> list[str]
     return [name for name in expression.names if name not in known]
 
 
-_SEARCHED_IN_ORDER = 4096
-"""Every size up to here is tried; beyond it an expression is taken to grow with its dim."""
-
-
 def _solve_one(dim: str, equations: Sequence[Equation], known: Mapping[str, int]) -> int:
     """The smallest size that fits them all, else one that fits the first, and the contradiction is told later.
 
     Small sizes are tried in order, which is right for `//`, `%` and `min` too; large ones are found by bisection.
     """
     where, expression, size = equations[0]
-    candidates = [n for n in range(_SEARCHED_IN_ORDER) if expression.value_or_none({**known, dim: n}) == size]
+    candidates = [
+        n for n in range(budgets.SIZES_SEARCHED_IN_ORDER) if expression.value_or_none({**known, dim: n}) == size
+    ]
     fitting = (n for n in candidates if all(e.value_or_none({**known, dim: n}) == s for _, e, s in equations))
     if candidates:
         return next(fitting, candidates[0])
-    large = range(_SEARCHED_IN_ORDER, LARGEST_SIZE)
+    large = range(budgets.SIZES_SEARCHED_IN_ORDER, budgets.LARGEST_SIZE)
     index = bisect.bisect_left(large, size, key=lambda n: expression.value_or_none({**known, dim: n}) or 0)
     if index < len(large) and expression.value_or_none({**known, dim: large[index]}) == size:
         return large[index]

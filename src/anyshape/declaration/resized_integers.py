@@ -12,9 +12,8 @@ from torch import Tensor
 
 from anyshape.declaration.resized_leaf import Example, LeafResizing
 from anyshape.declaration.resized_slices import different_slices, tile
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression
-
-_REDRAWS = 8
 
 
 def draw_integers(
@@ -35,7 +34,7 @@ def grow_integers(tensor: Tensor, axis: int, size: int, *, generator: torch.Gene
     if size <= old:
         return tensor.narrow(axis, 0, size)
     count = size - old
-    for _ in range(_REDRAWS):
+    for _ in range(budgets.REDRAWS_OF_INTEGERS):
         grown = torch.cat([tensor, _new_slices(tensor, axis, count, generator)], axis)
         if len(different_slices(grown, axis)) == size:
             break

@@ -15,7 +15,7 @@ import torch
 
 from anyshape.diagnosis.open_trace import Assumed, Track
 from anyshape.diagnosis.size_names import agree
-from anyshape.sizes import torch_symbols
+from anyshape.sizes import budgets, torch_symbols
 from anyshape.sizes.notation import Condition, Expression
 from anyshape.source.sites import Site
 from anyshape.torchkit.recorder import Call
@@ -73,10 +73,6 @@ class Cause:
     @property
     def dims(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for condition in self.conditions for name in condition.names))
-
-
-_FURTHEST = 24
-"""Calls that a tensor is followed back over."""
 
 
 class Blame:
@@ -149,7 +145,7 @@ class Blame:
         if (position := self._track.inputs.get(id(tensor))) is not None:
             return replace(here, kind="input", name=self._inputs[position], wants=(want,))
         call = self._track.maker_of(tensor)
-        if call is None or call.site is None or depth > _FURTHEST:
+        if call is None or call.site is None or depth > budgets.FURTHEST_CAUSE:
             return None
         there = replace(here, site=call.site, call=call)
         made_here = replace(there, kind="number", wants=(want,))

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from anyshape.diagnosis.causes import Cause, Want, function_name
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, parse_condition, parse_expression
 from anyshape.torchkit.recorder import Call, CallTrack
 
@@ -20,8 +21,6 @@ InDims = Callable[[Any], Expression | None]
 _SCALING = {"div", "true_divide", "__truediv__", "truediv", "mul", "multiply", "__mul__", "__rmul__", "div_", "mul_"}
 _SAME_SUM = {"squeeze", "unsqueeze", "view", "reshape", "float", "to", "contiguous", "flatten", "transpose"}
 _READING = {"__getitem__", "select", "narrow", "index_select"}
-_MOST_VIEWS = 4
-"""Between a sum and the number that scales it."""
 _SMALLEST = 2
 """A size of one is not told from other ones."""
 
@@ -47,7 +46,7 @@ def _means(track: CallTrack, in_dims: InDims, example: Mapping[str, int]) -> Ite
 
 def _sum_of(track: CallTrack, call: Call) -> Call | None:
     """The sum that a number scales."""
-    for _ in range(_MOST_VIEWS):
+    for _ in range(budgets.MOST_VIEWS_FOLLOWED):
         tensors = [value for value in call.args if isinstance(value, torch.Tensor)]
         made = track.maker_of(tensors[0]) if len(tensors) == 1 else None
         if made is None or function_name(made.function) == "sum":

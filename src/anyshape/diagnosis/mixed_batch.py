@@ -21,6 +21,7 @@ from anyshape.diagnosis.meeting_place import Split, distance, moving_axes, place
 from anyshape.errors import DeclarationError
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.results.finding import Finding
+from anyshape.sizes import budgets
 from anyshape.source.spans import Span
 from anyshape.torchkit.recorder import Call, followed
 
@@ -28,7 +29,6 @@ _SUSPICIOUS = 1e-5
 """Which part of the largest value is no rounding any more."""
 _WITHOUT_FLOAT64 = 0.05
 """The same where the model does not run in float64."""
-_JITTERS = 2
 
 Outputs = tuple[torch.Tensor, ...]
 
@@ -219,7 +219,7 @@ def _noise(reference: Reference, cut: BatchCut, output: int) -> float:
     plain = reference.computed_in(torch.float32, cut.whole)
     if plain is None:
         return 0.0
-    jittered = [outputs[output] for outputs in reference.jittered(cut.whole, range(_JITTERS))]
+    jittered = [outputs[output] for outputs in reference.jittered(cut.whole, range(budgets.JITTERS_FOR_MIXING))]
     alike = [value for value in jittered if value.shape == plain[output].shape]
     return max((float(distance(plain[output], value).max()) for value in alike), default=0.0)
 

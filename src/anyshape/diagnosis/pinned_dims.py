@@ -28,6 +28,7 @@ from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Reference
 from anyshape.model.survey import Survey
 from anyshape.results.finding import Finding
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 
 
@@ -39,8 +40,6 @@ class _Seen:
     known: Knowledge
 
 
-_ROUNDS = 4
-"""A number hides those behind it, so the model is looked at again with what was found in place."""
 _BEST, _MOST_TOGETHER = 3, 12
 """Of suspects that only help together: how many proposals of each are tried, and how many sets of them."""
 
@@ -58,7 +57,7 @@ class Diagnosis:
         """Every expression that makes a size a number, each once."""
         suspects: list[SuspectedCause] = []
         found: list[SuspectedCause] = []
-        for _ in range(_ROUNDS):
+        for _ in range(budgets.ROUNDS_OF_DIAGNOSIS):
             standing = _proposals_of(suspects)
             found = self._suspects_beside(standing)
             # an edit after which its place is found again mends nothing; a loop over the size itself looks the same

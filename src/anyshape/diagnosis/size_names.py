@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression
 from anyshape.source.sites import Site, names_at
 
@@ -83,10 +84,6 @@ def _nameable_sizes(names: Mapping[str, Any], in_dims: Callable[[Any], Expressio
                 yield Nameable(f"{text}.shape[{axis}]", expression, text)
 
 
-_FEW = 8
-"""Entries of a longer list are not named one by one."""
-
-
 def _tensors_by_name(names: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
     """Tensors under a name, and one step below it."""
     for name, value in names.items():
@@ -94,5 +91,5 @@ def _tensors_by_name(names: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tens
             yield name, value
         elif isinstance(value, Mapping):
             yield from ((f'{name}["{k}"]', v) for k, v in value.items() if isinstance(v, torch.Tensor))
-        elif isinstance(value, (tuple, list)) and len(value) <= _FEW:
+        elif isinstance(value, (tuple, list)) and len(value) <= budgets.FEW_SIZE_NAMES:
             yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if isinstance(v, torch.Tensor))

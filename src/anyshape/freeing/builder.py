@@ -11,11 +11,10 @@ import sympy
 
 from anyshape.freeing.records import PinnedError
 from anyshape.onnxfile.graph import initializer, names_in
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled, to_ir
 
 _INT64 = ir.DataType.INT64
-_LARGEST_POWER = 8
-"""As many products in a row; an axis that is a higher power of a size is no model's."""
 
 
 class Builder:
@@ -133,7 +132,7 @@ class Builder:
             return self._root_node("Max" if isinstance(size, sympy.Max) else "Min", [self.size(a) for a in size.args])
         if isinstance(size, sympy.ceiling):
             return self.size(-sympy.floor(-size.args[0]))
-        if size.is_Pow and size.exp.is_Integer and 1 < size.exp <= _LARGEST_POWER:
+        if size.is_Pow and size.exp.is_Integer and 1 < size.exp <= budgets.LARGEST_POWER_WRITTEN:
             return self._chain("Mul", [size.base] * int(size.exp))
         raise PinnedError(f"the size `{spelled(size)}` cannot be computed in the file")
 

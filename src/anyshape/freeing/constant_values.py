@@ -15,12 +15,9 @@ import onnx_ir as ir
 
 from anyshape.onnxfile.graph import attribute, graphs_in, is_standard
 from anyshape.runtime.session import load_runtime
+from anyshape.sizes import budgets
 
 Array = Any
-_MOST_ELEMENTS = 2**23
-"""A table of positions has fewer; of a weight nobody asks for the numbers."""
-_DEEPEST = 200
-"""Nodes behind each other: each takes a few calls, and Python's stack has room for a thousand."""
 _RANDOM = {
     "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout",
 }  # fmt: skip
@@ -36,7 +33,7 @@ class Evaluator:
 
     def value(self, value: ir.Value | None, depth: int = 0) -> Array:
         """The numbers, or None where they are unknown, too many, or not numbers."""
-        if value is None or depth > _DEEPEST:
+        if value is None or depth > budgets.DEEPEST_COMPUTATION:
             return None
         if value not in self._known:
             self._known[value] = self._computed_value(value, depth)
@@ -95,7 +92,7 @@ def _quiet_session(model: onnx.ModelProto) -> Any:
 def _array_of(tensor: ir.TensorProtocol) -> Array:
     """Without a copy; weights beside the file are mapped, not read."""
     sizes = [size for size in tensor.shape if isinstance(size, int)]
-    if tensor.dtype == ir.DataType.STRING or math.prod(sizes) > _MOST_ELEMENTS:
+    if tensor.dtype == ir.DataType.STRING or math.prod(sizes) > budgets.MOST_ELEMENTS_COMPUTED:
         return None
     try:
         return tensor.numpy()

@@ -32,10 +32,8 @@ from anyshape.freeing.records import (
 )
 from anyshape.freeing.rules import rule_for
 from anyshape.freeing.walk import Walk
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, spelled
-
-_MOST_TRIES = 40
-_MOST_STRICT_TRIES = 12
 
 
 def free(model: ir.Model, wanted: Wanted, choices: Sequence[int] = (), *, folder: Path | None = None) -> Freed:
@@ -77,7 +75,7 @@ class _Search:
         """The first reading without a contradiction, or the first contradiction, and rather one that may be a limit."""
         plan: tuple[int, ...] | None = choices
         troubles: list[PinnedError] = []
-        while plan is not None and len(troubles) < (_MOST_STRICT_TRIES if strict else _MOST_TRIES):
+        while plan is not None and len(troubles) < (budgets.MOST_STRICT_WALKS if strict else budgets.MOST_WALKS):
             chooser = Chooser(plan)
             try:
                 return self._result_of_walk(chooser, strict=strict)

@@ -20,6 +20,7 @@ from anyshape.errors import AnyshapeError, first_line
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op
 from anyshape.runtime.made_up_inputs import is_mask, make_inputs
 from anyshape.runtime.session import load_runtime
+from anyshape.sizes import budgets
 
 AxisSizes = Mapping[str, tuple[int, ...]]
 """The sizes of every axis of values, by name."""
@@ -28,8 +29,6 @@ _NO_TENSORS = {
     "Optional", "OptionalGetElement", "ZipMap", "DictVectorizer", "CastMap",
 }  # fmt: skip
 """Operators whose results have no shape to ask for."""
-_LARGEST_FEED = 2**28
-"""Elements: a gigabyte of floats."""
 _SAME_VALUES = (
     "Cast", "Reshape", "Flatten", "Identity", "Unsqueeze", "Squeeze", "Transpose", "Expand", "Slice", "Clip",
 )  # fmt: skip
@@ -111,7 +110,7 @@ def _numpy_type(value: ir.Value) -> np.dtype[Any]:
 def _refuse_odd_shape(name: str, shape: tuple[int, ...]) -> None:
     if any(n < 0 for n in shape):
         raise AnyshapeError(f"input `{name}` has the shape {list(shape)}, and no size is negative")
-    if math.prod(shape) > _LARGEST_FEED:
+    if math.prod(shape) > budgets.LARGEST_FEED:
         raise AnyshapeError(f"input `{name}` has the shape {list(shape)}, which is too large to run")
 
 

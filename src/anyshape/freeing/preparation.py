@@ -10,9 +10,7 @@ from onnx_ir.passes.common import InlinePass, LiftConstantsToInitializersPass, R
 
 from anyshape.errors import AnyshapeError
 from anyshape.onnxfile.graph import graphs_in
-
-_DEEPEST_BODY = 20
-"""Far more than anybody nests, and far less than Python's stack."""
+from anyshape.sizes import budgets
 
 # it warns of every operator that it does not know, which the walk copes with
 logging.getLogger("onnx_shape_inference").setLevel(logging.ERROR)
@@ -46,7 +44,7 @@ def _root_cause(error: BaseException) -> str:
 
 def _refuse_unsound(graph: ir.Graph, outer: frozenset[str] = frozenset(), depth: int = 0) -> None:
     """Two values of one name cannot be told apart, and graphs inside of graphs without end cannot be walked."""
-    if depth > _DEEPEST_BODY:
+    if depth > budgets.DEEPEST_BODY:
         raise AnyshapeError("the graphs inside of this file are nested too deeply")
     seen = set(outer)
     _note_names(graph.inputs, seen)

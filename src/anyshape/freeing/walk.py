@@ -16,6 +16,7 @@ from anyshape.freeing.builder import Builder
 from anyshape.freeing.constant_values import Evaluator
 from anyshape.freeing.records import Bound, Chooser, Dims, DisagreeingError, PinnedError, Rewrite, State
 from anyshape.onnxfile.graph import is_op, is_standard, name_of
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import (
     Factors,
     Shape,
@@ -32,8 +33,6 @@ from anyshape.sizes.expressions import (
 
 _DATA_DEPENDENT = {"NonZero", "Unique", "NonMaxSuppression", "Compress", "StringSplit"}
 _READS_SIZES = ("Shape", "Size")
-_MOST_NUMBERS = 64
-"""Far more than a shape has; a longer constant is data."""
 
 
 class Walk:
@@ -90,7 +89,7 @@ class Walk:
         array = self.constant(value)
         if array is None:
             return self.inference.numbers(value)
-        is_short = array.dtype.kind in "iu" and array.size < _MOST_NUMBERS
+        is_short = array.dtype.kind in "iu" and array.size < budgets.MOST_NUMBERS_OF_A_SIZE_VALUE
         return tuple(number(n) for n in array.ravel()) if is_short else None
 
     def at_file(self, size: Size) -> int | None:
@@ -191,7 +190,7 @@ class Walk:
         if value.const_value is not None or value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
             return None
         array = self.constant(value)
-        return array if array is not None and array.size <= _MOST_NUMBERS else None
+        return array if array is not None and array.size <= budgets.MOST_NUMBERS_OF_A_SIZE_VALUE else None
 
     def _note_followers(self, node: ir.Node) -> None:
         """Remember which numbers follow from free sizes: what is observed about them holds for the file only."""

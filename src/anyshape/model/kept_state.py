@@ -16,11 +16,8 @@ import torch
 from torch import nn
 
 from anyshape.model.oracle import Reference
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
-
-_MOST_TRIED = 8
-_SECONDS = 1.0
-"""Small models tell at once; for a large one the search must not cost more than it may save."""
 
 
 def building_sizes(
@@ -31,9 +28,9 @@ def building_sizes(
     lengths: Sequence[int],
 ) -> Sizes:
     """`start`, or near it sizes at which the module builds something that it does not build there."""
-    until = time.monotonic() + _SECONDS
+    until = time.monotonic() + budgets.SECONDS_FOR_KEPT_STATE
     best, most = start, reference.changes(reference.run(start))
-    for proposed in itertools.islice(_other_sizes(start, ranges, lengths), _MOST_TRIED):
+    for proposed in itertools.islice(_other_sizes(start, ranges, lengths), budgets.MOST_SIZES_FOR_KEPT_STATE):
         sizes = admit(proposed)
         if time.monotonic() > until:
             break
@@ -61,14 +58,10 @@ def _other_sizes(start: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequenc
 def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> Sequence[Sizes]:
     """Sizes at which the module may read what it kept: one dim as long as something that it holds."""
     near = [{**sizes, dim: length} for length in lengths for dim in sizes if length in ranges[dim]]
-    return near[:_MOST_TRIED]
+    return near[: budgets.MOST_SIZES_FOR_KEPT_STATE]
 
 
 # ---- lengths of what is kept
-
-
-_FAR = 2**13
-"""Sizes beyond are not tried: a run there is no small matter."""
 
 
 def kept_lengths(module: nn.Module) -> tuple[int, ...]:
@@ -77,27 +70,24 @@ def kept_lengths(module: nn.Module) -> tuple[int, ...]:
     for part in module.modules():
         if not type(part).__module__.startswith("torch."):
             found.update(_lengths_within({k: v for k, v in vars(part).items() if k not in _OF_TORCH}, depth=0))
-    return tuple(sorted(length for length in found if 1 < length < _FAR))
+    return tuple(sorted(length for length in found if 1 < length < budgets.LARGEST_SIZE_OF_KEPT_STATE))
 
 
 _OF_TORCH = set(vars(nn.Module())) - {"_buffers"}
-_DEEPEST = 4
-_MANY = 64
-"""Entries of a container that are looked at."""
 
 
 def _lengths_within(value: Any, *, depth: int) -> Iterator[int]:
-    if depth > _DEEPEST or isinstance(value, (nn.Module, nn.Parameter)):
+    if depth > budgets.DEEPEST_KEPT_STATE or isinstance(value, (nn.Module, nn.Parameter)):
         return
     if isinstance(value, torch.Tensor):
         yield from value.shape
     elif isinstance(value, dict):
-        for key, inner in itertools.islice(value.items(), _MANY):
+        for key, inner in itertools.islice(value.items(), budgets.MOST_ENTRIES_OF_KEPT_STATE):
             keys = key if isinstance(key, tuple) else (key,)
             yield from (number for number in keys if isinstance(number, int))
             yield from _lengths_within(inner, depth=depth + 1)
     elif isinstance(value, (list, tuple, set)):
-        for inner in itertools.islice(value, _MANY):
+        for inner in itertools.islice(value, budgets.MOST_ENTRIES_OF_KEPT_STATE):
             yield from _lengths_within(inner, depth=depth + 1)
     elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
         yield from _lengths_within(vars(value), depth=depth + 1)

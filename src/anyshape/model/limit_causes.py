@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
-
-LARGEST_MULTIPLE = 128
-"""The longest step between sizes that run which is looked for."""
 
 
 class Known(Protocol):
@@ -78,7 +76,7 @@ def _step_between(known: Known, dim: str, failing: int) -> int | None:
     stride = grid.step if failing > size else -grid.step
     beyond = [s for s in (failing + stride * k for k in range(1, 9)) if s in grid]
     running = [s for s in beyond if known.runs({**known.base, dim: s})]
-    for step in range(2 * grid.step, LARGEST_MULTIPLE + 1, grid.step) if running else ():
+    for step in range(2 * grid.step, budgets.LARGEST_MULTIPLE + 1, grid.step) if running else ():
         if (failing - size) % step and all((s - size) % step == 0 for s in running):
             nearby = [s for s in (size + step, size + 2 * step) if s in grid]
             if all(known.runs({**known.base, dim: s}) for s in nearby):
@@ -139,8 +137,6 @@ def _depends_on(known: Known, failing: Sizes, dims: Sequence[str]) -> str | None
     return None
 
 
-_ENOUGH_EDGES = 3
-"""More are not looked for, each costs a bisection; fewer than two tell no form from another."""
 _FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
     ("+", lambda a, b: a + b),
     ("-", lambda a, b: a - b),
@@ -178,7 +174,7 @@ def _edges_at(known: Known, d: str, e: str, sizes: Iterable[int], failing: int) 
     edges: list[_Edge] = []
     for size in sizes:
         base = {**known.base, e: size}
-        if len(edges) < _ENOUGH_EDGES and known.runs(base) and not known.runs({**base, d: far}):
+        if len(edges) < budgets.ENOUGH_EDGES_OF_A_LIMIT and known.runs(base) and not known.runs({**base, d: far}):
             edges.append(_Edge(*_edge_towards(known, d, far, base), size))
     return edges
 

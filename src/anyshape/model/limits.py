@@ -12,14 +12,10 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from anyshape.model.limit_causes import LARGEST_MULTIPLE, find_limit, tie_candidates
+from anyshape.model.limit_causes import find_limit, tie_candidates
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
-
-_TRIED_MULTIPLES = 16
-"""Steps that are tried whether or not they divide the size."""
-_MOST_UNEXPLAINED = 6
-"""After so many failures without a rule, further ones are not looked into."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,7 @@ class Boundaries:
     def _moved_inside(self, sizes: Sizes, condition: Condition) -> Sizes:
         """The nearest sizes of one dim at which a condition holds."""
         for dim in reversed(condition.names):
-            near = (sizes[dim] + sign * d for d in range(LARGEST_MULTIPLE + 1) for sign in (-1, 1))
+            near = (sizes[dim] + sign * d for d in range(budgets.LARGEST_MULTIPLE + 1) for sign in (-1, 1))
             for size in (*near, self._furthest_inside(sizes, condition, dim), self._base[dim]):
                 if size in self._ranges[dim] and condition.holds({**sizes, dim: size}):
                     return {**sizes, dim: size}
@@ -252,8 +248,8 @@ class Boundaries:
 
     def _moves_in_steps(self, dim: str) -> bool:
         size, box = self._base[dim], self._ranges[dim]
-        divisors = [k for k in range(2, LARGEST_MULTIPLE + 1) if size % k == 0]
-        for step in dict.fromkeys((*divisors, *range(2, _TRIED_MULTIPLES + 1))):
+        divisors = [k for k in range(2, budgets.LARGEST_MULTIPLE + 1) if size % k == 0]
+        for step in dict.fromkeys((*divisors, *range(2, budgets.MULTIPLES_TO_TRY + 1))):
             up = [s for s in (size + step, size + 2 * step) if s in box]
             ahead = up or [s for s in (size - step, size - 2 * step) if s in box]
             if ahead and all(self.runs({**self._base, dim: s}) for s in ahead):
@@ -290,7 +286,7 @@ class Boundaries:
         error = self._error_at(cause)
         if error is None:
             return True  # it runs: nothing to explain
-        found = find_limit(self, cause) if len(self._unexplained) < _MOST_UNEXPLAINED else None
+        found = find_limit(self, cause) if len(self._unexplained) < budgets.MOST_UNEXPLAINED_FAILURES else None
         if found is None:
             self._unexplained = (*self._unexplained, (cause, error))
         else:

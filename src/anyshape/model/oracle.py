@@ -21,14 +21,12 @@ from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
 from anyshape.torchkit.state import Change, ModuleState, seed_generators
-
-_REMEMBERED_BYTES = 512 * 2**20
-"""Beyond so many bytes of outputs, a size is run again instead."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ class Reference:
         if key not in self._remembered:
             outcome = self._first_accepted(sizes, content)
             self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
-            if self._bytes > _REMEMBERED_BYTES:
+            if self._bytes > budgets.BYTES_OF_REMEMBERED_RUNS:
                 return outcome
             self._remembered[key] = outcome
         return self._remembered[key]

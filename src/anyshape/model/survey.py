@@ -22,6 +22,7 @@ from anyshape.model.limits import Boundaries
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
 from anyshape.runtime.custom_ops import CustomOps
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
 from anyshape.source.spans import Span
@@ -97,16 +98,15 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     return Survey(request, options, reference, boundaries, traced, first, home, tuple(notes), start)
 
 
-_TABLE_SECONDS = 1.0
-_TABLE_ELEMENTS = 2**22
-
-
 def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable[[Sizes], bool]:
     """Whether a size is predicted to run in about a second, without filling the memory."""
 
     def affordable(sizes: Sizes) -> bool:
         wanted, base = reference.volume(sizes), reference.volume(traced)
-        return wanted <= _TABLE_ELEMENTS and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= _TABLE_SECONDS
+        return (
+            wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE
+            and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= budgets.SECONDS_PER_TABLE_PROBE
+        )
 
     return affordable
 

@@ -15,6 +15,7 @@ import numpy as np
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Port
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Evaluate, Expression, SizeRange, evaluator, parse_expression, solve_for
 
 _NUMPY = frozenset({
@@ -168,14 +169,10 @@ def acceptance_of(ports: Sequence[Port], contract: Contract | None) -> Acceptanc
     )
 
 
-_LARGEST_SIZE = 2**62
-"""An open range ends somewhere: a `range` finds a member by arithmetic, whatever its length."""
-
-
 def _members(sizes: SizeRange) -> Container[int]:
     if sizes.values is not None:
         return frozenset(sizes.values)
-    return range(sizes.lo, (_LARGEST_SIZE if sizes.hi is None else sizes.hi) + 1, sizes.step)
+    return range(sizes.lo, (budgets.LARGEST_ACCEPTED_SIZE if sizes.hi is None else sizes.hi) + 1, sizes.step)
 
 
 def _accepted_input(port: Port, number: Expression | None, *, has_contract: bool) -> AcceptedInput:

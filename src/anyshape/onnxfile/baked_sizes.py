@@ -18,6 +18,7 @@ from anyshape.onnxfile.graph import is_standard
 from anyshape.onnxfile.integers import integer_constants
 from anyshape.onnxfile.interface import DeclaredAxis, Interface, Port, port_of
 from anyshape.onnxfile.metadata import SOURCE_KEY
+from anyshape.sizes import budgets
 
 _END_OF_AXIS = 2**31
 """Exporters write a number from here on for "up to the end"."""
@@ -175,18 +176,12 @@ def _varying_inputs(model: onnx.ModelProto) -> set[str]:
     }
 
 
-_LARGEST_INFERRED_BYTES = 2**30
-"""Protobuf takes no message of 2 GB, and inference makes another one as large."""
-_MOST_BYTES_READ = 4096
-"""Inference looks into constants that tell a shape, and into no weights: without them it is quick."""
-
-
 def _inferred_shapes(model: onnx.ModelProto) -> dict[str, Axes]:
     """Value name -> axes, as far as ONNX's own inference knows them."""
     for tensor in model.graph.initializer:
-        if len(tensor.raw_data) > _MOST_BYTES_READ:
+        if len(tensor.raw_data) > budgets.MOST_BYTES_READ_FOR_BAKED:
             tensor.ClearField("raw_data")
-    if model.ByteSize() > _LARGEST_INFERRED_BYTES:
+    if model.ByteSize() > budgets.MOST_BYTES_TO_INFER:
         return {}
     try:
         model = onnx.shape_inference.infer_shapes(model)

@@ -24,13 +24,12 @@ from anyshape.onnxfile.structure import (
     shown_call,
     to_rows,
 )
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_condition, parse_expression, parse_sizes
 
 KEY = "anyshape.contract"
 FORMAT = 2
 """Format 1 had no number, no structures, and did not say what was checked."""
-_LONGEST = 1_000_000
-"""Characters of a contract that is read: no model has as many inputs, and a file is data."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def read_contract(model: onnx.ModelProto) -> Contract | None:
 
 
 def parse_contract(text: str) -> Contract | None:
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > budgets.LONGEST_CONTRACT:
         return None
     try:
         return _from_rows(json.loads(text))

@@ -14,10 +14,10 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from anyshape.sizes import budgets
+
 STANDARD_DOMAINS = ("", "ai.onnx")
 """Two names of one set of operators: a file may use either."""
-_LONGEST = 64
-"""Numbers in a constant that tells an axis, a size or an order; weights are not read."""
 
 Axes = Sequence[int | str | None]
 Array = Any
@@ -139,7 +139,9 @@ def integers_in(tensor: ir.TensorProtocol | None, most: int) -> tuple[int, ...] 
 
 def whole_numbers(value: ir.Value | None) -> tuple[int, ...] | None:
     """The numbers of a short integer constant; None for anything else."""
-    return None if value is None else integers_in(ir.convenience.get_const_tensor(value), _LONGEST)
+    return (
+        None if value is None else integers_in(ir.convenience.get_const_tensor(value), budgets.LONGEST_SHORT_CONSTANT)
+    )
 
 
 def initializer(graph: ir.Graph, name: str, array: Array, dtype: ir.DataType | None = None) -> ir.Value:

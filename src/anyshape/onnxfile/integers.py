@@ -12,11 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.onnxfile.graph import every_node, integers_in, proto_graphs
-
-_MOST_NUMBERS = 16
-"""More of them are no shape: they are data."""
-_LARGEST_SIZE = 2**31
-"""Beyond, a number says "up to the end" and is no size."""
+from anyshape.sizes import budgets
 
 
 def integer_constants(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
@@ -36,7 +32,7 @@ def _numbers_of_constant(node: onnx.NodeProto) -> tuple[int, ...] | None:
             return _numbers_of_tensor(attribute.t)
         if attribute.name == "value_int":
             return (int(attribute.i),)
-        if attribute.name == "value_ints" and len(attribute.ints) <= _MOST_NUMBERS:
+        if attribute.name == "value_ints" and len(attribute.ints) <= budgets.MOST_NUMBERS_OF_A_SIZE_CONSTANT:
             return tuple(int(number) for number in attribute.ints)
     return None
 
@@ -45,7 +41,7 @@ def _numbers_of_tensor(tensor: onnx.TensorProto) -> tuple[int, ...] | None:
     if tensor.external_data or any(n < 0 for n in tensor.dims):
         return None
     try:
-        return integers_in(ir.serde.deserialize_tensor(tensor), _MOST_NUMBERS)
+        return integers_in(ir.serde.deserialize_tensor(tensor), budgets.MOST_NUMBERS_OF_A_SIZE_CONSTANT)
     except Exception:  # noqa: BLE001  a file is data: a tensor that contradicts itself has no numbers
         return None
 
@@ -73,7 +69,7 @@ def integers_of(model: ir.Model) -> tuple[int, ...]:
     for tensor in (tensor for tensor in tensors if tensor is not None):
         lengths.update(size for size in tensor.shape if isinstance(size, int) and size > 1)
         if not isinstance(tensor, ir.ExternalTensor):
-            written |= _positive(integers_in(tensor, _MOST_NUMBERS) or ())
+            written |= _positive(integers_in(tensor, budgets.MOST_NUMBERS_OF_A_SIZE_CONSTANT) or ())
     return (*sorted(written), *sorted(lengths - written))
 
 
@@ -90,4 +86,4 @@ def _is_weight(value: ir.Value) -> bool:
 
 
 def _positive(numbers: Iterable[int]) -> set[int]:
-    return {int(number) for number in numbers if 0 < int(number) < _LARGEST_SIZE}
+    return {int(number) for number in numbers if 0 < int(number) < budgets.LARGEST_SIZE_WRITTEN_IN_A_FILE}

@@ -9,6 +9,7 @@ import onnx
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import parse_expression
 
 DeclaredAxis = int | str | None
@@ -49,15 +50,12 @@ class Interface:
         return tuple(names)
 
 
-_MOST_ROWS = 12
-
-
 def port_rows(kind: str, named: Sequence[tuple[str, str]]) -> Iterator[str]:
     """`  input    x  float32[batch, 3]`: a picture of the first inputs or outputs, each a name and its type."""
     width = max((len(name) for name, _ in named), default=0)
-    yield from (f"  {kind:<8} {name:<{width}}  {typed}" for name, typed in named[:_MOST_ROWS])
-    if len(named) > _MOST_ROWS:
-        yield f"  {kind:<8} ... and {len(named) - _MOST_ROWS} more"
+    yield from (f"  {kind:<8} {name:<{width}}  {typed}" for name, typed in named[: budgets.MOST_ROWS_OF_PORTS])
+    if len(named) > budgets.MOST_ROWS_OF_PORTS:
+        yield f"  {kind:<8} ... and {len(named) - budgets.MOST_ROWS_OF_PORTS} more"
 
 
 def read_interface(model: onnx.ModelProto) -> Interface:

@@ -19,6 +19,7 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 
 # ---- a stage, and what leads to and from it
 
@@ -98,11 +99,6 @@ def _data_file(path: Path) -> Path:
 
 # ---- a model with its weights, beside it or inside
 
-EXTERNAL_FROM_BYTES = 128 * 2**20
-"""Weights beyond this go to `model.onnx.data`: inline, they end at 2 GB."""
-_LARGE_FROM_BYTES = 1024
-"""Smaller ones stay in the model, where tools that simplify shapes look for them."""
-
 
 def write_model(model: ir.Model, path: Path, *, external_data: bool | None = None) -> None:
     """Write a model; weights go beside it when asked for, or by themselves when they are large."""
@@ -116,11 +112,11 @@ def write_model(model: ir.Model, path: Path, *, external_data: bool | None = Non
 
 def _goes_beside(model: ir.Model, external_data: bool | None) -> bool:
     weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
-    return bool(weights) and (external_data if external_data is not None else weights > EXTERNAL_FROM_BYTES)
+    return bool(weights) and (external_data if external_data is not None else weights > budgets.EXTERNAL_FROM_BYTES)
 
 
 def _is_large(value: ir.Value) -> bool:
-    return value.const_value is not None and value.const_value.nbytes > _LARGE_FROM_BYTES
+    return value.const_value is not None and value.const_value.nbytes > budgets.BESIDE_THE_MODEL_FROM_BYTES
 
 
 @contextlib.contextmanager
@@ -223,10 +219,6 @@ def _place_inside(place: ir.ExternalTensor, tensor: Any, shift: int) -> ir.Exter
 _GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
 _INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
 _RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
-_MOST_BYTES = 2**31 - 1
-"""What protobuf reads."""
-_ROOM = 2**20
-"""For what stands before the tensors and beside the graph."""
 
 
 def save_inline(model: ir.Model, path: Path) -> None:
@@ -236,12 +228,12 @@ def save_inline(model: ir.Model, path: Path) -> None:
     ]
     tensors = {str(value.name): value.const_value for value in values if value.const_value is not None}
     weights = sum(tensor.nbytes for tensor in tensors.values())
-    if not tensors or weights > _MOST_BYTES:
+    if not tensors or weights > budgets.MOST_BYTES_INLINE:
         ir.save(model, path)  # which says what is wrong
         return
     proto = _proto_without(model, values)
     graph = proto.graph.SerializeToString()
-    if weights + len(graph) > _MOST_BYTES - _ROOM:
+    if weights + len(graph) > budgets.MOST_BYTES_INLINE - budgets.ROOM_FOR_THE_REST:
         ir.save(model, path)
         return
     proto.ClearField("graph")

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any, Literal
 
+from anyshape.sizes import budgets
+
 Kind = Literal["list", "tuple", "dict", "namedtuple", "fields", "cache"]
 Way = Literal["both", "positional", "keyword", "many"]
 _KINDS = ("list", "tuple", "dict", "namedtuple", "fields", "cache")
 _WAYS = ("both", "positional", "keyword", "many")
 _KEYED = ("dict", "namedtuple", "fields")
-_DEEPEST = 64
-"""Far more than anybody nests, and far less than Python's stack."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def from_rows(rows: Any, depth: int = 0) -> Node:
         return Fixed(None)
     if rows["kind"] == "fixed":
         return Fixed(_checked_constant(rows["value"]))
-    if rows["kind"] not in _KINDS or depth == _DEEPEST:
+    if rows["kind"] not in _KINDS or depth == budgets.DEEPEST_STRUCTURE:
         raise ValueError("no such container")
     keys = tuple(map(_checked_key, rows["keys"])) if rows["kind"] in _KEYED else ()
     parts = tuple(from_rows(part, depth + 1) for part in rows["parts"])

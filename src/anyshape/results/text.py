@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anyshape.onnxfile.interface import port_rows
+from anyshape.sizes import budgets
 from anyshape.source.stacks import source_line
 
 if TYPE_CHECKING:
@@ -83,10 +84,6 @@ def render_result(result: Result) -> str:
     return "\n".join(lines)
 
 
-_MOST_ROWS = 12
-"""Of inputs, of outputs and of rewrites."""
-
-
 @dataclass(frozen=True)
 class _Words:
     """How the results of one verb speak."""
@@ -107,7 +104,7 @@ _WORDS: Mapping[Verb, _Words] = {
         unchecked="not every dim could be checked",
         limited_by="",
         change="rewrite",
-        most_changes=_MOST_ROWS,
+        most_changes=budgets.MOST_ROWS_OF_TEXT,
         verb="free",
     ),
 }

@@ -17,10 +17,9 @@ import numpy as np
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Interface, Port
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression, parse_expression
 
-MOST_ELEMENTS = 2**26
-"""Of all inputs together: the sizes stand in a file that nobody vouches for."""
 _FLOATS = ("float16", "float32", "float64")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -69,8 +68,10 @@ class Contents:
     def make(self, shapes: Shapes, number: int) -> Feeds:
         """The inputs with these shapes; another number gives other values."""
         volume = sum(math.prod(shape) for shape in shapes.values())
-        if volume > MOST_ELEMENTS:
-            raise DeclarationError(f"the inputs have {volume:,} elements, more than the {MOST_ELEMENTS:,} made up here")
+        if volume > budgets.MOST_ELEMENTS_MADE_UP:
+            raise DeclarationError(
+                f"the inputs have {volume:,} elements, more than the {budgets.MOST_ELEMENTS_MADE_UP:,} made up here"
+            )
         return make_inputs(
             _types_of(self.ports), shapes, np.random.default_rng((self.seed, number)), self._drawn_values
         )

@@ -13,13 +13,10 @@ import onnx
 import onnx.helper
 
 from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.sizes import budgets
 
 if TYPE_CHECKING:
     import onnxruntime
-
-
-_BIG_WEIGHTS = 256 * 2**20
-_LARGEST_GRAPH = 32 * 2**20
 
 
 class RuntimeFailureError(AnyshapeError):
@@ -56,7 +53,7 @@ class Session:
         self._providers, self._libraries = providers, libraries
         self._source, self._folder = model, folder
         size, types = _weights_beside(model) if isinstance(model, Path) else (0, set())
-        self._is_large = size > _BIG_WEIGHTS
+        self._is_large = size > budgets.BYTES_OF_BIG_WEIGHTS
         self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
         self._session: onnxruntime.InferenceSession | None = None
         session = self._loaded_session()
@@ -125,7 +122,7 @@ def _register_library(options: Any, library: str) -> None:
 
 def _weights_beside(model: Path) -> tuple[int, set[int]]:
     """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
-    if not model.is_file() or model.stat().st_size > _LARGEST_GRAPH:
+    if not model.is_file() or model.stat().st_size > budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS:
         return 0, set()
     try:
         stored = onnx.load(model, load_external_data=False).graph.initializer
@@ -137,13 +134,12 @@ def _weights_beside(model: Path) -> tuple[int, set[int]]:
     return sum(file.stat().st_size for file in files if file.is_file()), types
 
 
-_LARGEST_FOLDED = 2**20
-
-
 def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
     """The runtime maps external weights; nothing may copy them: not packed, laid out anew or widened beforehand."""
     options.add_session_config_entry("session.disable_prepacking", "1")
-    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(_LARGEST_FOLDED))
+    options.add_session_config_entry(
+        "optimization.constant_folding_max_output_size_in_bytes", str(budgets.LARGEST_FOLDED_CONSTANT)
+    )
     # the levels above change layouts, and widen float16 weights that the CPU has no kernel for, all at once
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     # weights that are widened for one node must go before the next: widened late, not planned for together, not pooled
@@ -152,7 +148,6 @@ def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
 
 
 _NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)
-_LONGEST_REASON = 240
 
 
 def _in_short(error: Exception) -> str:
@@ -164,7 +159,7 @@ def _in_short(error: Exception) -> str:
         message = message.split(" was false. ")[-1]
         text = f"{operator} node `{name}`: {message}" if name else f"{operator} node: {message}"
     line = text.splitlines()[0].strip()
-    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
+    return line if len(line) <= budgets.LONGEST_RUNTIME_REASON else line[: budgets.LONGEST_RUNTIME_REASON - 3] + "..."
 
 
 @functools.cache

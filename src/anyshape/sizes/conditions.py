@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.sizes.notation import LARGEST_SIZE, Condition, SizeRange, Sizes, did_you_mean, parse_conditions
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Condition, SizeRange, Sizes, did_you_mean, parse_conditions
 
 
 def parse_where(where: Any, dims: Iterable[str]) -> tuple[Condition, ...]:
@@ -99,11 +100,6 @@ def fitting_sizes(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence
     return found
 
 
-# candidates of several dims multiply: the search gives up rather than to go on before any model has run
-_MOST_STEPS = 20_000
-_NEAR = 40
-
-
 def _sizes_that_fit(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes | None:
     """Near the start; else near the smallest sizes, where most relations hold."""
     return _sizes_near(start, ranges, where) or _sizes_near({dim: ranges[dim].lo for dim in start}, ranges, where)
@@ -119,7 +115,7 @@ def _sizes_near(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence[C
         if dim is None:
             return known
         for size in _sizes_to_try(dim, start[dim], ranges[dim], where, known):
-            if next(steps) > _MOST_STEPS:
+            if next(steps) > budgets.MOST_STEPS_TO_FIT:
                 return None
             further = {**known, dim: size}
             if all(c.holds(further) for c in where if further.keys() >= set(c.names)):
@@ -137,7 +133,11 @@ def _sizes_to_try(dim: str, start: int, declared: SizeRange, where: Sequence[Con
     mine = [condition for condition in where if dim in condition.names]
     numbers = {number for condition in mine for number in _numbers_in(condition)}
     wanted = {start, declared.lo, declared.hi or declared.lo, *numbers}
-    wanted |= {near + steps * declared.step for near in tuple(wanted) for steps in range(-_NEAR, _NEAR + 1)}
+    wanted |= {
+        near + steps * declared.step
+        for near in tuple(wanted)
+        for steps in range(-budgets.SIZES_NEAR, budgets.SIZES_NEAR + 1)
+    }
     for condition in mine:
         if set(condition.names) - known.keys() == {dim}:
             wanted |= set(_turning_points(condition, dim, start, declared, known))
@@ -147,7 +147,7 @@ def _sizes_to_try(dim: str, start: int, declared: SizeRange, where: Sequence[Con
 
 def _numbers_in(condition: Condition) -> list[int]:
     texts = re.findall(r"\b\d+\b", str(condition))
-    return [int(text) for text in texts if len(text) <= len(str(LARGEST_SIZE))]
+    return [int(text) for text in texts if len(text) <= len(str(budgets.LARGEST_SIZE))]
 
 
 def _turning_points(condition: Condition, dim: str, start: int, declared: SizeRange, known: Sizes) -> Iterator[int]:

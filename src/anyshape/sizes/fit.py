@@ -24,13 +24,13 @@ from typing import Any, TypeVar
 
 import sympy
 
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, evaluated, number
 from anyshape.sizes.notation import Expression, parse_expression
 
 Column = tuple[int, ...]
 """One number per observation."""
 
-_LARGEST_DIVISOR = 64
 _FEWEST_POINTS = 3
 """Two points make a line through anything."""
 
@@ -210,7 +210,7 @@ def _strided(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
     found = [
         (dim, stride, offset)
         for dim, known in dims.items()
-        for stride in range(2, _LARGEST_DIVISOR + 1)
+        for stride in range(2, budgets.LARGEST_DIVISOR + 1)
         for offset in quotient_offsets(seen, known, stride)
     ]
     if len(found) == 1:
@@ -257,10 +257,6 @@ class Points:
         return Points(tuple(self.at[place] for place in places), derived)
 
 
-_DEEPEST = 3
-"""So many forms inside of each other are looked for."""
-
-
 def whole_number(column: Column, points: Points, depth: int = 0) -> Size | None:
     """The expression behind these numbers, one per point; None where there is none."""
     if len(set(column)) == 1:
@@ -294,7 +290,7 @@ def _rounded_down(size: Size, divisor: int) -> Size:
 
 def _times_a_size(column: Column, points: Points, depth: int) -> Size | None:
     """`batch * (seq + 1)`: what is left after a size or a number that divides all of the column."""
-    if depth >= _DEEPEST:
+    if depth >= budgets.DEEPEST_FORMULA:
         return None
     for size, known in points.sizes.items():
         if all(m and n % m == 0 for n, m in zip(column, known, strict=True)):
@@ -325,13 +321,13 @@ def _sum_over_dims(column: Column, points: Points, _depth: int) -> Size | None:
 
 def _half_of_a_product(column: Column, points: Points, depth: int) -> Size | None:
     """`seq * (seq + 1) / 2`, how many pairs there are."""
-    double = whole_number(tuple(2 * n for n in column), points, _DEEPEST - 1) if not depth else None
+    double = whole_number(tuple(2 * n for n in column), points, budgets.DEEPEST_FORMULA - 1) if not depth else None
     return None if double is None else sympy.floor(double / 2)
 
 
 def _rounded_quotient(column: Column, points: Points, _depth: int) -> Size | None:
     """`seq // 4`, rounded down or up, and with an offset where it can be only one."""
-    for divisor, (size, known) in itertools.product(range(2, _LARGEST_DIVISOR + 1), points.sizes.items()):
+    for divisor, (size, known) in itertools.product(range(2, budgets.LARGEST_DIVISOR + 1), points.sizes.items()):
         possible = quotient_offsets(column, known, divisor)
         plain = [offset for offset in (0, divisor - 1) if offset in possible]
         if plain or len(possible) == 1:
@@ -344,10 +340,14 @@ def _beside_a_dim(column: Column, points: Points, depth: int) -> Size | None:
     if depth:
         return None
     for dim, known in points.dims.items():
-        rest = whole_number(tuple(n + m for n, m in zip(column, known, strict=True)), points, _DEEPEST - 1)
+        rest = whole_number(
+            tuple(n + m for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
+        )
         if rest is not None:
             return rest - dim
-        rest = whole_number(tuple(m - n for n, m in zip(column, known, strict=True)), points, _DEEPEST - 1)
+        rest = whole_number(
+            tuple(m - n for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
+        )
         if rest is not None:
             return dim - rest
     return None
@@ -361,7 +361,7 @@ def _cut_off(column: Column, points: Points, depth: int) -> Size | None:
         free = [place for place, n in enumerate(column) if n != end]
         if len(free) < _FEWEST_POINTS or len(column) - len(free) < 2:
             continue
-        inner = whole_number(tuple(column[place] for place in free), points.only(free), _DEEPEST)
+        inner = whole_number(tuple(column[place] for place in free), points.only(free), budgets.DEEPEST_FORMULA)
         if inner is not None:
             return cut(inner, number(end))
     return None
@@ -463,9 +463,6 @@ def _offsets(column: Column, others: Sequence[Column], offsets: frozenset[int]) 
             yield Formula(plus("{0}", offset), (i,), FormulaKind.OFFSET)
 
 
-_LARGEST_RATIO = 16
-
-
 def _multiples(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`2 * n`; and `3 * n // 2` where the smaller of the two is no divisor of the larger."""
     for i, other in enumerate(others):
@@ -474,7 +471,7 @@ def _multiples(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
             continue
         if ratio.denominator == 1:
             yield Formula(f"{ratio} * {{0}}", (i,), FormulaKind.MULTIPLE)
-        elif ratio.numerator <= _LARGEST_RATIO:
+        elif ratio.numerator <= budgets.LARGEST_RATIO:
             yield Formula(f"{ratio.numerator} * {{0}} // {ratio.denominator}", (i,), FormulaKind.PART)
 
 

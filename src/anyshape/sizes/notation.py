@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from types import EllipsisType
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 
 Sizes = Mapping[str, int]
 """The size of each dim."""
-LARGEST_SIZE = 2**40
-"""The largest that is looked for."""
 
 # ---- an expression of dims
 
@@ -72,16 +71,13 @@ class Expression:
         return self.text
 
 
-_LONGEST_EXPRESSION = 1000
-_DEEPEST_EXPRESSION = 64
-"""Far more than anybody writes, and far less than Python's stack; a file from elsewhere may hold anything."""
-
-
 def parse_expression(text: str) -> Expression:
     """`past+seq` -> Expression("past + seq"); a sentence where it is none."""
     reason = f"`{text}` is not a size: use names, whole numbers, + - * // % and min(), max()"
-    if len(text) > _LONGEST_EXPRESSION:
-        raise DeclarationError(f"an expression of {len(text)} characters is too long: at most {_LONGEST_EXPRESSION}")
+    if len(text) > budgets.LONGEST_EXPRESSION:
+        raise DeclarationError(
+            f"an expression of {len(text)} characters is too long: at most {budgets.LONGEST_EXPRESSION}"
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -93,7 +89,7 @@ def parse_expression(text: str) -> Expression:
 
 def _is_deep(tree: ast.AST) -> bool:
     level = [tree]
-    for _ in range(_DEEPEST_EXPRESSION):
+    for _ in range(budgets.DEEPEST_EXPRESSION):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     return bool(level)
 
@@ -149,7 +145,7 @@ def solve_for(dim: str, evaluate: Evaluate, size: int, known: Sizes) -> int | No
         return evaluate(trial)
 
     try:
-        found = bisect.bisect_left(range(LARGEST_SIZE), size, key=at)
+        found = bisect.bisect_left(range(budgets.LARGEST_SIZE), size, key=at)
         return found if at(found) == size and at(found + 1) != size else None
     except ZeroDivisionError:
         return None

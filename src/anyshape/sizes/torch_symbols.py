@@ -12,6 +12,7 @@ import numpy as np
 import sympy
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, parse_condition, parse_expression
 
 Meaning = Mapping[sympy.Symbol, Expression]
@@ -107,13 +108,9 @@ def _notation(expression: sympy.Basic) -> str | None:
     return write(expression, texts) if write is not None and len(texts) == len(parts) else None
 
 
-_LARGEST_POWER = 4
-"""Up to here a power is written out as a product: the notation has no other way."""
-
-
 def _power_text(expression: sympy.Basic, texts: list[str]) -> str | None:
     power = expression.args[1]
-    if isinstance(power, sympy.Integer) and 1 <= int(power) <= _LARGEST_POWER:
+    if isinstance(power, sympy.Integer) and 1 <= int(power) <= budgets.LARGEST_POWER:
         return " * ".join([f"({texts[0]})"] * int(power))
     return None
 

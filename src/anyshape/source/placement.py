@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from anyshape.sizes import budgets
+
 
 @dataclass(frozen=True)
 class Change:
@@ -139,10 +141,6 @@ def _occurrences(expression: str, text: str) -> list[int]:
     return [match.start() for match in re.finditer(whole, text)]
 
 
-_MOST_CHARACTERS = 20_000
-"""Words are compared one by one: a file that was written anew is not followed."""
-
-
 class _Alignment:
     """How one text became another, line by line."""
 
@@ -162,7 +160,7 @@ class _Alignment:
         text, other = self._text[a:b], self._other[c:d]
         if text == other:
             return _Found(start - a + c, 1.0, (c, d))
-        if len(text) + len(other) > _MOST_CHARACTERS:
+        if len(text) + len(other) > budgets.MOST_CHARACTERS_COMPARED:
             return _Found(None, 0.0, (c, c))
         place, likeness = _follow_words(text, other, start - a, end - a)
         return _Found(None if place is None else place + c, likeness, (c, d))

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from anyshape.sizes import budgets
 from anyshape.source.spans import Span, characters_before, extent_of
 
 OURS = str(Path(__file__).resolve().parent.parent)
@@ -91,9 +92,6 @@ def span_of_error(error: BaseException) -> Span | None:
     return span_of_code(steps[-1].tb_frame.f_code, steps[-1].tb_lasti, steps[-1].tb_lineno) if steps else None
 
 
-_MOST_DECORATOR_LINES = 50
-
-
 def span_of_definition(function: Callable[..., Any]) -> Span:
     """The `def` line of a function: where a finding stands when nothing better is known."""
     function = inspect.unwrap(getattr(function, "__func__", function))
@@ -108,7 +106,7 @@ def span_of_definition(function: Callable[..., Any]) -> Span:
             return Span("<unknown>", 1, 1, function=owner.__qualname__)
     line = code.co_firstlineno
     while (
-        line < code.co_firstlineno + _MOST_DECORATOR_LINES
+        line < code.co_firstlineno + budgets.MOST_DECORATOR_LINES
         and "def " not in linecache.getline(code.co_filename, line)
         and linecache.getline(code.co_filename, line)
     ):

@@ -16,21 +16,15 @@ from anyshape.freeing.names_alone import named, with_outputs
 from anyshape.freeing.records import Bound, Freed, PinnedError
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
-from anyshape.onnxfile.saving import EXTERNAL_FROM_BYTES, Stage
+from anyshape.onnxfile.saving import Stage
 from anyshape.results.finding import Finding
 from anyshape.results.result import Verdict
 from anyshape.results.verification import evidence_of
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, parse_condition
 from anyshape.verification.freed_file import RunningFile, StaticFile, Trial, with_verdict
 from anyshape.verification.static_twin import Pair
-
-_MOST_READINGS = 24
-_MOST_OTHERS = 3
-"""Of one ambiguous place, beyond the likeliest."""
-_MOST_SECOND_LOOKS = 8
-_SMALL = 1024
-"""Bytes of a weight that stays in the model when the others lie beside it."""
 
 Choices = tuple[int, ...]
 
@@ -107,7 +101,7 @@ class _Readings:
         self._seen: set[Choices] = set()
 
     def __iter__(self) -> Iterator[Choices]:
-        while self._waiting and len(self._seen) < _MOST_READINGS:
+        while self._waiting and len(self._seen) < budgets.MOST_READINGS_OF_A_FILE:
             choices = self._waiting.pop(0)
             if choices not in self._seen:
                 self._seen.add(choices)
@@ -117,7 +111,7 @@ class _Readings:
         for place, count in reversed(list(enumerate(freed.choices if freed is not None else ()))):
             assert freed is not None
             taken = freed.taken
-            others = [one for one in range(count) if one != taken[place]][:_MOST_OTHERS]
+            others = [one for one in range(count) if one != taken[place]][: budgets.MOST_OTHER_READINGS]
             self._waiting += [(*taken[:place], other) for other in others]
 
 
@@ -127,7 +121,7 @@ def _with_fewest_limits(job: _Job, right: Trial) -> Trial:
     if right.limits and right.freed is not None and right.freed.choices:
         readings = _Readings()
         readings.add_others(right.freed)
-        for choices in itertools.islice(readings, 1, 1 + _MOST_SECOND_LOOKS):
+        for choices in itertools.islice(readings, 1, 1 + budgets.MOST_SECOND_LOOKS):
             trial = _by_engine(job, choices)
             if not trial.findings and trial.verdict == right.verdict and len(trial.limits) < len(best.limits):
                 best = trial
@@ -244,5 +238,7 @@ def _take_weights_in(model: ir.Model) -> None:
     total = sum(value.const_value.nbytes for value in values if value.const_value is not None)
     for value in values:
         tensor = value.const_value
-        if isinstance(tensor, ir.ExternalTensor) and (total <= EXTERNAL_FROM_BYTES or tensor.nbytes <= _SMALL):
+        if isinstance(tensor, ir.ExternalTensor) and (
+            total <= budgets.EXTERNAL_FROM_BYTES or tensor.nbytes <= budgets.SMALL_WEIGHT
+        ):
             value.const_value = ir.tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name)

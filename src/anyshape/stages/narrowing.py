@@ -18,6 +18,7 @@ from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result
 from anyshape.results.verification import Verification
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expression
 from anyshape.stages.written_file import write_file
 from anyshape.verification.candidate_check import Checked, try_out
@@ -107,8 +108,6 @@ def _count_inside(sizes: Iterable[Mapping[str, int]], ranges: Mapping[str, SizeR
 
 # ---- a file for less than was declared
 
-_NARROWING_ROUNDS = 6
-
 
 def narrowed_file(
     survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
@@ -117,7 +116,7 @@ def narrowed_file(
     ranges = dict(survey.request.spec.ranges)
     conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
     attempt = next(a for a in attempts if a.strategy == checked.strategy)
-    for _ in range(_NARROWING_ROUNDS):
+    for _ in range(budgets.NARROWING_ROUNDS):
         assumed = assumed_conditions(checked.verification, conditions)
         if assumed:
             # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them

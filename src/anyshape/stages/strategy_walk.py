@@ -13,6 +13,7 @@ from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
+from anyshape.sizes import budgets
 from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
 from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere
 
@@ -37,8 +38,6 @@ class Tried:
         return self.is_right or bool(self.unknown and self.candidate is not None)
 
 
-_SECONDS_FOR_STRATEGIES = 400.0
-"""A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
 _TIME_IS_UP = "the time for further strategies was used up"
 
 
@@ -61,7 +60,7 @@ def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
 
 
 def _is_late(tries: Sequence[Tried]) -> bool:
-    return sum(tried.attempt.seconds for tried in tries) > _SECONDS_FOR_STRATEGIES
+    return sum(tried.attempt.seconds for tried in tries) > budgets.SECONDS_FOR_STRATEGIES
 
 
 def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:

@@ -23,8 +23,9 @@ from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.session import RuntimeFailureError
+from anyshape.sizes import budgets
 from anyshape.source.spans import Span
-from anyshape.verification.given_file import DEFAULT_SECONDS, CheckOptions, GivenFile
+from anyshape.verification.given_file import CheckOptions, GivenFile
 
 if TYPE_CHECKING:
     from anyshape.model.request import Request
@@ -61,7 +62,7 @@ def check(
     computed_by = understand_custom_ops(custom_ops, _function_of)
     file = _read_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
-    seconds = budget if budget is not None else DEFAULT_SECONDS
+    seconds = budget if budget is not None else budgets.SECONDS_TO_CHECK
     options = CheckOptions(Tolerance(atol, rtol), seconds, tier, at, seed, providers, computed_by)
     if model is None:
         _refuse_what_needs_a_model(

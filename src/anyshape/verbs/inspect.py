@@ -18,12 +18,8 @@ from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.onnxfile.interface import Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.untrusted import external_files, load_checked
 from anyshape.results.json import port_to_dict
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange
-
-_LONGEST = 200
-"""Characters of a text from a file: a hostile one may be endless."""
-_MOST_ROWS = 12
-"""Of one kind, that a person still reads."""
 
 
 @dataclass(frozen=True)
@@ -134,25 +130,25 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "domains", ", ".join(f"{domain} {version}" for domain, version in found.domains.items())
     if found.data:
         yield "data", ", ".join(f"{file} ({_readable(size)})" for file, size in found.data.items())
-    for baked in found.baked[:_MOST_ROWS]:
+    for baked in found.baked[: budgets.MOST_INSPECTED_ROWS]:
         yield "baked in", str(baked)
-    if len(found.baked) > _MOST_ROWS:
-        yield "baked in", f"... and {len(found.baked) - _MOST_ROWS} more"
+    if len(found.baked) > budgets.MOST_INSPECTED_ROWS:
+        yield "baked in", f"... and {len(found.baked) - budgets.MOST_INSPECTED_ROWS} more"
     if found.freeable is not None:
         yield from _freeable_facts(found.freeable)
 
 
 def _freeable_facts(freeable: Freeable) -> Iterator[tuple[str, str]]:
     yield ("pinned", str(freeable)) if freeable.pinned else ("could be", f"free: {freeable}")
-    yield from (("pinned", text) for text in freeable.rewrites[:_MOST_ROWS])
-    if len(freeable.rewrites) > _MOST_ROWS:
-        yield "pinned", f"... and {len(freeable.rewrites) - _MOST_ROWS} more"
+    yield from (("pinned", text) for text in freeable.rewrites[: budgets.MOST_INSPECTED_ROWS])
+    if len(freeable.rewrites) > budgets.MOST_INSPECTED_ROWS:
+        yield "pinned", f"... and {len(freeable.rewrites) - budgets.MOST_INSPECTED_ROWS} more"
     yield from (("limit", text) for text in freeable.limits)
 
 
 def printable(text: str) -> str:
     """Text from a file, safe for a terminal: no control characters, not endless."""
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    text = text if len(text) <= budgets.LONGEST_INSPECTED_TEXT else text[: budgets.LONGEST_INSPECTED_TEXT - 3] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
 
 

@@ -17,9 +17,7 @@ from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.proposal.given_calls import SeenCall, SeenCalls
-
-_LARGE = 2**28
-"""Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
+from anyshape.sizes import budgets
 
 
 @contextlib.contextmanager
@@ -129,7 +127,7 @@ class _CallRecorder:
     def _copy_of_value(self, name: str, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        if value.nbytes < _LARGE:
+        if value.nbytes < budgets.LARGE_RECORDED_CALL:
             return value.clone()
         self._note(f"`{name}` is too large to be copied: leave it unchanged until the export is done")
         return value

@@ -25,13 +25,10 @@ from anyshape.model.oracle import Outcome
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.fit import observed_at
 from anyshape.sizes.notation import Sizes
 from anyshape.verification.model_reference import ModelChecker
-
-_MOST_CALLS = 24
-_ENOUGH_SIZES = 2
-"""At one size alone, a side may be right by chance: that of the trace is part of what is in doubt."""
 
 # ---- other values
 
@@ -145,7 +142,7 @@ def provoke(
 def _calls_to_change(checker: ModelChecker, verification: Verification, traced: Sizes) -> list[Outcome]:
     """The calls to change: at the traced sizes, and at others of which none is 1, where axes are easily mixed up."""
     others = [sizes for sizes in verification.sizes_run if sizes != traced and min(sizes.values()) > 1]
-    return [checker.reference.run(sizes) for sizes in (traced, *others[: _ENOUGH_SIZES - 1])]
+    return [checker.reference.run(sizes) for sizes in (traced, *others[: budgets.ENOUGH_SIZES_PER_SIDE - 1])]
 
 
 def _reach_sides(
@@ -161,7 +158,7 @@ def _reach_sides(
     _watch_checks(checker, verification.checks, sides, enough, budget)
     deciding = {name for branch, _ in sides.lacking(enough) for name in branch.inputs}
     names = {leaf: name for name, leaf in valued.items() if name in deciding}
-    for provocation, base, changed in itertools.islice(_changed_calls(bases, names), _MOST_CALLS):
+    for provocation, base, changed in itertools.islice(_changed_calls(bases, names), budgets.MOST_CALLS_TO_PROVOKE):
         if not sides.lacking(enough) or budget.remaining <= 0 or verification.failures:
             break
         outcome = checker.reference.oracle.with_leaves(base, changed)

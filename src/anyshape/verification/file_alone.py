@@ -21,8 +21,9 @@ from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.integers import sizes_written
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
-from anyshape.runtime.made_up_inputs import CONTENTS, MOST_ELEMENTS, Calls, axes_of
+from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_expression, parse_sizes
 from anyshape.source.spans import Span
@@ -60,8 +61,8 @@ class FileReference:
         return sum(math.prod(max(size, 1) for size in shape) for shape in shapes.values())
 
     def refuses(self, sizes: Mapping[str, int]) -> str | None:
-        too_large = self.volume(sizes) > MOST_ELEMENTS
-        return f"more than {MOST_ELEMENTS:,} elements to make up" if too_large else None
+        too_large = self.volume(sizes) > budgets.MOST_ELEMENTS_MADE_UP
+        return f"more than {budgets.MOST_ELEMENTS_MADE_UP:,} elements to make up" if too_large else None
 
     def inputs(self, run: MadeUpCall) -> Feeds:
         return self.calls.make(run.shapes, run.content)
@@ -165,13 +166,11 @@ def declare_by_file(
     return FileDeclaration(calls, ranges, _relations_of(where, contract, ranges), limits, held)
 
 
-_LARGEST_SIZE = 2**31
-_MOST_DIMS = 32
-
-
 def _ranges_of(dims: Sequence[str], contract: Contract | None, sizes: Mapping[str, object]) -> dict[str, SizeRange]:
-    if len(dims) > _MOST_DIMS:
-        raise DeclarationError(f"the file names {len(dims)} dims, more than the {_MOST_DIMS} that can be checked alone")
+    if len(dims) > budgets.MOST_DIMS_ALONE:
+        raise DeclarationError(
+            f"the file names {len(dims)} dims, more than the {budgets.MOST_DIMS_ALONE} that can be checked alone"
+        )
     for name in sizes:
         if name not in dims:
             named = ", ".join(f"`{dim}`" for dim in dims) or "none"
@@ -184,7 +183,11 @@ def _ranges_of(dims: Sequence[str], contract: Contract | None, sizes: Mapping[st
 def _promised_range(dim: str, contract: Contract | None) -> SizeRange:
     """What the contract says; its numbers may be anything, so it ends where no size could be run anyway."""
     promised = (contract.dims if contract is not None else {}).get(dim, SizeRange())
-    return promised if promised.hi is None or promised.hi <= _LARGEST_SIZE else promised.up_to(_LARGEST_SIZE)
+    return (
+        promised
+        if promised.hi is None or promised.hi <= budgets.LARGEST_SIZE_ALONE
+        else promised.up_to(budgets.LARGEST_SIZE_ALONE)
+    )
 
 
 def _relations_of(
@@ -237,9 +240,6 @@ def _first_that_runs(checker: FileChecker, declaration: FileDeclaration) -> Size
 
 # ---- what is found
 
-_MOST_EXPLAINED = 8
-_MOST_BAKED = 3
-
 
 def findings_alone(bench: FileBench, verification: Verification, file: GivenFile, home: Span) -> tuple[Finding, ...]:
     """What is wrong; where nothing is, a warning for each batch whose samples are mixed."""
@@ -264,7 +264,7 @@ def _wrong_shapes(
     if broken and failing:
         notes.append(f"at {len(failing)} of these sizes it {failing[0].sentence}")
     notes += _where_it_runs(failing, bench)
-    notes += [f"its {one}" for one in baked if one.operator][:_MOST_BAKED]
+    notes += [f"its {one}" for one in baked if one.operator][: budgets.MOST_BAKED_SIZES_TOLD]
     return (
         Finding(
             shown.rule, message, home, notes=(*notes, *_doubts(verification, contract)), helps=_helps(failing, contract)
@@ -278,7 +278,7 @@ def _where_it_runs(failing: Sequence[Failure], bench: FileBench) -> list[str]:
     if not failing or not isinstance(bench.checker.judge_at(boundaries.base), Check):
         return []
     known = len(boundaries.limits)
-    for failure in sorted(failing, key=lambda failure: sum(failure.sizes.values()))[:_MOST_EXPLAINED]:
+    for failure in sorted(failing, key=lambda failure: sum(failure.sizes.values()))[: budgets.MOST_SIZES_EXPLAINED]:
         if boundaries.holds(failure.sizes):
             boundaries.explain(dict(failure.sizes))
     found = " and ".join(f"`{limit}`" for limit in boundaries.limits[known:])

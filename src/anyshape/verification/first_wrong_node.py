@@ -18,12 +18,10 @@ import torch
 from anyshape.model.oracle import Outcome
 from anyshape.results.verification import Failure
 from anyshape.runtime.session import RuntimeFailureError
+from anyshape.sizes import budgets
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_node
 from anyshape.verification.model_reference import ModelChecker
-
-_MOST_NODES = 4000
-_MOST_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,11 @@ class WrongNode:
 
 def first_difference(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> WrongNode | None:
     """Where the file goes wrong at a failing size; None where that cannot be told, or would cost too much."""
-    if len(model.graph.node) > _MOST_NODES or model.ByteSize() > _MOST_BYTES or _has_external_data(model):
+    if (
+        len(model.graph.node) > budgets.MOST_NODES_TO_SEARCH
+        or model.ByteSize() > budgets.MOST_BYTES_TO_SEARCH
+        or _has_external_data(model)
+    ):
         return None
     outcome = checker.reference.run(failure.sizes, failure.content)
     if not outcome.runs:

@@ -22,8 +22,9 @@ from anyshape.onnxfile.interface import Interface
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Check, Failure, Verification
-from anyshape.runtime.made_up_inputs import MOST_ELEMENTS, Contents
+from anyshape.runtime.made_up_inputs import Contents
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
 from anyshape.verification.static_twin import Pair, checker_beside_twin, misplaced_batch, run_only
@@ -40,16 +41,13 @@ from anyshape.verification.twin_sequences import (
 
 # ---- what is freed, and how it is to be checked
 
-SECONDS = 10.0
-"""How long each reading of a file is checked, unless the user says otherwise."""
-
 
 @dataclass(frozen=True)
 class FreeOptions:
     """How to check, as the user asked for it."""
 
     unchecked: tuple[str, ...] = ()
-    seconds: float = SECONDS
+    seconds: float = budgets.SECONDS_TO_CHECK_FREED
     tier: Tier = "normal"
     seed: int = 0
     against_model: Callable[[Path], Result] | None = None
@@ -161,7 +159,9 @@ class TwinScope:
 
     def admits(self, pair: Pair, sizes: Sizes) -> bool:
         inside = all(size in self.ranges[dim] for dim, size in sizes.items() if size != pair.sizes[dim])
-        return inside and all(size > 0 for size in sizes.values()) and pair.volume(sizes) <= MOST_ELEMENTS
+        return (
+            inside and all(size > 0 for size in sizes.values()) and pair.volume(sizes) <= budgets.MOST_ELEMENTS_MADE_UP
+        )
 
     def admitted(self, pair: Pair, dim: str, sizes: Sequence[int]) -> list[int]:
         unique = dict.fromkeys(sizes)

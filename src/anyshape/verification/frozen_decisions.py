@@ -16,6 +16,7 @@ from anyshape.conversion.strategies import plain_operators
 from anyshape.model.oracle import describe
 from anyshape.model.survey import Survey
 from anyshape.results.attempt import hold
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.verification.candidate_check import Checked
@@ -26,9 +27,6 @@ def frozen(survey: Survey) -> str:
     return _places(survey, survey.reference.value_decisions(survey.first))
 
 
-_RUNS_TO_READ = 4
-
-
 def frozen_elsewhere(survey: Survey, checked: Checked) -> str:
     """Where the module decides by values at sizes that the trace's own path excludes, in one way in all runs."""
     guards = checked.candidate.guards
@@ -36,7 +34,7 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> str:
     plain, others = ([check for check in beyond if bool(check.content) is other] for other in (False, True))
     if not plain:
         return ""
-    plain, others = plain[:_RUNS_TO_READ], others[:_RUNS_TO_READ]
+    plain, others = plain[: budgets.RUNS_READ_FOR_DECISIONS], others[: budgets.RUNS_READ_FOR_DECISIONS]
     read = read_values(survey, [(check.sizes, check.content) for check in (*plain, *others)])
     # what is decided at the traced sizes, too, the trace has passed by: it would not have been made otherwise
     contents = dict.fromkeys([0, *(check.content for check in others)])
@@ -73,9 +71,6 @@ def read_values(survey: Survey, runs: Sequence[tuple[Sizes, int]]) -> dict[Span 
     return read
 
 
-_SECONDS_TO_TRACE = 30.0
-
-
 def _are_passed_by(survey: Survey, decisions: Iterable[Read], operators: Counter[str]) -> bool:
     """Whether traces at the very sizes of these decisions come through without an answer, and call nothing that the
     file's own did not: a module may leave its shortcuts out while it is exported, or write them in another way.
@@ -85,7 +80,7 @@ def _are_passed_by(survey: Survey, decisions: Iterable[Read], operators: Counter
         return False  # a number, which a trace would take as it comes
     met = {tuple(sizes.items()): sizes for one in decisions for sizes in one.sizes}
     for sizes in met.values():
-        if time.monotonic() - started > _SECONDS_TO_TRACE:
+        if time.monotonic() - started > budgets.SECONDS_TO_TRACE_DECISIONS:
             return False
         survey.options.tell(f"tracing at {describe(sizes)}")
         found = plain_operators(make_job(survey, survey.reference.run(sizes)))

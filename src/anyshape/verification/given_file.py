@@ -17,9 +17,8 @@ from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.session import Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes, did_you_mean
-
-DEFAULT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class CheckOptions:
     """How to check, as the user asked for it."""
 
     tolerance: Tolerance = field(default_factory=Tolerance)
-    seconds: float = DEFAULT_SECONDS
+    seconds: float = budgets.SECONDS_TO_CHECK
     tier: Tier = "normal"
     at: Mapping[str, int] | None = None
     """One size alone."""

@@ -16,6 +16,7 @@ from anyshape.bench.bench import Checker, Judged, judge_until_wrong
 from anyshape.bench.judgement import are_close
 from anyshape.results.verification import Failure
 from anyshape.runtime.session import Array
+from anyshape.sizes import budgets
 from anyshape.verification.static_twin import Pair, Parts, TwinRun, checker_beside_twin, whole
 
 _CONTROL_SAMPLES = (101, 102)
@@ -67,8 +68,6 @@ def _are_same(before: Array, after: Array) -> bool:
 _CONTROL_SHIFTS = (301, 302)
 """Contents that no check uses."""
 _STRIDES = (32, 16, 8, 4, 2, 1)
-_FEWEST_STEPS = 4
-_MOST_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,13 @@ class _Reach:
 
 def steps_of(size: int) -> list[int]:
     """By how much an input of this size is cut: multiples of a stride that most networks keep."""
-    stride = next((one for one in _STRIDES if size % one == 0 and size // one >= _FEWEST_STEPS), None)
+    stride = next((one for one in _STRIDES if size % one == 0 and size // one >= budgets.FEWEST_STEPS_OF_A_SHIFT), None)
     if stride is None:
         return []
     most = size // stride - 2
-    return [stride * times for times in sorted({1, (1 + most) // 2, most})[:_MOST_STEPS] if times > 0]
+    return [
+        stride * times for times in sorted({1, (1 + most) // 2, most})[: budgets.MOST_STEPS_OF_A_SHIFT] if times > 0
+    ]
 
 
 def reaches(pair: Pair, dim: str, step: int, outputs: Sequence[int]) -> dict[int, _Reach]:

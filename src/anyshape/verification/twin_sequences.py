@@ -16,6 +16,7 @@ from anyshape.bench.bench import Judged, judge_until_wrong
 from anyshape.bench.judgement import are_close
 from anyshape.runtime.made_up_inputs import is_mask
 from anyshape.runtime.session import Array, Feeds
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.verification.static_twin import Pair, TwinRun, checker_beside_twin, whole
 
@@ -117,13 +118,12 @@ def _longer_run(pair: Pair, dim: str, hiding: Hiding, sizes: Sizes, number: int,
 
 _CONTROL_REPEATS = 501
 """A content that no check uses."""
-_MOST_PERIODS = 3
 _TIMES = (1, 3, 5)
 
 
 def periods_of(size: int) -> list[int]:
     """How many different places are repeated: divisors of the size, the largest first."""
-    return [period for period in range(size // 2, 1, -1) if size % period == 0][:_MOST_PERIODS]
+    return [period for period in range(size // 2, 1, -1) if size % period == 0][: budgets.MOST_PERIODS_REPEATED]
 
 
 def repeatable_outputs(pair: Pair, dim: str, outputs: Sequence[int]) -> list[int]:

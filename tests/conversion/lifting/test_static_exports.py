@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 from anyshape.conversion.candidates import Job
-from anyshape.conversion.lifting.static_exports import OBSERVATIONS, calls, free_axes, largest_call, observe
+from anyshape.conversion.lifting.static_exports import calls, free_axes, largest_call, observe
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare
 from anyshape.declaration.outputs import Adapter
 from anyshape.declaration.targets import resolve_target
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import dim_symbol
 
 
@@ -40,9 +41,9 @@ def test_an_expression_counts_as_one_size():
 
 
 def test_the_first_calls_have_no_size_twice():
-    first = [sizes for sizes, _ in itertools.islice(calls(job({"input": "batch seq 4"})), OBSERVATIONS)]
+    first = [sizes for sizes, _ in itertools.islice(calls(job({"input": "batch seq 4"})), budgets.STATIC_EXPORTS)]
     seen = [size for sizes in first for size in sizes.values()]
-    assert len(seen) == len(set(seen)) == 2 * OBSERVATIONS
+    assert len(seen) == len(set(seen)) == 2 * budgets.STATIC_EXPORTS
     assert min(seen) >= 3
     assert {size % 2 for sizes in first for size in (sizes["batch"],)} == {0, 1}
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.onnxfile.graph import constant, every_node, users
+from anyshape.sizes import budgets
 
 _NARROW, _WIDE = ir.DataType.BFLOAT16, ir.DataType.FLOAT
 
@@ -64,9 +65,6 @@ def _widen_attribute(node: ir.Node, name: str, attribute: ir.Attr) -> None:
 # A wide copy of all weights would take three times their memory, and be written once more. Of a table that is large by
 # itself the rows that are looked up are cast, and products with it are taken in blocks.
 
-_LARGEST_CAST = 2**25
-"""Bytes in float32 of what is cast at once, where it can be helped."""
-
 
 def widened_file(path: Path) -> ir.Model:
     """A model to be saved beside the file, with which it shares its data."""
@@ -90,7 +88,7 @@ def _cast_where_used(graph: ir.Graph, wide: ir.Value, tensor: ir.TensorProtocol 
     graph.inputs.remove(wide)
     stored = ir.Value(name=f"{wide.name}_narrow", const_value=tensor)
     stored.dtype, stored.shape = _NARROW, wide.shape
-    if tensor is not None and 2 * tensor.nbytes > _LARGEST_CAST:
+    if tensor is not None and 2 * tensor.nbytes > budgets.LARGEST_CAST_IN_ONE:
         _cast_parts(graph, wide, stored)
     user = _first_user(graph, wide)
     if user is not None:
@@ -175,7 +173,7 @@ def _as_rows(graph: ir.Graph, product: ir.Node, sizes: Sequence[int]) -> tuple[l
 
 
 def _blocks(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    step = max(1, _LARGEST_CAST // row_bytes)
+    step = max(1, budgets.LARGEST_CAST_IN_ONE // row_bytes)
     return ((start, min(start + step, count)) for start in range(0, count, step))
 
 

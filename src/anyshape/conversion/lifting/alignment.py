@@ -22,6 +22,7 @@ from anyshape.conversion.lifting.constants import Maker, UnexplainedError, const
 from anyshape.conversion.lifting.static_exports import StaticExport, free_axes
 from anyshape.freeing.builder import Builder
 from anyshape.onnxfile.graph import graphs_in
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, dim_symbol
 from anyshape.sizes.fit import Column, Points, whole_number
 
@@ -161,8 +162,6 @@ def _is_same_attribute(one: ir.Attr, other: ir.Attr) -> bool:
 
 # ---- the constants that moved, computed in the first of the graphs; the others are needed no longer
 
-_MOST_DERIVED = 10
-
 
 @dataclass(frozen=True)
 class Lifted:
@@ -223,7 +222,7 @@ def _points_with_inner_sizes(alignment: GraphAlignment, at: Sequence[Mapping[Siz
     points = Points(tuple(at), {})
     for numbers in sorted(alignment.sizes, key=sum, reverse=True):
         size = whole_number(numbers, points) if numbers not in points.sizes.values() else None
-        if size is not None and _is_simple(size) and len(points.derived) < _MOST_DERIVED:
+        if size is not None and _is_simple(size) and len(points.derived) < budgets.MOST_DERIVED_CONSTANTS:
             points = Points(points.at, {**points.derived, size: numbers})
     return points
 

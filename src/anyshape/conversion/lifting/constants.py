@@ -19,6 +19,7 @@ import sympy
 
 from anyshape.freeing.builder import Builder
 from anyshape.freeing.constant_patterns import Piece, is_uniform, pieces_of_distance, ramp_step
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Shape, Size, evaluated, from_ir, is_number, number
 from anyshape.sizes.fit import Column, Points, whole_number
 
@@ -168,9 +169,6 @@ def numbers_of(shape: Sequence[int]) -> Shape:
 
 # ---- patterns, of arrays of int64 or float64
 
-_MOST_NUMBERS = 64
-_MOST_FACTORS = 4
-
 
 def pattern(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
     """A value that broadcasts to `shape` and is each of the arrays at its own size; None where no pattern gives it."""
@@ -193,7 +191,7 @@ def _numbers_value(maker: Maker, arrays: Arrays, precision: float) -> ir.Value |
     first = arrays[0]
     if all(np.allclose(array, first, rtol=precision, atol=0, equal_nan=True) for array in arrays):
         return maker.build.constant(first)
-    if first.size > _MOST_NUMBERS:
+    if first.size > budgets.MOST_NUMBERS_OF_A_LAW:
         return None
     rows = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
     if first.dtype.kind == "f":
@@ -329,7 +327,7 @@ def _grid(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Va
     """Along an axis that is a product, as `height*width`, each factor by itself."""
     for axis in _moving_axes(shape):
         factors = _factors(shape[axis])
-        if not 2 <= len(factors) <= _MOST_FACTORS:
+        if not 2 <= len(factors) <= budgets.MOST_FACTORS_OF_A_LAW:
             continue
         for order in dict.fromkeys(itertools.permutations(factors)):
             made = _value_by_factors(maker, arrays, shape, axis, order, precision)
@@ -342,7 +340,7 @@ def _factors(size: Size) -> list[Size]:
     found = []
     for factor in sympy.Mul.make_args(sympy.factor_terms(size)):
         base, power = factor.as_base_exp()
-        found += [base] * int(power) if power.is_Integer and 0 < power <= _MOST_FACTORS else [factor]
+        found += [base] * int(power) if power.is_Integer and 0 < power <= budgets.MOST_FACTORS_OF_A_LAW else [factor]
     return found
 
 

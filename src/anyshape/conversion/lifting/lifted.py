@@ -12,23 +12,15 @@ import torch
 from anyshape.conversion.candidates import Candidate, Job
 from anyshape.conversion.lifting.alignment import DifferentError, align, lift, share_weights
 from anyshape.conversion.lifting.constants import ShortTableError, UnexplainedError
-from anyshape.conversion.lifting.static_exports import (
-    OBSERVATIONS,
-    StaticExport,
-    calls,
-    free_axes,
-    largest_call,
-    observe,
-)
+from anyshape.conversion.lifting.static_exports import StaticExport, calls, free_axes, largest_call, observe
 from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of
 from anyshape.conversion.torchscript import torchscript_model
 from anyshape.results.attempt import Attempt
+from anyshape.sizes import budgets
 from anyshape.torchkit import capture
 
 _TORCH_EXPORT = "torch.export"
-_SECONDS = 60.0
-_FEWEST_OBSERVATIONS = 4
 _REFUSALS = (DifferentError, UnexplainedError)
 
 
@@ -52,7 +44,7 @@ def lifted(job: Job, name: str) -> tuple[Candidate | None, Attempt]:
     reasons = []
     for way in _ways(job):
         try:
-            candidate = _candidate_by(way, job, start + _SECONDS)
+            candidate = _candidate_by(way, job, start + budgets.SECONDS_FOR_STATIC_EXPORTS)
         except UnobservedError:
             continue
         except _REFUSALS as refusal:
@@ -112,11 +104,11 @@ def _static_exports(way: _Way, job: Job, deadline: float) -> list[StaticExport]:
             raise UnobservedError(str(error)) from error
         share_weights(found)
         align([found[0].model, found[-1].model])  # refused at once, not after all exports
-        left = OBSERVATIONS - len(found)
+        left = budgets.STATIC_EXPORTS - len(found)
         if not left:
             return found
         if time.monotonic() + left * (time.monotonic() - begun) > deadline:
             raise UnobservedError("there is no time for several exports")
-    if len(found) < _FEWEST_OBSERVATIONS:
+    if len(found) < budgets.FEWEST_STATIC_EXPORTS:
         raise UnobservedError("the module takes too few sizes")
     return found

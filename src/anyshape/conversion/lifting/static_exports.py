@@ -12,15 +12,12 @@ import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
 
 from anyshape.conversion.candidates import Job
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, dim_symbol
 from anyshape.sizes.notation import Sizes
 
-OBSERVATIONS = 5
 _SMALLEST = 3
 """A size of 1 or 2 is everywhere, and graphs are simpler there."""
-_MOST_TRIES = 24
-_MOST_ELEMENTS = 2**22
-"""Of all inputs together: an export runs the module, and there are several."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ def free_axes(job: Job) -> dict[Size, tuple[int, int]]:
 
 def calls(job: Job) -> Iterator[tuple[Sizes, tuple[Any, ...]]]:
     """Sizes that the module takes, the most telling first, with inputs of these sizes."""
-    for sizes in itertools.islice(_telling_sizes(job), _MOST_TRIES):
+    for sizes in itertools.islice(_telling_sizes(job), budgets.MOST_STATIC_EXPORTS_TRIED):
         if (values := _inputs_at(job, sizes)) is not None:
             yield sizes, values
 
@@ -61,7 +58,7 @@ def largest_call(job: Job) -> tuple[Sizes, tuple[Any, ...]] | None:
 
 def _inputs_at(job: Job, sizes: Sizes) -> tuple[Any, ...] | None:
     shapes = [job.spec.shape(name, sizes, tuple(value.shape)) for name, value in job.leaves if name in job.spec.axes]
-    return job.values_at(sizes) if sum(map(math.prod, shapes)) <= _MOST_ELEMENTS else None
+    return job.values_at(sizes) if sum(map(math.prod, shapes)) <= budgets.MOST_ELEMENTS_OF_A_STATIC_EXPORT else None
 
 
 def _telling_sizes(job: Job) -> Iterator[Sizes]:
@@ -81,9 +78,9 @@ def _plainness(size: int) -> float:
 def _sizes_apart(pools: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
     """No size twice; each dim in an order of its own, since dims that grow side by side cannot be told apart."""
     columns = dict(zip(pools, _columns_of_sizes(list(pools.values())), strict=True))
-    for start in (0, OBSERVATIONS):
-        for row in range(OBSERVATIONS):
-            places = [start + (row + 2 * turn) % OBSERVATIONS for turn in range(len(columns))]
+    for start in (0, budgets.STATIC_EXPORTS):
+        for row in range(budgets.STATIC_EXPORTS):
+            places = [start + (row + 2 * turn) % budgets.STATIC_EXPORTS for turn in range(len(columns))]
             if all(place < len(column) for place, column in zip(places, columns.values(), strict=True)):
                 yield {dim: column[place] for (dim, column), place in zip(columns.items(), places, strict=True)}
 
@@ -92,7 +89,7 @@ def _columns_of_sizes(pools: Sequence[Sequence[int]]) -> list[list[int]]:
     """Odd and even sizes in turn, as far as there are both: what is rounded shows only then."""
     used: set[int] = set()
     columns: list[list[int]] = [[] for _ in pools]
-    for turn in range(2 * OBSERVATIONS):
+    for turn in range(2 * budgets.STATIC_EXPORTS):
         for pool, column in zip(pools, columns, strict=True):
             left = sorted((size for size in pool if size not in used), key=lambda size: (size + turn) % 2 == 0)
             column.extend(left[:1])

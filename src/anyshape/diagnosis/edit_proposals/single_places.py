@@ -13,6 +13,7 @@ from anyshape.diagnosis.causes import Cause, function_name
 from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
 from anyshape.diagnosis.edit_proposals.written_numbers import names_in
 from anyshape.diagnosis.size_names import SizeNames
+from anyshape.sizes import budgets
 from anyshape.source.sites import Site, SourceReading, read
 from anyshape.torchkit.recorder import Call
 
@@ -30,8 +31,6 @@ def of_asserts(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterat
 
 _POOLS = {3: "adaptive_avg_pool1d", 4: "adaptive_avg_pool2d", 5: "adaptive_avg_pool3d"}
 _FLATTENING = ("view", "reshape", "flatten")
-_MOST_CALLS = 6
-"""Between the layer and the call that flattened its input."""
 
 
 def of_pooling(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
@@ -60,7 +59,7 @@ def of_pooling(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterat
 def _call_that_flattens(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | None:
     """The call that flattened a feature map on the way here, and the map."""
     call = cause.call
-    for _ in range(_MOST_CALLS):
+    for _ in range(budgets.MOST_CALLS_FOR_A_POOLING):
         tensors = [value for value in call.args if isinstance(value, torch.Tensor)] if call is not None else []
         if call is None or not tensors:
             return None

@@ -16,6 +16,7 @@ from anyshape.freeing.growth import grow_input
 from anyshape.freeing.push import Wants
 from anyshape.freeing.walk import Rule, Shapes, Walk
 from anyshape.onnxfile.graph import attribute
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, is_number, product, spelled
 
 
@@ -78,8 +79,6 @@ RULES: dict[str, Rule] = {**dict.fromkeys(BROADCASTING, elementwise), "Concat": 
 
 _CLOSE = 1e-6
 """Exporters write 1/196 in float32."""
-_FARTHEST = 6
-"""Nodes between a sum and its division: a cast, axes added and removed."""
 _BETWEEN = ("Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Mul", "Div")
 _REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1")
 
@@ -117,7 +116,7 @@ def _scalar_operand(walk: Walk, node: ir.Node) -> tuple[int, float | None]:
 def _number_of_terms(walk: Walk, value: ir.Value | None) -> Size | None:
     """How many terms a sum or a mean has that the value comes from."""
     node = value.producer() if value is not None else None
-    for _ in range(_FARTHEST):
+    for _ in range(budgets.FARTHEST_DIVISOR):
         if node is None or node.op_type not in _BETWEEN:
             break
         node = node.inputs[0].producer() if node.inputs[0] is not None else None

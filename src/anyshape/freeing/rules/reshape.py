@@ -16,6 +16,7 @@ import onnx_ir as ir
 from anyshape.freeing.families import axes_of
 from anyshape.freeing.walk import Rule, Shapes, Walk
 from anyshape.onnxfile.graph import attribute
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Factors, Shape, Size, is_number, number, product, spelled
 
 Atom = tuple[Size, int]
@@ -217,10 +218,6 @@ RULES: dict[str, Rule] = {
 
 # ---- the ways in which factors make up axes
 
-_MOST_READINGS = 64
-_MOST_STEPS = 20_000
-"""Factors of size 1 multiply the ways; a file of many must not stop the walk."""
-
 
 def readings(factors: Sequence[Atom], target: Sequence[int]) -> list[Reading]:
     """Every way in which the factors, in their order, make up axes of these sizes; none where there is no way."""
@@ -266,7 +263,7 @@ class _RegroupingSearch:
     def fill(self, atoms: tuple[Atom, ...], axis: int) -> Iterator[Reading]:
         """Readings of the axes from this one on."""
         self.steps += 1
-        if self.steps > _MOST_STEPS or self.found > _MOST_READINGS:
+        if self.steps > budgets.MOST_STEPS_TO_REGROUP or self.found > budgets.MOST_READINGS_OF_A_RESHAPE:
             return
         if axis == len(self.target):
             if not atoms:
@@ -280,7 +277,7 @@ class _RegroupingSearch:
     def _made_of(self, atoms: tuple[Atom, ...], need: int, own: Factors) -> Iterator[tuple[Factors, tuple[Atom, ...]]]:
         """What the next axis can be made of, and what is left."""
         self.steps += 1
-        if self.steps > _MOST_STEPS:
+        if self.steps > budgets.MOST_STEPS_TO_REGROUP:
             return
         if need == 1:
             alone = not own

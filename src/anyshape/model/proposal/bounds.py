@@ -20,12 +20,11 @@ from anyshape.model.kept_state import table_lengths
 from anyshape.model.oracle import from_example
 from anyshape.model.proposal.layout import Dim, may_be_features
 from anyshape.model.proposal.probe import Place, RunBudget
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 
 # ---- one declaration, tried at other sizes
 
-_MOST_ELEMENTS = 2**20
-"""Of all inputs together: a trial is small."""
 _LONGEST, _MOST_TIMES = 1.0, 8
 """A trial takes a second at most, or so many times as long as the example."""
 
@@ -74,7 +73,9 @@ class BoundTrials:
         """Whether the inputs at these sizes take little memory and time, or hardly more than the example's."""
         wanted, given = self._elements({**self.spec.example, **sizes}), self._elements(self.spec.example)
         seconds = self._seconds * (wanted / max(given, 1)) ** _GROWTH
-        return wanted <= max(_MOST_ELEMENTS, 2 * given) and seconds <= max(_LONGEST, _MOST_TIMES * self._seconds)
+        return wanted <= max(budgets.MOST_ELEMENTS_OF_A_PROBE, 2 * given) and seconds <= max(
+            _LONGEST, _MOST_TIMES * self._seconds
+        )
 
     def _elements(self, sizes: Mapping[str, int]) -> int:
         shapes = (self.spec.shape(leaf, sizes, shape) for leaf, shape in self._shapes.items())
@@ -82,10 +83,6 @@ class BoundTrials:
 
 
 # ---- one dim
-
-_FURTHEST = 4096
-_MODERATE = 100
-"""Where no table tells, a dim is tried up to here, or to some times its size."""
 
 
 @dataclass(frozen=True)
@@ -154,16 +151,13 @@ def _upper_end(
 
 def _sizes_beyond(dim: Dim, tables: Sequence[int]) -> Iterator[int]:
     """The first size above each table, on the grid of the dim; and a moderate one."""
-    wanted = {length + 1 for length in tables if dim.size <= length < _FURTHEST}
-    wanted |= {4 * dim.size + 3, max(4 * dim.size + 3, _MODERATE)}
+    wanted = {length + 1 for length in tables if dim.size <= length < budgets.FURTHEST_BOUND_ASKED}
+    wanted |= {4 * dim.size + 3, max(4 * dim.size + 3, budgets.MODERATE_BOUND)}
     yield from sorted({size + (dim.size - size) % dim.step for size in wanted})
 
 
 # ---- all dims together
 
-_ROUNDS = 12
-_TOLERATED = 3
-"""So few rounds may fail: two dims may be related at some of their sizes, which a check finds out."""
 _TIMES = (1, 2, 3, -1)
 """By how many steps a dim moves in a round."""
 
@@ -171,13 +165,16 @@ _TIMES = (1, 2, 3, -1)
 def failing_rounds(dims: Sequence[Bounded], runs: Callable[[Sizes], bool], *, seed: int) -> list[Sizes]:
     """Sizes of all dims at which the model does not run, of a dozen drawn by lot."""
     lot = random.Random(seed)  # noqa: S311  sizes, not secrets
-    rounds = [{one.name: _size_after_steps(one, lot.choice(_TIMES)) for one in dims} for _ in range(_ROUNDS)]
+    rounds = [
+        {one.name: _size_after_steps(one, lot.choice(_TIMES)) for one in dims}
+        for _ in range(budgets.ROUNDS_OF_ALL_DIMS)
+    ]
     return [sizes for sizes in rounds if not runs(sizes)] if len(dims) > 1 else []
 
 
 def find_breaking(dims: Sequence[Bounded], failing: Sequence[Sizes], trials: BoundTrials) -> Bounded | None:
     """The dim to leave out: the least certain one without which the others run; None where all may stay."""
-    if len(failing) <= _TOLERATED:
+    if len(failing) <= budgets.FAILING_ROUNDS_TOLERATED:
         return None
     doubtful = sorted(dims, key=lambda one: _certainty(one, trials.ranks))
     return next((one for one in doubtful if trials.runs({**failing[0], one.name: one.dim.size})), doubtful[0])
@@ -262,8 +259,6 @@ def _release_common_bounds(found: BoundedDims, trials: BoundTrials) -> None:
 
 # ---- what is said about them
 
-_SHOWN = 3
-
 
 def basis_of(dim: Dim) -> str:
     """One clause: `axis 1 of `ids` and axis 1 of `mask` move together`."""
@@ -273,8 +268,8 @@ def basis_of(dim: Dim) -> str:
 def places_text(places: Iterable[Place]) -> str:
     """`axis 0 of `x`, axis 1 of `y` and 3 more`."""
     texts = [f"`{leaf}`" if axis is None else f"axis {axis} of `{leaf}`" for leaf, axis in places]
-    if len(texts) > _SHOWN + 1:
-        texts = [*texts[:_SHOWN], f"{len(texts) - _SHOWN} more"]
+    if len(texts) > budgets.MOST_SIZES_SHOWN + 1:
+        texts = [*texts[: budgets.MOST_SIZES_SHOWN], f"{len(texts) - budgets.MOST_SIZES_SHOWN} more"]
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from anyshape.model.proposal.probe import Place
+from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, Formula, FormulaKind, formulas, largest_step
 
 _T = TypeVar("_T")
@@ -84,8 +85,6 @@ class Structure:
 Options = Mapping[int, tuple[Formula | None, ...]]
 """For each part that may follow others: the formulas; None: it is a dim after all."""
 
-_MOST_FORMULAS = 4
-_MOST_STRUCTURES = 400
 _TRUSTED = (FormulaKind.SAME, FormulaKind.SUM, FormulaKind.OFFSET, FormulaKind.LONG_SUM)
 
 
@@ -148,7 +147,7 @@ def _formulas_of_follower(parts: Sequence[CallPart], index: int, still: Collecti
     trusted = _TRUSTED[:1] if parts[index].is_number else _TRUSTED
     bases = [i for i, part in enumerate(parts) if not part.follower]
     found = [formula for formula in _formulas_over(parts, index, bases, still) if formula.kind in trusted]
-    return tuple(found[:_MOST_FORMULAS])
+    return tuple(found[: budgets.MOST_FORMULAS_OF_A_COLUMN])
 
 
 def _formulas_among_tied(
@@ -160,7 +159,7 @@ def _formulas_among_tied(
     # of two equal ones the later follows the earlier
     found = [formula for formula in found if formula.kind != FormulaKind.SAME or formula.of[0] < index]
     among_tied = [formula for formula in found if set(formula.of) <= set(tied)]
-    return tuple(among_tied or found)[:_MOST_FORMULAS]
+    return tuple(among_tied or found)[: budgets.MOST_FORMULAS_OF_A_COLUMN]
 
 
 def _formulas_over(
@@ -175,7 +174,11 @@ def _formulas_over(
 
 def _structures(apart: Structure, options: Options) -> Iterator[Structure]:
     # as many formulas for each part as the number of combinations allows; the plainest of each part always
-    most = next(most for most in range(_MOST_FORMULAS, -1, -1) if _structure_count(options, most) <= _MOST_STRUCTURES)
+    most = next(
+        most
+        for most in range(budgets.MOST_FORMULAS_OF_A_COLUMN, -1, -1)
+        if _structure_count(options, most) <= budgets.MOST_STRUCTURES_OF_CALLS
+    )
     choices = itertools.product(*(possible[: most + 1] for possible in options.values()))
     found = [_structure_with(apart, dict(zip(options, choice, strict=True))) for choice in choices]
     found.sort(key=lambda s: (-len(s.dims), sum(formula.kind for formula in s.formulas if formula)))
@@ -192,7 +195,9 @@ def _structure_with(apart: Structure, chosen: Mapping[int, Formula | None]) -> S
 
 def _equally_plain(structure: Structure, others: Sequence[Structure]) -> list[Structure]:
     """Those with formulas of the same kinds: one that is less plain would have shown in the calls."""
-    return [other for other in others if _formula_kinds(other) == _formula_kinds(structure)][:_MOST_FORMULAS]
+    return [other for other in others if _formula_kinds(other) == _formula_kinds(structure)][
+        : budgets.MOST_FORMULAS_OF_A_COLUMN
+    ]
 
 
 def _formula_kinds(structure: Structure) -> list[FormulaKind | None]:

@@ -19,6 +19,7 @@ from anyshape.declaration.containers import parts_of
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal.probe import Place, sizes_of
+from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, moves
 
 # ---- recorded calls
@@ -172,8 +173,6 @@ def kinds(signatures: Sequence[Signature]) -> list[list[int]]:
 
 # ---- what is given in some calls alone
 
-_MOST_NAMED = 3
-
 
 def _refuse_absent(signatures: Sequence[Signature], offer: str | None) -> None:
     found = kinds(signatures)
@@ -208,8 +207,12 @@ def _examples_chosen(numbers: Sequence[int]) -> str:
 
 
 def _examples_named(numbers: Sequence[int]) -> str:
-    shown = [f"examples[{number}]" for number in numbers[:_MOST_NAMED]]
-    *first, last = [*shown, f"{len(numbers) - _MOST_NAMED} more"] if len(numbers) > _MOST_NAMED else shown
+    shown = [f"examples[{number}]" for number in numbers[: budgets.MOST_KINDS_NAMED]]
+    *first, last = (
+        [*shown, f"{len(numbers) - budgets.MOST_KINDS_NAMED} more"]
+        if len(numbers) > budgets.MOST_KINDS_NAMED
+        else shown
+    )
     return f"{', '.join(first)} and {last}" if first else last
 
 

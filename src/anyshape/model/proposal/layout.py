@@ -10,6 +10,7 @@ from anyshape.model.proposal.meanings import attention_like, cache_like, words_o
 from anyshape.model.proposal.moves import DimMove, ProbingGround
 from anyshape.model.proposal.probe import Place
 from anyshape.model.proposal.proposal import Offer
+from anyshape.sizes import budgets
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,6 @@ def _is_product(place: Place, one: Dim, other: Dim, sizes: Mapping[Place, int]) 
 # ---- axes that could vary for want of a weight, but hold features: channels, heads, coordinates; they are offered
 
 _COORDINATES = frozenset(("boxes", "bboxes", "rois", "points", "coords", "xyz", "positions", "corners", "prototypes"))
-_FEW_NUMBERS = 4
 
 
 def without_features(
@@ -146,7 +146,7 @@ def looks_like_features(place: Place, moving: Collection[Place], values: Mapping
     if rank == 3:
         return axis == channels and (leaf, 3 - axis) in moving
     is_row = rank == 2 and axis == 1 and (leaf, 0) in moving and value.is_floating_point()
-    return is_row and bool(words & _COORDINATES) and value.shape[1] <= _FEW_NUMBERS
+    return is_row and bool(words & _COORDINATES) and value.shape[1] <= budgets.FEW_NUMBERS_TO_OFFER
 
 
 def _axis_of_channels(leaf: str, ground: ProbingGround) -> int:

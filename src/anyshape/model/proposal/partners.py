@@ -20,6 +20,7 @@ from anyshape.model.proposal.moves import (
     step_of,
 )
 from anyshape.model.proposal.probe import Place, argument_of
+from anyshape.sizes import budgets
 
 
 def find_moves(ground: ProbingGround, static: Collection[Place] = ()) -> list[DimMove]:
@@ -86,10 +87,6 @@ def _basis_of(steps: PlaceSteps) -> str:
 # ---- the partners of one place
 
 
-_FEW = 8
-"""Beyond so many partners, pairs of them are not tried one by one."""
-
-
 def find_partners(
     ground: ProbingGround, place: Place, pool: Sequence[Place], *, deep: bool = True
 ) -> dict[Place, int] | None:
@@ -140,7 +137,7 @@ def _equal_groups(place: Place, equal: Sequence[Place]) -> Iterator[list[Place]]
 
 def _all_but_some(place: Place, equal: Sequence[Place]) -> Iterator[dict[Place, int]]:
     """Some are equal by coincidence: batch and heads, say."""
-    for count in (1, 2) if len(equal) <= _FEW else (1,):
+    for count in (1, 2) if len(equal) <= budgets.FEW_PLACES_TO_COMBINE else (1,):
         for left_out in itertools.combinations(equal, count):
             kept = [other for other in equal if other not in left_out]
             if len(kept) > 1:
@@ -190,7 +187,11 @@ def _one_of_two_moves(ground: ProbingGround, steps: dict[Place, int], place: Pla
     if len(steps) < 4:
         return steps
     rest = [other for other in steps if other != place]
-    some = [more for count in ((1, 2) if len(steps) <= _FEW else (1,)) for more in itertools.combinations(rest, count)]
+    some = [
+        more
+        for count in ((1, 2) if len(steps) <= budgets.FEW_PLACES_TO_COMBINE else (1,))
+        for more in itertools.combinations(rest, count)
+    ]
     parts = [(place, *more) for more in some if len(more) + 1 < len(steps) - 1]
     alike = [[o for o in steps if o[1] == place[1]], [o for o in steps if argument_of(o[0]) == argument_of(place[0])]]
     parts += [tuple(part) for part in alike if 1 < len(part) < len(steps)]

@@ -19,11 +19,9 @@ from anyshape.model.proposal.layout import looks_like_features
 from anyshape.model.proposal.meanings import words_of
 from anyshape.model.proposal.probe import Place, Prober, RunBudget, argument_of, sizes_of
 from anyshape.model.proposal.proposal import DimProposal, notation
+from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, FormulaKind, formulas, moves
 from anyshape.sizes.notation import parse_expression
-
-_MOST_RUNS = 200
-_SECONDS = 60.0
 
 
 def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -> DimProposal:
@@ -31,7 +29,12 @@ def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -
     refuse_other_kinds(target, signatures)
     number = best_call(signatures)
     example, columns = signatures[number], columns_of(signatures)
-    prober = Prober(target, example, budget=RunBudget.within(_MOST_RUNS, _SECONDS), seed=seed)
+    prober = Prober(
+        target,
+        example,
+        budget=RunBudget.within(budgets.MOST_RUNS_FOR_EXAMPLES, budgets.SECONDS_FOR_EXAMPLES),
+        seed=seed,
+    )
     still = {column[0] for column in columns.values() if not moves(column)}
     settled = settle(_call_parts(columns, number, prober), number, prober, still)
     structure = settled.structure
@@ -180,10 +183,6 @@ def _basis_text(column: Column) -> str:
 
 # ---- what the calls leave open, said aloud together with the call that would settle it
 
-_MOST_STILL = 8
-_MOST_SPLITS = 12
-_MOST_NAMED = 3
-
 
 def on_too_little(columns: Mapping[Place, Column], prober: Prober) -> Iterator[str]:
     """Calls that show nothing, or a model that takes too long to be asked."""
@@ -221,7 +220,7 @@ def on_unsettled(settled: Settled, texts: Mapping[int, str]) -> Iterator[str]:
 def on_equals(structure: Structure, texts: Mapping[int, str], example: int, prober: Prober) -> Iterator[str]:
     for dim in structure.dims:
         places = list(structure.alike(dim))
-        for own in itertools.islice(_splits(places), _MOST_SPLITS):
+        for own in itertools.islice(_splits(places), budgets.MOST_SPLITS_TOLD):
             rest = [place for place in places if place not in own]
             if moves_alone(_split_off(structure, own, dim), len(structure.parts), example, prober):
                 yield (
@@ -264,7 +263,7 @@ def on_still(still: Mapping[Place, int], structure: Structure, prober: Prober) -
     for (leaf, axis), size in still.items():
         if axis is not None and not looks_like_features((leaf, axis), moving, prober.signature.values):
             groups.setdefault((axis, size), []).append((leaf, axis))
-    for (_, size), places in list(groups.items())[:_MOST_STILL]:
+    for (_, size), places in list(groups.items())[: budgets.MOST_STILL_PLACES_TOLD]:
         if all(prober.runs(dict.fromkeys(places, other)) for other in (size + 1, size + 3, max(size - 1, 1))):
             yield (
                 f"{where(places)} is {size} in all calls, so the file has it fixed, though the model takes others: "
@@ -277,8 +276,8 @@ def where(places: Sequence[Place]) -> str:
     texts = []
     for axis in dict.fromkeys(axis for _, axis in places):
         leaves = list(dict.fromkeys(leaf for leaf, other in places if other == axis))
-        named = ", ".join(f"`{leaf}`" for leaf in leaves[:_MOST_NAMED])
-        more = f" and {len(leaves) - _MOST_NAMED} more" if len(leaves) > _MOST_NAMED else ""
+        named = ", ".join(f"`{leaf}`" for leaf in leaves[: budgets.MOST_PLACES_NAMED])
+        more = f" and {len(leaves) - budgets.MOST_PLACES_NAMED} more" if len(leaves) > budgets.MOST_PLACES_NAMED else ""
         texts.append(named + more if axis is None else f"axis {axis} of {named}{more}")
     return ", ".join(texts)
 
