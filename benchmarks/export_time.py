@@ -168,7 +168,7 @@ def _axes(text: str, each: Any = None) -> dict[int, Any]:
 
 
 CHECKING = (
-    (export, "survey"), (candidate_check, "verify"), (candidate_check, "provoke"), (frozen_decisions, "read_values"),
+    (export, "take_survey"), (candidate_check, "verify"), (candidate_check, "provoke"), (frozen_decisions, "read_values"),
     (conclusion, "doubts"),
 )  # fmt: skip
 """The stages that run the model or the file, by the modules that call them: there a stopwatch takes their place."""

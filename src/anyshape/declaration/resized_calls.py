@@ -154,7 +154,6 @@ def _bound_follows(
 
     Where the dim can neither grow by one nor double, it is taken to.
     """
-    # one more is the nearest; where a model cuts the dim into parts, twice as much still runs
     for size in (example.sizes[dim] + 1, 2 * example.sizes[dim]):
         sizes = {**example.sizes, dim: size}
         grown = resize(example, sizes, ranges={}, level=1)

@@ -26,7 +26,7 @@ from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.diagnosis.pinned_wording import FROZEN, SuspectedCause, finding_of
 from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Reference
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.results.finding import Finding
 from anyshape.sizes.notation import Sizes
 
@@ -48,11 +48,11 @@ _BEST, _MOST_TOGETHER = 3, 12
 class Diagnosis:
     """The model at the example's sizes: what pins its dims, and what may be written instead."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self.base = dict(ground.start)
-        self._ranges = ground.request.spec.ranges
-        self._trials = EditTrials(ground.reference, ground.request.spec, self.base, ground.home)
+    def __init__(self, survey: Survey) -> None:
+        self._ground = survey
+        self.base = dict(survey.start)
+        self._ranges = survey.request.spec.ranges
+        self._trials = EditTrials(survey.reference, survey.request.spec, self.base, survey.home)
 
     def findings(self) -> list[Finding]:
         """Every expression that makes a size a number, each once."""
@@ -80,13 +80,13 @@ class Diagnosis:
 
     def _mixing_findings(self, told: Sequence[Finding], standing: Sequence[EditProposal]) -> list[Finding]:
         """Samples that are mixed even where every number has become a size; a dim that is told is not told twice."""
-        ground = self._ground
+        survey = self._ground
         dims = {dim for one in told for dim in one.dims}
         lines = {(one.span.path, one.span.line) for one in told}
-        sizes = self.base if standing or ground.boundaries.pins else ground.traced
+        sizes = self.base if standing or survey.boundaries.pins else survey.traced
         with contextlib.suppress(AnyshapeError), in_place(standing):
-            twin = ground.reference.forgetful() if standing else ground.reference
-            found = mixed_samples(twin, ground.request.spec, sizes, ground.home)
+            twin = survey.reference.forgetful() if standing else survey.reference
+            found = mixed_samples(twin, survey.request.spec, sizes, survey.home)
             new = [one for one in found if (one.span.path, one.span.line) not in lines]
             return [
                 replace(one, span=moved_back(one.span, standing)) for one in new if standing or not dims & {*one.dims}

@@ -180,7 +180,7 @@ def _refuse_two_ways(what: str, **ways: Any) -> None:
 
 
 def _refuse_two_calls(examples: Any, args: Any, kwargs: Mapping[str, Any] | None, make_inputs: Any) -> None:
-    """Beside `examples`; a call and `make_inputs` may both be given, for the first may be one that it does not make."""
+    """`examples` beside another way; a call may stand beside `make_inputs`."""
     ways = {"args": args if _is_given(args, None) else None, "kwargs": kwargs or None, "make_inputs": make_inputs}
     for name, value in ways.items():
         _refuse_two_ways("give the call", examples=examples, **{name: value})

@@ -31,7 +31,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ExportOptions:
     """How to export and check, as the user asked for it."""
 
     destination: Path | None
@@ -59,11 +59,11 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Survey:
     """What is known before the first strategy runs: the reference, the model's limits, the size to trace at."""
 
     request: Request
-    wishes: Wishes
+    options: ExportOptions
     reference: Reference
     boundaries: Boundaries
     traced: Sizes
@@ -74,10 +74,10 @@ class Ground:
     """The sizes of the example, moved into the declared ones."""
 
 
-def survey(request: Request, wishes: Wishes) -> Ground:
+def take_survey(request: Request, options: ExportOptions) -> Survey:
     """Run the example, find which dims move, and choose the sizes to trace at."""
-    wishes.tell("running the model")
-    reference = make_reference(request, wishes.seed)
+    options.tell("running the model")
+    reference = make_reference(request, options.seed)
     start, example = start_sizes(reference, request)
     check_labels(request, output_names(request, example.names))
     boundaries = make_boundaries(reference, request, start)
@@ -88,13 +88,13 @@ def survey(request: Request, wishes: Wishes) -> Ground:
     first = reference.run(traced) if traced != start else example
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
         boundaries.probe_tables(_affordable(reference, traced, time.monotonic() - started))
-    notes = [*wishes.notes, *request.notes, *blind_spots(request.target.module)]
-    if wishes.training:
-        parts = ", ".join(f"`{name or request.target.name}`" for name in wishes.training[:3])
-        more = f" and {len(wishes.training) - 3} more" if len(wishes.training) > 3 else ""
+    notes = [*options.notes, *request.notes, *blind_spots(request.target.module)]
+    if options.training:
+        parts = ", ".join(f"`{name or request.target.name}`" for name in options.training[:3])
+        more = f" and {len(options.training) - 3} more" if len(options.training) > 3 else ""
         notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
     home = span_of_definition(request.target.source)
-    return Ground(request, wishes, reference, boundaries, traced, first, home, tuple(notes), start)
+    return Survey(request, options, reference, boundaries, traced, first, home, tuple(notes), start)
 
 
 _TABLE_SECONDS = 1.0

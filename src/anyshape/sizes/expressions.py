@@ -25,7 +25,7 @@ Factors = tuple[Size, ...]
 ONE = sympy.Integer(1)
 _LONGEST = 2000
 _MOST_LEAVES = 400
-"""A file may hold any expression; simplifying a larger one would not end in time."""
+"""A file may hold any expression; a larger one is refused before sympy works on it."""
 
 
 def dim_symbol(name: str) -> Size:

@@ -414,7 +414,7 @@ class Formula:
 def formulas(column: Column, others: Sequence[Column], still: Iterable[int] = ()) -> tuple[Formula, ...]:
     """Every way to compute a column from the others, the plainest first; `still` are sizes of axes that do not move."""
     candidates = [formula for rule in _RULES for formula in rule(column, others)]
-    # an axis that does not move may be what is joined to another: a table of prompts before the tokens
+    # what is added to a size that moves may be a size that does not
     candidates += _offsets(column, others, _OFFSETS.union(still))
     found = holding(candidates, column, lambda formula, call: formula.value({i: others[i][call] for i in formula.of}))
     return tuple(sorted(found, key=lambda formula: formula.kind))
@@ -479,7 +479,7 @@ def _multiples(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
 
 
 def _ratio_without_zeros(column: Column, other: Column) -> Fraction | None:
-    """An empty cache is any number of times another."""
+    """Where a size is 0, no ratio is believed."""
     return ratio_of(column, other) if all(column) and all(other) else None
 
 

@@ -20,7 +20,7 @@ from anyshape.errors import DeclarationError
 Sizes = Mapping[str, int]
 """The size of each dim."""
 LARGEST_SIZE = 2**40
-"""Beyond that, nobody means a size."""
+"""The largest that is looked for."""
 
 # ---- an expression of dims
 

@@ -108,7 +108,7 @@ def _notation(expression: sympy.Basic) -> str | None:
 
 
 _LARGEST_POWER = 4
-"""Beyond that, a product written out is no help to a reader."""
+"""Up to here a power is written out as a product: the notation has no other way."""
 
 
 def _power_text(expression: sympy.Basic, texts: list[str]) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from anyshape.declaration.dims import Spec
 from anyshape.model.limits import Limit
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
@@ -111,10 +111,10 @@ _NARROWING_ROUNDS = 6
 
 
 def narrowed_file(
-    ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
+    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
 ) -> Result | None:
     """The widest part of the declaration for which this candidate is right, written; None where there is none."""
-    ranges = dict(ground.request.spec.ranges)
+    ranges = dict(survey.request.spec.ranges)
     conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
     attempt = next(a for a in attempts if a.strategy == checked.strategy)
     for _ in range(_NARROWING_ROUNDS):
@@ -122,17 +122,17 @@ def narrowed_file(
         if assumed:
             # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them
             limits = [Limit(condition, of_export=True) for condition in assumed]
-            ground = replace(ground, boundaries=ground.boundaries.with_limits(limits))
+            survey = replace(survey, boundaries=survey.boundaries.with_limits(limits))
             conditions = [condition for condition in conditions if condition not in assumed]
         else:
-            cut = cut_ranges(ranges, checked.verification, ground.traced)
+            cut = cut_ranges(ranges, checked.verification, survey.traced)
             if cut == ranges:
                 return None
             ranges = cut
-        checked = try_out(ground, stage, checked.candidate, attempt, ranges)
+        checked = try_out(survey, stage, checked.candidate, attempt, ranges)
         if checked.verification.is_right:
             told = [replace(a, outcome="narrowed") if a.strategy == checked.strategy else a for a in attempts]
             return write_file(
-                ground, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
+                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
             )
     return None

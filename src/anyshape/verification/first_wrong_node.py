@@ -139,7 +139,7 @@ def _run_with_outputs(
     del twin.graph.output[:]
     del twin.graph.value_info[:]
     twin.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    # the optimisers of the runtime may fuse what is asked for: another session, with these values as outputs, keeps them
+    # the runtime may fuse what is asked for: a session with these values as outputs keeps them
     session = checker.session.reopened(twin.SerializeToString())
     return dict(zip(names, session.run(checker.reference.inputs(outcome)), strict=True))
 

@@ -141,8 +141,7 @@ def best_call(signatures: Sequence[Signature]) -> int:
     """The call to export with: no size below 2, no two alike, as far as the calls have it; of several the smallest."""
     columns = {column for column in columns_of(signatures).values() if moves(column)}
 
-    # a size of 1 broadcasts and 0 is empty, so neither shows what depends on it; of two that are alike, nobody can
-    # tell which one a number in the graph came from
+    # everything broadcasts at 1, and sizes that are alike cannot be told apart
     def drawback(number: int) -> tuple[int, int, int]:
         sizes = [column[number] for column in columns]
         return sum(size < 2 for size in sizes), len(sizes) - len(set(sizes)), sum(sizes)
