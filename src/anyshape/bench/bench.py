@@ -176,6 +176,7 @@ class Checker(Generic[Run]):
     def judge(self, run: Run) -> Judged:
         """The file on one call; where the reference has two answers, either will do."""
         result = self._judge_answer(run)
+        # asked for last: it costs a further run, and most files are right or wrong without it
         if isinstance(result, Failure) and (other := self.reference.other_answer(run)) is not None:
             second = self._judge_answer(other)
             return result if isinstance(second, Failure) else second
@@ -307,7 +308,7 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
         if key in progress.done:
             continue
         progress.done.add(key)
-        known = len(limits.limits)
+        known = len(limits.limits)  # a failing size may teach a limit
         _run_size(checker, limits, budget, sizes, progress)
         if progress.is_wrong(checker.rules):
             break
@@ -342,7 +343,7 @@ def verification_of(checker: Checker[Run], judged: Sequence[Judged], seconds: fl
 def _too_dear_at_first(progress: _Progress, limits: Limits) -> list[Sizes]:
     """What was skipped, to ask again now that larger sizes were timed: among it are the ends of all ranges at once."""
     skipped = [sizes for sizes, _ in progress.skipped if limits.holds(sizes)]
-    progress.skipped = []
+    progress.skipped = []  # what is refused again comes back with the reason of then
     progress.done.difference_update(tuple(sizes.values()) for sizes in skipped)
     return skipped
 
@@ -386,6 +387,7 @@ def _cost(checker: Checker[Run], sizes: Sizes, base: Sizes) -> int:
     volume = checker.reference.volume
     if not checker.rules.learns_costs:
         return volume(sizes)
+    # a dim that adds little to the volume may be the one whose square is computed
     growth = max((size / max(base[dim], 1) for dim, size in sizes.items()), default=1.0)
     return max(volume(sizes), int(volume(base) * growth))
 
@@ -401,6 +403,7 @@ def _too_dear(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Size
 
 def _time_halfway(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes) -> bool:
     """Time the module halfway to a size that seems too dear: small runs are mostly overhead, and tell little."""
+    # halfway in the exponent: costs grow by powers
     halfway = {d: math.isqrt(max(size, 1) * max(limits.base[d], 1)) for d, size in sizes.items()}
     middle = limits.admit(halfway)
     if middle is None:
@@ -432,6 +435,7 @@ def _smaller_failure(checker: Checker[Run], failure: Failure, plan: Plan, budget
             if size not in box or budget.remaining <= 0:
                 continue
             admitted = plan.admit({**failure.sizes, dim: size})
+            # a dim that is tied to this one may have moved the other way: then nothing is smaller
             if admitted is None or sum(admitted.values()) >= sum(failure.sizes.values()):
                 continue
             run = checker.reference.run(admitted, failure.content)

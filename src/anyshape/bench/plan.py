@@ -49,6 +49,7 @@ def horizon(declared: SizeRange, traced: int) -> SizeRange:
     """The range to run: as declared, or for an open one up to a moderate multiple of the traced size."""
     if not declared.is_open:
         return declared
+    # far enough to pass one doubling and both neighbours, near enough to be run in moments
     few_steps = max(traced + 2 * declared.step, declared.lo + 8)
     return declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), few_steps))
 
@@ -57,6 +58,7 @@ def choose(plan: Plan) -> list[Sizes]:
     """The sizes to run, each once, the most telling first."""
     chosen: dict[tuple[int, ...], Sizes] = {}
     _add_inside_box(chosen, plan, _first_sizes(plan))
+    # before what is proposed: where another file was wrong, this one probably is, too, and time may end
     _add_anywhere(chosen, plan, plan.first)
     _add_inside_box(chosen, plan, _telling_sizes(plan))
     if plan.tier != "quick":
@@ -91,7 +93,7 @@ def _first_sizes(plan: Plan) -> Iterator[Sizes]:
 def _telling_sizes(plan: Plan) -> Iterator[Sizes]:
     low, high = _corner(plan, "lo"), _corner(plan, "hi")
     traced = dict(plan.traced)
-    yield high
+    yield high  # finds the most of any single size: clamps and tables that end
     yield from _sizes_against_guards(plan)
     yield from _pairwise({d: _ends(plan, d) for d in plan.box})
     if plan.tier == "quick":
@@ -116,6 +118,7 @@ def _end(box: SizeRange, end: Literal["lo", "hi"]) -> int:
 
 def _ends(plan: Plan, dim: str) -> list[int]:
     traced, box = plan.traced[dim], plan.box[dim]
+    # one step beside the traced size is what finds rounding and parity; the ends find clamps
     wanted = (box.lo, traced - box.step, traced + box.step, _end(box, "hi"))
     return list(dict.fromkeys(box.nearest(size) for size in wanted))
 
@@ -128,6 +131,7 @@ def _pairwise(options: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
         return
     missing = {((d, a), (e, b)) for d, e in itertools.combinations(dims, 2) for a in options[d] for b in options[e]}
     while missing:
+        # the least, not any: a set has another order in another process, and a plan must not
         (first, a), (second, b) = min(missing)
         sizes = {first: a, second: b}
         for dim in dims:
@@ -156,6 +160,7 @@ def _small_beside_large(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> I
         for more in (1, 2):
             yield {**traced, d: high[d], e: low[e] + more * plan.box[e].step}
     for d, e in itertools.combinations(plan.box, 2):
+        # a batch as long as the sequence is the classical accident of broadcasting
         shared = min(high[d], high[e])
         yield from ({**traced, d: 3, e: 3}, {**traced, d: shared, e: shared})
 
@@ -163,6 +168,7 @@ def _small_beside_large(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> I
 def _one_at_a_time(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
     for dim, box in plan.box.items():
         top = _end(box, "hi")
+        # with the neighbours above, two and three steps more are all residues of 4
         for size in (traced[dim] + 2 * box.step, traced[dim] + 3 * box.step, 1, 2, 3, top - box.step):
             yield {**traced, dim: size}
 
@@ -196,8 +202,10 @@ def _harder_sizes(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
     for d, e in itertools.permutations(plan.box, 2):
         for size in (2, 3, 7, traced[d]):
             yield from ({**traced, d: size, e: size + 1}, {**traced, d: size, e: 2 * size})
+    # all dims step together, so that sixteen sizes meet every residue of up to 16 on each of them
     for step in range(16):
         yield {d: traced[d] + step * plan.box[d].step for d in plan.box}
+    # a stride of a stride: the product stands nowhere in the file
     for a, b in itertools.combinations(sorted({c for c in plan.constants if 1 < c < 64})[:6], 2):
         for dim in plan.box:
             yield {**traced, dim: a * b}
@@ -223,7 +231,7 @@ def _random_sizes(plan: Plan, generator: random.Random) -> Sizes:
 def _all_sizes(plan: Plan) -> Iterator[Sizes]:
     """Where the declared sizes are few, all of them."""
     if not plan.is_closed:
-        return
+        return  # the end of such a range is ours, and not the user's: to fill it proves nothing
     total = 1
     for box in plan.box.values():
         total *= len(box)

@@ -99,6 +99,7 @@ def find_contents(session: Session, ports: tuple[Port, ...], seed: int) -> Conte
         if port.dtype not in (*_FLOATS, *_INTEGERS, "bool"):
             raise DeclarationError(f"input `{port.name}` is {port.dtype}, so that no values can be made up for it")
     contents = Contents(ports, seed)
+    # NaN on both sides agree, so a file that gives mostly NaN would pass whatever it does
     if not _are_numbers(session.run(contents.make(own_shapes(ports), 0))):
         contents = replace(contents, is_positive=True)
     for port in ports:
@@ -117,6 +118,7 @@ def _as_wide_as_possible(contents: Contents, port: Port, session: Session) -> Co
         if below > 127 and port.dtype in ("int8", "uint8"):
             continue
         feeds = contents.make(own_shapes(contents.ports), 0)
+        # the largest value alone: drawn ones would miss it, and the first index out of range is what fails
         feeds[port.name] = np.full_like(feeds[port.name], below - 1)
         try:
             session.run(feeds)

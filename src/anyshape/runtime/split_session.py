@@ -38,6 +38,7 @@ class PartedSession(Session):
     ) -> None:
         self._functions, self._folder = functions, folder
         self._providers, self._libraries = providers, libraries
+        # a call inside of a function cannot be parted from what stands around it
         self._model = onnx.inliner.inline_local_functions(model) if model.functions else model
         _refuse_inner(self._model.graph, functions)
         self._steps = _steps_of(self._model.graph, functions)
@@ -63,6 +64,7 @@ class PartedSession(Session):
 
     def _run_part(self, index: int, step: _Step, values: Mapping[str, Array]) -> dict[str, Array]:
         given = {name: values[name] for name in step.reads if name in values}
+        # the same part may get other types at another call: a function gives what it likes
         key = (index, *(array.dtype.str for array in given.values()))
         if key not in self._loaded:
             self._loaded[key] = Session(

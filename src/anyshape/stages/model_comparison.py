@@ -178,7 +178,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
         conditions = (*file.contract.limits, *file.contract.conditions)
         claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
         boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
-    boundaries.probe()
+    boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     constants = integers_of(ir.from_proto(file.proto))
     plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
     checker = checker_beside_model(session, file.interface, subject.reference, leaves, tolerance)
@@ -190,6 +190,7 @@ def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
     start, reference = subject.start, subject.reference
     for dim in condition.names:
         size = start[dim]
+        # near first: one run that fails is enough, and these are the cheapest
         for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *_just_beyond(condition)):
             sizes = {**start, dim: moved}
             if moved > 0 and not condition.holds(sizes) and (error := reference.run(sizes).error) is not None:
@@ -228,6 +229,7 @@ def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[Model
     loss = _loss_at_example(bench)
     if loss is None:
         return bench, verification, [_TOO_COARSE]
+    # capped: a file that is just not too coarse may not be wrong by half of its largest value
     allowed = min(loss * _LOSS_FACTOR, 2 * _LARGEST_LOSS)
     bench = replace(bench, checker=replace(bench.checker, tolerance=Tolerance(of_largest=allowed)))
     note = f"the file computes in a narrower type: at the example's size it loses {loss:.1e} of the largest value"

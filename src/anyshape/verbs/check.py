@@ -70,6 +70,7 @@ def check(
         )
         result = _check_alone(file, sizes, where, options)
     else:
+        # only here is torch needed
         from anyshape.stages.model_comparison import declare_by_model
 
         request = declare_by_model(file, model, args, kwargs, dims, sizes, where, make_inputs, examples)
@@ -113,6 +114,7 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
     from anyshape.torchkit.state import untouched
 
     result = replace(_refusal(file, request.spec.ranges, request.spec.where), constants=request.spec.constants)
+    # the user's module runs hundreds of times: what it prints is not ours to show, and what it keeps is put back
     with capture.quiet(), untouched(request.target.module):
         subject = stage.run_example(request, options.seed)
         try:

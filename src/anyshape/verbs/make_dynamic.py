@@ -138,7 +138,7 @@ def _run_static_file(file: StaticFile) -> RunningFile | tuple[Finding, ...]:
         except RuntimeFailureError as failure:
             trouble = trouble or failure
             if not file.declaration.open_dims:
-                break
+                break  # all guesses are the same where nothing is open
     message = f"the file does not run on inputs that were made up: {trouble}"
     return (Finding("runtime-error", message, file.home),)
 

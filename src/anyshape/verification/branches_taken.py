@@ -156,6 +156,7 @@ def _reach_sides(
     """Change values until each side was taken at enough sizes, a call is wrong, or nothing is left to try."""
     enough = len(bases)
     _watch_checks(checker, verification.checks, sides, enough, budget)
+    # values of other inputs cannot change the answer
     deciding = {name for branch, _ in sides.lacking(enough) for name in branch.inputs}
     names = {leaf: name for name, leaf in valued.items() if name in deciding}
     for provocation, base, changed in itertools.islice(_changed_calls(bases, names), budgets.MOST_CALLS_TO_PROVOKE):

@@ -81,8 +81,10 @@ def try_out(
     box = closed_box(ranges, survey)
     suspicion = suspicion or Suspicion()
     guards = (*candidate.guards, *candidate.branches, *suspicion.guards)
+    # numbers of guards before those of the file: a plan keeps the first where there are too many
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
     constants = (*in_guards, *integers_of(candidate.model))
+    # without a record of what the trace assumed, only far sizes may show it
     last = () if candidate.records_guards else tuple(far_sizes(ranges, survey.traced))
     kept = _at_kept_state(survey, ranges, candidate.suspects)
     first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, survey.traced))

@@ -123,6 +123,7 @@ class FileChecker(Checker[MadeUpCall]):
         if self.reference.calls.shapes(sizes) is None or self.reference.refuses(sizes) is not None:
             return Failure(sizes, 0, "runtime-error", None, "has no inputs of this size that could be made")
         first: Failure | None = None
+        # indices, lengths and flags have values that a file refuses; which ones it takes, only it knows
         for content in range(CONTENTS):
             judged = self.judge(self.reference.run(sizes, content))
             if not (isinstance(judged, Failure) and judged.rule == "runtime-error"):

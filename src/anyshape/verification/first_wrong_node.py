@@ -92,6 +92,7 @@ def _runs_up_to(model: onnx.ModelProto, index: int, checker: ModelChecker, outco
 
 
 def _first_that_differs(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome) -> WrongNode | None:
+    # nodes that no line of the user's made (constants, casts between types) have nothing to be compared with
     candidates = [node for node in model.graph.node if span_of_node(node) is not None and node.output]
     values = _values_of(model, [node.output[0] for node in candidates], checker, outcome)
     eager: dict[tuple[str, int], list[torch.Tensor]] = {}
@@ -140,6 +141,7 @@ def _run_with_outputs(
     del twin.graph.output[:]
     del twin.graph.value_info[:]
     twin.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    # the runtime may fuse what is asked for: a session with these values as outputs keeps them
     session = checker.session.reopened(twin.SerializeToString())
     return dict(zip(names, session.run(checker.reference.inputs(outcome)), strict=True))
 

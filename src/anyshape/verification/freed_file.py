@@ -215,6 +215,7 @@ def _report_on(pair: Pair, scope: TwinScope, dim: str) -> DimReport:
     left = list(range(len(pair.interface.outputs)))
     ways: list[str] = []
     outcomes: list[Judged] = []
+    # from what proves the most to what proves the least; an output is left to the next where one does not apply
     for check in (_by_itself, _by_samples, _by_prefixes, _by_repeats, _by_shifts):
         for way, covered, found in check(pair, scope, dim, left) if left else ():
             ways.append(way)

@@ -262,6 +262,7 @@ def run_only(pair: Pair, dim: str, sizes: Sequence[int]) -> list[Judged]:
         at = {**pair.sizes, dim: size}
         outcome = checker.results(checker.reference.run(at, number))
         found.append(outcome if isinstance(outcome, Failure) else Check(at, 0, 0.0))
+        # only where the dim has grown: what an unrolled loop does not look at lies behind its own length
         if (
             size > pair.sizes[dim]
             and isinstance(found[-1], Check)
@@ -283,6 +284,7 @@ def _unfelt_half(pair: Pair, dim: str, sizes: Sizes) -> Failure | None:
 def _outputs_that_feel(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> list[bool]:
     """Of each output, whether it depends on the second half of a dim; on the last place alone does not count."""
     feeds, others = (pair.feeds(sizes, number) for number in (401, 402))
+    # a mask that hides a place would hide the difference
     shown = {
         port.name: np.ones_like(feeds[port.name]) for port in pair.contents.ports if is_mask(port.name, port.dtype)
     }

@@ -29,6 +29,7 @@ def independent_outputs(pair: Pair, dim: str, outputs: Sequence[int]) -> list[in
     before, after = pair.expected(feeds, pair.sizes), pair.expected(others, pair.sizes)
     own = pair.sizes[dim]
     apart = [index for index in outputs if _grows_by_samples(pair, index, dim)]
+    # the ends and the middle: a sample may lean on the one before or behind it alone
     for kept in sorted({0, own // 2, own - 1}) if own > 1 else ():
         changed = pair.replaced(others, dim, slice(kept, kept + 1), feeds)
         given = pair.expected(changed, pair.sizes)
