@@ -1,1 +1,3 @@
-"""Every private name of torch that anyshape touches, feature-detected. Written for torch 2.13."""
+"""What several subjects need of torch, and torch does not promise: private names, traces, patches, a module's state,
+runs in other arithmetic, and the recorder of eager runs.
+"""

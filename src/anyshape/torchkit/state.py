@@ -23,6 +23,7 @@ from anyshape.source.live_code import LOCK
 
 _DEEPEST = 4
 _SMALL = 2**20
+"""Elements up to which a tensor is compared by its values after every call; of more, only its version is looked at."""
 
 _IDLE = frozenset(
     (
@@ -62,7 +63,9 @@ class ModuleState:
 
     def changes(self) -> frozenset[Change]:
         """Where the state is another than at that moment: attributes set, entries made, tensors written to."""
-        changed = {(id(c), key) for c, kept in self._containers if not _is_unchanged(c, kept) for key in _other_keys(c, kept)}
+        changed = {
+            (id(c), key) for c, kept in self._containers if not _is_unchanged(c, kept) for key in _other_keys(c, kept)
+        }
         for names, kept in self._names:
             changed |= {(id(names), name) for name, value in kept.items() if names.get(name) is not value}
         changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
@@ -207,7 +210,9 @@ def kept_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What the tensors hold now, to be read only."""
     if sum(map(_byte_count, tensors)) < LARGE:
         return [tensor.detach().clone() for tensor in tensors]
-    return [tensor.detach().clone() if _byte_count(tensor) < _IN_FILE_FROM else _shared_copy(tensor) for tensor in tensors]
+    return [
+        tensor.detach().clone() if _byte_count(tensor) < _IN_FILE_FROM else _shared_copy(tensor) for tensor in tensors
+    ]
 
 
 def _byte_count(tensor: torch.Tensor) -> int:
