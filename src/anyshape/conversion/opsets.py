@@ -13,7 +13,7 @@ _TARGET = re.compile(r"\s*onnxruntime\s*(?:==|<=|>=|~=|@)?\s*(\d+)\.(\d+)(?:\.\S
 
 def choose_opset(opset_version: int | None, target: str | None) -> int:
     newest = min(newest_opset(), capture.newest_translated_opset())
-    cap = newest if target is None else min(newest, _cap(target))
+    cap = newest if target is None else min(newest, _newest_opset_of(target))
     if opset_version is None:
         return cap
     if not isinstance(opset_version, int) or not 7 <= opset_version <= newest_opset():
@@ -25,7 +25,7 @@ def choose_opset(opset_version: int | None, target: str | None) -> int:
     return opset_version
 
 
-def _cap(target: str) -> int:
+def _newest_opset_of(target: str) -> int:
     match = _TARGET.fullmatch(target)
     if match is None:
         raise DeclarationError(f"target is `{target}`: write `onnxruntime==1.18`")

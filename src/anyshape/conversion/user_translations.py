@@ -22,7 +22,7 @@ def translation(operator: Any) -> Callable[[_Translation], _Translation]:
     arguments: tensors as ONNX values, the rest as Python values. It is an onnxscript function, or a plain one that
     calls `onnxscript.opset18`. An export's own `custom_translation_table` wins over it.
     """
-    overload = _overload(operator, "translation")
+    overload = _overload_meant(operator, "translation")
     if overload is None:
         raise DeclarationError(f"translation({operator!r}): give a torch operator, such as torch.ops.mine.twice")
 
@@ -41,12 +41,12 @@ def translations(table: Mapping[Any, Any] | None) -> dict[Any, Callable[..., Any
     found = {overload: f for name, f in _DECORATED.items() for overload in custom_operators.overloads_of(name)}
     for key, function in (table or {}).items():
         _refuse_what_is_no_function(key, function)
-        overload = _overload(key, "custom_translation_table")
+        overload = _overload_meant(key, "custom_translation_table")
         found[key if overload is None else overload] = function
     return {key: with_outputs(function) for key, function in found.items()}
 
 
-def _overload(operator: Any, where: str) -> Any:
+def _overload_meant(operator: Any, where: str) -> Any:
     """The one overload that is meant; None for what is no operator of torch's dispatcher."""
     overloads = custom_operators.overloads_of(operator)
     if len(overloads) > 1:

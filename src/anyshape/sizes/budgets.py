@@ -78,7 +78,7 @@ between others.
 MOST_BYTES_RECORDED = 512 * 2**20
 """Of all copies together: beyond, a run is followed no further."""
 SMALL_STATE = 2**20
-"""Bytes of a tensor that is compared with its copy; of a larger one torch counts the writes."""
+"""Elements up to which a tensor is compared by its values after every call; of more, only its version is looked at."""
 LARGE_STATE = 64 * 2**20
 """Bytes of all tensors of a state from which they count as large."""
 STATE_IN_FILE_FROM = 2**20
@@ -279,7 +279,7 @@ MOST_STATIC_EXPORTS_TRIED = 24
 FEWEST_NODES_TO_COPY = 4
 """Below, copying costs as much as tracing."""
 MOST_SIMPLIFYING_ROUNDS = 3
-"""Of taking operators apart that have no translation: what they are made of may have none either."""
+"""Of taking operators apart: what an operator is made of may itself have no translation."""
 MOST_TRACES = 6
 """Of one model whose branches meet further out each time."""
 MOST_CALLS_TO_PROVOKE = 24

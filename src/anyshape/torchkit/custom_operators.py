@@ -170,13 +170,13 @@ def answered(answer: Answer) -> Iterator[None]:
         packets = {}
         for overload in custom_overloads():
             packets[id(overload.overloadpacket)] = overload.overloadpacket
-            answer_for(overload, functools.partial(_always, overload))
+            answer_for(overload, functools.partial(_this_overload, overload))
         for packet in packets.values():
             answer_for(packet, functools.partial(_overload_for, packet))
         yield
 
 
-def _always(overload: Any, *_args: Any, **_kwargs: Any) -> Any:
+def _this_overload(overload: Any, *_args: Any, **_kwargs: Any) -> Any:
     return overload
 
 

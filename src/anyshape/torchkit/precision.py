@@ -37,11 +37,11 @@ class _Upcast(TorchDispatchMode):
         del types
         if self._sparing and (spared := run_sparingly(func, args, kwargs or {}, self._widen)) is not NotImplemented:
             return spared
-        wide_args, wide_kwargs = _each(self._widen, args), _each(self._widen, kwargs or {})
+        wide_args, wide_kwargs = _mapped(self._widen, args), _mapped(self._widen, kwargs or {})
         result = func(*wide_args, **wide_kwargs)
         if writes(func):
             self._write_back(args, wide_args)
-        return _each(self._widen, result)
+        return _mapped(self._widen, result)
 
     def _widen(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -58,13 +58,13 @@ class _Upcast(TorchDispatchMode):
                 old.copy_(new)
 
 
-def _each(function: Callable[[Any], Any], value: Any) -> Any:
+def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     """`pytree.tree_map` for what operators take and give: asked for every one of them, it took most of the time."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return kind([_each(function, one) for one in value])
+        return kind([_mapped(function, one) for one in value])
     if kind is dict:
-        return {key: _each(function, one) for key, one in value.items()}
+        return {key: _mapped(function, one) for key, one in value.items()}
     if isinstance(value, tuple):  # with names
         return pytree.tree_map(function, value)
     return function(value)
@@ -85,7 +85,7 @@ class _Jitter(TorchDispatchMode):
         is_operator = schema_of(func) is not None
         if is_operator and (writes(func) or gives_alias(func) or torch.Tag.nondeterministic_seeded in func.tags):
             return result
-        return _each(self._move, result)
+        return _mapped(self._move, result)
 
     def _move(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.numel() == 0:
@@ -247,7 +247,7 @@ def run_sparingly(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
     return NotImplemented if run is None else run(func, args, kwargs, widen)
 
 
-def _bag(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
+def _sum_of_rows(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
     """Sums of rows: those that occur make a table of their own."""
     table, indices, *others = args
     if len(args) > _PADDING_OF_BAGS and args[_PADDING_OF_BAGS] >= 0:
@@ -256,11 +256,11 @@ def _bag(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
     return func(widen(table.index_select(0, rows)), places, *map(widen, others), **kwargs)
 
 
-def _mm(_func: Any, args: Any, _kwargs: Any, widen: Widen) -> Any:
+def _wide_mm(_func: Any, args: Any, _kwargs: Any, widen: Widen) -> Any:
     return _product(args[0], args[1], widen)
 
 
-def _addmm(_func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
+def _wide_addmm(_func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
     product = _product(args[1], args[2], widen)
     return widen(args[0]) * kwargs.get("beta", 1) + product * kwargs.get("alpha", 1)
 
@@ -283,7 +283,7 @@ def _product(left: torch.Tensor, right: torch.Tensor, widen: Widen) -> torch.Ten
 
 _BAGS = [lookup(f"torch.ops.aten.{name}") for name in ("_embedding_bag", "_embedding_bag_forward_only")]
 _SPARING: dict[Any, Callable[[Any, Any, Any, Widen], Any]] = {
-    **{bag.default: _bag for bag in _BAGS if bag is not None},
-    _aten.mm.default: _mm,
-    _aten.addmm.default: _addmm,
+    **{bag.default: _sum_of_rows for bag in _BAGS if bag is not None},
+    _aten.mm.default: _wide_mm,
+    _aten.addmm.default: _wide_addmm,
 }

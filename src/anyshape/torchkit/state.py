@@ -60,7 +60,9 @@ class ModuleState:
 
     def changes(self) -> frozenset[Change]:
         """Where the state is another than at that moment: attributes set, entries made, tensors written to."""
-        changed = {(id(c), key) for c, kept in self._containers if not _same(c, kept) for key in _other_keys(c, kept)}
+        changed = {
+            (id(c), key) for c, kept in self._containers if not _is_unchanged(c, kept) for key in _other_keys(c, kept)
+        }
         for names, kept in self._names:
             changed |= {(id(names), name) for name, value in kept.items() if names.get(name) is not value}
         changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
@@ -68,7 +70,7 @@ class ModuleState:
 
     def restore(self) -> None:
         for container, kept in self._containers:
-            if not _same(container, kept):
+            if not _is_unchanged(container, kept):
                 container.clear()
                 container.update(kept) if isinstance(container, (dict, set)) else container.extend(kept)
         for names, values in self._names:
@@ -81,7 +83,7 @@ class ModuleState:
                 self._tensors[index] = (tensor, tensor._version, copy)
 
 
-def _same(container: Any, kept: Any) -> bool:
+def _is_unchanged(container: Any, kept: Any) -> bool:
     """Whether nothing was put in, taken out or replaced; keys may be sizes of a trace, which have no hash."""
     if len(container) != len(kept):
         return False
@@ -200,27 +202,27 @@ _COPIES: weakref.WeakValueDictionary[tuple[int, int], torch.Tensor] = weakref.We
 
 def kept_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What the tensors hold now, to be read only."""
-    if sum(map(_bytes, tensors)) < budgets.LARGE_STATE:
+    if sum(map(_byte_count, tensors)) < budgets.LARGE_STATE:
         return [tensor.detach().clone() for tensor in tensors]
     return [
-        tensor.detach().clone() if _bytes(tensor) < budgets.STATE_IN_FILE_FROM else _shared(tensor)
+        tensor.detach().clone() if _byte_count(tensor) < budgets.STATE_IN_FILE_FROM else _shared_copy(tensor)
         for tensor in tensors
     ]
 
 
-def _bytes(tensor: torch.Tensor) -> int:
+def _byte_count(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
-def _shared(tensor: torch.Tensor) -> torch.Tensor:
+def _shared_copy(tensor: torch.Tensor) -> torch.Tensor:
     key = (id(tensor), tensor._version)
     copy = _COPIES.get(key)
     if copy is None:
-        copy = _COPIES[key] = _in_file(tensor)
+        copy = _COPIES[key] = _copy_in_file(tensor)
     return copy
 
 
-def _in_file(tensor: torch.Tensor) -> torch.Tensor:
+def _copy_in_file(tensor: torch.Tensor) -> torch.Tensor:
     """A copy in a file without a name, gone with the last who maps it; in memory where there is no room."""
     plain = tensor.detach()
     if plain.device.type != "cpu" or not plain.is_contiguous():

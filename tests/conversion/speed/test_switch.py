@@ -11,7 +11,6 @@ import pytest
 from anyshape.conversion.speed import stages_left_out, switch
 from anyshape.conversion.speed.alike_parts import repeated_parts
 from anyshape.conversion.speed.known_results import known_results
-from anyshape.conversion.speed.operator_table import operator_table
 from anyshape.torchkit.private_names import NAMES, lookup
 from tests.torchkit import small_models
 
@@ -94,21 +93,6 @@ def test_no_shortcut_touches_torch_while_they_are_off(monkeypatch: pytest.Monkey
         assert all(one is not other for one, other in zip(now, before[0], strict=True))
         assert set(table) > before[1]
     assert ([lookup(name) for name in REPLACED], set(table)) == before
-
-
-def test_a_table_of_operators_is_built_for_each_export_while_they_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[int] = []
-
-    class Table:
-        def __init__(self, opset_version: int) -> None:
-            built.append(opset_version)
-
-    for value, count in (("0", 2), ("1", 1)):
-        built.clear()
-        monkeypatch.setenv(switch.VARIABLE, value)
-        for _ in range(2):
-            operator_table(Table, -1, lambda _table: None)
-        assert len(built) == count
 
 
 def test_they_are_on_unless_the_variable_is_nought(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ class _Parts:
         look, call = self._looks.of(part), _look_of_call(given)
         if look is None or call is None or inputs is None:
             return None
-        return id(tracer), torch.is_grad_enabled(), look.kind, call, _pattern(inputs)
+        return id(tracer), torch.is_grad_enabled(), look.kind, call, _which_are_same(inputs)
 
 
 def _weights(part: nn.Module) -> list[torch.Tensor]:
@@ -141,7 +141,7 @@ def _node_of(tracked: Any) -> fx.Node:
     return node
 
 
-def _pattern(nodes: Sequence[fx.Node]) -> Hashable:
+def _which_are_same(nodes: Sequence[fx.Node]) -> Hashable:
     """Which of them are the same."""
     first: dict[fx.Node, int] = {}
     return tuple(first.setdefault(node, place) for place, node in enumerate(nodes))
@@ -254,10 +254,10 @@ class Looks:
     def of(self, part: nn.Module) -> Look | None:
         """None for a part with hooks, which may do anything."""
         if id(part) not in self._known:
-            self._known[id(part)] = (part, self._take(part))  # held, so that the number is not given to another
+            self._known[id(part)] = (part, self._look_at(part))  # held, so that the number is not given to another
         return self._known[id(part)][1]
 
-    def _take(self, part: nn.Module) -> Look | None:
+    def _look_at(self, part: nn.Module) -> Look | None:
         if part._forward_hooks or part._forward_pre_hooks:
             return None
         attributes = {name: value for name, value in vars(part).items() if not isinstance(value, nn.Module)}
@@ -274,13 +274,13 @@ class Looks:
                 return None
             if look is not None:
                 children.append((name, look.kind))
-                numbers |= {(_joined(name, path), place): value for (path, place), value in look.numbers.items()}
+                numbers |= {(_joined_path(name, path), place): value for (path, place), value in look.numbers.items()}
         weights = [(name, look_of(value)) for name, value in (*part._parameters.items(), *part._buffers.items())]
         names = tuple(numbers)
         return Look((type(part), look_of(attributes), names, tuple(children), tuple(weights)), numbers)
 
 
-def _joined(name: str, path: str) -> str:
+def _joined_path(name: str, path: str) -> str:
     return f"{name}.{path}" if path else name
 
 

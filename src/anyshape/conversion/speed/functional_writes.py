@@ -100,7 +100,7 @@ def _argument_names(operator: OpOverload) -> list[str]:
 def _keeps_type(node: fx.Node) -> bool:
     """Whether the written tensor has the type of all that is computed with; else a write casts, and the other not."""
     used = [argument for argument in node.all_input_nodes if not _is_mask(node, argument)]
-    kinds = {value.dtype for argument in used if (value := _tensor(argument)) is not None}
+    kinds = {value.dtype for argument in used if (value := _tensor_of(argument)) is not None}
     numbers = [argument for argument in node.args[1:] if isinstance(argument, (float, complex))]
     return len(kinds) == 1 and (not numbers or all(kind.is_floating_point or kind.is_complex for kind in kinds))
 
@@ -122,7 +122,7 @@ def _is_alone(written: fx.Node, node: fx.Node, order: dict[fx.Node, int], views:
 def _is_new(node: fx.Node) -> bool:
     """Whether a node gives a tensor that shares its memory with no other that is still used."""
     target = node.target
-    if node.op != "call_function" or not isinstance(target, OpOverload) or _tensor(node) is None:
+    if node.op != "call_function" or not isinstance(target, OpOverload) or _tensor_of(node) is None:
         return False
     if gives_alias(target):
         whole = node.args[0] if node.args else None
@@ -135,7 +135,7 @@ def _is_made_of_others(target: OpOverload) -> bool:
     return has_kernel is None or bool(has_kernel(target.name(), "CompositeImplicitAutograd"))
 
 
-def _tensor(node: fx.Node) -> torch.Tensor | None:
+def _tensor_of(node: fx.Node) -> torch.Tensor | None:
     value = node.meta.get("val")
     return value if isinstance(value, torch.Tensor) else None
 
@@ -200,6 +200,8 @@ def _fills_the_part(write: fx.Node) -> bool:
     if write.target is not _aten.copy_.default:
         return True
     shapes = [
-        str(value.shape) for one in write.args[:2] if isinstance(one, fx.Node) and (value := _tensor(one)) is not None
+        str(value.shape)
+        for one in write.args[:2]
+        if isinstance(one, fx.Node) and (value := _tensor_of(one)) is not None
     ]
     return len(shapes) == 2 and shapes[0] == shapes[1]

@@ -45,7 +45,7 @@ def known_results() -> Iterator[None]:
     table = make_table()
     ways: dict[Any, Callable[..., Any]] = dict.fromkeys(_ELEMENTWISE, _like_the_first)
     if _NORM is not None:
-        ways[_NORM] = _normed
+        ways[_NORM] = _results_of_norm
     with LOCK:
         telling = _Telling(table, is_contiguous)
         added = {op: partial(telling.result, op, way) for op, way in ways.items() if op not in table}
@@ -71,7 +71,8 @@ class _Telling:
             found = way(mode, *args, **kwargs)
             if found is not NotImplemented:
                 return found
-        entry = self._table.pop(op, None)  # as if it stood nowhere
+        # out of the table while torch is asked: it would find us there again
+        entry = self._table.pop(op, None)
         try:
             with mode:
                 return op(*args, **kwargs)
@@ -81,10 +82,10 @@ class _Telling:
 
 
 def _like_the_first(mode: Any, first: torch.Tensor, *_rest: Any, **_named: Any) -> torch.Tensor:
-    return _empty(mode, first, first.shape)
+    return _empty_tensor(mode, first, first.shape)
 
 
-def _normed(
+def _results_of_norm(
     mode: Any,
     values: torch.Tensor,
     weight: torch.Tensor | None,
@@ -100,9 +101,13 @@ def _normed(
     for held in (weight, bias, mean, variance):
         if held is not None and (held.dtype != values.dtype or held.shape != (channels,)):
             return NotImplemented
-    return _empty(mode, values, values.shape), _empty(mode, values, (0,)), _empty(mode, values, (0,))
+    return (
+        _empty_tensor(mode, values, values.shape),
+        _empty_tensor(mode, values, (0,)),
+        _empty_tensor(mode, values, (0,)),
+    )
 
 
-def _empty(mode: Any, like: torch.Tensor, shape: Any) -> torch.Tensor:
+def _empty_tensor(mode: Any, like: torch.Tensor, shape: Any) -> torch.Tensor:
     fake: torch.Tensor = lookup(_TENSOR)(mode, torch.empty(shape, dtype=like.dtype, device="meta"), device=like.device)
     return fake

@@ -185,13 +185,13 @@ def _promoting_what_differs(original: Any) -> Any:
         if any(is_complex(node.meta.get("val")) for node in module.graph.nodes) or len(list(module.modules())) > 1:
             original(module)
         else:
-            with replaced(_INTERPRETER, _sparing):
+            with replaced(_INTERPRETER, _sparing_interpreter):
                 original(module)
 
     return insert_type_promotion_nodes
 
 
-def _sparing(interpreter: Any) -> Any:
+def _sparing_interpreter(interpreter: Any) -> Any:
     """Runs nothing but the nodes whose types it changes; what the others give is known from the trace."""
 
     def run_node(self: Any, node: fx.Node) -> Any:

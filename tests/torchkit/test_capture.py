@@ -1,0 +1,98 @@
+"""A trace is recorded with the lines that made it assume something, and leaves the process as it was."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+
+import pytest
+import sympy
+import torch
+from torch import Tensor, nn
+
+from anyshape.errors import AnyshapeError
+from anyshape.torchkit import capture
+
+DYNAMIC = torch.export.Dim.DYNAMIC
+
+
+class Halves(nn.Module):
+    def forward(self, *values: Tensor) -> Tensor:
+        (x,) = values
+        if x.shape[0] % 2 == 0:
+            return x[: x.shape[0] // 2]
+        return x.reshape(5, 4)
+
+
+def _traced(rows: int) -> tuple[capture.Recorder, torch.export.ExportedProgram | None]:
+    with capture.recording() as recorder:
+        try:
+            program = capture.export_program(Halves(), (torch.ones(rows, 4),), [{0: DYNAMIC}], strict=False)
+        except Exception:  # noqa: BLE001  a dim that became a number
+            program = None
+    return recorder, program
+
+
+def test_an_assumption_has_its_symbol_and_its_line() -> None:
+    recorder, program = _traced(6)
+    assert program is not None
+    (symbol,) = (symbol for symbol, place in recorder.sources.items() if place == (0, 0))
+    found = [one for one in recorder.assumptions if symbol in one.condition.free_symbols and one.span]
+    first = Halves.forward.__code__.co_firstlineno
+    assert {one.span.line - first for one in found} == {2, 3}
+
+
+def test_a_size_that_became_a_number_has_its_line() -> None:
+    recorder, _ = _traced(5)
+    places = {(str(one.value), one.span.line) for one in recorder.specialisations if one.span}
+    assert ("5", Halves.forward.__code__.co_firstlineno + 4) in places
+
+
+def test_size_one_is_no_special_size() -> None:
+    program = capture.export_program(_Flat(nn.ReLU()), (torch.ones(1, 4),), [{0: DYNAMIC}], strict=False)
+    (shape,) = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder"]
+    assert isinstance(shape[0], torch.SymInt)
+
+
+class _Flat(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *values: Tensor) -> Tensor:
+        return self.inner(*values)
+
+
+def test_inside_nothing_is_said_and_afterwards_all_is_as_before(capsys: pytest.CaptureFixture[str]) -> None:
+    logger, out = logging.getLogger("torch.export"), sys.stdout
+    level = logger.level
+    with capture.quiet():
+        sys.stdout.write("hidden")
+        warnings.warn("hidden", stacklevel=1)
+        assert logger.level == logging.CRITICAL
+    assert capsys.readouterr() == ("", "")
+    assert (logger.level, sys.stdout) == (level, out)
+
+
+def test_descriptors_are_silent_inside(capfd: pytest.CaptureFixture[str]) -> None:
+    with capture.silent_descriptors():
+        os.write(1, b"hidden")
+    os.write(1, b"seen")
+    assert capfd.readouterr().out == "seen"
+
+
+def test_an_older_torch_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture.require_torch()
+    monkeypatch.setattr(torch, "__version__", "2.12.1+cpu")
+    with pytest.raises(AnyshapeError, match=r"^anyshape needs torch 2.13 or newer, installed is 2.12.1\+cpu$"):
+        capture.require_torch()
+
+
+def test_numbers_are_the_same_as_expressions() -> None:
+    assert capture.expression_of(3) == sympy.Integer(3)
+    assert capture.is_same_number(3, 3)
+    assert not capture.is_same_number(3, 4)
+    assert capture.newest_translated_opset() >= 20
+    assert capture.newest_torchscript_opset() >= 18
