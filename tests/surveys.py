@@ -10,11 +10,11 @@ from torch import nn
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import choose_tier
 from anyshape.model.request import understand
-from anyshape.model.survey import Ground, Wishes, survey
+from anyshape.model.survey import ExportOptions, Survey, take_survey
 from anyshape.runtime.custom_ops import CustomOps
 
 
-def survey_of(model: nn.Module, args: tuple[Any, ...], dims: Mapping[str, str], **changes: Any) -> Ground:
+def survey_of(model: nn.Module, args: tuple[Any, ...], dims: Mapping[str, str], **changes: Any) -> Survey:
     request = understand(model.eval(), args, None, dims=dims)
     options = {
         "destination": None, "opset": 20, "opset_is_fixed": False, "external_data": None, "metadata": {},
@@ -22,4 +22,4 @@ def survey_of(model: nn.Module, args: tuple[Any, ...], dims: Mapping[str, str], 
         "tier": choose_tier(quick=True, thorough=False), "seed": 0, "providers": None, "custom_ops": CustomOps(),
         "extra": {}, "notes": (), "tell": lambda _: None,
     }  # fmt: skip
-    return survey(request, Wishes(**{**options, **changes}))
+    return take_survey(request, ExportOptions(**{**options, **changes}))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.bench.bench import Budget, Checker
+from anyshape.bench.budget import Budget
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.strategies import Strategy
 from anyshape.model import oracle as references
@@ -28,6 +28,7 @@ from anyshape.results.attempt import Attempt
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
 from anyshape.verification.branches_taken import Sides, provocations, provoke
+from anyshape.verification.model_reference import checker_beside_model
 
 LINES = {"y": "model.py:31 in Net.forward", "z": "model.py:40 in Net.forward"}
 """The line of each If, by its output."""
@@ -66,7 +67,7 @@ def provoked(
     request = understand(model, args, None, dims=dims, sizes=None, make_inputs=None)
     reference = references.from_example(request.target, request.signature, request.spec, seed=0)
     interface = read_interface(onnx.load(path, load_external_data=False))
-    checker = Checker(Session(path), interface, reference, request.spec.inputs(request.signature))
+    checker = checker_beside_model(Session(path), interface, reference, request.spec.inputs(request.signature))
     traced = dict(request.spec.example)
     outcomes = [reference.run(sizes) for sizes in (traced, *({**traced, "n": n} for n in others))]
     checks = [checker.judge(outcome) for outcome in outcomes]

@@ -17,7 +17,7 @@ from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import Adapter
 from anyshape.model.labels import input_ports, output_names
 from anyshape.model.oracle import Outcome
-from anyshape.model.survey import Ground, model_constants
+from anyshape.model.survey import Survey, model_constants
 from anyshape.results.attempt import Attempt, Guard
 from anyshape.sizes.notation import Expression, Sizes
 
@@ -75,24 +75,24 @@ Conversion = tuple[Candidate | None, Attempt]
 # ---- the job of one export
 
 
-def make_job(ground: Ground, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
+def make_job(survey: Survey, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
     """The job at the sizes to trace at, or at those of another run; sizes around `constants` count, too."""
-    request, wishes = ground.request, ground.wishes
-    outcome = outcome or ground.first
+    request, options = survey.request, survey.options
+    outcome = outcome or survey.first
     names = request.spec.inputs(request.signature)
     constants = {*model_constants(request.target.module), *constants}
     spread = partial(
-        spread_sizes, request.spec.ranges, outcome.sizes, constants, ground.boundaries.holds, ground.wishes.seed
+        spread_sizes, request.spec.ranges, outcome.sizes, constants, survey.boundaries.holds, survey.options.seed
     )
     return Job(
         Adapter(request.target, request.signature, names),
         tuple((name, _traceable(outcome.leaves[name])) for name in names),
         request.spec,
-        wishes.opset,
-        wishes.opset_is_fixed,
-        wishes.extra,
+        options.opset,
+        options.opset_is_fixed,
+        options.extra,
         spread,
-        partial(_values_at, ground, names),
+        partial(_values_at, survey, names),
     )
 
 
@@ -101,22 +101,22 @@ def _traceable(value: Any) -> Any:
     return torch.tensor(value, dtype=torch.float32) if isinstance(value, float) else value
 
 
-def _values_at(ground: Ground, names: Sequence[str], sizes: Sizes) -> tuple[Any, ...] | None:
-    ground.reference.put_back()  # what an earlier trace left in the module
-    outcome = ground.reference.run(sizes) if ground.boundaries.holds(sizes) else None
+def _values_at(survey: Survey, names: Sequence[str], sizes: Sizes) -> tuple[Any, ...] | None:
+    survey.reference.put_back()  # what an earlier trace left in the module
+    outcome = survey.reference.run(sizes) if survey.boundaries.holds(sizes) else None
     return tuple(_traceable(outcome.leaves[name]) for name in names) if outcome is not None and outcome.runs else None
 
 
-def give_names(ground: Ground, candidate: Candidate) -> None:
+def give_names(survey: Survey, candidate: Candidate) -> None:
     """Give the candidate the user's names; output axes that vary stay open until all runs have shown what they are."""
-    request, spec = ground.request, ground.request.spec
+    request, spec = survey.request, survey.request.spec
     inputs = []
-    for (leaf, value), port in zip(make_job(ground).leaves, input_ports(request), strict=True):
+    for (leaf, value), port in zip(make_job(survey).leaves, input_ports(request), strict=True):
         tensor = torch.as_tensor(value, device=None if isinstance(value, torch.Tensor) else "cpu")
         rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
         axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
         inputs.append((port, axes, _ir_dtype(tensor.dtype)))
-    finish.finish(candidate.model, candidate.opset, inputs, output_names(request, ground.first.names))
+    finish.finish(candidate.model, candidate.opset, inputs, output_names(request, survey.first.names))
 
 
 def _ir_dtype(dtype: torch.dtype) -> ir.DataType:

@@ -20,6 +20,7 @@ from anyshape.conversion.graph.rewrites import is_rewritten
 from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
 from anyshape.results.attempt import Attempt, hold
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.torchkit import capture
 
@@ -76,28 +77,22 @@ def _only_looked_alike(past: Past) -> bool:
     return any(attempt.copied and may_be_badly_written(attempt) for attempt in past.attempts)
 
 
-_SECONDS_FOR_OTHER_SIZES = 30.0
-
-
 def _sizes_beyond_assumptions(past: Past) -> Sizes | None:
     """The smallest sizes at which the last file that broke an assumption was wrong: often one path of a branch is right
     everywhere, as padding by nothing is.
     """
     wrong = [attempt for attempt in past.attempts if breaks_assumptions(attempt)]
-    if not wrong or wrong[-1].seconds > _SECONDS_FOR_OTHER_SIZES:
+    if not wrong or wrong[-1].seconds > budgets.SECONDS_FOR_OTHER_SIZES:
         return None
     possible = [sizes for sizes in wrong[-1].wrong_at if not hold(wrong[-1].guards, sizes)]
     return min(possible, key=lambda sizes: sum(sizes.values()))
-
-
-_SECONDS_TO_LIFT = 20.0
 
 
 def _may_be_lifted(past: Past) -> bool:
     """Several static exports take several times as long as one, and freeze every decision: on sizes and on values."""
     fastest = min((attempt.seconds for attempt in past.attempts), default=0.0)
     decides_on_sizes = any(breaks_assumptions(attempt) for attempt in past.attempts)
-    return fastest <= _SECONDS_TO_LIFT and not decides_on_sizes and not past.decides_on_values()
+    return fastest <= budgets.SECONDS_TO_LIFT and not decides_on_sizes and not past.decides_on_values()
 
 
 # ---- what each way does
@@ -157,8 +152,7 @@ def _by_torchscript(job: Job) -> Conversion:
 def _by_lifting(job: Job) -> Conversion:
     from anyshape.conversion.lifting.lifted import lifted
 
-    candidate, attempt = lifted(job)
-    return candidate, replace(attempt, strategy=LIFTED)
+    return lifted(job, LIFTED)
 
 
 # ---- the table

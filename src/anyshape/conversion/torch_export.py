@@ -21,14 +21,15 @@ from anyshape.conversion.graph.known_sizes import DeclaredAxis
 from anyshape.conversion.graph.recurrent_weights import lay_out_weights
 from anyshape.conversion.graph.rewrites import rewrite
 from anyshape.conversion.graph.runtime_gaps import keep_pads_of_pools, spread_rotary_tables
-from anyshape.conversion.operators.custom import CustomOperators, UntranslatedOperatorError
+from anyshape.conversion.operators.custom import CustomOperators
 from anyshape.conversion.operators.repair import Acted, Repair, applied
 from anyshape.conversion.speed.alike_parts import repeated_parts
 from anyshape.conversion.trace import decides, operators_of
 from anyshape.conversion.translation import Translation, translate_program
 from anyshape.garbage import uncollected
 from anyshape.results import attempt as attempt_
-from anyshape.results.attempt import Attempt, PinnedByTrace
+from anyshape.results.attempt import Attempt, PinnedByTrace, UntranslatedOperatorError
+from anyshape.sizes import budgets
 from anyshape.torchkit import capture
 from anyshape.torchkit.reasons import reason_of
 
@@ -89,7 +90,7 @@ def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
     values = tuple(value for _, value in job.leaves)
     try:
         with applied((*repairs, custom.repair)), uncollected():
-            program = capture.export_program(job.adapter, values, [None for _ in values], strict=False)
+            program = trace.export_program(job.adapter, values, [None for _ in values])
     except Exception:  # noqa: BLE001  whatever it is
         return None
     return None if decides(program) else operators_of(program)
@@ -107,18 +108,15 @@ def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Itera
         yield forks
 
 
-_MOST_TRACES = 6
-
-
 def _traced(job: Job, forks: Forks | None) -> torch.export.ExportedProgram:
     """Once; anew where the sides of a branch turn out to meet only further out than they were run."""
-    for _ in range(_MOST_TRACES):
+    for _ in range(budgets.MOST_TRACES):
         try:
-            return trace.trace(job.adapter, job.leaves, job.spec, strict=False)
+            return trace.trace(job.adapter, job.leaves, job.spec)
         except Exception:
             if forks is None or not forks.begin_anew():
                 raise
-    return trace.trace(job.adapter, job.leaves, job.spec, strict=False)
+    return trace.trace(job.adapter, job.leaves, job.spec)
 
 
 def _sentence(branches: Sequence[attempt_.Guard]) -> str:

@@ -8,25 +8,32 @@ from typing import Any
 
 import sympy
 import torch
-from torch import fx
 
 from anyshape.conversion.control_flow.forks import Decision
+from anyshape.conversion.speed.known_results import known_results
 from anyshape.declaration.dims import Spec
 from anyshape.results.attempt import Guard, PinnedByTrace
 from anyshape.sizes import torch_symbols
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit import capture
+from anyshape.torchkit.schemas import is_view
 
 
-def trace(
-    adapter: torch.nn.Module, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool
-) -> torch.export.ExportedProgram:
+def trace(adapter: torch.nn.Module, leaves: Sequence[tuple[str, Any]], spec: Spec) -> torch.export.ExportedProgram:
     """Trace at the sizes of these leaves with every declared axis dynamic."""
-    dynamic = [_dynamic(name, value, spec) for name, value in leaves]
-    return capture.export_program(adapter, tuple(value for _, value in leaves), dynamic, strict=strict)
+    dynamic = [_open_axes(name, value, spec) for name, value in leaves]
+    return export_program(adapter, tuple(value for _, value in leaves), dynamic)
 
 
-def _dynamic(name: str, value: Any, spec: Spec) -> Any:
+def export_program(
+    adapter: torch.nn.Module, values: tuple[Any, ...], dynamic: list[Any]
+) -> torch.export.ExportedProgram:
+    """A trace that is told what is known of its results."""
+    with known_results():
+        return capture.export_program(adapter, values, dynamic)
+
+
+def _open_axes(name: str, value: Any, spec: Spec) -> Any:
     anything = torch.export.Dim.DYNAMIC
     if isinstance(value, torch.Tensor):
         return {axis: anything for axis, expression in enumerate(spec.axes.get(name, ())) if expression is not None}
@@ -83,27 +90,17 @@ def output_expressions(
         value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
         shape = value.shape if isinstance(value, torch.Tensor) else ()
         rows.append(tuple(torch_symbols.to_expression(size, meaning) for size in shape))
-    mutated = len(rows) - _user_outputs(program)
+    mutated = len(rows) - len(program.graph_signature.user_outputs)
     return tuple(rows[mutated:])
-
-
-def _user_outputs(program: torch.export.ExportedProgram) -> int:
-    return len(program.graph_signature.user_outputs)
 
 
 def operators_of(program: torch.export.ExportedProgram) -> Counter[str]:
     """The operators that compute something, and how often each is called."""
     return Counter(
-        str(node.target) for node in program.graph.nodes if node.op == "call_function" and not _is_view(node)
+        str(node.target) for node in program.graph.nodes if node.op == "call_function" and not is_view(node.target)
     )
 
 
 def decides(program: torch.export.ExportedProgram) -> bool:
     """Whether a program reads a value as a number, or holds programs inside of it."""
     return any("unbacked_bindings" in node.meta or node.op == "get_attr" for node in program.graph.nodes)
-
-
-def _is_view(node: fx.Node) -> bool:
-    """Whether a node gives its input back, cut or laid out in another way."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and not schema.is_mutable and any(one.alias_info is not None for one in schema.returns)

@@ -1,15 +1,12 @@
-"""torch's translation of an exported program to ONNX, without what makes it slow."""
+"""An exported program to ONNX by torch's translation, with our own translations of operators in its table."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import functools
 import sys
 from collections.abc import Iterator, Mapping
-from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import onnx_ir as ir
@@ -18,10 +15,12 @@ import torch
 from anyshape.conversion.operators import numbers
 from anyshape.conversion.operators.onnx_words import COMPLEX
 from anyshape.conversion.operators.table import TRANSLATIONS
-from anyshape.conversion.speed.stages_left_out import shortcuts
+from anyshape.conversion.speed.operator_table import kept_table, operator_table
+from anyshape.conversion.speed.stages_left_out import stages_left_out
 from anyshape.source.live_code import LOCK
 from anyshape.torchkit.capture import quiet
-from anyshape.torchkit.patches import patched, without_answers
+from anyshape.torchkit.patches import replaced, without_answers
+from anyshape.torchkit.private_names import NAMES, OpOverload, attribute, lookup
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +44,8 @@ def translate_program(
     options = {"optimize": True, **extra}
     try:
         with (
-            LOCK, quiet(), torch.no_grad(), without_answers(), operators_built_once(),
-            shortcuts(inlining=inlining) as simplified, numbers.gathered(),
+            LOCK, quiet(), torch.no_grad(), without_answers(), our_operators(),
+            stages_left_out(inlining=inlining) as simplified, numbers.gathered(),
         ):  # fmt: skip
             converted = torch.onnx.export(program, (), None, dynamo=True, opset_version=opset, verbose=False, **options)
     except Exception:
@@ -57,6 +56,9 @@ def translate_program(
     return Translation(converted.model, tuple(sorted(simplified.inlined)), tuple(sorted(simplified.forced_by)))
 
 
+_SIGNATURE = "onnxscript.OnnxFunction._pt_onnx_signature"
+
+
 def with_outputs(function: Any) -> Any:
     """An onnxscript function as torch can use it: one without a return annotation returns nothing, torch believes."""
     known = getattr(function, "op_signature", None)
@@ -65,7 +67,7 @@ def with_outputs(function: Any) -> Any:
         return function
     types = [ir.schemas.TypeConstraintParam.any_tensor(f"T_output_{index}") for index in range(count)]
     outputs = [ir.schemas.Parameter(f"output_{i}", t, required=True, variadic=False) for i, t in enumerate(types)]
-    function._pt_onnx_signature = dataclasses.replace(known, outputs=outputs)
+    setattr(function, NAMES[_SIGNATURE].attribute, dataclasses.replace(known, outputs=outputs))
 
     # torch would infer the signature of the function itself anew
     @functools.wraps(function.function)
@@ -75,90 +77,55 @@ def with_outputs(function: Any) -> Any:
     return call
 
 
-_REGISTRIES: dict[int | None, Any] = {}
+_REGISTRY = "torch.onnx._internal.exporter._registration.ONNXRegistry.from_torchlib"
+_ENTRY = "torch.onnx._internal.exporter._registration.OnnxDecompMeta"
+_REGISTER = "torch.onnx._internal.exporter._registration.ONNXRegistry._register"
+_OLDEST_OPSET = "torch.onnx._internal.exporter._constants.TORCHLIB_OPSET"
 
 
 def is_translated(operator: Any, opset: int) -> bool:
     """Whether torch or we know how to write an operator; the user's own translations are not asked."""
-    try:
-        from torch.onnx._internal.exporter import _constants as constants
-        from torch.onnx._internal.exporter import _registration as registration
-    except ImportError:
-        return False
-    wanted = max(opset, getattr(constants, "TORCHLIB_OPSET", 18))
-    if wanted not in _REGISTRIES:
-        with LOCK, quiet(), operators_built_once():
-            registration.ONNXRegistry.from_torchlib(wanted)
-    if isinstance(operator, torch._ops.OpOverload) and operator.name() in TRANSLATIONS:
+    if isinstance(operator, OpOverload) and operator.name() in TRANSLATIONS:
         return True  # even if its library was imported after the table was built
-    return wanted in _REGISTRIES and bool(_REGISTRIES[wanted].is_registered(operator))
+    build = lookup(_REGISTRY)
+    if build is None:
+        return False
+    with LOCK, quiet():
+        table = kept_table(build, max(opset, lookup(_OLDEST_OPSET) or 18), _add_ours)
+    return bool(table.is_registered(operator))
 
 
 @contextlib.contextmanager
-def operators_built_once() -> Iterator[None]:
-    """Serve torch's table of operators from memory; each export gets its own copy, since it may add to it."""
-    try:
-        from torch.onnx._internal.exporter import _registration as registration
+def our_operators() -> Iterator[None]:
+    """Inside, torch's table of operators has our translations, too; each export gets its own, for it may add to it."""
 
-        registry_class: Any = registration.ONNXRegistry
-        build = registry_class.from_torchlib
-    except (ImportError, AttributeError):
-        yield
-        return
+    def make(build: Any) -> Any:
+        return staticmethod(lambda opset_version=None: operator_table(build, opset_version, _add_ours))
 
-    def from_memory(opset_version: int | None = None) -> Any:
-        if opset_version not in _REGISTRIES:
-            with _unread():
-                built = build() if opset_version is None else build(opset_version=opset_version)
-            _REGISTRIES[opset_version] = built
-        _add_ours(_REGISTRIES[opset_version], registration)
-        return _copied(_REGISTRIES[opset_version])
-
-    registry_class.from_torchlib = staticmethod(from_memory)
-    try:
-        yield
-    finally:
-        registry_class.from_torchlib = build
-
-
-@contextlib.contextmanager
-def _unread() -> Iterator[None]:
-    """Inside, the table is filled without reading the source of each of its functions, which takes most of the time.
-
-    torch infers the signature of a function when it is used, if it is not there; the domain that onnxscript asks for is
-    used by nobody.
-    """
-    from torch.onnx._internal.exporter import _registration as registration
-
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, AttributeError):
-            from onnxscript._internal.values import TracedOnnxFunction
-
-            stack.enter_context(patched(TracedOnnxFunction, "function_ir", SimpleNamespace(domain="")))
-        known: Any = getattr(registration, "OnnxDecompMeta", None)
-        if "skip_signature_inference" in getattr(known, "__dataclass_fields__", ()):
-            unread = partial(known, skip_signature_inference=True)
-            stack.enter_context(patched(registration, "OnnxDecompMeta", unread))
+    with replaced(_REGISTRY, make):
         yield
 
 
-def _add_ours(registry: Any, registration: Any) -> None:
+def _add_ours(registry: Any) -> None:
     """Our translations stand before torch's, and after the user's, which are added later.
 
     What is there already is left; a library may have defined its operators since.
     """
+    make_entry, register = lookup(_ENTRY), attribute(registry, _REGISTER)
+    if make_entry is None or register is None:
+        return
     for key, function in TRANSLATIONS.items():
         name = key.removeprefix(COMPLEX)
-        target = _operator(name)
+        target = _target_of_nodes(name)
         if target is None or any(known.onnx_function is function for known in registry.get_decomps(target)):
             continue
-        meta = registration.OnnxDecompMeta(
+        entry = make_entry(
             function, target, None, is_custom=True, is_complex=key != name, skip_signature_inference=True
         )
-        registry._register(target, meta)
+        register(target, entry)
 
 
-def _operator(name: str) -> Any:
+def _target_of_nodes(name: str) -> Any:
     """`aten::cdist`, `aten::sub.Tensor`, or `_operator::floordiv` as torch's graphs hold it."""
     namespace, _, rest = name.partition("::")
     operator, _, overload = rest.partition(".")
@@ -166,12 +133,3 @@ def _operator(name: str) -> Any:
     if packet is None:  # a library may call its operators by its own name
         return getattr(sys.modules.get(namespace), rest, None)
     return getattr(packet, overload or "default", None)
-
-
-def _copied(registry: Any) -> Any:
-    """A copy whose lists may grow without touching the original."""
-    twin = copy.copy(registry)
-    for name, value in vars(registry).items():
-        if isinstance(value, dict):
-            setattr(twin, name, {k: list(v) if isinstance(v, list) else v for k, v in value.items()})
-    return twin

@@ -11,30 +11,19 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import sympy
 import torch
-from torch.fx.experimental import symbolic_shapes
-from torch.overrides import TorchFunctionMode
 
 from anyshape.source.sites import Site, site_of_stack
 from anyshape.source.stacks import is_users
-from anyshape.torchkit.capture import Recorder, recording, wrapped
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One call of a torch function from the model's code or from a layer's."""
-
-    function: Callable[..., Any]
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
-    site: Site | None
-    results: list[torch.Tensor] = field(default_factory=list)
+from anyshape.torchkit.capture import Recorder, recording
+from anyshape.torchkit.patches import observed
+from anyshape.torchkit.recorder import Call, CallRecorder, CallTrack, tensors_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,26 +38,17 @@ class Assumed:
     """What the layer that asked was given."""
 
 
-class Track:
-    """What a tracked run saw: assumptions in order, and where each tensor came from."""
+class Track(CallTrack):
+    """What a tracked trace saw: calls and assumptions in order, and what the module holds."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.assumed: list[Assumed] = []
-        self.calls: list[Call] = []
-        self._makers: dict[int, Call] = {}
         self.held: dict[int, str] = {}
         """Tensors that the module holds -> their names."""
         self.inputs: dict[int, int] = {}
         """Tensors of the call -> their position."""
         self._alive: list[Any] = []
-
-    def maker_of(self, tensor: torch.Tensor) -> Call | None:
-        return self._makers.get(id(tensor))
-
-    def note_call(self, call: Call) -> None:
-        self.calls.append(call)
-        for result in call.results:
-            self._makers.setdefault(id(result), call)  # what works in place returns what it was given
 
     def note_held(self, module: torch.nn.Module, values: Sequence[Any]) -> None:
         for position, value in enumerate(values):
@@ -89,37 +69,8 @@ def held_tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
                 yield f"{prefix}.{name}" if prefix else name, value
 
 
-class _Calls(TorchFunctionMode):
-    """Notes every call of torch that the model's code makes."""
-
-    def __init__(self, track: Track) -> None:
-        super().__init__()
-        self._track = track
-        self.running: list[Call] = []
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        del types
-        if torch.compiler.is_dynamo_compiling():  # by torch.cond and its like, and then of this very code
-            return func(*args, **(kwargs or {}))
-        call = Call(func, args, kwargs or {}, site_of_stack(sys._getframe(1)))
-        self.running.append(call)
-        try:
-            result = func(*args, **(kwargs or {}))
-        finally:
-            self.running.pop()
-        call.results.extend(_tensors(result))
-        self._track.note_call(call)
-        return result
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _tensors(one)
+_QUESTIONS = "torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr"
+"""Every question comes by here; the log of guards tells an expression that is asked again only once."""
 
 
 class Tracked(torch.nn.Module):
@@ -133,13 +84,11 @@ class Tracked(torch.nn.Module):
 
     def forward(self, *values: Any) -> Any:
         self._track.note_held(self.module, values)
-        calls = _Calls(self._track)
+        calls = CallRecorder(self._track)
         with contextlib.ExitStack() as stack:
             for environment in _environments(values):
                 stack.enter_context(environment.suppress_guards())
-            stack.enter_context(
-                wrapped(symbolic_shapes.ShapeEnv, "evaluate_expr", _Evaluations(self._track, calls), after=True)
-            )
+            stack.enter_context(observed(_QUESTIONS, _Evaluations(self._track, calls), after=True))
             stack.enter_context(calls)
             return self.module(*values)
 
@@ -157,16 +106,17 @@ def _environments(values: Sequence[Any]) -> list[Any]:
 class _Evaluations:
     """Sees every question about sizes, and its answer."""
 
-    def __init__(self, track: Track, calls: _Calls) -> None:
+    def __init__(self, track: Track, calls: CallRecorder) -> None:
         self._track = track
         self._calls = calls
 
     def __call__(self, answer: Any, _environment: Any, question: Any, *_: Any, **__: Any) -> None:
         if not isinstance(question, sympy.Basic) or not question.free_symbols:
             return
-        condition = _condition(question, answer)
+        condition = _condition_assumed(question, answer)
         if condition is None or condition in (sympy.true, sympy.false):
             return
+        # the outermost call: what the model wrote, not what torch made of it
         running = self._calls.running[0] if self._calls.running else None
         if running is not None:
             self._track.assumed.append(Assumed(condition, running.site, running))
@@ -179,23 +129,16 @@ def _at_hand(frame: FrameType | None) -> Iterator[torch.Tensor]:
     """The tensors that layers of torch hold under a name, between the question and the model's own code."""
     while frame is not None and not is_users(frame.f_code.co_filename):
         for value in frame.f_locals.values():
-            yield from _tensors(value)
+            if isinstance(value, (torch.Tensor, tuple, list)):
+                yield from tensors_in(value)
         frame = frame.f_back
 
 
-def _condition(question: sympy.Basic, answer: Any) -> sympy.Basic | None:
+def _condition_assumed(question: sympy.Basic, answer: Any) -> sympy.Basic | None:
     """What is now taken for granted."""
     if isinstance(question, sympy.logic.boolalg.Boolean):
         return question if answer in (True, sympy.true) else sympy.Not(question)
     return sympy.Eq(question, sympy.sympify(answer)) if isinstance(answer, (int, float, sympy.Number)) else None
-
-
-def track_calls(run: Callable[[], Any]) -> Track:
-    """The calls of a run in eager."""
-    track = Track()
-    with _Calls(track):
-        run()
-    return track
 
 
 @contextlib.contextmanager

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.custom import UntranslatedOperatorError
 from anyshape.conversion.strategies import REPAIRED
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.doubts import doubts
 from anyshape.model.limits import effective_range
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.onnxfile.interface import unused_inputs
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt
+from anyshape.results.attempt import Attempt, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.unknown_operators import unknown_operators
@@ -34,61 +33,61 @@ class Conclusion:
     pinned: tuple[str, ...] = ()
 
 
-def conclude(ground: Ground, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
+def conclude(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
     """What the last try came to; what the others did stays in the result."""
     last, attempts = tries[-1], [tried.attempt for tried in tries]
     if last.checked is not None and last.is_right:
-        return _conclude_right(ground, stage, last.checked, attempts)
+        return _conclude_right(survey, stage, last.checked, attempts)
     if last.unknown and last.candidate is not None:
         # written without a check where the user asked for just that
-        if {operator.name for operator in last.unknown} <= set(ground.wishes.unchecked):
-            return Conclusion(write_file(ground, stage, last.candidate, attempts, None, "unchecked"))
-        return Conclusion(refuse(ground, attempts, unknown_operators(last.unknown, ground.home)))
-    return _conclude_wrong(ground, stage, tries)
+        if {operator.name for operator in last.unknown} <= set(survey.options.unchecked):
+            return Conclusion(write_file(survey, stage, last.candidate, attempts, None, "unchecked"))
+        return Conclusion(refuse(survey, attempts, unknown_operators(last.unknown, survey.home)))
+    return _conclude_wrong(survey, stage, tries)
 
 
-def _conclude_right(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> Conclusion:
+def _conclude_right(survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> Conclusion:
     """The file is right; is the model what its author meant? An error is refused, a warning is shown."""
-    found = doubts(ground, checked.candidate.guards)
+    found = doubts(survey, checked.candidate.guards)
     errors = [finding for finding in found if finding.level == "error"]
     if errors:
-        dims = sorted({dim for finding in errors for dim in finding.dims}) if ground.wishes.narrow else ()
-        return Conclusion(refuse(ground, attempts, found, checked.verification), tuple(dims))
-    return Conclusion(accept(ground, stage, checked, attempts, found))
+        dims = sorted({dim for finding in errors for dim in finding.dims}) if survey.options.narrow else ()
+        return Conclusion(refuse(survey, attempts, found, checked.verification), tuple(dims))
+    return Conclusion(accept(survey, stage, checked, attempts, found))
 
 
-def _conclude_wrong(ground: Ground, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
+def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
     """No strategy is right for all that was declared: a refusal, or a narrower file at the user's wish."""
     attempts = [tried.attempt for tried in tries]
     wrong = [tried.checked for tried in tries if tried.checked is not None and tried.checked.verification.failures]
-    findings = explain(ground, attempts, wrong)
-    refusal = refuse(ground, attempts, findings, wrong[0].verification if wrong else None)
-    if not ground.wishes.narrow:
+    findings = explain(survey, attempts, wrong)
+    refusal = refuse(survey, attempts, findings, wrong[0].verification if wrong else None)
+    if not survey.options.narrow:
         return Conclusion(refusal)
     telling = most_telling(attempts)
     if telling.outcome == "failed" and telling.pins:
         return Conclusion(refusal, tuple(sorted({pin.dim for pin in telling.pins})))
     for checked in wrong:
-        if (result := narrowed_file(ground, stage, checked, attempts, findings)) is not None:
+        if (result := narrowed_file(survey, stage, checked, attempts, findings)) is not None:
             return Conclusion(result)
     return Conclusion(refusal)
 
 
 def accept(
-    ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], warnings: Sequence[Finding] = ()
+    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], warnings: Sequence[Finding] = ()
 ) -> Result:
     """The file is right where it was run: is that all that the user declared?"""
-    limited = limits_against_declaration(ground)
+    limited = limits_against_declaration(survey)
     findings = [*limited, *warnings]
-    if limited and not ground.wishes.narrow:
-        return refuse(ground, attempts, findings, checked.verification)
-    verdict: Verdict = "narrowed" if limited or ground.wishes.given_up else "checked"
-    return write_file(ground, stage, checked.candidate, attempts, checked.verification, verdict, findings)
+    if limited and not survey.options.narrow:
+        return refuse(survey, attempts, findings, checked.verification)
+    verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
+    return write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings)
 
 
-def limits_against_declaration(ground: Ground) -> list[Finding]:
+def limits_against_declaration(survey: Survey) -> list[Finding]:
     """Limits that exclude sizes which the user wrote, or leave a dim a single size."""
-    spec, boundaries = ground.request.spec, ground.boundaries
+    spec, boundaries = survey.request.spec, survey.boundaries
     findings = []
     for limit in boundaries.limits:
         names = limit.condition.names
@@ -98,7 +97,7 @@ def limits_against_declaration(ground: Ground) -> list[Finding]:
         left = effective_range(spec.ranges[dim], boundaries.limits, dim)
         single = not left.is_open and len(left) == 1 and (spec.ranges[dim].is_open or len(spec.ranges[dim]) > 1)
         if dim in spec.explicit or single:
-            findings.append(wording.limited_in_pytorch(limit, dim, spec.ranges[dim], ground.home))
+            findings.append(wording.limited_in_pytorch(limit, dim, spec.ranges[dim], survey.home))
     return findings
 
 
@@ -111,41 +110,41 @@ def most_telling(attempts: Sequence[Attempt]) -> Attempt:
     return plain
 
 
-def explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
+def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
     """One finding per cause: the first wrong file, or the dims that tracing pinned, or why nothing was converted."""
     telling = most_telling(attempts)
     for attempt in attempts:
         if isinstance(attempt.error, UntranslatedOperatorError):
-            return [wording.untranslated_operator(attempt.error, ground.home)]
-    pinned = wording.pinned_by_export(telling, ground.home)
+            return [wording.untranslated_operator(attempt.error, survey.home)]
+    pinned = wording.pinned_by_export(telling, survey.home)
     if telling.outcome == "failed" and pinned:
         return pinned
     if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
         return decided
-    places = list(ground.reference.value_decisions(ground.first))
+    places = list(survey.reference.value_decisions(survey.first))
     if places and not wrong:
-        return wording.frozen_decisions(places, ground.home)
+        return wording.frozen_decisions(places, survey.home)
     if wrong:
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])
         assert first.smallest is not None
         guards, lost = first.candidate.guards, unused_inputs(ir.to_proto(first.candidate.model))
-        return [wording.wrong_file(first.smallest, first.verification, guards, ground.home, first.where, lost)]
-    return pinned or [wording.not_converted(attempts, ground.home)]
+        return [wording.wrong_file(first.smallest, first.verification, guards, survey.home, first.where, lost)]
+    return pinned or [wording.not_converted(attempts, survey.home)]
 
 
 def refuse(
-    ground: Ground, attempts: Sequence[Attempt], findings: Sequence[Finding], verification: Verification | None = None
+    survey: Survey, attempts: Sequence[Attempt], findings: Sequence[Finding], verification: Verification | None = None
 ) -> Result:
-    spec = ground.request.spec
+    spec = survey.request.spec
     return Result(
         "refused",
         dims=spec.ranges,
-        limits=tuple(str(limit) for limit in ground.boundaries.limits),
+        limits=tuple(str(limit) for limit in survey.boundaries.limits),
         constants=spec.constants,
         attempts=tuple(attempts),
         verification=verification,
         findings=tuple(findings),
-        notes=(*ground.notes, *(() if any(one.breaks_at for one in findings) else failures_without_a_rule(ground))),
+        notes=(*survey.notes, *(() if any(one.breaks_at for one in findings) else failures_without_a_rule(survey))),
         seconds=sum(attempt.seconds for attempt in attempts),
         where=tuple(map(str, spec.where)),
     )

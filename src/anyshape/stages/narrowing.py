@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from anyshape.declaration.dims import Spec
 from anyshape.model.limits import Limit
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result
 from anyshape.results.verification import Verification
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expression
 from anyshape.stages.written_file import write_file
 from anyshape.verification.candidate_check import Checked, try_out
@@ -107,32 +108,30 @@ def _count_inside(sizes: Iterable[Mapping[str, int]], ranges: Mapping[str, SizeR
 
 # ---- a file for less than was declared
 
-_NARROWING_ROUNDS = 6
-
 
 def narrowed_file(
-    ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
+    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
 ) -> Result | None:
     """The widest part of the declaration for which this candidate is right, written; None where there is none."""
-    # on a copy: limits of a narrower file are none of the model's, and another candidate starts without them
-    ground = replace(ground, boundaries=ground.boundaries.copy())
-    ranges = dict(ground.request.spec.ranges)
+    ranges = dict(survey.request.spec.ranges)
     conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
     attempt = next(a for a in attempts if a.strategy == checked.strategy)
-    for _ in range(_NARROWING_ROUNDS):
+    for _ in range(budgets.NARROWING_ROUNDS):
         assumed = assumed_conditions(checked.verification, conditions)
         if assumed:
-            ground.boundaries.limits += [Limit(condition, of_export=True) for condition in assumed]
+            # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them
+            limits = [Limit(condition, of_export=True) for condition in assumed]
+            survey = replace(survey, boundaries=survey.boundaries.with_limits(limits))
             conditions = [condition for condition in conditions if condition not in assumed]
         else:
-            cut = cut_ranges(ranges, checked.verification, ground.traced)
+            cut = cut_ranges(ranges, checked.verification, survey.traced)
             if cut == ranges:
                 return None
             ranges = cut
-        checked = try_out(ground, stage, checked.candidate, attempt, ranges)
+        checked = try_out(survey, stage, checked.candidate, attempt, ranges)
         if checked.verification.is_right:
             told = [replace(a, outcome="narrowed") if a.strategy == checked.strategy else a for a in attempts]
             return write_file(
-                ground, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
+                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
             )
     return None

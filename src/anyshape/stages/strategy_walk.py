@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from anyshape.conversion.candidates import Candidate, Conversion, Job, give_names, make_job
 from anyshape.conversion.strategies import FORMS, STRATEGIES, Past, Strategy, in_form, may_be_badly_written
 from anyshape.model import oracle as references
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
+from anyshape.sizes import budgets
 from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
 from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere
 
@@ -37,23 +38,21 @@ class Tried:
         return self.is_right or bool(self.unknown and self.candidate is not None)
 
 
-_SECONDS_FOR_STRATEGIES = 400.0
-"""A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
 _TIME_IS_UP = "the time for further strategies was used up"
 
 
-def walk_strategies(ground: Ground, stage: Stage) -> list[Tried]:
+def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
     """All tries in their order; the last of them ended the walk, if any did."""
     tries: list[Tried] = []
     for strategy in STRATEGIES:
-        past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(ground)))
+        past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)))
         if not strategy.applies(past):
             continue
         if _is_late(tries):
             tries.append(Tried(Attempt(strategy.name, "skipped", _TIME_IS_UP)))
             continue
-        job = _job_for(ground, strategy, past)
-        for tried in _tries_of(ground, stage, strategy, job, tries):
+        job = _job_for(survey, strategy, past)
+        for tried in _tries_of(survey, stage, strategy, job, tries):
             tries.append(tried)
             if tried.ends_the_walk:
                 return tries
@@ -61,25 +60,25 @@ def walk_strategies(ground: Ground, stage: Stage) -> list[Tried]:
 
 
 def _is_late(tries: Sequence[Tried]) -> bool:
-    return sum(tried.attempt.seconds for tried in tries) > _SECONDS_FOR_STRATEGIES
+    return sum(tried.attempt.seconds for tried in tries) > budgets.SECONDS_FOR_STRATEGIES
 
 
-def _job_for(ground: Ground, strategy: Strategy, past: Past) -> Job:
+def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:
     """At the sizes that the strategy asks for; the numbers in earlier assumptions are where branches part."""
     if (sizes := strategy.sizes(past)) is not None:
-        return make_job(ground, ground.reference.run(sizes))
+        return make_job(survey, survey.reference.run(sizes))
     constants = {number for attempt in past.attempts for guard in attempt.guards for number in guard.constants}
-    return make_job(ground, constants=constants)
+    return make_job(survey, constants=constants)
 
 
-def _tries_of(ground: Ground, stage: Stage, strategy: Strategy, job: Job, before: Sequence[Tried]) -> Iterator[Tried]:
+def _tries_of(survey: Survey, stage: Stage, strategy: Strategy, job: Job, before: Sequence[Tried]) -> Iterator[Tried]:
     """The strategy itself, and what it made in plainer forms, as long as its file is wrong and its trace may be right.
 
     `before` grows as the tries are taken, so that each is suspected of what those before it got wrong.
     """
     name = strategy.name
-    ground.wishes.tell(f"converting with {name}")
-    tried = _convert_and_check(ground, stage, name, strategy.convert(job), before)
+    survey.options.tell(f"converting with {name}")
+    tried = _convert_and_check(survey, stage, name, strategy.convert(job), before)
     if tried.attempt.outcome == "skipped":
         return  # it would have done what was done before
     yield tried
@@ -89,36 +88,36 @@ def _tries_of(ground: Ground, stage: Stage, strategy: Strategy, job: Job, before
         plainer = form.job(job, tried.candidate.model)
         if plainer is not None:
             job, name = plainer, f"{name}, {form.name}"
-            ground.wishes.tell(f"converting with {name}")
-            tried = _convert_and_check(ground, stage, name, in_form(strategy, job, name, tried.candidate), before)
+            survey.options.tell(f"converting with {name}")
+            tried = _convert_and_check(survey, stage, name, in_form(strategy, job, name, tried.candidate), before)
             yield tried
 
 
 def _convert_and_check(
-    ground: Ground, stage: Stage, name: str, conversion: Conversion, before: Sequence[Tried]
+    survey: Survey, stage: Stage, name: str, conversion: Conversion, before: Sequence[Tried]
 ) -> Tried:
     """What a strategy made, checked: how the attempt ended."""
     candidate, attempt = conversion
-    ground.reference.put_back()
+    survey.reference.put_back()
     if candidate is None:
         return Tried(attempt)
-    if not candidate.records_guards and (places := frozen(ground)):
+    if not candidate.records_guards and (places := frozen(survey)):
         return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}"))
-    if (count := len(candidate.model.graph.outputs)) != len(ground.first.outputs):
-        reason = f"returns {count} outputs, and {len(ground.first.outputs)} at other sizes"
+    if (count := len(candidate.model.graph.outputs)) != len(survey.first.outputs):
+        reason = f"returns {count} outputs, and {len(survey.first.outputs)} at other sizes"
         return Tried(replace(attempt, outcome="failed", reason=reason))
-    give_names(ground, candidate)
-    ground.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
-    ground.wishes.tell(f"checking what {name} made")
+    give_names(survey, candidate)
+    survey.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
+    survey.options.tell(f"checking what {name} made")
     try:
-        checked = try_out(ground, stage, candidate, attempt, suspicion=_suspicion(before))
+        checked = try_out(survey, stage, candidate, attempt, suspicion=_suspicion(before))
     except UnknownOperatorsError as error:
         failed = replace(attempt, outcome="failed", reason=str(error), error=error)
         return Tried(failed, candidate, unknown=tuple(error.operators))
     except RuntimeFailureError as failure:
         reason = f"ONNX Runtime does not load it: {failure}"
         return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
-    return Tried(_judged_attempt(ground, attempt, checked), candidate, checked)
+    return Tried(_judged_attempt(survey, attempt, checked), candidate, checked)
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
@@ -127,7 +126,7 @@ def _suspicion(tries: Sequence[Tried]) -> Suspicion:
     return Suspicion(guards, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
 
 
-def _judged_attempt(ground: Ground, attempt: Attempt, checked: Checked) -> Attempt:
+def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attempt:
     """How the attempt ended, now that its file was run."""
     verification = checked.verification
     attempt = replace(
@@ -135,7 +134,7 @@ def _judged_attempt(ground: Ground, attempt: Attempt, checked: Checked) -> Attem
     )
     if not verification.is_right:
         return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
-    if places := frozen_elsewhere(ground, checked):
+    if places := frozen_elsewhere(survey, checked):
         return replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}")
     return replace(attempt, outcome="checked")
 

@@ -14,7 +14,7 @@ from anyshape.garbage import uncollected
 from anyshape.model import oracle as references
 from anyshape.model.labels import call_structure, declared_expressions, output_axes, output_names, result_structure
 from anyshape.model.limits import effective_range
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.metadata import session_advice
@@ -28,7 +28,7 @@ from anyshape.sizes.notation import SizeRange
 
 
 def write_file(
-    ground: Ground,
+    survey: Survey,
     stage: Stage,
     candidate: Candidate,
     attempts: Sequence[Attempt],
@@ -38,20 +38,20 @@ def write_file(
     ranges: Mapping[str, SizeRange] | None = None,
 ) -> Result:
     """Write the final dims and the contract, and move the file to its place."""
-    wishes, spec = ground.wishes, ground.request.spec
-    limits = ground.boundaries.limits
-    notes = [*ground.notes, *failures_without_a_rule(ground)]
-    formulas = _label_outputs(ground, candidate, verification, notes)
+    options, spec = survey.options, survey.request.spec
+    limits = survey.boundaries.limits
+    notes = [*survey.notes, *failures_without_a_rule(survey)]
+    formulas = _label_outputs(survey, candidate, verification, notes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
-    contract = _contract(ground, final_ranges, formulas, verdict, verification)
+    contract = _contract(survey, final_ranges, formulas, verdict, verification)
     advice = session_advice(candidate.model)
-    finish.metadata(candidate.model, {**wishes.metadata, **advice, KEY: contract.to_text()})
+    finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
-        stage.write(candidate.model, external_data=wishes.external_data)
+        stage.write(candidate.model, external_data=options.external_data)
         if verification is not None and verification.computed_in is None:
-            wishes.custom_ops.open(stage.path, wishes.providers)  # the final bytes load
+            options.custom_ops.open(stage.path, options.providers)  # the final bytes load
         written = onnx.load(stage.path, load_external_data=False)
-    notes += [] if verification is None else [*verification.notes, *wishes.custom_ops.notes_on(written)]
+    notes += [] if verification is None else [*verification.notes, *options.custom_ops.notes_on(written)]
     interface = read_interface(written)
     stage.commit()
     return Result(
@@ -66,24 +66,24 @@ def write_file(
         verification,
         tuple(findings),
         tuple(notes),
-        wishes.destination,
+        options.destination,
         candidate.opset,
         sum(attempt.seconds for attempt in attempts),
-        given_up=_given_up(ground, ranges or spec.ranges),
+        given_up=_given_up(survey, ranges or spec.ranges),
         where=tuple(map(str, spec.where)),
         _model=candidate.model,
-        _custom_ops=wishes.custom_ops,
+        _custom_ops=options.custom_ops,
     )
 
 
 def _contract(
-    ground: Ground,
+    survey: Survey,
     ranges: Mapping[str, SizeRange],
     formulas: Mapping[str, tuple[str, ...]],
     verdict: Verdict,
     verification: Verification | None,
 ) -> Contract:
-    spec, limits = ground.request.spec, ground.boundaries.limits
+    spec, limits = survey.request.spec, survey.boundaries.limits
     return Contract(
         ranges,
         tuple(limit.condition for limit in limits if not limit.of_export),
@@ -92,43 +92,43 @@ def _contract(
         spec.constants,
         verdict,
         _version(),
-        **_structures(ground),
+        **_structures(survey),
         evidence=None if verification is None else evidence_of(verification),
         where=spec.where,
     )
 
 
-def _structures(ground: Ground) -> dict[str, Any]:
+def _structures(survey: Survey) -> dict[str, Any]:
     """Where the file's inputs and outputs stand in the module's call and result."""
-    request, ports = ground.request, ground.request.input_names
-    names = output_names(request, ground.first.names)
+    request, ports = survey.request, survey.request.input_names
+    names = output_names(request, survey.first.names)
     return {
         "numbers": {ports[leaf]: expression for leaf, expression in request.spec.scalars.items()},
         "call": call_structure(request.target, request.signature, ports),
-        "returns": result_structure(ground.reference, ground.first, names),
+        "returns": result_structure(survey.reference, survey.first, names),
     }
 
 
 def _label_outputs(
-    ground: Ground, candidate: Candidate, verification: Verification | None, notes: list[str]
+    survey: Survey, candidate: Candidate, verification: Verification | None, notes: list[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """Write the dims of the outputs, as all runs have shown them; the formula behind each is given back."""
-    request, first = ground.request, ground.first
+    request, first = survey.request, survey.first
     observations = verification.observations if verification else [observed_at(first.sizes, first.outputs)]
     fitted = fit_outputs(
         observations, candidate.outputs, declared_expressions(request), scalars=bool(request.spec.scalars)
     )
-    names = output_names(request, ground.first.names)
+    names = output_names(request, survey.first.names)
     axes, formulas = output_axes(request, names, fitted, [o.shapes for o in observations], notes)
     finish.set_output_axes(candidate.model, axes)
     return formulas
 
 
-def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
+def _given_up(survey: Survey, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
     """What a narrowed file does not serve although it was declared; the model's own limits count where explicit."""
-    spec, limits = ground.request.spec, ground.boundaries.limits
+    spec, limits = survey.request.spec, survey.boundaries.limits
     own = [limit for limit in limits if not limit.of_export]
-    rows = [*ground.wishes.given_up, *(f"only where {limit}" for limit in limits if limit.of_export)]
+    rows = [*survey.options.given_up, *(f"only where {limit}" for limit in limits if limit.of_export)]
     for dim, declared in spec.ranges.items():
         wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
         left = effective_range(ranges[dim], own, dim)
@@ -143,9 +143,9 @@ def _version() -> str:
     return anyshape.__version__
 
 
-def failures_without_a_rule(ground: Ground) -> list[str]:
+def failures_without_a_rule(survey: Survey) -> list[str]:
     """A note for the user on sizes at which PyTorch fails, where no limit explains it."""
-    found = ground.boundaries.unexplained
+    found = survey.boundaries.unexplained
     if not found:
         return []
     sizes, error = found[0]

@@ -1,1 +1,4 @@
-"""Every private name of torch that anyshape touches, feature-detected. Written for torch 2.13."""
+"""Private names of torch that are no subject of their own, found by feature detection: a torch without them gives less.
+
+Capture, patches, state, precision, and the recorder of eager runs. Written for torch 2.13.
+"""

@@ -12,20 +12,20 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sympy
 import torch
-from torch.fx.experimental import symbolic_shapes
 
-from anyshape.conversion.speed.known_results import known_results
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_recorded_stack, span_of_stack
+from anyshape.torchkit import private_names
+from anyshape.torchkit.patches import configured, observed
 
 
 @dataclass(frozen=True)
@@ -57,29 +57,29 @@ class Recorder:
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
         if isinstance(expression, sympy.Basic):
-            self.assumptions.append(Assumption(expression, _here()))
+            self.assumptions.append(Assumption(expression, _span_in_work()))
 
     def add_replacement(self, symbol: Any, value: Any) -> None:
         if isinstance(symbol, sympy.Symbol) and isinstance(value, sympy.Basic):
-            self.specialisations.append(Specialisation(symbol, value, _here()))
+            self.specialisations.append(Specialisation(symbol, value, _span_in_work()))
 
     def add_symbol(self, symbol: Any, source: Any) -> None:
-        place = _place(source)
+        place = _leaf_and_axis(source)
         if isinstance(symbol, sympy.Symbol) and place is not None:
             self.sources.setdefault(symbol, place)
 
 
-def _here() -> Span | None:
+def _span_in_work() -> Span | None:
     """The user's line that is running, or the one that the graph node in work came from."""
     span = span_of_stack(sys._getframe(2))
     if span is not None and not span.path.startswith("<"):
         return span
-    current: Callable[[], dict[str, Any]] = getattr(torch.fx.traceback, "get_current_meta", dict)
-    stack = current().get("stack_trace")
+    current = private_names.lookup("torch.fx.traceback.get_current_meta")
+    stack = current().get("stack_trace") if current is not None else None
     return span_of_recorded_stack(stack) if stack else None
 
 
-def _place(source: Any) -> tuple[int, int | None] | None:
+def _leaf_and_axis(source: Any) -> tuple[int, int | None] | None:
     """`L['values'][2].size()[1]` -> (2, 1), from torch's source objects."""
     axis = getattr(source, "idx", None)
     base = getattr(source, "base", None) if axis is not None else source
@@ -89,72 +89,36 @@ def _place(source: Any) -> tuple[int, int | None] | None:
     return (index, axis) if ours and isinstance(index, int) else None
 
 
+_SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
+
+
 @contextlib.contextmanager
 def recording() -> Iterator[Recorder]:
     """Inside, every assumption about sizes is recorded."""
-    recorder = Recorder()
-    shape_env = symbolic_shapes.ShapeEnv
-    hooks: dict[str, Callable[..., None]] = {
-        "_log_guard": lambda _self, _prefix, guard, *_, **__: recorder.add_guard(guard),
-        "_set_replacement": lambda _self, symbol, value, *_, **__: recorder.add_replacement(symbol, value),
-    }
-    with LOCK, contextlib.ExitStack() as stack:
-        for name, hook in hooks.items():
-            stack.enter_context(wrapped(shape_env, name, hook))
-        stack.enter_context(wrapped(shape_env, "create_symbol", _SymbolHook(recorder), after=True))
-        yield recorder
+    record = Recorder()
+    with (
+        LOCK,
+        observed(f"{_SHAPES}._log_guard", lambda _self, _prefix, guard, *_, **__: record.add_guard(guard)),
+        observed(f"{_SHAPES}._set_replacement", lambda _self, one, value, *_, **__: record.add_replacement(one, value)),
+        observed(f"{_SHAPES}.create_symbol", _SymbolHook(record), after=True),
+    ):
+        yield record
 
 
 class _SymbolHook:
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, record: Recorder) -> None:
+        self._record = record
 
     def __call__(self, result: Any, _self: Any, _value: Any, source: Any = None, *_: Any, **__: Any) -> None:
-        self._recorder.add_symbol(result, source)
-
-
-@contextlib.contextmanager
-def wrapped(owner: type, name: str, hook: Callable[..., None], *, after: bool = False) -> Iterator[None]:
-    """Let `hook` see every call of a method; a torch that has no such method gives fewer records, not an error."""
-    original = getattr(owner, name, None)
-    if original is None:
-        yield
-        return
-
-    def method(*args: Any, **kwargs: Any) -> Any:
-        if not after:
-            hook(*args, **kwargs)
-        result = original(*args, **kwargs)
-        if after:
-            hook(result, *args, **kwargs)
-        return result
-
-    setattr(owner, name, method)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+        self._record.add_symbol(result, source)
 
 
 def export_program(
-    module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any], *, strict: bool
+    module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any]
 ) -> torch.export.ExportedProgram:
     """torch.export without its notion that the sizes 0 and 1 are special."""
-    with quiet(), LOCK, contextlib.ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(_oblivious_to_size_one())
-        stack.enter_context(known_results())
-        return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=strict)
-
-
-@contextlib.contextmanager
-def _oblivious_to_size_one() -> Iterator[None]:
-    config = getattr(torch.fx.experimental, "_config", None)
-    if config is None or not hasattr(config, "backed_size_oblivious"):
-        yield
-        return
-    with config.patch(backed_size_oblivious=True):
-        yield
+    with quiet(), LOCK, torch.no_grad(), configured("torch.fx.experimental._config.backed_size_oblivious", value=True):
+        return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=False)
 
 
 _TALKATIVE = (
@@ -198,22 +162,25 @@ def silent_descriptors() -> Iterator[None]:
                 os.close(copy)
 
 
+_OPSET_AT_LEAST = 20
+"""What both exporters of torch 2.13 write, where it does not say which is its newest."""
+
+
 def newest_translated_opset() -> int:
     """The newest opset that torch's own translation writes."""
-    constants = getattr(torch.onnx, "_constants", None)
-    return int(getattr(constants, "ONNX_MAX_OPSET", 20))
+    return int(private_names.lookup("torch.onnx._constants.ONNX_MAX_OPSET") or _OPSET_AT_LEAST)
 
 
 def newest_torchscript_opset() -> int:
-    constants = getattr(torch.onnx, "_constants", None)
-    return int(getattr(constants, "ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET", 20))
+    return int(private_names.lookup("torch.onnx._constants.ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET") or _OPSET_AT_LEAST)
 
 
 def require_torch() -> None:
-    """Torch 2.13 or newer, or one sentence."""
+    """Torch 2.13 or newer with all that nothing works without, or one sentence."""
     release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if release < (2, 13):
         raise AnyshapeError(f"anyshape needs torch 2.13 or newer, installed is {torch.__version__}")
+    private_names.require()
 
 
 def expression_of(number: Any) -> sympy.Basic:

@@ -1,13 +1,9 @@
-"""Shapes of our own operators, registered without torch's search for the caller.
-
-torch goes through all modules of the process to learn which of them registers, several milliseconds each time.
-"""
+"""Operators that are not torch's own: found in all the forms in which a user holds them, and their calls answered."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,13 +14,7 @@ import torch
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_stack
 from anyshape.torchkit.patches import patched
-
-
-def register_fake(name: str, function: Callable[..., Any], lib: torch.library.Library | None = None) -> None:
-    """What an operator gives for tensors that have shapes alone."""
-    with patched(inspect, "getmodule", lambda *_asked: None):
-        torch.library.register_fake(name, function, lib=lib)
-
+from anyshape.torchkit.private_names import NAMES, OpOverload, OpOverloadPacket, attribute, lookup
 
 _OWN_NAMESPACES = {
     "aten", "prim", "prims", "quantized", "quantized_decomposed", "_quantized", "quantization", "onednn", "mkldnn",
@@ -35,11 +25,11 @@ _OWN_NAMESPACES = {
 }  # fmt: skip
 """Of torch, and ours."""
 
-Answer = Callable[[Any, "Call"], Any]
+Answer = Callable[[Any, "OperatorCall"], Any]
 """Given an operator and its call, the result."""
 
 
-class Call:
+class OperatorCall:
     """One call of a custom operator: what it was given, and where in the user's source."""
 
     def __init__(self, plainly: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -51,23 +41,23 @@ class Call:
 
 def is_custom(target: Any) -> bool:
     """Whether a node's target is an operator of a namespace that is not torch's own."""
-    return isinstance(target, torch._ops.OpOverload) and target.namespace not in _OWN_NAMESPACES
+    return isinstance(target, OpOverload) and target.namespace not in _OWN_NAMESPACES
 
 
 def is_operator(value: Any) -> bool:
     """Whether this is an operator in any of the forms that a user holds."""
-    forms = (torch._ops.OpOverload, torch._ops.OpOverloadPacket, definition_class())
-    return isinstance(value, forms)
+    return isinstance(value, (OpOverload, OpOverloadPacket, *_definition_classes()))
 
 
 def overloads_of(value: Any) -> list[Any]:
     """The overloads that an operator in any form, or its name, stands for; none for anything else."""
-    if isinstance(value, torch._ops.OpOverload):
+    if isinstance(value, OpOverload):
         return [value]
-    if isinstance(value, torch._ops.OpOverloadPacket):
+    if isinstance(value, OpOverloadPacket):
         return [getattr(value, name) for name in value.overloads()]
-    if isinstance(value, definition_class()):
-        return [value._opoverload]
+    if isinstance(value, _definition_classes()):
+        overload = attribute(value, f"{_DEFINITION}._opoverload")
+        return [] if overload is None else [overload]
     if isinstance(value, str):
         return [found] if (found := _by_name(value)) is not None else []
     return []
@@ -75,7 +65,8 @@ def overloads_of(value: Any) -> list[Any]:
 
 def custom_overloads() -> list[Any]:
     """All operators of this process that are not torch's own."""
-    names = torch._C._dispatch_get_all_op_names()
+    all_names = lookup("torch._C._dispatch_get_all_op_names")
+    names = [] if all_names is None else all_names()
     custom = [name for name in names if name.partition("::")[0] not in _OWN_NAMESPACES]
     return [overload for overload in map(_by_name, custom) if overload is not None]
 
@@ -90,11 +81,13 @@ def _by_name(name: str) -> Any:
     return getattr(packet, overload or "default", None)
 
 
-def definition_class() -> Any:
-    """Of what `torch.library.custom_op` makes."""
-    from torch._library.custom_ops import CustomOpDef
+_DEFINITION = "torch._library.custom_ops.CustomOpDef"
 
-    return CustomOpDef
+
+def _definition_classes() -> tuple[type, ...]:
+    """Of what `torch.library.custom_op` makes."""
+    found = lookup(_DEFINITION)
+    return () if found is None else (found,)
 
 
 def written_arguments(overload: Any) -> tuple[str, ...]:
@@ -105,7 +98,13 @@ def written_arguments(overload: Any) -> tuple[str, ...]:
 
 def decomposes(overload: Any) -> bool:
     """Whether torch itself takes the operator apart after the trace."""
-    return bool(overload._can_decompose()) or overload in torch._decomp.decomposition_table
+    can_decompose = attribute(overload, "torch._ops.OpOverload._can_decompose", lambda: False)
+    return bool(can_decompose()) or overload in (lookup("torch._decomp.decomposition_table") or ())
+
+
+def function_of(value: Any) -> Callable[..., Any] | None:
+    """An operator as a function of numpy arrays; None for anything else."""
+    return on_arrays(value) if is_operator(value) else None
 
 
 def on_arrays(value: Any) -> Callable[..., Any]:
@@ -126,7 +125,7 @@ def on_arrays(value: Any) -> Callable[..., Any]:
 # ---- calls answered by others
 
 
-class _Stand:
+class _AnsweringFunction:
     """Stands in the place of torch's own function while another one answers, for calls of one thread."""
 
     def __init__(
@@ -140,7 +139,7 @@ class _Stand:
         if overload is None or overload.name() in self._plain:
             return self._original(*args, **kwargs)
         plainly = functools.partial(self._plainly, overload.name(), args, kwargs)
-        return self._answer(overload, Call(plainly, args, kwargs))
+        return self._answer(overload, OperatorCall(plainly, args, kwargs))
 
     def _plainly(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._plain.add(name)  # a trace calls the operator again
@@ -160,15 +159,20 @@ class _Stand:
 def answered(answer: Answer) -> Iterator[None]:
     """Inside, every call of a custom operator from Python, by whatever name, is answered by `answer`."""
     plain: set[str] = set()
+    own = NAMES["torch._ops.OpOverload._op"].attribute
     with contextlib.ExitStack() as stack:
+
+        def answer_for(operator: Any, choose: Callable[..., Any]) -> None:
+            if hasattr(operator, own):
+                stand = _AnsweringFunction(getattr(operator, own), choose, answer, plain)
+                stack.enter_context(patched(operator, own, stand))
+
         packets = {}
         for overload in custom_overloads():
             packets[id(overload.overloadpacket)] = overload.overloadpacket
-            stand = _Stand(overload._op, functools.partial(_always, overload), answer, plain)
-            stack.enter_context(patched(overload, "_op", stand))
+            answer_for(overload, functools.partial(_always, overload))
         for packet in packets.values():
-            stand = _Stand(packet._op, functools.partial(_resolved, packet), answer, plain)
-            stack.enter_context(patched(packet, "_op", stand))
+            answer_for(packet, functools.partial(_overload_for, packet))
         yield
 
 
@@ -176,12 +180,14 @@ def _always(overload: Any, *_args: Any, **_kwargs: Any) -> Any:
     return overload
 
 
-def _resolved(packet: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _overload_for(packet: Any, /, *args: Any, **kwargs: Any) -> Any:
     """The overload that takes these arguments; None where torch has to say what is wrong with them."""
     names = packet.overloads()
     if len(names) == 1:
         return getattr(packet, names[0])
+    resolve = lookup("torch._C._jit_resolve_packet")
+    qualified = getattr(packet, names[0]).name().partition(".")[0]
     try:
-        return getattr(packet, torch._C._jit_resolve_packet(packet._qualified_op_name, *args, **kwargs))
+        return None if resolve is None else getattr(packet, resolve(qualified, *args, **kwargs))
     except RuntimeError:
         return None

@@ -1,4 +1,8 @@
-"""Names of torch and of modules replaced for a while, and calls of torch functions answered by others."""
+"""Everything that is put in another's place for a while and taken out again: names, private names of torch, options of
+its configuration, and answers to calls of torch functions.
+
+A private name that this torch does not have is left alone: who replaces it does without.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from anyshape.source.live_code import LOCK
 from anyshape.source.stacks import is_users
+from anyshape.torchkit.private_names import lookup, place_of
 
 _ABSENT = object()
 
@@ -35,31 +40,72 @@ def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def replaced(name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+    """Inside, a private name of torch stands for what `make` makes of the present object."""
+    place = place_of(name)
+    with contextlib.nullcontext() if place is None else patched(*place, make(getattr(*place))):
+        yield
+
+
+def observed(name: str, hook: Callable[..., None], *, after: bool = False) -> contextlib.AbstractContextManager[None]:
+    """Inside, `hook` sees every call of a private function or method; `after` it, with the result first."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def method(*args: Any, **kwargs: Any) -> Any:
+            if not after:
+                hook(*args, **kwargs)
+            result = original(*args, **kwargs)
+            if after:
+                hook(result, *args, **kwargs)
+            return result
+
+        return method
+
+    return replaced(name, make)
+
+
+@contextlib.contextmanager
+def configured(name: str, value: object) -> Iterator[None]:
+    """Inside, an option of one of torch's configurations has another value."""
+    place = place_of(name)
+    with contextlib.nullcontext() if place is None else place[0].patch({place[1]: value}):
+        yield
+
+
+# ---- gradients
+
+
+@contextlib.contextmanager
 def gradients_kept_off(noticed: Callable[[], None]) -> Iterator[None]:
     """Inside, gradients are off and cannot be switched on; `noticed` hears of it when the model's code wants to."""
-    original = torch._C._set_grad_enabled
 
-    def set_grad_enabled(mode: bool) -> None:
-        if mode:
-            if is_users(_caller().co_filename):
-                noticed()
-        else:
-            original(mode)
+    def make(original: Callable[[bool], None]) -> Callable[[bool], None]:
+        def set_grad_enabled(mode: bool) -> None:
+            if mode:
+                if is_users(_entering_code().co_filename):
+                    noticed()
+            else:
+                original(mode)
+
+        return set_grad_enabled
 
     # off before: who switches them off inside must find them off, or would switch them on again
-    with torch.no_grad(), patched(torch._C, "_set_grad_enabled", set_grad_enabled):
+    with torch.no_grad(), replaced("torch._C._set_grad_enabled", make):
         yield
 
 
 _GRADIENT_FILES = ("grad_mode.py", "_contextlib.py")
 
 
-def _caller() -> CodeType:
+def _entering_code() -> CodeType:
     """Who entered torch's context manager for gradients, or called a function under its decorator."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.endswith(_GRADIENT_FILES):
         frame = frame.f_back
     return frame.f_code
+
+
+# ---- answers to calls
 
 
 class Answering(TorchFunctionMode):
@@ -87,12 +133,11 @@ class Answering(TorchFunctionMode):
 @contextlib.contextmanager
 def without_answers() -> Iterator[None]:
     """Inside, nobody is asked about calls of torch functions: a program that is run again was answered in its trace."""
-    overrides: Any = torch.overrides
-    kept = []
-    if all(hasattr(overrides, name) for name in ("_pop_mode", "_push_mode")):
-        kept = [overrides._pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+    pop, push = lookup("torch.overrides._pop_mode"), lookup("torch.overrides._push_mode")
+    count = lookup("torch._C._len_torch_function_stack")
+    kept = [] if None in (pop, push, count) else [pop() for _ in range(count())]
     try:
         yield
     finally:
         for mode in reversed(kept):
-            overrides._push_mode(mode)
+            push(mode)

@@ -14,8 +14,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from anyshape.sizes import budgets
+from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
+from anyshape.torchkit.schemas import gives_alias, is_view, schema_of, writes
 
 _BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -37,7 +39,7 @@ class _Upcast(TorchDispatchMode):
             return spared
         wide_args, wide_kwargs = _each(self._widen, args), _each(self._widen, kwargs or {})
         result = func(*wide_args, **wide_kwargs)
-        if _is_mutable(func):
+        if writes(func):
             self._write_back(args, wide_args)
         return _each(self._widen, result)
 
@@ -80,9 +82,8 @@ class _Jitter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         result = func(*args, **(kwargs or {}))
-        if not hasattr(func, "_schema"):
-            return _each(self._move, result)
-        if _is_mutable(func) or torch.Tag.nondeterministic_seeded in func.tags or _is_view(func):
+        is_operator = schema_of(func) is not None
+        if is_operator and (writes(func) or gives_alias(func) or torch.Tag.nondeterministic_seeded in func.tags):
             return result
         return _each(self._move, result)
 
@@ -105,15 +106,6 @@ def _is_whole_number(value: torch.Tensor) -> bool:
     return value.ndim == 0 and bool(value == value.round())
 
 
-def _is_mutable(func: Any) -> bool:
-    """Whether an operator writes to its arguments; torch.cond and its kin do not."""
-    return hasattr(func, "_schema") and bool(func._schema.is_mutable)
-
-
-def _is_view(func: Any) -> bool:
-    return any(r.alias_info is not None for r in func._schema.returns)
-
-
 @contextlib.contextmanager
 def _quiet_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
@@ -121,7 +113,7 @@ def _quiet_warnings() -> Iterator[None]:
         yield
 
 
-_LARGEST_COPY = 256 * 2**20
+_WITHOUT_MODES = "torch.utils._python_dispatch._disable_current_modes"
 
 
 class _Lender:
@@ -178,15 +170,15 @@ def _lent_parameters(module: nn.Module, lender: _Lender) -> Iterator[None]:
 @contextlib.contextmanager
 def _at_calls_of(parts: set[nn.Module], lender: _Lender) -> Iterator[None]:
     """A part has wide copies while its `forward` runs. Hooks of its own would switch off torch's fast paths."""
-    hooks = nn.modules.module
+    hooks, without_modes = nn.modules.module, lookup(_WITHOUT_MODES)
 
     def lend(part: nn.Module, *_: Any) -> None:
         if part in parts:
-            with _disable_current_modes():  # to `_Upcast`, a parameter's own storage would be something to widen
+            with without_modes():  # to `_Upcast`, a parameter's own storage would be something to widen
                 lender.lend(part)
 
     def take_back(part: nn.Module, *_: Any) -> None:
-        with _disable_current_modes():
+        with without_modes():
             lender.take_back(part)
 
     before = hooks.register_module_forward_pre_hook(lend)
@@ -204,7 +196,7 @@ def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     narrow = tuple(d for d in _BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
     default = torch.get_default_dtype()
     held = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.dtype in narrow)
-    sparing = held > _LARGEST_COPY
+    sparing = held > budgets.LARGEST_WIDE_COPY and lookup(_WITHOUT_MODES) is not None
     mode = _Upcast(narrow, dtype, sparing=sparing)
     # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
     lent = _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing))
@@ -223,12 +215,8 @@ def run_jittered(run: Callable[[], Any], seed: int) -> Any:
         return run()
 
 
-LARGE = 2**20
-"""Bytes from which a tensor is not widened as a whole."""
-_BUFFER = 33 * 2**20
-"""Bytes of a block. The C library gives memory of this length back at once; shorter pieces it keeps, and loses some
-between others.
-"""
+# ---- operators on large tensors, without a wide copy of them
+
 _aten = torch.ops.aten
 _PICKS = (
     _aten.embedding.default, _aten.index.Tensor, _aten.index_select.default, _aten.gather.default, _aten.take.default,
@@ -241,7 +229,7 @@ Widen = Callable[[Any], Any]
 
 
 def is_large(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.numel() * value.element_size() > LARGE
+    return isinstance(value, torch.Tensor) and value.numel() * value.element_size() > budgets.LARGE_OPERAND
 
 
 def run_sparingly(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
@@ -253,17 +241,10 @@ def run_sparingly(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
         return widen(func(*args, **kwargs))
     if not any(map(is_large, args)):
         return NotImplemented
-    if _is_pure_view(func):
+    if is_view(func):
         return func(*args, **kwargs)
     run = _SPARING.get(func)
     return NotImplemented if run is None else run(func, args, kwargs, widen)
-
-
-def _is_pure_view(func: Any) -> bool:
-    schema = getattr(func, "_schema", None)
-    if schema is None or schema.is_mutable:
-        return False
-    return any(result.alias_info is not None for result in schema.returns)
 
 
 def _bag(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
@@ -291,7 +272,7 @@ def _product(left: torch.Tensor, right: torch.Tensor, widen: Widen) -> torch.Ten
     left = widen(left)
     length, count = right.shape
     product = left.new_empty(left.shape[0], count)
-    buffer = left.new_empty(max(_BUFFER // left.element_size(), length))
+    buffer = left.new_empty(max(budgets.BYTES_OF_A_BLOCK // left.element_size(), length))
     step = buffer.numel() // max(length, 1)
     for start in range(0, count, step):
         block = right[:, start : start + step]
@@ -300,9 +281,9 @@ def _product(left: torch.Tensor, right: torch.Tensor, widen: Widen) -> torch.Ten
     return product
 
 
+_BAGS = [lookup(f"torch.ops.aten.{name}") for name in ("_embedding_bag", "_embedding_bag_forward_only")]
 _SPARING: dict[Any, Callable[[Any, Any, Any, Widen], Any]] = {
-    _aten._embedding_bag.default: _bag,
-    _aten._embedding_bag_forward_only.default: _bag,
+    **{bag.default: _bag for bag in _BAGS if bag is not None},
     _aten.mm.default: _mm,
     _aten.addmm.default: _addmm,
 }

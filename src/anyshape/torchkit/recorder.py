@@ -1,92 +1,125 @@
-"""Every call of torch's functions in a run: what went in, what came out, and the user's expression that asked for it.
+"""The recorder of eager runs: what a module does when it is called, seen on two floors.
 
-Functions and not operators: a recurrent layer is one call here, however many steps it takes.
+Functions are what Python calls: a recurrent layer is one call there, however many steps it takes, and a value that code
+looks at is read there. Operators are what torch makes of them: every result on the way passes there. A record is a mode
+that hears of each call on its floor; what a run returns is never changed.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from anyshape.sizes import budgets
+from anyshape.source.sites import Site, site_of_stack
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_stack
-
-_MOST_BYTES = 512 * 2**20
-_OURS = str(Path(__file__).resolve().parent.parent)
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a function of torch's; tensors are held, so that they can be told apart by identity."""
-
-    function: str
-    span: Span | None
-    arguments: tuple[torch.Tensor, ...]
-    results: tuple[torch.Tensor, ...]
-    values: tuple[torch.Tensor, ...]
-    """Copies of the results, since a later call may write to them; none for calls of our own."""
-    names_axes: bool
-    """Whether an argument may be an axis: a whole number beside the tensors, or several."""
+from anyshape.torchkit.private_names import TorchDispatchMode, pytree
+from anyshape.torchkit.schemas import schema_of, writes
 
 
-class _Following(TorchFunctionMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[Call] = []
-        self._bytes = 0
+class FunctionRecorder(TorchFunctionMode):
+    """Hears of every call of a torch function, before it and after it; `frame` is the caller's."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def before(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], frame: FrameType) -> None: ...
+
+    def after(
+        self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, frame: FrameType
+    ) -> None: ...
+
+    def failed(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None: ...
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
         del types
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
         if torch.compiler.is_dynamo_compiling():  # by torch.cond and its like, and then of this very code
-            return result
-        results = tuple(_results(result, args))
-        if results and self._bytes <= _MOST_BYTES:
-            frame = sys._getframe(1)
-            span = span_of_stack(frame)
-            is_ours = frame.f_code.co_filename.startswith(_OURS)
-            values = () if is_ours else tuple(value.detach().clone() for value in results)
-            self._bytes += sum(value.numel() * value.element_size() for value in values)
-            arguments = tuple(_tensors((args, kwargs)))
-            others = [*args[1:], *kwargs.values()]
-            self.calls.append(Call(_name(func), span, arguments, results, values, any(map(_may_be_axes, others))))
+            return func(*args, **kwargs)
+        frame = sys._getframe(1)
+        self.before(func, args, kwargs, frame)
+        try:
+            result = func(*args, **kwargs)
+        except BaseException:
+            self.failed(func, args, kwargs)
+            raise
+        self.after(func, args, kwargs, result, frame)
         return result
 
 
-def _results(result: Any, args: Any) -> Iterator[torch.Tensor]:
-    """What came out; of a function that writes to its first argument that one, and what it is a view of."""
-    first = args[0] if args and isinstance(args[0], torch.Tensor) else None
-    yield from _tensors(first if result is None else result)
-    if first is not None and (result is None or result is first) and first._base is not None:
-        yield first._base
+class OperatorRecorder(TorchDispatchMode):
+    """Hears of every operator that torch dispatches, after it has run."""
+
+    supports_higher_order_operators = True  # torch.cond and its kin: one step, as an operator is
+
+    def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None: ...
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        self.after(func, args, kwargs, result, sys._getframe(1))
+        return result
 
 
-def _name(func: Any) -> str:
-    """`softmax`, `view`, `__setitem__`; a property such as `x.T` by its own name."""
-    owner = getattr(func, "__self__", None)
-    return str(getattr(owner, "__name__", "")) if func.__name__ == "__get__" else str(func.__name__)
+# ---- every call of a function
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a torch function from the model's code or from a layer's.
+
+    Tensors are held, so that they can be told apart by identity.
+    """
+
+    function: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    site: Site | None
+    results: list[torch.Tensor] = field(default_factory=list)
+    values: tuple[torch.Tensor, ...] = ()
+    """Copies of the results, since a later call may write to them; where they were asked for."""
+
+    @property
+    def name(self) -> str:
+        """`softmax`, `view`, `__setitem__`; a property such as `x.T` by its own name."""
+        owner = getattr(self.function, "__self__", None)
+        plain = self.function.__name__
+        return str(getattr(owner, "__name__", "")) if plain == "__get__" else str(plain)
+
+    @property
+    def span(self) -> Span | None:
+        return None if self.site is None else self.site.span
+
+    @property
+    def arguments(self) -> tuple[torch.Tensor, ...]:
+        return tuple(tensors_in((self.args, self.kwargs)))
+
+    @property
+    def names_axes(self) -> bool:
+        """Whether an argument may be an axis: a whole number beside the tensors, or several."""
+        return any(map(_may_be_axes, (*self.args[1:], *self.kwargs.values())))
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in what functions of torch take and give."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
         for part in value:
-            yield from _tensors(part)
+            yield from tensors_in(part)
     elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
+        yield from tensors_in(list(value.values()))
     elif isinstance(value, slice):
-        yield from _tensors((value.start, value.stop, value.step))
+        yield from tensors_in((value.start, value.stop, value.step))
 
 
 def _may_be_axes(value: Any) -> bool:
@@ -95,39 +128,115 @@ def _may_be_axes(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+class CallTrack:
+    """The calls of a run in order, and which of them made each tensor."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._makers: dict[int, Call] = {}
+
+    def maker_of(self, tensor: torch.Tensor) -> Call | None:
+        return self._makers.get(id(tensor))
+
+    def note_call(self, call: Call) -> None:
+        self.calls.append(call)
+        for result in call.results:
+            self._makers.setdefault(id(result), call)  # what works in place returns what it was given
+
+
+class CallRecorder(FunctionRecorder):
+    """Notes every call in a track."""
+
+    def __init__(self, track: CallTrack) -> None:
+        super().__init__()
+        self._track = track
+        self.running: list[Call] = []
+        """Those that have not ended, the outermost first."""
+
+    def before(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], frame: FrameType) -> None:
+        self.running.append(Call(func, args, kwargs, site_of_stack(frame)))
+
+    def failed(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        del func, args, kwargs
+        self.running.pop()
+
+    def after(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
+        del func, args, kwargs, frame
+        call = self.running.pop()
+        call.results.extend(tensors_in(result))
+        self._track.note_call(call)
+
+
+def track_calls(run: Callable[[], Any]) -> CallTrack:
+    """The calls of a run."""
+    track = CallTrack()
+    with CallRecorder(track):
+        run()
+    return track
+
+
+# ---- calls with the values that they gave
+
+_OURS = str(Path(__file__).resolve().parent.parent)
+
+
+class _Following(FunctionRecorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+        self._bytes = 0
+
+    def after(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
+        results = list(_given_or_written(result, args))
+        if not results or self._bytes > budgets.MOST_BYTES_RECORDED:
+            return
+        is_ours = frame.f_code.co_filename.startswith(_OURS)
+        values = () if is_ours else tuple(value.detach().clone() for value in results)
+        self._bytes += sum(value.numel() * value.element_size() for value in values)
+        self.calls.append(Call(func, args, kwargs, site_of_stack(frame), results, values))
+
+
+def _given_or_written(result: Any, args: Sequence[Any]) -> Iterator[torch.Tensor]:
+    """What came out; of a function that writes to its first argument that one, and what it is a view of."""
+    first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+    yield from tensors_in(first if result is None else result)
+    if first is not None and (result is None or result is first) and first._base is not None:
+        yield first._base
+
+
 def followed(run: Callable[[], Any]) -> tuple[Any, list[Call]]:
-    """What `run` returns, and its calls in order; only the first of them where they hold very much."""
-    mode = _Following()
-    with mode:
+    """What `run` returns, and its calls in order with values; only the first of them where they hold very much."""
+    with _Following() as mode:
         result = run()
     return result, mode.calls
 
 
-class _Watching(TorchDispatchMode):
-    supports_higher_order_operators = True
+# ---- floating results of operators
 
+
+class _FloatingResults(OperatorRecorder):
     def __init__(self) -> None:
         super().__init__()
         self.results: list[tuple[Span, torch.Tensor]] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        del types
-        result = func(*args, **(kwargs or {}))
-        span = span_of_stack(sys._getframe(1))
+    def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
+        del func, args, kwargs
+        span = span_of_stack(frame)
         if span is not None:
             for value in pytree.tree_leaves(result):
                 if isinstance(value, torch.Tensor) and value.is_floating_point():
                     self.results.append((span, value.detach().clone()))
-        return result
 
 
 def floating_results(run: Callable[[], Any]) -> list[tuple[Span, torch.Tensor]]:
     """All floating results of `run` in order, each with its place."""
-    mode = _Watching()
+    mode = _FloatingResults()
     with mode:
         run()
     return mode.results
 
+
+# ---- decisions on values
 
 _READS = {
     "__bool__", "__int__", "__float__", "__index__", "__contains__", "item", "tolist", "numpy", "equal", "allclose",
@@ -140,10 +249,8 @@ _SHAPE_ALONE = {
 }  # fmt: skip
 
 
-class _FollowingDecisions(TorchDispatchMode):
+class _Dependents(OperatorRecorder):
     """Marks every tensor that depends on the values of the inputs."""
-
-    supports_higher_order_operators = True  # torch.cond and its kin: one step, as an operator is
 
     def __init__(self, inputs: Iterable[Any]) -> None:
         super().__init__()
@@ -155,36 +262,32 @@ class _FollowingDecisions(TorchDispatchMode):
         if isinstance(value, torch.Tensor):
             self.marked[value] = True
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        del types
-        result = func(*args, **(kwargs or {}))
-        leaves = pytree.tree_leaves((args, kwargs or {}))
-        schema = getattr(func, "_schema", None)
+    def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
+        del frame
+        leaves = pytree.tree_leaves((args, kwargs))
+        schema = schema_of(func)
         name = schema.name.split("::")[-1] if schema else ""
         if name not in _SHAPE_ALONE and any(isinstance(v, torch.Tensor) and v in self.marked for v in leaves):
             pytree.tree_map(self._mark, result)
-            if schema and schema.is_mutable:
+            if writes(func):
                 self._mark(leaves[0])
-        return result
 
 
-class _Reading(TorchFunctionMode):
+class _Reads(FunctionRecorder):
     """Notes where Python code looks into a marked tensor."""
 
-    def __init__(self, following: _FollowingDecisions) -> None:
+    def __init__(self, dependents: _Dependents) -> None:
         super().__init__()
-        self._following = following
+        self._dependents = dependents
         self.answers: dict[Span | None, set[object]] = {}
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        del types
-        answer = func(*args, **(kwargs or {}))
+    def after(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
+        del kwargs
         if getattr(func, "__name__", "") in _READS:
             tensors = [value for value in args if isinstance(value, torch.Tensor)]
-            if any(value in self._following.marked for value in tensors):
-                place = span_of_stack(sys._getframe(1))
-                self.answers.setdefault(place, set()).add(answer if isinstance(answer, bool) else _OTHER)
-        return answer
+            if any(value in self._dependents.marked for value in tensors):
+                place = span_of_stack(frame)
+                self.answers.setdefault(place, set()).add(result if isinstance(result, bool) else _OTHER)
 
 
 _OTHER = "a value"
@@ -193,9 +296,9 @@ _OTHER = "a value"
 
 def value_decisions(run: Callable[[], Any], inputs: Iterable[Any]) -> dict[Span | None, set[object]]:
     """The places at which `run` reads a value that depends on the inputs' values, with what it read there."""
-    following = _FollowingDecisions(inputs)
-    reading = _Reading(following)
+    dependents = _Dependents(inputs)
+    reads = _Reads(dependents)
     # torch.cond and its like would compile themselves under these modes, and keep what came of it
-    with torch.compiler.set_stance("force_eager"), following, reading:
+    with torch.compiler.set_stance("force_eager"), dependents, reads:
         run()
-    return reading.answers
+    return reads.answers

@@ -34,7 +34,7 @@ def traced(model: nn.Module, *example: Tensor) -> tuple[torch.export.ExportedPro
     wrapped = Wrapped(model.eval())
     dynamic = [dict.fromkeys(range(max(value.dim() - 1, 1)), torch.export.Dim.DYNAMIC) for value in example]
     with applied(REPAIRS), rewritten(wrapped, lambda sentence, suspects=(): said.append(sentence)):
-        return export_program(wrapped, example, dynamic, strict=False), said
+        return export_program(wrapped, example, dynamic), said
 
 
 def kept(model: nn.Module, *example: Tensor) -> tuple[ir.Model, list[str]]:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.conversion.lifting import LIFTED
+from anyshape.conversion.strategies import LIFTED
 from tests import cases
 from tests.running import is_right
 

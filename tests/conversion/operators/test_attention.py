@@ -128,7 +128,7 @@ def _dynamic(shapes: list[Shape]) -> list[dict[int, Any]]:
 
 
 def _translated(module: nn.Module, args: tuple[Tensor, ...], shapes: list[Shape], opset: int) -> ir.Model:
-    program = export_program(_Flat(module), args, _dynamic(shapes), strict=False)
+    program = export_program(_Flat(module), args, _dynamic(shapes))
     return translate_program(program, opset, {}).model
 
 

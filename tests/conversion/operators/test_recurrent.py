@@ -154,11 +154,11 @@ def test_a_strict_trace_keeps_the_time_axis_free() -> None:
 
 
 def test_names_of_torch_are_as_before_even_after_an_error() -> None:
-    before = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF), torch._dynamo.config.allow_rnn
+    before = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF)
     with pytest.raises(ZeroDivisionError), applied([RECURRENT_LAYERS]):
         assert torch.lstm is not before[0]
         raise ZeroDivisionError
-    after = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF), torch._dynamo.config.allow_rnn
+    after = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF)
     assert after == before
 
 

@@ -65,7 +65,7 @@ def test_what_writes_to_a_view_takes_the_whole_program(tmp_path: Path) -> None:
 def test_what_cannot_be_translated_then_takes_the_whole_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._inlined", lambda *_: True)  # though nothing was
+    monkeypatch.setattr("anyshape.conversion.speed.stages_left_out._inlines_all", lambda *_: True)  # though nothing was
     torch.manual_seed(0)
     model, path = Around(lambda x: torch.trapezoid(x, dim=1)).eval(), tmp_path / "m.onnx"
     result = anyshape.export(model, (torch.randn(3, 5, 4),), path, dims={"x": "batch seq 4"}, quick=True)

@@ -28,7 +28,8 @@ from torch.fx.experimental.sym_node import SymNode
 
 from anyshape.conversion.control_flow.samples import Samples
 from anyshape.errors import AnyshapeError
-from anyshape.sizes.evaluation import NO_VALUE, Known, Values, evaluate, raising, symbols_of
+from anyshape.sizes import budgets
+from anyshape.sizes.torch_symbols import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.source.spans import Span
 from anyshape.source.stacks import OURS, is_users, span_of_code, span_of_stack
 from anyshape.torchkit.capture import Recorder
@@ -87,8 +88,6 @@ def is_models(filename: str) -> bool:
 
 # ---- questions that were answered both ways
 
-# a piece of code is traced once for each; as many as four branches that follow each other have
-MOST_PATHS = 16
 _NOTE = "anyshape.path"
 """Where a node of the trace holds on which path it was made."""
 
@@ -98,7 +97,9 @@ class TooManyPathsError(AnyshapeError):
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = tuple(dict.fromkeys(spans))
-        super().__init__(f"more than {MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}")
+        super().__init__(
+            f"more than {budgets.MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +233,7 @@ class Forks:
         site = (asker.f_code.co_filename, asker.f_lineno)
         owner = self._frames[max(len(self._frames) - 1 - self._levels.get(site, 0), 0)]
         place = len(owner.decisions)
-        if place - len(owner.prefix) > MOST_PATHS:  # each of them has another side
+        if place - len(owner.prefix) > budgets.MOST_PATHS:  # each of them has another side
             raise TooManyPathsError([one.span for one in owner.decisions if one.span is not None])
         hint = by_value or bool(self.value_of(question))
         answer = owner.prefix[place] if place < len(owner.prefix) else hint

@@ -24,6 +24,7 @@ from anyshape.conversion.control_flow.collected import (
 from anyshape.conversion.control_flow.loop_trace import is_varying, state
 from anyshape.conversion.operators.held_numbers import Held
 from anyshape.conversion.operators.repair import Answer, sym_max, sym_min
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of, is_same_number
 
 
@@ -233,8 +234,6 @@ STAND_INS: dict[str, Callable[..., Any]] = {
 # all of them. The places are among as many as the vector is long, so the steps of all are taken, and what a step has
 # changed counts only where its place holds.
 
-# each of them is written out in the file
-_MOST = 64
 _VECTORS: Any = WeakIdKeyDictionary()
 """Tensors of places -> the vector that holds at them."""
 _nonzero: Callable[..., Any] = torch.nonzero  # before it is answered by others
@@ -276,7 +275,7 @@ def _are_alike(now: Any, was: Any) -> bool:
 def all_places(items: Items) -> Sequence[PossibleStep] | None:
     """The steps that a loop may take; None where that is not known, or too many."""
     vector = _VECTORS.get(items.tensor) if isinstance(items, Slices) else None
-    if vector is None or vector.shape[0] > _MOST:
+    if vector is None or vector.shape[0] > budgets.MOST_ITEMS_UNROLLED:
         return None
     return [PossibleStep(torch.tensor([place]), vector[place] != 0) for place in range(vector.shape[0])]
 

@@ -41,12 +41,9 @@ from anyshape.conversion.control_flow.loop_plan import LoopPlan, tell_growth
 from anyshape.conversion.control_flow.loop_trace import Begun
 from anyshape.conversion.control_flow.paths import Exploration, explore
 from anyshape.errors import AnyshapeError
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
 
-# the first step may differ from the others, and so may the second
-_PEELED = 2
-# each pass widens what the one before it has found, and there is little to widen
-_TRIALS = 8
 Passes = Generator[Any, None, Any]
 """Items for the rewritten loop; each time one is taken, the body runs."""
 
@@ -131,7 +128,7 @@ class Loop:
     def _passes_over_all(self) -> Passes:
         self._record.open.append(self)
         items, start = self._items, self._moment_before(self.site.state)
-        for peeled in range(_PEELED + 1):
+        for peeled in range(budgets.STEPS_PEELED + 1):
             plan = yield from self._passes_to_plan(items, start)
             if isinstance(plan, LoopPlan):
                 yield from self._pass_on_the_record(items, plan)
@@ -140,7 +137,7 @@ class Loop:
             if places is not None:
                 yield from self._passes_over_places(places, start)
                 break
-            if peeled == _PEELED:
+            if peeled == budgets.STEPS_PEELED:
                 raise self._error_of(plan)
             self._scope.write({key: kept.value for key, kept in start.items()})
             if not items.count >= 1:  # as Python would ask
@@ -178,7 +175,7 @@ class Loop:
 
     def _passes_to_plan(self, items: Items, start: Moment) -> Generator[Any, None, LoopPlan | _Peeled]:
         roles: dict[Key, Role] = {}
-        for _ in range(_TRIALS):
+        for _ in range(budgets.TRIAL_PASSES):
             plan = LoopPlan(start, roles)
             found = yield from self._pass_off_the_record(items, plan)
             if isinstance(found, _Peeled):

@@ -6,7 +6,6 @@ torch's own `map` is the simplest of such loops, and stands here whole.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,14 +14,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental import proxy_tensor
-from torch.utils import _pytree
 
 from anyshape.conversion.control_flow.paths import explore
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.source import live_code
 from anyshape.torchkit.capture import is_same_number
 from anyshape.torchkit.patches import patched
+from anyshape.torchkit.private_names import NAMES, attribute, lookup, missing, pytree
+
+_RANGES = "torch.fx.experimental.symbolic_shapes.ShapeEnv._refine_ranges"
+_PROXIES = "torch.fx.experimental.proxy_tensor"
+_CHECK, _MODE, _MEMORY = "torch._check", "torch._guards.detect_fake_mode", "torch.UntypedStorage._cdata"
+_UNTRACED, _PROXY_MODE = f"{_PROXIES}.disable_proxy_modes_tracing", f"{_PROXIES}.get_proxy_mode"
+NEEDED = (_RANGES, _CHECK, _MODE, _MEMORY, _UNTRACED, _PROXY_MODE)
+"""Private names without which no loop is kept."""
 
 _NUMBERS = itertools.count()
 Pairs = Sequence[tuple[int, int]]
@@ -49,8 +54,8 @@ def state(condition: Any) -> None:
     """
     with contextlib.ExitStack() as stack:
         if isinstance(condition, torch.SymBool) and len(condition.node.expr.free_symbols) > 1:
-            stack.enter_context(patched(condition.node.shape_env, "_refine_ranges", lambda *_: None))
-        torch._check(condition)
+            stack.enter_context(patched(condition.node.shape_env, NAMES[_RANGES].attribute, lambda *_: None))
+        lookup(_CHECK)(condition)
 
 
 # ---- tensors
@@ -63,7 +68,7 @@ def version_of(tensor: Tensor) -> int:
 
 def memory_of(tensor: Tensor) -> int:
     """The same number for tensors that share memory."""
-    return int(tensor.untyped_storage()._cdata)
+    return int(attribute(tensor.untyped_storage(), _MEMORY))
 
 
 # ---- containers of values
@@ -71,11 +76,11 @@ def memory_of(tensor: Tensor) -> int:
 
 def leaves_of(tree: Any) -> tuple[list[Any], Any]:
     """The values in nested lists, tuples and dicts, and their structure."""
-    return _pytree.tree_flatten(tree)
+    return pytree.tree_flatten(tree)
 
 
 def rebuilt(leaves: Sequence[Any], structure: Any) -> Any:
-    return _pytree.tree_unflatten(leaves, structure)
+    return pytree.tree_unflatten(leaves, structure)
 
 
 # ---- the marks of a loop
@@ -117,11 +122,11 @@ def end(
 @contextlib.contextmanager
 def off_the_record() -> Iterator[None]:
     """Inside, torch computes shapes as ever, but the trace does not grow, and symbols that arise are of no concern."""
-    mode = torch._guards.detect_fake_mode()
+    mode = lookup(_MODE)()
     with contextlib.ExitStack() as stack:
         _TRACERS.append(_tracer())
         stack.callback(_TRACERS.pop)
-        stack.enter_context(proxy_tensor.disable_proxy_modes_tracing())
+        stack.enter_context(lookup(_UNTRACED)())
         if mode is not None and mode.shape_env is not None:
             stack.enter_context(mode.shape_env.ignore_fresh_unbacked_symbols())
         yield
@@ -132,7 +137,7 @@ _TRACERS: list[Any] = []
 
 
 def _tracer() -> Any:
-    mode = proxy_tensor.get_proxy_mode()
+    mode = lookup(_PROXY_MODE)()
     if mode is not None:
         return mode.tracer
     return _TRACERS[-1] if _TRACERS else None
@@ -140,7 +145,7 @@ def _tracer() -> Any:
 
 def calls_kept() -> Callable[[], None]:
     """A way back to the present calls of modules: torch counts those that an exception has left as still open."""
-    stack = getattr(_tracer(), "module_stack", None)
+    stack = attribute(_tracer(), f"{_PROXIES}._ModuleStackTracer.module_stack")
     kept = dict(stack or {})
 
     def restore() -> None:
@@ -180,15 +185,14 @@ class _Current:
 
 def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     """Its code runs in torch's file, which does not know our names."""
+    from anyshape.conversion.control_flow.loop_trace import _Current
+
     return _Current.each(f, xs, *args)
 
 
 def _torchs_map() -> FunctionType | None:
-    try:
-        found = importlib.import_module("torch._higher_order_ops.map").map
-    except (ImportError, AttributeError):
-        return None
-    return found if isinstance(found, FunctionType) else None
+    found = lookup("torch._higher_order_ops.map.map")
+    return found if isinstance(found, FunctionType) and not missing(NEEDED) else None
 
 
 def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:

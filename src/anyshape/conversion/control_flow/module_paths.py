@@ -14,31 +14,35 @@ from typing import Any
 
 import sympy
 import torch
-from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.sym_node import SymNode
 
 from anyshape.conversion.control_flow import forks as forking
+from anyshape.conversion.control_flow import loop_trace
 from anyshape.conversion.control_flow.forks import Forks, files_of, is_question
 from anyshape.conversion.control_flow.loop_trace import calls_kept
 from anyshape.conversion.control_flow.paths import Exploration, are_joinable
 from anyshape.conversion.control_flow.samples import Naming, Samples, recognise, shortened
-from anyshape.sizes.evaluation import symbols_of
+from anyshape.sizes.torch_symbols import symbols_of
 from anyshape.torchkit.capture import Recorder
-from anyshape.torchkit.patches import patched
+from anyshape.torchkit.patches import configured, patched, replaced
+from anyshape.torchkit.private_names import missing
 
+_SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
+_HINT, _CALL = "torch.fx.experimental.sym_node.SymNode.hint", "torch.nn.Module._call_impl"
 _NEEDED = (
-    (symbolic_shapes.ShapeEnv, "evaluate_expr"),
-    (symbolic_shapes.ShapeEnv, "evaluate_sym_node"),
-    (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static"),
-    (symbolic_shapes.ShapeEnv, "_refine_ranges"),
-    (SymNode, "hint"),
-    (torch.nn.Module, "_call_impl"),
+    *(
+        f"{_SHAPES}.{name}"
+        for name in ("evaluate_expr", "evaluate_sym_node", "_maybe_evaluate_static", "_refine_ranges")
+    ),
+    _HINT,
+    _CALL,
+    *loop_trace.NEEDED,
 )
 
 
 def missing_names() -> list[str]:
     """What a future torch may have moved."""
-    return [f"{owner.__name__}.{name}" for owner, name in _NEEDED if not hasattr(owner, name)]
+    return missing(_NEEDED)
 
 
 @contextlib.contextmanager
@@ -46,13 +50,16 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
     """Inside, a trace takes both sides of every branch whose condition differs among the samples."""
     forks = Forks(samples, recorder)
     with contextlib.ExitStack() as stack:
+        for private, make in (
+            (f"{_SHAPES}.evaluate_expr", _answered_questions),
+            (f"{_SHAPES}._maybe_evaluate_static", _answers_of_samples),
+            (f"{_SHAPES}._refine_ranges", _ranges_left_alone),
+            (f"{_SHAPES}.evaluate_sym_node", _asked_numbers_noted),
+            (_HINT, _hint_of_path),
+            (_CALL, _calls_on_all_paths),
+        ):
+            stack.enter_context(replaced(private, functools.partial(make, forks)))
         for owner, name, value in (
-            (symbolic_shapes.ShapeEnv, "evaluate_expr", _answered_questions(forks)),
-            (symbolic_shapes.ShapeEnv, "_maybe_evaluate_static", _answers_of_samples(forks)),
-            (symbolic_shapes.ShapeEnv, "_refine_ranges", _ranges_left_alone(forks)),
-            (symbolic_shapes.ShapeEnv, "evaluate_sym_node", _asked_numbers_noted(forks)),
-            (SymNode, "hint", property(_hint_of_path(forks))),
-            (torch.nn.Module, "_call_impl", _calls_on_all_paths(forks)),
             (torch.fx.Graph, "create_node", _nodes_signed(forks)),
             (torch.fx.Interpreter, "run_node", _nodes_run_again(forks)),
             (forking, "CURRENT", forks),
@@ -61,7 +68,7 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
             stack.enter_context(patched(owner, name, value))
         stack.enter_context(_attributes_noted())
         # what a fake tensor did on one path must not be remembered on another
-        stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))
+        stack.enter_context(configured("torch._dynamo.config.fake_tensor_cache_enabled", value=False))
         stack.enter_context(Naming(lambda: forks.samples))
         yield forks
 
@@ -71,9 +78,7 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
 _TRUTHS = (sympy.true, sympy.false)
 
 
-def _answered_questions(forks: Forks) -> Callable[..., Any]:
-    original = symbolic_shapes.ShapeEnv.evaluate_expr
-
+def _answered_questions(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     def evaluate_expr(
         self: Any, question: sympy.Basic, hint: Any = None, fx_node: Any = None,
         size_oblivious: bool = False, fallback_value: bool | None = None, **others: Any,
@@ -93,9 +98,8 @@ def _answered_questions(forks: Forks) -> Callable[..., Any]:
     return evaluate_expr
 
 
-def _answers_of_samples(forks: Forks) -> Callable[..., Any]:
+def _answers_of_samples(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     """What torch would prove about sizes is asked of the samples: they know the path, and answer at once."""
-    original = symbolic_shapes.ShapeEnv._maybe_evaluate_static
 
     @functools.wraps(original)  # torch clears its cache by an attribute
     def maybe_evaluate_static(self: Any, question: sympy.Basic, **how: Any) -> Any:
@@ -108,9 +112,8 @@ def _answers_of_samples(forks: Forks) -> Callable[..., Any]:
     return maybe_evaluate_static
 
 
-def _ranges_left_alone(forks: Forks) -> Callable[..., None]:
+def _ranges_left_alone(forks: Forks, original: Callable[..., Any]) -> Callable[..., None]:
     """Torch would infer ranges of sizes from what holds on one path alone."""
-    original = symbolic_shapes.ShapeEnv._refine_ranges
 
     def refine_ranges(self: Any, condition: sympy.Basic) -> None:
         if not (forks.is_running and forks.speaks_of_a_size(condition)):
@@ -119,9 +122,8 @@ def _ranges_left_alone(forks: Forks) -> Callable[..., None]:
     return refine_ranges
 
 
-def _asked_numbers_noted(forks: Forks) -> Callable[..., Any]:
+def _asked_numbers_noted(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     """The symbolic number that is asked about is part of the graph: `choose` goes by it."""
-    original = symbolic_shapes.ShapeEnv.evaluate_sym_node
 
     def evaluate_sym_node(self: Any, node: SymNode, *args: Any, **kwargs: Any) -> Any:
         forks.asked = node
@@ -133,7 +135,7 @@ def _asked_numbers_noted(forks: Forks) -> Callable[..., Any]:
     return evaluate_sym_node
 
 
-def _hint_of_path(forks: Forks) -> Callable[[SymNode], Any]:
+def _hint_of_path(forks: Forks, _original: Any) -> property:
     def hint(self: SymNode) -> Any:
         kept = self._hint
         if not forks.is_running or not isinstance(kept, (int, float, NoneType)) or isinstance(self._expr, int):
@@ -141,7 +143,7 @@ def _hint_of_path(forks: Forks) -> Callable[[SymNode], Any]:
         value = forks.value_of(self.expr)
         return kept if value is None else self.pytype(bool(value) if value in _TRUTHS else value)
 
-    return hint
+    return property(hint)
 
 
 def _nodes_signed(forks: Forks) -> Callable[..., Any]:
@@ -171,9 +173,7 @@ def _nodes_run_again(forks: Forks) -> Callable[..., Any]:
 # ---- a module call on all of its paths
 
 
-def _calls_on_all_paths(forks: Forks) -> Callable[..., Any]:
-    original = torch.nn.Module._call_impl
-
+def _calls_on_all_paths(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         result = _result_of_all_paths(forks, lambda: original(module, *args, **kwargs))
         return shortened(result, forks.samples)

@@ -10,21 +10,15 @@ from typing import Any
 import numpy as np
 import sympy
 import torch
-from torch.utils import _pytree as pytree
 
 from anyshape.conversion.control_flow import forks as forking
-from anyshape.conversion.control_flow.forks import (
-    MOST_PATHS,
-    Decision,
-    Forks,
-    Frame,
-    TooManyPathsError,
-    is_raised_by_model,
-)
+from anyshape.conversion.control_flow.forks import Decision, Forks, Frame, TooManyPathsError, is_raised_by_model
 from anyshape.conversion.control_flow.samples import Samples, named_size, remember
 from anyshape.errors import AnyshapeError
-from anyshape.sizes.evaluation import Values
+from anyshape.sizes import budgets
+from anyshape.sizes.torch_symbols import Values
 from anyshape.torchkit.capture import is_same_number
+from anyshape.torchkit.private_names import pytree
 
 
 class MovedOutError(AnyshapeError):
@@ -80,7 +74,7 @@ class Exploration:
             finally:
                 self._forks.end(frame)
             self._open += _other_sides(frame)
-            if len(self._paths) + len(self._open) > MOST_PATHS:
+            if len(self._paths) + len(self._open) > budgets.MOST_PATHS:
                 raise TooManyPathsError([one.span for path, _ in self._paths for one in path if one.span is not None])
 
     def give(self, result: Any) -> None:

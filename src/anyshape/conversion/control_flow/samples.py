@@ -17,17 +17,14 @@ import sympy
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
-from anyshape.sizes.evaluation import NO_VALUE, Known, Values, evaluate, raising, symbols_of
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression, Sizes
+from anyshape.sizes.torch_symbols import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.torchkit.capture import expression_of
+from anyshape.torchkit.private_names import pytree
 
 # ---- samples
-
-
-# fewer could agree by chance, and a question is then torch's to answer
-_ENOUGH = 12
 
 
 class Table:
@@ -92,7 +89,9 @@ class Samples:
     def vary(self, symbols: Iterable[sympy.Basic]) -> bool:
         """Whether there are enough sizes to speak for those between them."""
         columns = self.table.columns()
-        return len(self.rows) >= _ENOUGH and all(_varies(columns[one][self.rows]) for one in symbols if one in columns)
+        return len(self.rows) >= budgets.ENOUGH_SAMPLES and all(
+            _varies(columns[one][self.rows]) for one in symbols if one in columns
+        )
 
     def first(self) -> Mapping[sympy.Symbol, sympy.Integer]:
         """The sizes that torch is shown."""

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from onnxscript import evaluator, opset23
-from torch.nn.modules import transformer
 
 from anyshape.conversion.operators.onnx_words import BOOL, counted, number, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Repair, Used
-from anyshape.torchkit.patches import patched
+from anyshape.torchkit.patches import replaced
 
 # ---- the repair: torch's transformers compare a mask with a causal one, value by value, which a trace cannot follow
 
@@ -28,16 +27,9 @@ from anyshape.torchkit.patches import patched
 # only lets attention make the same mask by itself. Where the caller says `is_causal=True`, torch does not compare, and
 # nothing is put there.
 
-_NAME = "_detect_is_causal_mask"
-
 
 @contextlib.contextmanager
 def _masks_unseen(used: Used) -> Iterator[None]:
-    original = getattr(transformer, _NAME, None)
-    if original is None:
-        yield
-        return
-
     def detect(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:  # noqa: ARG001  torch's
         if is_causal is not None:
             return is_causal
@@ -45,7 +37,7 @@ def _masks_unseen(used: Used) -> Iterator[None]:
             used("nn.Transformer: the mask is applied as it is, without a look at its values")
         return False
 
-    with patched(transformer, _NAME, detect):
+    with replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _looking: detect):
         yield
 
 

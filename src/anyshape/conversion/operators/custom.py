@@ -20,30 +20,21 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.conversion.translation import is_translated
 from anyshape.errors import AnyshapeError
+from anyshape.results.attempt import UntranslatedOperatorError
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_recorded_stack
 from anyshape.torchkit import custom_operators
+from anyshape.torchkit.private_names import attribute, lookup, pytree
 from anyshape.torchkit.reasons import is_known, reason_of
 
 
-class UntranslatedOperatorError(Exception):
-    """An operator that can be neither traced nor translated, the user's call of it, and why.
-
-    Where it is `shapeless`, it has a translation, but torch cannot tell the shape of its result.
-    """
-
-    def __init__(self, overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> None:
-        self.name: str = overload.name()
-        self.overload = str(overload)
-        """As it is found below `torch.ops`."""
-        self.arguments = custom_operators.written_arguments(overload)
-        self.span, self.why, self.shapeless = span, why, shapeless
-        super().__init__(f"`{self.name}` has no {'shape' if shapeless else 'ONNX translation'}; {why}")
+def _untranslated(overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> UntranslatedOperatorError:
+    arguments = custom_operators.written_arguments(overload)
+    return UntranslatedOperatorError(overload.name(), str(overload), arguments, span, why, shapeless=shapeless)
 
 
 _NOT_PYTHON = "its implementation is not in Python, so it cannot be traced"
@@ -65,7 +56,7 @@ class CustomOperators:
 
     @contextlib.contextmanager
     def _traced_through(self, used: Used) -> Iterator[None]:
-        def answer(overload: Any, call: custom_operators.Call) -> Any:
+        def answer(overload: Any, call: custom_operators.OperatorCall) -> Any:
             return self._answer_to(overload, call, used)
 
         kept = [overload for overload in custom_operators.custom_overloads() if self._is_translated(overload)]
@@ -80,7 +71,7 @@ class CustomOperators:
             self._known[name] = name in self._translated or is_translated(overload, self._opset)
         return self._known[name]
 
-    def _answer_to(self, overload: Any, call: custom_operators.Call, used: Used) -> Any:
+    def _answer_to(self, overload: Any, call: custom_operators.OperatorCall, used: Used) -> Any:
         if call.span is not None:
             self._calls.setdefault(overload.name(), call.span)
         if self._is_translated(overload):
@@ -96,12 +87,12 @@ class CustomOperators:
             if run is not None and is_known(error):
                 raise  # a decision on sizes or values, which has findings of its own
             why = f"its Python implementation cannot be traced: {reason_of(error)}" if run else _NOT_PYTHON
-            raise UntranslatedOperatorError(overload, call.span, why) from error
+            raise _untranslated(overload, call.span, why) from error
         if run is not None:
             used(f"{overload.name()}: traced through its Python implementation")
         return result
 
-    def _result_of_kept(self, overload: Any, call: custom_operators.Call) -> Any:
+    def _result_of_kept(self, overload: Any, call: custom_operators.OperatorCall) -> Any:
         """An operator that is translated as a whole; for a trace, its shapes are enough."""
         try:
             return call.plainly()
@@ -109,7 +100,7 @@ class CustomOperators:
             if overload.name() not in self._shapeless or is_known(error):
                 raise
             why = f"on tensors without values it fails: {reason_of(error)}"
-            raise UntranslatedOperatorError(overload, call.span, why, shapeless=True) from error
+            raise _untranslated(overload, call.span, why, shapeless=True) from error
 
     def refuse_untranslated(self, program: torch.export.ExportedProgram) -> None:
         """Name an operator that is left in the program although nobody can translate it."""
@@ -123,7 +114,7 @@ class CustomOperators:
                 ):
                     continue
                 span = self._calls.get(target.name()) or span_of_recorded_stack(node.meta.get("stack_trace") or "")
-                raise UntranslatedOperatorError(target, span, _NOT_PYTHON)
+                raise _untranslated(target, span, _NOT_PYTHON)
 
 
 # ---- the Python function that eager runs
@@ -134,7 +125,7 @@ def implementation(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     device = _device_of(args, kwargs)
     definition = _definitions().get(overload.name())
     if definition is not None:
-        functions = definition._backend_fns
+        functions = attribute(definition, "torch._library.custom_ops.CustomOpDef._backend_fns", {})
         function = functions.get(device) or functions.get(None)
     else:
         key = _python_key(overload, device)
@@ -159,17 +150,15 @@ _ANY_DEVICE = (
 
 def _registrations() -> set[str]:
     """`namespace/operator.overload/key` for every kernel that was registered from Python."""
-    return set(getattr(torch.library, "_impls", ()))
+    return set(lookup("torch.library._impls") or ())
 
 
 def _definitions() -> Mapping[str, Any]:
-    from torch._library.custom_ops import OPDEFS
-
-    return OPDEFS
+    return lookup("torch._library.custom_ops.OPDEFS") or {}
 
 
 def _device_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    leaves = tree_leaves((args, kwargs))
+    leaves = pytree.tree_leaves((args, kwargs))
     tensors = [leaf.device for leaf in leaves if isinstance(leaf, torch.Tensor)]
     devices = tensors or [leaf for leaf in leaves if isinstance(leaf, torch.device)]
     return devices[0].type if devices else "cpu"
@@ -178,12 +167,16 @@ def _device_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
 def _python_key(overload: Any, device: str) -> str | None:
     """The dispatch key of the kernel that computes this operator on a device, if that kernel is in Python."""
     name, known = overload.name(), _registrations()
-    backend = torch._C._dispatch_key_for_device(device)
+    key_for_device = lookup("torch._C._dispatch_key_for_device")
+    is_fallthrough = lookup("torch._C._dispatch_kernel_for_dispatch_key_is_fallthrough")
+    if key_for_device is None or is_fallthrough is None:
+        return None
+    backend = key_for_device(device)
     # below autograd first: a kernel for autograd calls the operator again for its result
     for key in (backend, *_ANY_DEVICE, f"Autograd{backend}", "Autograd"):
         if f"{name.replace('::', '/', 1)}/{key}" in known:
             meant = key or "CompositeImplicitAutograd"
-            if not torch._C._dispatch_kernel_for_dispatch_key_is_fallthrough(name, meant):
+            if not is_fallthrough(name, meant):
                 return f"Autograd{backend}" if meant == "Autograd" else meant
     return None
 
@@ -236,7 +229,7 @@ def _is_default(argument: Any, given: Mapping[str, Any]) -> bool:
 
 def _is_symbolic(value: Any) -> bool:
     symbolic = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
-    return any(isinstance(leaf, symbolic) for leaf in tree_leaves(value))
+    return any(isinstance(leaf, symbolic) for leaf in pytree.tree_leaves(value))
 
 
 # ---- the function on the other side of the dispatcher
@@ -246,13 +239,17 @@ class _MetError(Exception):
     """Raised on the way into a kernel: it was met, and is not to run."""
 
 
-def _registered_function(overload: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+def _registered_function(
+    overload: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Callable[..., Any] | None:
     """The function that was registered; where it cannot be told, the way to it through the dispatcher.
 
     That way makes a number of every size that the schema calls `int`, so it is the second best.
     """
     through = _through_dispatcher(overload, key)
-    plain = tree_map(_as_number, (list(args), dict(kwargs)))
+    if through is None:
+        return None
+    plain = pytree.tree_map(_as_number, (list(args), dict(kwargs)))
     met = _first_python_function(functools.partial(through, *plain[0], **plain[1]))
     if met is None:
         return through
@@ -264,11 +261,16 @@ def _registered_function(overload: Any, key: str, args: Sequence[Any], kwargs: M
     return functions[0]
 
 
-def _through_dispatcher(overload: Any, key: str) -> Callable[..., Any]:
+def _through_dispatcher(overload: Any, key: str) -> Callable[..., Any] | None:
+    """The way through the dispatcher; None where torch has moved it."""
+    keys, key_set = lookup("torch._C.DispatchKey"), lookup("torch._C.DispatchKeySet")
+    by_key = attribute(overload, "torch._ops.OpOverload._op_dk")
+    kernel_of = lookup("torch._C._dispatch_get_computed_kernel_for_dispatch_key")
+    if keys is None or (by_key if key.startswith("Composite") else key_set and kernel_of) is None:
+        return None
     if key.startswith("Composite"):  # stands for many keys, and is called by its own name
-        return functools.partial(overload._op_dk, getattr(torch._C.DispatchKey, key))
-    kernel = torch._C._dispatch_get_computed_kernel_for_dispatch_key(overload.name(), key)
-    return functools.partial(kernel.call_boxed, torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key)))
+        return functools.partial(by_key, getattr(keys, key))
+    return functools.partial(kernel_of(overload.name(), key).call_boxed, key_set(getattr(keys, key)))
 
 
 def _as_number(value: Any) -> Any:
@@ -285,7 +287,7 @@ def _first_python_function(call: Callable[[], Any]) -> tuple[CodeType, dict[str,
             raise _MetError
 
     before = sys.getprofile()
-    with torch._C.DisableTorchFunction():
+    with (lookup("torch._C.DisableTorchFunction") or contextlib.nullcontext)():
         sys.setprofile(meet)
         try:
             call()
@@ -323,15 +325,13 @@ def _is_same_argument(given: Any, received: Any) -> bool:
 @contextlib.contextmanager
 def _shaped_by_implementation(overloads: Sequence[Any]) -> Iterator[None]:
     """Inside, an operator without a fake kernel has the shapes that its Python function gives to fake tensors."""
-    from torch._library import simple_registry
-    from torch._library.utils import Kernel
-
+    registry, make_kernel = lookup("torch._library.simple_registry.singleton"), lookup("torch._library.utils.Kernel")
     with contextlib.ExitStack() as stack:
-        for overload in overloads:
+        for overload in overloads if registry is not None and make_kernel is not None else ():
             if not has_implementation(overload):
                 continue
-            kernels = simple_registry.singleton.find(overload.name()).fake_impl.kernels
-            kernel = Kernel(functools.partial(_result_for_shapes, overload), "anyshape")
+            kernels = registry.find(overload.name()).fake_impl.kernels
+            kernel = make_kernel(functools.partial(_result_for_shapes, overload), "anyshape")
             kernels.append(kernel)
             stack.callback(kernels.remove, kernel)
         yield
@@ -346,10 +346,9 @@ def _result_for_shapes(overload: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _has_shapes(overload: Any) -> bool:
     """Whether an operator says itself what shapes its results have."""
-    from torch._library import simple_registry
-
     definition = _definitions().get(overload.name())
     if definition is not None:
-        return definition._abstract_fn is not None
-    known = simple_registry.singleton.find(overload.name()).fake_impl.kernel is not None
-    return known or overload.has_kernel_for_dispatch_key(torch._C.DispatchKey.Meta)
+        return attribute(definition, "torch._library.custom_ops.CustomOpDef._abstract_fn") is not None
+    registry, keys = lookup("torch._library.simple_registry.singleton"), lookup("torch._C.DispatchKey")
+    known = registry is not None and registry.find(overload.name()).fake_impl.kernel is not None
+    return known or (keys is not None and overload.has_kernel_for_dispatch_key(keys.Meta))

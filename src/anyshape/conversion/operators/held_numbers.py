@@ -20,7 +20,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.conversion.operators.repair import Repair, Used
-from anyshape.torchkit.patches import patched
+from anyshape.torchkit.patches import replaced
+from anyshape.torchkit.private_names import attribute
 
 _WHOLE = (torch.int64, torch.int32)
 
@@ -42,7 +43,7 @@ class Held:
         version, value = self._values.get(tensor, (None, None))
         if value is not None:
             return value if version == tensor._version else None
-        literal = getattr(tensor, "constant", None)
+        literal = attribute(tensor, "torch._subclasses.fake_tensor.FakeTensor.constant")
         return int(literal) if isinstance(literal, Tensor) and _is_whole_number(literal) else None
 
 
@@ -53,20 +54,18 @@ def _is_whole_number(tensor: Tensor) -> bool:
 @contextlib.contextmanager
 def _buffers_held(held: Held) -> Iterator[None]:
     """Inside, torch's stand-ins for buffers that are one whole number are known by their values."""
-    trace = getattr(torch.export, "_trace", None)
-    original = getattr(trace, "_fakify_params_buffers", None)
-    if original is None:
-        yield
-        return
 
-    def fakify(mode: Any, module: torch.nn.Module) -> Any:
-        fakes = original(mode, module)
-        for name, buffer in module.named_buffers(remove_duplicate=False):
-            if name in fakes and _is_whole_number(buffer):
-                held.keep(fakes[name], int(buffer))
-        return fakes
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def fakify(mode: Any, module: torch.nn.Module) -> Any:
+            fakes = original(mode, module)
+            for name, buffer in module.named_buffers(remove_duplicate=False):
+                if name in fakes and _is_whole_number(buffer):
+                    held.keep(fakes[name], int(buffer))
+            return fakes
 
-    with patched(trace, "_fakify_params_buffers", fakify):
+        return fakify
+
+    with replaced("torch.export._trace._fakify_params_buffers", make):
         yield
 
 

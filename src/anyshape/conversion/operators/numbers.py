@@ -22,7 +22,8 @@ from torch import fx
 
 from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, INT64, exact, op
 from anyshape.conversion.operators.resize import mark_layouts
-from anyshape.torchkit.patches import patched
+from anyshape.torchkit.patches import replaced
+from anyshape.torchkit.private_names import lookup
 
 # ---- chains of scalar functions in a program, each gathered into one node
 
@@ -44,7 +45,7 @@ def _scalar_functions() -> dict[Any, str]:
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "abs"):
         named[getattr(operator, name)] = name
     for name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2"):
-        function = getattr(torch, f"_sym_{name}", None)
+        function = lookup(f"torch._sym_{name}")
         if function is not None:
             named[function] = name
     return named
@@ -114,22 +115,18 @@ def _tree_above(node: fx.Node) -> Tree:
 @contextlib.contextmanager
 def gathered() -> Iterator[None]:
     """Inside, torch's translation sees gathered numbers. A torch that has moved the place translates as it is."""
-    from torch.onnx._internal.exporter import _core as core
 
-    name = "_prepare_exported_program_for_export"
-    prepare: Callable[..., Any] | None = getattr(core, name, None)
-    if prepare is None:
-        yield
-        return
+    def make(prepare: Callable[..., Any]) -> Callable[..., Any]:
+        def prepare_and_gather(*args: Any, **kwargs: Any) -> Any:
+            program = prepare(*args, **kwargs)
+            gather(program.graph_module)
+            # this is the one place at which a decomposed program can be told anything before it is translated
+            mark_layouts(program.graph_module)
+            return program
 
-    def prepare_and_gather(*args: Any, **kwargs: Any) -> Any:
-        program = prepare(*args, **kwargs)
-        gather(program.graph_module)
-        # this is the one place at which a decomposed program can be told anything before it is translated
-        mark_layouts(program.graph_module)
-        return program
+        return prepare_and_gather
 
-    with patched(core, name, prepare_and_gather):
+    with replaced("torch.onnx._internal.exporter._core._prepare_exported_program_for_export", make):
         yield
 
 

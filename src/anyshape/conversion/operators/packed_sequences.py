@@ -24,17 +24,16 @@ from typing import Any
 import onnx_ir as ir
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensor
-from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.nn.utils import rnn
 from torch.nn.utils.rnn import PackedSequence, invert_permutation
 
 from anyshape.conversion.operators.onnx_words import INT64, op
 from anyshape.conversion.operators.recurrent import NAMESPACE, layer_called, layers_in_onnx, running_rows, tell_of_layer
-from anyshape.conversion.operators.repair import Answer, Repair, Used, is_known
+from anyshape.conversion.operators.repair import Answer, Repair, Used, is_known, know
+from anyshape.conversion.speed.registration import register_fake
 from anyshape.source import live_code
-from anyshape.torchkit.custom_operators import register_fake
 from anyshape.torchkit.patches import patched
+from anyshape.torchkit.private_names import attribute, lookup
 
 # ---- what is recognised
 
@@ -77,7 +76,7 @@ def _layers_answered(forward: Callable[[nn.RNNBase, Any, Any], Any]) -> Iterator
 def _forward_for_packed(dense: Callable[..., Any], packed: Callable[..., Any]) -> Callable[..., Any]:
     def forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002  torch's name for it
         if isinstance(input, PackedSequence):
-            self._update_flat_weights()
+            attribute(self, "torch.nn.RNNBase._update_flat_weights", lambda: None)()
             result = packed(self, input, hx)
             if result is not NotImplemented:
                 return result
@@ -132,7 +131,7 @@ def _pack(
     order = None if enforce_sorted else torch.sort(lengths, descending=True)[1]
     back = invert_permutation(order)
     data, batch_sizes = getattr(torch.ops, NAMESPACE).pack(input, lengths, order, back, batch_first)
-    torch._check(batch_sizes.shape[0] <= input.shape[1 if batch_first else 0])
+    know(batch_sizes.shape[0] <= input.shape[1 if batch_first else 0])
     setattr(batch_sizes, _BATCH, input.shape[0 if batch_first else 1])
     return PackedSequence(data, batch_sizes, order, back)
 
@@ -141,7 +140,7 @@ def _pad(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Any = None
 ) -> Any:  # fmt: skip
     if total_length is not None:
-        torch._check(sequence.batch_sizes.shape[0] <= total_length)
+        know(sequence.batch_sizes.shape[0] <= total_length)
     return getattr(torch.ops, NAMESPACE).pad(
         sequence.data, sequence.batch_sizes, sequence.sorted_indices, sequence.unsorted_indices,
         _batch_of(sequence), batch_first, padding_value, total_length,
@@ -181,7 +180,7 @@ def _forward_over_packed(used: Used, module: nn.RNNBase, sequence: PackedSequenc
     data, batch_sizes, order, back = sequence
     if (order is None) != (back is None):
         return NotImplemented
-    weights: list[Any] = list(module._flat_weights)
+    weights: list[Any] = list(attribute(module, "torch.nn.RNNBase._flat_weights", module.parameters()))
     cells = module.num_layers * (2 if module.bidirectional else 1)
     if states is None:
         states = _zero_states(module, sequence, cells)
@@ -200,7 +199,7 @@ def _states_of_rows(state: Tensor, sequence: PackedSequence) -> Tensor:
     """The states of the rows that there are: torch picks them by their numbers where it sorts, and takes no others."""
     batch = _batch_of(sequence)
     if sequence.sorted_indices is None:
-        torch._check(state.shape[1] == batch)
+        know(state.shape[1] == batch)
     return state if is_known(state.shape[1] == batch) else state[:, :batch]
 
 
@@ -269,10 +268,16 @@ def _read_when_needed(used: Used, read: Callable[..., Any]) -> Answer:
     return answer
 
 
+_TRACED_TENSORS = (
+    "torch._subclasses.fake_tensor.FakeTensor",
+    "torch._subclasses.functional_tensor.FunctionalTensor",
+)
+
+
 @contextlib.contextmanager
 def _lengths_unread(used: Used) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
-        for owner in (FakeTensor, FunctionalTensor):
+        for owner in filter(None, map(lookup, _TRACED_TENSORS)):
             for name in ("tolist", "numpy"):
                 stack.enter_context(patched(owner, name, _read_when_needed(used, getattr(owner, name))))
         yield

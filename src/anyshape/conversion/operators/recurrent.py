@@ -20,8 +20,9 @@ from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, op, scan, static_size
 from anyshape.conversion.operators.repair import Answer, Repair, Used
-from anyshape.torchkit.custom_operators import register_fake
+from anyshape.conversion.speed.registration import register_fake
 from anyshape.torchkit.patches import patched
+from anyshape.torchkit.private_names import lookup
 
 # ---- what is recognised
 
@@ -107,7 +108,7 @@ def _answer_for_layer(used: Used, name: str) -> Answer:
         names = _PACKED_ARGUMENTS if is_packed else _DENSE_ARGUMENTS
         call = {**dict(zip(names, args, strict=False)), **kwargs}
         if call["train"] and call["dropout"]:
-            return getattr(torch._C._VariableFunctions, name)(*args, **kwargs)
+            return getattr(lookup("torch._C._VariableFunctions") or torch, name)(*args, **kwargs)
         weights, both = list(call["params"]), call["bidirectional"]
         tell_of_layer(used, name, weights, call["has_biases"], call["num_layers"] * (2 if both else 1))
         shape = (weights, MODES[name], call["has_biases"], call["num_layers"], both)
@@ -124,20 +125,9 @@ def _operators_answered(used: Used) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in MODES:  # layers reach their operators through names of `torch._VF`
             function = _answer_for_layer(used, name)
-            stack.enter_context(patched(torch._VF, name, function))
+            if (functions := lookup("torch._VF")) is not None:
+                stack.enter_context(patched(functions, name, function))
             stack.enter_context(patched(torch, name, function))
-        stack.enter_context(_layers_allowed_in_dynamo())
-        yield
-
-
-@contextlib.contextmanager
-def _layers_allowed_in_dynamo() -> Iterator[None]:
-    """A strict trace refuses recurrent layers, since it would unroll them; it does not unroll what answers here."""
-    config = getattr(torch._dynamo, "config", None)
-    if config is None or not hasattr(config, "allow_rnn"):
-        yield
-        return
-    with config.patch(allow_rnn=True):
         yield
 
 

@@ -18,6 +18,7 @@ import torch
 from torch.fx.experimental import symbolic_shapes
 
 from anyshape.torchkit.patches import Answering, patched
+from anyshape.torchkit.private_names import lookup
 
 
 class Used(Protocol):
@@ -115,6 +116,13 @@ def is_size(value: Any) -> bool:
 def holds_size(*groups: Iterable[Any]) -> bool:
     """Whether a size is among the numbers of some shapes or lists."""
     return any(is_size(number) for group in groups for number in group)
+
+
+def know(condition: Any) -> None:
+    """Torch may take this condition on sizes for granted."""
+    check = lookup("torch._check")
+    if check is not None:
+        check(condition)
 
 
 def is_known(condition: Any) -> bool:

@@ -1,1 +1,1 @@
-"""anyshape.conversion.speed"""
+"""Shortcuts through torch and onnxscript: each is only faster than their own way, and all are behind one switch."""

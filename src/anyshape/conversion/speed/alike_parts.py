@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 from torch import fx, nn
-from torch.utils import _pytree as pytree
 
+from anyshape.conversion.speed.switch import are_on
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
-from anyshape.torchkit.patches import patched
-
-_FEWEST_NODES = 4
-"""Below, copying costs as much as tracing."""
+from anyshape.torchkit.patches import configured, patched, replaced
+from anyshape.torchkit.private_names import OpOverload, attribute, lookup, missing, pytree
+from anyshape.torchkit.schemas import gives_alias, writes
 
 
 @contextlib.contextmanager
@@ -35,38 +35,36 @@ def repeated_parts(*, wanted: bool) -> Iterator[list[str]]:
     A torch that has moved what this needs traces in full.
     """
     copied: list[str] = []
-    tracers = _tracers()
-    if tracers is None or not wanted:
+    if not wanted or not are_on() or missing(_NEEDED):
         yield copied
         return
-    original = tracers._ModuleStackTracer.call_module
-    parts = _Parts(original, copied)
-    # a bound method would not be given the tracer
-    call = lambda tracer, *call: parts.call(tracer, *call)  # noqa: E731, PLW0108
-    with patched(tracers._ModuleStackTracer, "call_module", call), parts.reads.watched(), _forgetful():
+    reads = Reads()
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        parts = _Parts(original, copied, reads)
+        # a bound method would not be given the tracer
+        return lambda tracer, *call: parts.call(tracer, *call)  # noqa: PLW0108
+
+    # torch's memory of results rests: where parts are copied it is hardly asked, and a look into it costs as much as
+    # an operator, and assumptions about sizes
+    with (
+        replaced(_CALL, make),
+        reads.watched(),
+        configured("torch._dynamo.config.fake_tensor_cache_enabled", value=False),
+    ):
         yield copied
 
 
-def _forgetful() -> contextlib.AbstractContextManager[Any]:
-    """Inside, torch does not remember what operators gave. Where parts are copied it is hardly asked, and a look into
-    its memory costs as much as an operator, and assumptions about sizes.
-    """
-    config: Any = torch._dynamo.config
-    return config.patch({_MEMORY: False}) if hasattr(config, _MEMORY) else contextlib.nullcontext()
-
-
-_MEMORY = "fake_tensor_cache_enabled"
-
-
-def _tracers() -> Any:
-    from torch.fx.experimental import proxy_tensor
-
-    needed = ("_ModuleStackTracer", "get_proxy_slot", "track_tensor_tree", "disable_proxy_modes_tracing")
-    return proxy_tensor if all(hasattr(proxy_tensor, name) for name in needed) else None
+_PROXIES = "torch.fx.experimental.proxy_tensor"
+_CALL = f"{_PROXIES}._ModuleStackTracer.call_module"
+_SLOT, _TRACK = f"{_PROXIES}.get_proxy_slot", f"{_PROXIES}.track_tensor_tree"
+_UNTRACED = f"{_PROXIES}.disable_proxy_modes_tracing"
+_NEEDED = (_CALL, _SLOT, _TRACK, _UNTRACED)
+_BY_PROXY = f"{_PROXIES}._ModuleStackTracer.enable_attr_proxy"
 
 
 @dataclass(frozen=True)
-class _Traced:
+class _TracedCall:
     """The nodes of one part's call, between what went in and what came out."""
 
     nodes: tuple[fx.Node, ...]
@@ -80,17 +78,17 @@ class _Traced:
 class _Parts:
     """The parts that were traced, by what they are and what they were called with."""
 
-    def __init__(self, original: Callable[..., Any], copied: list[str]) -> None:
-        self._original, self._copied = original, copied
-        self._looks, self.reads = Looks(), Reads()
-        self._traced: dict[Hashable, list[tuple[Mapping[Place, int], _Traced | None]]] = {}
+    def __init__(self, original: Callable[..., Any], copied: list[str], reads: Reads) -> None:
+        self._original, self._copied, self._reads = original, copied, reads
+        self._looks = Looks()
+        self._traced: dict[Hashable, list[tuple[Mapping[Place, int], _TracedCall | None]]] = {}
         """With the numbers that were read meanwhile; None where a copy would not be the same."""
 
     def call(self, tracer: Any, part: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
         trace = lambda: self._original(tracer, part, forward, args, kwargs)  # noqa: E731
-        if getattr(tracer, "enable_attr_proxy", True):
+        if attribute(tracer, _BY_PROXY, otherwise=True):
             return trace()  # a part that stands at two places of the model is called through a proxy
-        inputs = _nodes([*pytree.tree_leaves((args, kwargs)), *_weights(part)], tracer)
+        inputs = _nodes_of_tensors([*pytree.tree_leaves((args, kwargs)), *_weights(part)], tracer)
         look, key = self._looks.of(part), self._key(tracer, part, (args, kwargs), inputs)
         if look is None or key is None or inputs is None:
             return trace()
@@ -100,13 +98,13 @@ class _Parts:
             if traced is None:
                 return trace()
             self._copied.append(type(part).__name__)
-            self.reads.again(part, read)
-            return _copy(traced, inputs, tracer)
-        last = _last(tracer.graph)
-        with self.reads.during(part, look) as read:
+            self._reads.again(part, read)
+            return _copied_call(traced, inputs, tracer)
+        last = _last_node(tracer.graph)
+        with self._reads.during(part, look) as read:
             result = trace()
         key = self._key(tracer, part, (args, kwargs), inputs)  # two sizes may have turned out to be one meanwhile
-        self._traced.setdefault(key, []).append((read, _recorded(tracer, last, inputs, result)))
+        self._traced.setdefault(key, []).append((read, _copyable_call(tracer, last, inputs, result)))
         return result
 
     def _key(self, tracer: Any, part: nn.Module, given: Any, inputs: Sequence[fx.Node] | None) -> Hashable | None:
@@ -128,9 +126,9 @@ def _look_of_call(call: Any) -> Hashable | None:
     return str(structure), *map(look_of, leaves)
 
 
-def _nodes(leaves: Sequence[Any], tracer: Any) -> tuple[fx.Node, ...] | None:
+def _nodes_of_tensors(leaves: Sequence[Any], tracer: Any) -> tuple[fx.Node, ...] | None:
     """The nodes of all tensors; None where one of them is unknown to the trace."""
-    slot = _tracers().get_proxy_slot
+    slot = lookup(_SLOT)
     nodes: list[fx.Node | None] = [
         slot(leaf, tracer, None, _node_of) for leaf in leaves if isinstance(leaf, torch.Tensor)
     ]
@@ -149,7 +147,7 @@ def _pattern(nodes: Sequence[fx.Node]) -> Hashable:
     return tuple(first.setdefault(node, place) for place, node in enumerate(nodes))
 
 
-def _last(graph: fx.Graph) -> fx.Node:
+def _last_node(graph: fx.Graph) -> fx.Node:
     last: fx.Node = next(iter(reversed(graph.nodes)))
     return last
 
@@ -157,7 +155,7 @@ def _last(graph: fx.Graph) -> fx.Node:
 # ---- recording
 
 
-def _recorded(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], result: Any) -> _Traced | None:
+def _copyable_call(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], result: Any) -> _TracedCall | None:
     """What a call left in the graph; None where a copy would not be the same."""
     nodes: list[fx.Node] = []
     node = before.next
@@ -167,15 +165,15 @@ def _recorded(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], result:
         node = node.next
     leaves, structure = pytree.tree_flatten(result)
     tensors = tuple(leaf if isinstance(leaf, torch.Tensor) else None for leaf in leaves)
-    slot = _tracers().get_proxy_slot
+    slot = lookup(_SLOT)
     results = [slot(leaf, tracer, None, _node_of) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     made = set(nodes)
     inside = {*made, *inputs}
-    if len(nodes) < _FEWEST_NODES or not all(_may_be_copied(one, inside, made) for one in nodes):
+    if len(nodes) < budgets.FEWEST_NODES_TO_COPY or not all(_may_be_copied(one, inside, made) for one in nodes):
         return None
     if not all(isinstance(one, (*PLAIN, torch.SymInt)) or one in inside for one in results):
         return None
-    return _Traced(tuple(nodes), inputs, tuple(results), tensors, structure)
+    return _TracedCall(tuple(nodes), inputs, tuple(results), tensors, structure)
 
 
 def _may_be_copied(node: fx.Node, inside: set[fx.Node], made: set[fx.Node]) -> bool:
@@ -184,8 +182,8 @@ def _may_be_copied(node: fx.Node, inside: set[fx.Node], made: set[fx.Node]) -> b
         return True
     if node.op != "call_function" or "unbacked_bindings" in node.meta:
         return False
-    if isinstance(node.target, torch._ops.OpOverload):
-        if node.target._schema.is_mutable and not _writes_to_its_own(node, made):
+    if isinstance(node.target, OpOverload):
+        if writes(node.target) and not _writes_to_its_own(node, made):
             return False
     elif node.target is not operator.getitem:
         return False
@@ -203,9 +201,7 @@ def _writes_to_its_own(node: fx.Node, made: set[fx.Node]) -> bool:
     """Whether what it writes to is neither given from outside nor a view of that."""
     written = node.args[0] if node.args else None
     while isinstance(written, fx.Node) and written in made:
-        target = written.target
-        aliases = isinstance(target, torch._ops.OpOverload) and any(r.alias_info for r in target._schema.returns)
-        if not aliases and target is not operator.getitem:
+        if not gives_alias(written.target) and written.target is not operator.getitem:
             return True
         written = written.args[0]
     return False
@@ -214,26 +210,27 @@ def _writes_to_its_own(node: fx.Node, made: set[fx.Node]) -> bool:
 # ---- copying
 
 
-def _copy(known: _Traced, inputs: tuple[fx.Node, ...], tracer: Any) -> Any:
+def _copied_call(known: _TracedCall, inputs: tuple[fx.Node, ...], tracer: Any) -> Any:
     """The same nodes on other inputs; what comes out is tracked like any tensor of the trace."""
     instead = dict(zip(known.inputs, inputs, strict=True))
     for node in known.nodes:
         instead[node] = tracer.graph.node_copy(node, lambda one: instead.get(one, one))
     results = [
-        value if tensor is None else _tracked(tensor, instead[value], tracer)
+        value if tensor is None else _tracked_tensor(tensor, instead[value], tracer)
         for value, tensor in zip(known.results, known.tensors, strict=True)
     ]
     return pytree.tree_unflatten(results, known.structure)
 
 
-def _tracked(like: torch.Tensor, node: fx.Node, tracer: Any) -> torch.Tensor:
-    tracers = _tracers()
-    with tracers.disable_proxy_modes_tracing():
+def _tracked_tensor(like: torch.Tensor, node: fx.Node, tracer: Any) -> torch.Tensor:
+    with lookup(_UNTRACED)():
         tensor = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
     node.meta["val"] = tensor
-    tracers.track_tensor_tree(tensor, fx.Proxy(node, tracer), constant=None, tracer=tracer)
+    lookup(_TRACK)(tensor, fx.Proxy(node, tracer), constant=None, tracer=tracer)
     return tensor
 
+
+# ---- what a part looks like
 
 PLAIN = (type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.memory_format, torch.layout)
 Place = tuple[str, str]

@@ -6,11 +6,14 @@ with another tensor is left to torch, which has to run the program for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import fx
+
+from anyshape.torchkit.private_names import OpOverload, lookup
+from anyshape.torchkit.schemas import gives_alias, writes
 
 _FRESH = frozenset(
     f"aten::{name}"
@@ -31,7 +34,7 @@ def without_mutations(graph: fx.Graph, *, parts: bool) -> list[str]:
     order = {node: place for place, node in enumerate(graph.nodes)}
     replaced = []
     for node in list(graph.nodes):
-        function, written = _functional(node), node.args[0] if node.args else None
+        function, written = _functional_twin(node), node.args[0] if node.args else None
         if function is None or not isinstance(written, fx.Node):
             continue
         name = str(node.target)
@@ -49,16 +52,16 @@ def _use_from_here(old: fx.Node, new: fx.Node, order: dict[fx.Node, int]) -> Non
 
 
 def _write_part(
-    node: fx.Node, function: torch._ops.OpOverload, written: fx.Node, order: dict[fx.Node, int]
+    node: fx.Node, function: OpOverload, written: fx.Node, order: dict[fx.Node, int]
 ) -> tuple[fx.Node, fx.Node] | None:
     """The tensor to a part of which a node writes, and the node that takes its place; None where others may see it."""
-    found = views_to(written, node)
-    if found is None or is_seen_later(node) or not fills_the_part(node, _tensor):
+    found = _views_to(written, node)
+    if found is None or _is_seen_later(node) or not _fills_the_part(node):
         return None
     whole, views = found
     if not _is_alone(whole, node, order, views):
         return None
-    nodes = write_anew(node, function, views)
+    nodes = _write_anew(node, function, views)
     order.update(dict.fromkeys(nodes, order[node]))
     return whole, nodes[-1]
 
@@ -69,26 +72,29 @@ _DROPOUTS = frozenset(f"aten::{name}" for name in ("dropout", "feature_dropout",
 def _leave_out_what_does_nothing(graph: fx.Graph) -> None:
     """A dropout gives the very same tensor outside of training, and torch takes it for a new one."""
     for node in list(graph.nodes):
-        if isinstance(node.target, torch._ops.OpOverload) and node.target.name() in _DROPOUTS and not node.args[2]:
+        if isinstance(node.target, OpOverload) and node.target.name() in _DROPOUTS and not node.args[2]:
             assert isinstance(node.args[0], fx.Node)
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
 
 
-def _functional(node: fx.Node) -> torch._ops.OpOverload | None:
+def _functional_twin(node: fx.Node) -> OpOverload | None:
     """The operator that gives what this one writes."""
     target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+    if not isinstance(target, OpOverload) or not writes(target):
         return None
-    name = target._schema.name.removeprefix("aten::")
+    name, _, overload = target.name().removeprefix("aten::").partition(".")
     packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
     if not name.endswith("_") or packet is None:
         return None
-    function = getattr(packet, target._overloadname, None)
-    arguments = [argument.name for argument in target._schema.arguments]
-    if function is None or [argument.name for argument in function._schema.arguments] != arguments:
+    function = getattr(packet, overload or "default", None)
+    if function is None or _argument_names(function) != _argument_names(target):
         return None
     return function if _keeps_type(node) else None
+
+
+def _argument_names(operator: OpOverload) -> list[str]:
+    return [argument.name for argument in operator._schema.arguments]
 
 
 def _keeps_type(node: fx.Node) -> bool:
@@ -101,7 +107,7 @@ def _keeps_type(node: fx.Node) -> bool:
 
 def _is_mask(node: fx.Node, argument: fx.Node) -> bool:
     """Which only says where to write."""
-    is_filled = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.name == "aten::masked_fill_"
+    is_filled = isinstance(node.target, OpOverload) and node.target.name().startswith("aten::masked_fill_.")
     return is_filled and argument is node.args[1] and argument is not node.args[0]
 
 
@@ -116,16 +122,17 @@ def _is_alone(written: fx.Node, node: fx.Node, order: dict[fx.Node, int], views:
 def _is_new(node: fx.Node) -> bool:
     """Whether a node gives a tensor that shares its memory with no other that is still used."""
     target = node.target
-    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload) or _tensor(node) is None:
+    if node.op != "call_function" or not isinstance(target, OpOverload) or _tensor(node) is None:
         return False
-    if any(result.alias_info is not None for result in target._schema.returns):
+    if gives_alias(target):
         whole = node.args[0] if node.args else None
         return isinstance(whole, fx.Node) and list(whole.users) == [node] and _is_new(whole)
     return target.name() in _FRESH or not _is_made_of_others(target)
 
 
-def _is_made_of_others(target: torch._ops.OpOverload) -> bool:
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd"))
+def _is_made_of_others(target: OpOverload) -> bool:
+    has_kernel = lookup("torch._C._dispatch_has_kernel_for_dispatch_key")
+    return has_kernel is None or bool(has_kernel(target.name(), "CompositeImplicitAutograd"))
 
 
 def _tensor(node: fx.Node) -> torch.Tensor | None:
@@ -133,9 +140,11 @@ def _tensor(node: fx.Node) -> torch.Tensor | None:
     return value if isinstance(value, torch.Tensor) else None
 
 
+# ---- writes to a part of a tensor
+
 _aten = torch.ops.aten
 
-_Scatter = tuple[torch._ops.OpOverload, tuple[Any, ...]]
+_Scatter = tuple[OpOverload, tuple[Any, ...]]
 
 
 def _put_back(view: fx.Node, part: fx.Node) -> _Scatter:
@@ -150,7 +159,7 @@ def _put_back(view: fx.Node, part: fx.Node) -> _Scatter:
 _VIEWS = (_aten.select.int, _aten.slice.Tensor, _aten.transpose.int)
 
 
-def views_to(written: fx.Node, write: fx.Node) -> tuple[fx.Node, list[fx.Node]] | None:
+def _views_to(written: fx.Node, write: fx.Node) -> tuple[fx.Node, list[fx.Node]] | None:
     """The tensor of which a write changes a part, and the views that lead there; None where others see one of them."""
     views: list[fx.Node] = []
     node, user = written, write
@@ -162,7 +171,7 @@ def views_to(written: fx.Node, write: fx.Node) -> tuple[fx.Node, list[fx.Node]] 
     return (node, views) if views else None
 
 
-def write_anew(write: fx.Node, function: torch._ops.OpOverload, views: list[fx.Node]) -> list[fx.Node]:
+def _write_anew(write: fx.Node, function: OpOverload, views: list[fx.Node]) -> list[fx.Node]:
     """Replace a write, in place, by an operator that gives the part, and by those that put it into the whole; the last
     of these nodes is the whole tensor.
     """
@@ -178,23 +187,19 @@ def write_anew(write: fx.Node, function: torch._ops.OpOverload, views: list[fx.N
     return nodes
 
 
-def is_seen_later(write: fx.Node) -> bool:
+def _is_seen_later(write: fx.Node) -> bool:
     """Whether the part that a write gives back is used, other than by `y[0] += 1`, which copies it to where it is."""
     following = write.next
-    while following.op != "output" and not _is_write(following):
+    while following.op != "output" and not writes(following.target):
         following = following.next
     return any(user is not following or user.target is not _aten.copy_.default for user in write.users)
 
 
-def _is_write(node: fx.Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
-
-
-def fills_the_part(write: fx.Node, tensor: Callable[[fx.Node], torch.Tensor | None]) -> bool:
+def _fills_the_part(write: fx.Node) -> bool:
     """Whether what is copied has the very shape of the part: translations of a copy do not spread it."""
     if write.target is not _aten.copy_.default:
         return True
     shapes = [
-        str(value.shape) for one in write.args[:2] if isinstance(one, fx.Node) and (value := tensor(one)) is not None
+        str(value.shape) for one in write.args[:2] if isinstance(one, fx.Node) and (value := _tensor(one)) is not None
     ]
     return len(shapes) == 2 and shapes[0] == shapes[1]

@@ -15,7 +15,9 @@ from typing import Any
 
 import torch
 
+from anyshape.conversion.speed.switch import shortcut
 from anyshape.source.live_code import LOCK
+from anyshape.torchkit.private_names import lookup
 
 _aten = torch.ops.aten
 _ELEMENTWISE = (
@@ -25,17 +27,25 @@ _ELEMENTWISE = (
     _aten.neg.default, _aten.abs.default, _aten.sqrt.default, _aten.rsqrt.default, _aten.cos.default, _aten.sin.default,
 )  # fmt: skip
 """One number for each number, of the same floating type."""
-_NORM = _aten._native_batch_norm_legit_no_training.default
+_NORM = getattr(lookup("torch.ops.aten._native_batch_norm_legit_no_training"), "default", None)
+_TABLE = "torch._subclasses.fake_impls.get_fast_op_impls"
+"""Gives torch's own table of results that need no search: by operator, called with the mode and the arguments."""
+_IS_CONTIGUOUS = "torch._prims_common.is_contiguous_or_false"
+_TENSOR = "torch._subclasses.fake_tensor.FakeTensor"
 
 
+@shortcut
 @contextlib.contextmanager
 def known_results() -> Iterator[None]:
     """Inside, a trace is told some results. A torch that has moved what this needs finds them by itself."""
-    table, is_contiguous = _table(), _is_contiguous()
-    if table is None or is_contiguous is None:
+    make_table, is_contiguous = lookup(_TABLE), lookup(_IS_CONTIGUOUS)
+    if make_table is None or is_contiguous is None or lookup(_TENSOR) is None:
         yield
         return
-    ways: dict[Any, Callable[..., Any]] = dict.fromkeys(_ELEMENTWISE, _like_the_first) | {_NORM: _normed}
+    table = make_table()
+    ways: dict[Any, Callable[..., Any]] = dict.fromkeys(_ELEMENTWISE, _like_the_first)
+    if _NORM is not None:
+        ways[_NORM] = _normed
     with LOCK:
         telling = _Telling(table, is_contiguous)
         added = {op: partial(telling.result, op, way) for op, way in ways.items() if op not in table}
@@ -46,18 +56,6 @@ def known_results() -> Iterator[None]:
             telling.is_over = True
             for op in added:
                 table.pop(op, None)
-
-
-def _table() -> dict[Any, Callable[..., Any]] | None:
-    """Results that torch has without a search, too: by operator, called with the mode and the arguments."""
-    from torch._subclasses import fake_impls
-
-    make: Callable[[], dict[Any, Callable[..., Any]]] | None = getattr(fake_impls, "get_fast_op_impls", None)
-    return make() if make is not None else None
-
-
-def _is_contiguous() -> Callable[[torch.Tensor], bool] | None:
-    return getattr(torch._prims_common, "is_contiguous_or_false", None)
 
 
 class _Telling:
@@ -106,6 +104,5 @@ def _normed(
 
 
 def _empty(mode: Any, like: torch.Tensor, shape: Any) -> torch.Tensor:
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    return FakeTensor(mode, torch.empty(shape, dtype=like.dtype, device="meta"), device=like.device)
+    fake: torch.Tensor = lookup(_TENSOR)(mode, torch.empty(shape, dtype=like.dtype, device="meta"), device=like.device)
+    return fake

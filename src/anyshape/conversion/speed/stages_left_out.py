@@ -1,7 +1,9 @@
-"""Stages of torch's translation that a program may not need, left out where it does not.
+"""Work of torch's translation that a program may not need, left out where it does not.
 
 To write a program in simpler operators torch runs it twice more, and once more to promote types; together that takes
 twice the time of the trace. Most programs hold nothing but operators that have a translation, and types that agree.
+After the translation onnxscript tries every rewrite rule at every node; here at those nodes alone that are of the
+operator in which the rule's pattern ends.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from anyshape.conversion.speed.functional_writes import without_mutations
 from anyshape.conversion.speed.inlined_operators import inline, is_complex
-from anyshape.torchkit.patches import patched
+from anyshape.conversion.speed.switch import are_on, shortcut
+from anyshape.sizes import budgets
+from anyshape.torchkit.patches import replaced
+from anyshape.torchkit.private_names import NAMES, OpOverload, attribute, lookup, pytree
+from anyshape.torchkit.schemas import writes
 
 _CHECKS = frozenset(
     f"aten::{name}"
@@ -43,50 +48,47 @@ class Simplified:
     forced_by: set[str] = field(default_factory=set)
 
 
+_PASSES = "torch.onnx._internal.exporter._fx_passes"
+_MAKE_TABLE = f"{_PASSES}._decomp.create_onnx_friendly_decomposition_table"
+_TRANSLATED = f"{_PASSES}._decomp.get_onnx_implemented_overloads"
+_GRAPH, _SIGNATURE = "torch.export.ExportedProgram._graph_module", "torch.export.ExportedProgram._graph_signature"
+
+
 @contextlib.contextmanager
-def shortcuts(*, inlining: bool = True) -> Iterator[Simplified]:
+def stages_left_out(*, inlining: bool = True) -> Iterator[Simplified]:
     """Inside, torch.onnx.export leaves out what a program does not need. A torch that has moved a stage runs it.
 
     With `inlining`, operators without a translation may be replaced by themselves.
     """
     simplified = Simplified()
-    with contextlib.ExitStack() as stack:
-        passes = _passes()
-        stages = (
-            ("decompose_with_registry", partial(_decompose, simplified, inlining)),
-            ("insert_type_promotion_nodes", _promote),
-        )
-        for name, stage in stages:
-            if hasattr(passes, name):
-                stack.enter_context(patched(passes, name, stage(getattr(passes, name))))
-        make_table = getattr(getattr(passes, "_decomp", None), _MAKE_TABLE, None)
-        if make_table is not None:
-            stack.enter_context(patched(passes._decomp, _MAKE_TABLE, partial(_table_made_once, make_table)))
-        stack.enter_context(rules_tried_at_their_ends())
+    if not are_on():
         yield simplified
-
-
-def _passes() -> Any:
-    try:
-        from torch.onnx._internal.exporter import _fx_passes
-    except ImportError:
-        return None
-    return _fx_passes
+        return
+    with (
+        replaced(f"{_PASSES}.decompose_with_registry", partial(_decomposing_what_must_be, simplified, inlining)),
+        replaced(f"{_PASSES}.insert_type_promotion_nodes", _promoting_what_differs),
+        replaced(_MAKE_TABLE, lambda make: partial(_table_made_once, make)),
+        rules_tried_at_their_ends(),
+    ):
+        yield simplified
 
 
 # ---- simpler operators
 
 
-def _decompose(simplified: Simplified, inlining: bool, original: Any) -> Any:
+def _decomposing_what_must_be(simplified: Simplified, inlining: bool, original: Any) -> Any:
     def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
-        twin, written = _copied(program, parts=inlining)
+        if attribute(program, _GRAPH) is None or attribute(program, _SIGNATURE) is None:
+            whole: torch.export.ExportedProgram = original(program, registry)
+            return whole
+        twin, written = _twin_without_writes(program, parts=inlining)
         obstacles = _obstacles(twin.graph, registry)
-        if not obstacles or (inlining and _inlined(twin.graph, registry)):
+        if not obstacles or (inlining and _inlines_all(twin.graph, registry)):
             simplified.inlined.update((*obstacles.values(), *written))
             _name_results(twin, program)
             return twin
         simplified.forced_by.update(obstacles.values())
-        twin, _ = _copied(program, parts=False)  # what was begun is of no use
+        twin, _ = _twin_without_writes(program, parts=False)  # what was begun is of no use
         _name_results(twin, program)
         decomposed: torch.export.ExportedProgram = original(twin, registry)
         return decomposed
@@ -94,7 +96,6 @@ def _decompose(simplified: Simplified, inlining: bool, original: Any) -> Any:
     return decompose_with_registry
 
 
-_MAKE_TABLE, _TRANSLATED = "create_onnx_friendly_decomposition_table", "get_onnx_implemented_overloads"
 _TABLES: dict[frozenset[Any], dict[Any, Any]] = {}
 
 
@@ -106,19 +107,16 @@ def _table_made_once(make: Any, translated: set[Any]) -> dict[Any, Any]:
     return dict(_TABLES[key])
 
 
-_MOST_ROUNDS = 3
-
-
-def _inlined(graph: fx.Graph, registry: Any) -> bool:
+def _inlines_all(graph: fx.Graph, registry: Any) -> bool:
     """Replace, in place, operators without a translation; False where only torch can."""
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(budgets.MOST_SIMPLIFYING_ROUNDS):
         obstacles = _obstacles(graph, registry)
-        if not obstacles or not inline(graph, obstacles, _table(registry)):
+        if not obstacles or not inline(graph, obstacles, _makings_of_operators(registry)):
             return not obstacles
     return not _obstacles(graph, registry)
 
 
-def _copied(
+def _twin_without_writes(
     program: torch.export.ExportedProgram, *, parts: bool
 ) -> tuple[torch.export.ExportedProgram, Sequence[str]]:
     """A program with a graph of its own, to which the stages that follow write, and without needless mutations; with
@@ -130,8 +128,9 @@ def _copied(
     results = graph.graph_copy(program.graph, {}, return_output_node=True)
     assert isinstance(results, tuple)
     graph.output(results[0]).meta = dict(results[1].meta)
-    twin._graph_module = fx.GraphModule(program.graph_module, graph)
-    twin._graph_module.meta.update(program.graph_module.meta)
+    module = fx.GraphModule(program.graph_module, graph)
+    module.meta.update(program.graph_module.meta)
+    vars(twin)[NAMES[_GRAPH].attribute] = module
     return twin, without_mutations(twin.graph, parts=parts)
 
 
@@ -141,17 +140,18 @@ def _name_results(twin: torch.export.ExportedProgram, program: torch.export.Expo
     pairs = [(now, before) for now, before in zip(results, kept, strict=True) if isinstance(now, fx.Node)]
     renamed = {before.name: now.name for now, before in pairs if before.name != now.name}
     if renamed:
-        twin._graph_signature = copy.deepcopy(program.graph_signature)
+        signature = copy.deepcopy(program.graph_signature)
         for before, now in renamed.items():
-            twin._graph_signature.replace_all_uses(before, now)
+            signature.replace_all_uses(before, now)
+        vars(twin)[NAMES[_SIGNATURE].attribute] = signature
 
 
-def _table(registry: Any) -> dict[Any, Any]:
+def _makings_of_operators(registry: Any) -> dict[Any, Any]:
     """What operators without a translation are made of; empty where torch has moved it."""
-    parts = getattr(_passes(), "_decomp", None)
-    if not all(hasattr(parts, name) for name in (_MAKE_TABLE, _TRANSLATED)):
+    make, translated = lookup(_MAKE_TABLE), lookup(_TRANSLATED)
+    if make is None or translated is None:
         return {}
-    table: dict[Any, Any] = getattr(parts, _MAKE_TABLE)(set(getattr(parts, _TRANSLATED)(registry)))
+    table: dict[Any, Any] = make(set(translated(registry)))
     return table
 
 
@@ -166,10 +166,10 @@ def _obstacle(node: fx.Node, registry: Any) -> str | None:
     if node.op != "call_function":
         return f"{node.op} {node.target}"
     target = node.target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         if target.name() in _CHECKS:
             return None
-        if target._schema.is_mutable:
+        if writes(target):
             return str(target)
     return None if registry.is_registered(target) else str(target)
 
@@ -177,7 +177,7 @@ def _obstacle(node: fx.Node, registry: Any) -> str | None:
 # ---- types
 
 
-def _promote(original: Any) -> Any:
+def _promoting_what_differs(original: Any) -> Any:
     def insert_type_promotion_nodes(module: fx.GraphModule) -> None:
         if not any(_is_promoted(node) for node in module.graph.nodes) and len(list(module.modules())) == 1:
             return
@@ -185,7 +185,7 @@ def _promote(original: Any) -> Any:
         if any(is_complex(node.meta.get("val")) for node in module.graph.nodes) or len(list(module.modules())) > 1:
             original(module)
         else:
-            with patched(_promotion(), "_TypePromotionInterpreter", _sparing(_promotion()._TypePromotionInterpreter)):
+            with replaced(_INTERPRETER, _sparing):
                 original(module)
 
     return insert_type_promotion_nodes
@@ -202,23 +202,21 @@ def _sparing(interpreter: Any) -> Any:
     return type("_Sparing", (interpreter,), {"run_node": run_node})
 
 
-def _promotion() -> Any:
-    from torch.onnx._internal.fx.passes import type_promotion
-
-    return type_promotion
+_INTERPRETER = "torch.onnx._internal.fx.passes.type_promotion._TypePromotionInterpreter"
+_RULES = "torch.onnx._internal.fx.passes.type_promotion.TypePromotionTable"
 
 
 @functools.cache
-def _promotions() -> Any:
-    return _promotion().TypePromotionTable()
+def _promotion_rules(make: Any) -> Any:
+    return make()
 
 
 def _is_promoted(node: fx.Node) -> bool:
     """Whether an operand has another type than the one in which torch computes; also where that cannot be told."""
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
     try:
-        rule = _promotions().get_rule(node.target.overloadpacket)
+        rule = _promotion_rules(lookup(_RULES)).get_rule(node.target.overloadpacket)
         if rule is None:
             return False
         args, kwargs = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
@@ -241,25 +239,25 @@ def _differs(value: Any, dtype: torch.dtype) -> bool:
     )
 
 
+# ---- rules
+
+
+@shortcut
 @contextlib.contextmanager
 def rules_tried_at_their_ends() -> Iterator[None]:
     """Inside, a rule is tried at nodes of the operator that its pattern ends in. An onnxscript that has moved what this
     needs tries it everywhere.
     """
-    try:
-        from onnxscript.rewriter._rewrite_rule import RewriteRule
-
-        original = RewriteRule.try_rewrite
-    except (ImportError, AttributeError):
+    with replaced("onnxscript.rewriter._rewrite_rule.RewriteRule.try_rewrite", _trying_at_ends):
         yield
-        return
 
+
+def _trying_at_ends(original: Any) -> Any:
     def try_rewrite(rule: Any, model: Any, graph: Any, node: Any, **how: Any) -> Any:
         ends = _ends_of(rule)
         return None if ends is not None and not ends.may_be_at(node) else original(rule, model, graph, node, **how)
 
-    with patched(RewriteRule, "try_rewrite", try_rewrite):
-        yield
+    return try_rewrite
 
 
 @dataclass(frozen=True)
@@ -284,14 +282,14 @@ _KEPT = "_anyshape_ends"
 
 def _ends_of(rule: Any) -> _Ends | None:
     if _KEPT not in vars(rule):
-        setattr(rule, _KEPT, _found(rule))
+        setattr(rule, _KEPT, _ends_of_pattern(rule))
     ends: _Ends | None = vars(rule)[_KEPT]
     return ends
 
 
-def _found(rule: Any) -> _Ends | None:
+def _ends_of_pattern(rule: Any) -> _Ends | None:
     try:
-        pattern = rule._target_pattern
+        pattern = attribute(rule, "onnxscript.rewriter._rewrite_rule.RewriteRule._target_pattern")
         ends = [pattern.output_node] if pattern.has_single_output_node else list(pattern.output_nodes)
         first = ends[0].op_identifier()
         shared = [place for place, value in enumerate(ends[0].inputs) if all(value in end.inputs for end in ends)]

@@ -1,0 +1,67 @@
+"""torch's table of operators, built once for each opset of a process, without reading the sources of its functions."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from anyshape.conversion.speed.switch import are_on, shortcut
+from anyshape.torchkit.patches import replaced
+
+Build = Callable[..., Any]
+"""torch's own function, given an opset or nothing."""
+_TABLES: dict[int | None, Any] = {}
+
+
+def operator_table(build: Build, opset: int | None, complete: Callable[[Any], None]) -> Any:
+    """A table that the caller may add to; `complete` adds what is to stand in every table."""
+    if are_on():
+        return _copy_of(kept_table(build, opset, complete))
+    table = _new_table(build, opset)
+    complete(table)
+    return table
+
+
+def kept_table(build: Build, opset: int | None, complete: Callable[[Any], None]) -> Any:
+    """The table that serves all exports of this opset, only to be read."""
+    if opset not in _TABLES:
+        with _sources_unread():
+            _TABLES[opset] = _new_table(build, opset)
+    complete(_TABLES[opset])  # each time: a library may have defined its operators since
+    return _TABLES[opset]
+
+
+def _new_table(build: Build, opset: int | None) -> Any:
+    return build() if opset is None else build(opset_version=opset)
+
+
+def _copy_of(table: Any) -> Any:
+    """A copy whose lists may grow without touching the original."""
+    twin = copy.copy(table)
+    for name, value in vars(table).items():
+        if isinstance(value, dict):
+            setattr(twin, name, {k: list(v) if isinstance(v, list) else v for k, v in value.items()})
+    return twin
+
+
+@shortcut
+@contextlib.contextmanager
+def _sources_unread() -> Iterator[None]:
+    """Inside, a table is filled without reading the source of each of its functions, which takes most of the time.
+
+    torch infers the signature of a function when it is used, if it is not there; the domain that onnxscript asks for is
+    used by nobody.
+    """
+    functions = "onnxscript._internal.values.TracedOnnxFunction.function_ir"
+    entries = "torch.onnx._internal.exporter._registration.OnnxDecompMeta"
+    with replaced(functions, lambda _read: SimpleNamespace(domain="")), replaced(entries, _unread_entry):
+        yield
+
+
+def _unread_entry(kind: Any) -> Any:
+    knows = "skip_signature_inference" in getattr(kind, "__dataclass_fields__", ())
+    return partial(kind, skip_signature_inference=True) if knows else kind
