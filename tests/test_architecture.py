@@ -14,7 +14,7 @@ import pytest
 import anyshape
 
 SOURCES = sorted(Path(anyshape.__file__).parent.rglob("*.py"))
-PRIVATE_TORCH = re.compile(r"^(torch\._|torch\..*\._)")
+PRIVATE_TORCH = re.compile(r"^torch\.(.*\.)?_(?!_)")
 
 
 def _imported(tree: ast.AST) -> list[str]:
