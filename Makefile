@@ -20,9 +20,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The pages of the rules live in the package, so that `anyshape explain` has them.
+# The pages of the rules live in the package, so that `anyshape explain` has them; tables are made from the code.
 docs: $(STAMP)
 	$(BIN)/python -m anyshape.results.explanations docs/rules
+	$(BIN)/python -m tests.test_docs docs/how_it_works.md docs/index.md
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py

@@ -29,7 +29,7 @@ from anyshape.declaration.calls import Signature, bind_call
 from anyshape.declaration.dims import declare
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.model.proposal.one_call import propose
-from anyshape.model.proposal.proposal import Proposal
+from anyshape.model.proposal.proposal import DimProposal
 from coverage_models import load
 from silence import silence
 
@@ -55,7 +55,7 @@ class Row:
 
     name: str
     kind: str
-    proposal: Proposal | None
+    proposal: DimProposal | None
     runs: int
     seconds: float
 

@@ -26,7 +26,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.diagnosis import doubts
+from anyshape.stages import conclusion
 from anyshape.verbs import export
 from anyshape.verification import candidate_check, frozen_decisions
 from silence import silence
@@ -167,20 +167,23 @@ def _axes(text: str, each: Any = None) -> dict[int, Any]:
     return {axis: each or name for axis, name in enumerate(text.split()) if name.isidentifier()}
 
 
+CHECKING = (
+    (export, "take_survey"), (candidate_check, "verify"), (candidate_check, "provoke"),
+    (frozen_decisions, "read_values"), (conclusion, "doubts"),
+)  # fmt: skip
+"""The stages that run the model or the file, by the modules that call them: there a stopwatch takes their place."""
+
+
 def by_anyshape(subject: Subject, model: nn.Module) -> tuple[anyshape.Result, float]:
     """The result, and the CPU seconds of all runs of the model and the file."""
     with contextlib.ExitStack() as stack:
-        stages = (
-            (export, "survey"), (candidate_check, "verify"), (candidate_check, "provoke"),
-            (frozen_decisions, "read_values"), (doubts, "doubts"),
-        )  # fmt: skip
-        seconds = [stack.enter_context(_stopwatch(*stage)) for stage in stages]
+        seconds = [stack.enter_context(stopwatch(*stage)) for stage in CHECKING]
         result = anyshape.export(model, subject.args, None, dims=subject.dims)
     return result, sum(map(sum, seconds))
 
 
 @contextlib.contextmanager
-def _stopwatch(module: Any, name: str) -> Iterator[list[float]]:
+def stopwatch(module: Any, name: str) -> Iterator[list[float]]:
     """The CPU seconds of each call of one stage."""
     stage, seconds = getattr(module, name), []
 

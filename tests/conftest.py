@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import zlib
+
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
@@ -9,3 +13,18 @@ torch.set_num_threads(1)
 # how fast a machine makes examples is not what is tested
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--third", type=int, choices=(0, 1, 2), help="only the tests whose names fall into this third")
+    parser.addoption("--shuffled", type=int, metavar="SEED", help="all tests in random order")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    third, seed = config.getoption("third"), config.getoption("shuffled")
+    if third is not None:
+        others = [item for item in items if zlib.crc32(item.nodeid.encode()) % 3 != third]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
+    if seed is not None:
+        random.Random(seed).shuffle(items)

@@ -9,11 +9,13 @@ In README.md and docs/**/*.md
   `$ echo $?` shows its exit code.
 
 What depends on the machine is masked on both sides before they are compared (see MASKS). A line `...` in a shown output
-stands for any lines. `python -m tests.test_docs [PAGE ...]` writes what is really printed into the pages.
+stands for any lines. What stands between `<!-- generated: NAME -->` and `<!-- end -->` is made from the code (see
+GENERATED). `python -m tests.test_docs [PAGE ...]` writes what is really printed and generated into the pages.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import inspect
 import io
@@ -25,7 +27,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -36,10 +38,13 @@ from click.testing import CliRunner
 
 import anyshape
 from anyshape.cli import program
+from anyshape.conversion.strategies import FORMS, STRATEGIES
 from anyshape.declaration.options import TORCH_ARGUMENTS
 from anyshape.results.explanations import RULES
+from tests.test_architecture import ORDER
 
 ROOT = Path(__file__).parent.parent
+HOUSE = ROOT / "src/anyshape"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 MASKS = (
@@ -196,7 +201,71 @@ def test_an_output_that_differs_is_noticed() -> None:
     assert not agrees("first\n...\nlast\n", "first\nsecond\n")
 
 
-# ---- tables and names
+# ---- tables that are made from the code
+
+
+def _rows(head: str, rows: Iterable[Iterable[str]]) -> str:
+    columns = head.count("|") - 1
+    return "\n".join([head, "|---" * columns + "|", *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def first_sentence(path: Path) -> str:
+    """What a file or a folder says about itself first, on one line and without the full stop."""
+    text = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0].split())
+    sentence = re.match(r"(.*?)(\.( |$)|$)", text)
+    assert sentence is not None
+    return sentence[1]
+
+
+def folders_table() -> str:
+    """Every folder in the order of their imports, each followed by the folders in it."""
+    rows = []
+    for name in ORDER:
+        if (file := HOUSE / f"{name}.py").exists():
+            rows.append((f"`{name}.py`", first_sentence(file)))
+            continue
+        for path in sorted((HOUSE / name).rglob("__init__.py")):
+            rows.append((f"`{path.parent.relative_to(HOUSE).as_posix()}/`", first_sentence(path)))
+    return _rows("| folder | idea |", rows)
+
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "folders": folders_table,
+    "strategies": lambda: _rows(
+        "| strategy | tried where | what it does |", [(f"`{s.name}`", s.when, s.what) for s in STRATEGIES]
+    ),
+    "forms": lambda: _rows("| form | tried where | what it is |", [(f"`{f.name}`", f.when, f.what) for f in FORMS]),
+    "rules": lambda: _rows("| rule | meaning |", [(f"[`{r}`](rules/{r}.md)", meaning) for r, meaning in RULES.items()]),
+}
+
+
+def filled(page: str) -> str:
+    """The page with what the code gives between its markers."""
+
+    def between(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{GENERATED[found[2]]()}<!-- end -->"
+
+    return re.sub(r"(<!-- generated: (\w+) -->)\n.*?<!-- end -->", between, page, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_is_generated_is_what_the_code_gives(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == filled(text), f"python -m tests.test_docs {page.relative_to(ROOT)}"
+
+
+def test_every_table_that_can_be_generated_stands_on_a_page() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert sorted(re.findall(r"^<!-- generated: (\w+) -->$", text, re.MULTILINE)) == sorted(GENERATED)
+
+
+def test_every_folder_has_a_sentence_of_its_own() -> None:
+    sentences = [first_sentence(path) for path in HOUSE.rglob("__init__.py")]
+    assert [sentence for sentence in sentences if len(sentence.split()) < 5] == []
+    assert len(set(sentences)) == len(sentences)
+
+
+# ---- other tables and names
 
 
 def _table(page: str, title: str) -> list[list[str]]:
@@ -207,9 +276,9 @@ def _table(page: str, title: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in found[1].splitlines()]
 
 
-@pytest.mark.parametrize(("page", "folder"), [("README.md", "docs/rules"), ("docs/index.md", "rules")])
-def test_the_table_of_rules_is_the_code_s(page: str, folder: str) -> None:
-    assert _table(page, "The rules") == [[f"[`{r}`]({folder}/{r}.md)", meaning] for r, meaning in RULES.items()]
+def test_the_table_of_rules_is_the_code_s() -> None:
+    rows = [[f"[`{rule}`](rules/{rule}.md)", meaning] for rule, meaning in RULES.items()]
+    assert _table("docs/index.md", "The rules") == rows
 
 
 def test_every_rule_has_a_page_and_every_page_a_rule() -> None:
@@ -238,11 +307,28 @@ def test_every_argument_of_torch_has_a_row() -> None:
     assert set(TORCH_ARGUMENTS) <= set(rows)
 
 
-def test_the_rooms_are_those_of_the_tree() -> None:
-    text = (ROOT / "docs/how_it_works.md").read_text(encoding="utf-8").partition("## The rooms\n")[2]
-    house = ROOT / "src/anyshape"
-    folders = {f"{path.parent.name}/" for path in house.glob("*/__init__.py")}
-    assert set(re.findall(r"^    (\S+)", text, re.MULTILINE)) == folders | {path.name for path in house.glob("*.py")}
+def test_the_table_of_folders_is_the_tree_s() -> None:
+    rows = {row[0].strip("`") for row in _table("docs/how_it_works.md", "The house")}
+    folders = {f"{path.parent.relative_to(HOUSE).as_posix()}/" for path in HOUSE.glob("*/**/__init__.py")}
+    assert rows == folders | {path.name for path in HOUSE.glob("*.py")} - {"__init__.py", "__main__.py"}
+
+
+FILE = re.compile(rf"`((?:src|tests|benchmarks|examples|{'|'.join(ORDER)})/(?:[a-z_]+/)*(?:[a-z_]+\.py)?)`")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_and_folders_that_a_page_names_are_there(page: Path) -> None:
+    named = FILE.findall(page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any((place / name).exists() for place in (HOUSE, ROOT))] == []
+
+
+def test_every_fault_of_others_names_the_file_of_its_work_around() -> None:
+    entries = re.split(r"^## ", (ROOT / "docs/upstream.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for entry in entries:
+        last = entry.rstrip("\n").splitlines()[-1]
+        assert re.fullmatch(r"Worked around in: `src/anyshape/[\w/]+\.py`(, `src/anyshape/[\w/]+\.py`)*", last), entry[
+            :60
+        ]
 
 
 def test_the_wrong_files_are_as_many_as_promised() -> None:
@@ -269,7 +355,7 @@ def test_every_public_name_and_every_option_is_documented() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in PAGES:
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md"):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
@@ -278,7 +364,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def rewrite(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = filled(page.read_text(encoding="utf-8"))
     lines = text.splitlines(keepends=True)
     with tempfile.TemporaryDirectory() as folder, empty_folder(Path(folder)):
         shown = list(run_page(text))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anyshape.conversion.user_translations import translation
     from anyshape.errors import AnyshapeError, DeclarationError
-    from anyshape.model.proposal.given_calls import watch
     from anyshape.results.finding import Finding
     from anyshape.results.result import ExportError, Result
     from anyshape.verbs.check import check
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from anyshape.verbs.inspect import inspect
     from anyshape.verbs.load import load
     from anyshape.verbs.make_dynamic import make_dynamic
+    from anyshape.verbs.watch import watch
 
 
 __version__ = "0.1.0"
@@ -37,7 +37,7 @@ _HOMES = {
     "load": "anyshape.verbs.load",
     "make_dynamic": "anyshape.verbs.make_dynamic",
     "translation": "anyshape.conversion.user_translations",
-    "watch": "anyshape.model.proposal.given_calls",
+    "watch": "anyshape.verbs.watch",
 }
 
 

@@ -2,15 +2,11 @@
 
 AnyshapeError
     DeclarationError    the call was wrong: one sentence that names both sides
-    ExportError         no file could be written, or a file is not right; carries the result and its findings
+    ExportError         no file could be written, or a file is not right; it carries a result, beside which it stands
+                        (`results/result.py`)
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 class AnyshapeError(Exception):
@@ -24,3 +20,8 @@ class DeclarationError(AnyshapeError, ValueError):
 def first_line(error: BaseException | None) -> str:
     """The first line of what an exception says, or nothing."""
     return (str(error).splitlines() or [""])[0]
+
+
+def named_line(error: BaseException | None) -> str:
+    """The same behind the exception's type: `ValueError: what it says`."""
+    return f"{type(error).__name__}: {first_line(error)}"

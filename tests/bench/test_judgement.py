@@ -2,16 +2,34 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
+import numpy as np
 import pytest
 import torch
 
-from anyshape.bench.judgement import FACTOR, Difference, Noise, Oracles, Tolerance, judge
+from anyshape.bench.judgement import (
+    FACTOR,
+    Difference,
+    MovedRuns,
+    Noise,
+    Oracles,
+    Tolerance,
+    judge,
+    moved_by_rounding,
+)
 
 inf, nan = math.inf, math.nan
 
 
-def oracles(exact=None, jittered=()):
-    return Oracles(lambda: exact, lambda _count: list(jittered))
+def array(values):
+    """What is judged are arrays; torch makes them here, since numpy has no bfloat16 of its own."""
+    tensor = torch.as_tensor(values)
+    return tensor.float().numpy().astype(ml_dtypes.bfloat16) if tensor.dtype == torch.bfloat16 else tensor.numpy()
+
+
+def oracles(exact=None, jittered=(), noise=None):
+    known = None if exact is None else array(exact)
+    return Oracles(lambda: known, lambda _count: list(map(array, jittered)), noise or Noise())
 
 
 def unasked():
@@ -22,9 +40,7 @@ def unasked():
 
 
 def judged(actual, expected, further=None, tolerance=None):
-    return judge(
-        "out", torch.as_tensor(actual), torch.as_tensor(expected), further or oracles(), tolerance or Tolerance()
-    )
+    return judge(array(actual), array(expected), further or oracles(), tolerance or Tolerance())
 
 
 def sentence(*args, **kwargs):
@@ -51,8 +67,8 @@ def by_lot(*shape, dtype=torch.float32, scale=1.0):
     ],
 )  # fmt: skip
 def test_another_type_or_shape_is_wrong(actual, expected, kind, text):
-    judgement = judge("out", actual, expected, unasked(), Tolerance())
-    assert judgement.difference == Difference("out", kind, text)
+    judgement = judged(actual, expected, unasked())
+    assert judgement.difference == Difference(kind, text)
     assert judgement.ratio == inf
 
 
@@ -126,14 +142,14 @@ def test_noise_is_measured_again_where_the_rest_does_not_settle_it(noises, times
     expected = by_lot(200)
     actual = expected.clone()
     actual[3] += times * 2e-6 * float(expected.abs().max())
-    further = Oracles(lambda: expected.double(), lambda _count: [], measured(*noises))
+    further = oracles(expected.double(), noise=measured(*noises))
     assert judged(actual, expected, further).difference is not None
 
 
 def test_every_float64_run_measures_the_noise():
     expected = by_lot(200)
     noise = Noise()
-    further = Oracles(lambda: expected.double() + 5e-6, lambda _count: [], noise)
+    further = oracles(expected.double() + 5e-6, noise=noise)
     for _ in range(6):
         assert noise.least == 0.0
         judged(expected + 5e-6, expected, further)
@@ -299,3 +315,143 @@ def test_the_sentence_has_as_many_digits_as_it_needs():
 
 def test_integers_are_equal_whatever_the_tolerance():
     assert judged(torch.tensor([4]), torch.tensor([5]), oracles(), Tolerance(atol=3.0)).difference is not None
+
+
+# ---- without a model: the noise of a file
+
+
+def unmoved(expected):
+    return lambda _: expected
+
+
+def said_of_files(actual, expected, moved=None):
+    found = judge(actual, expected, MovedRuns(moved or unmoved(expected))).difference
+    return None if found is None else found.sentence
+
+
+ONES = np.ones(4, np.float32)
+
+
+def test_rounding_is_no_difference():
+    assert said_of_files(ONES * np.float32(1 + 5e-6), ONES) is None
+
+
+def test_more_than_rounding_is_one():
+    assert said_of_files(ONES * np.float32(1.001), ONES) == "differs by 0.001 (allowed 1e-05)"
+
+
+def test_what_moves_with_a_rounding_of_the_inputs_is_no_difference():
+    assert said_of_files(ONES * np.float32(1.001), ONES, lambda _: ONES * np.float32(1.0005)) is None
+
+
+def test_integers_must_be_equal_unless_a_rounding_decides_them():
+    actual, expected = np.array([1, 2, 3]), np.array([1, 2, 4])
+    assert said_of_files(actual, expected) == "differs in 1 of 3 places, first at [2]: 3, in the static file 4"
+    assert said_of_files(actual, expected, lambda _: np.array([1, 2, 3])) is None
+
+
+@pytest.mark.parametrize(
+    ("actual", "said"),
+    [
+        (np.ones(4, np.float64), "has type float64, in the static file float32"),
+        (np.ones((4, 1), np.float32), "has shape (4, 1), in the static file (4,)"),
+        (np.array([1, 1, np.nan, 1], np.float32), "has 1 NaN, in the static file 0, or at other places"),
+        (np.array([1, 1, -np.inf, 1], np.float32), "has 1 -inf, in the static file 0, or at other places"),
+    ],
+)
+def test_type_shape_and_special_values_must_agree(actual, said):
+    assert said_of_files(actual, ONES) == said
+
+
+def test_special_values_at_the_same_places_are_equal():
+    values = np.array([np.nan, np.inf, -np.inf, 2], np.float32)
+    assert said_of_files(values.copy(), values) is None
+
+
+def test_floats_go_to_a_neighbour_and_integers_stay():
+    feeds = {"x": np.ones(100, np.float32), "ids": np.arange(3)}
+    moved = moved_by_rounding(feeds, 1)
+    assert set(np.unique(moved["x"])) == {np.nextafter(np.float32(1), np.float32(s)) for s in (0, 2)}
+    assert moved["ids"] is feeds["ids"]
+
+
+# ---- the same rule, said independently in torch
+
+
+def by_torch(actual, expected, exact, jittered, factor=FACTOR):
+    """Whether an output is right, and its ratio: the rule in its plainest form, where float64 can be had."""
+    if actual.dtype != expected.dtype and not (actual.is_floating_point() and expected.is_floating_point()):
+        return False, inf
+    if actual.shape != expected.shape:
+        return False, inf
+    if not expected.is_floating_point():
+        places = actual != expected
+        for run in (*jittered, exact):
+            places &= run == expected
+        return not bool(places.any()), inf if bool(places.any()) else 0.0
+    got, want, truth = actual.double(), expected.double(), exact.double()
+    if not all(torch.equal(test(got), test(want)) for test in (torch.isnan, torch.isposinf, torch.isneginf)):
+        return False, inf
+    finite = want.isfinite()
+    got, want, truth = got[finite], want[finite], truth[finite]
+    if not want.numel():
+        return True, 0.0
+    distance, epsilon = (got - want).abs().max().item(), torch.finfo(expected.dtype).eps
+    floor = epsilon * want.abs().max().item()
+    if distance < torch.finfo(expected.dtype).tiny:
+        return True, 0.0
+    if distance <= (factor / 2 - 1) * floor:
+        return True, distance / floor
+    noise = max((want - truth).abs().max().item(), epsilon * truth.abs().max().item())
+    error = (got - truth).abs().max().item()
+    if error > factor * noise:
+        noise = max([noise, *((run.double()[finite] - want).abs().max().item() for run in jittered)])
+    return error <= factor * noise, error / noise if noise else inf
+
+
+TYPES = [
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.int32, torch.int8, torch.uint8,
+    torch.bool,
+]  # fmt: skip
+
+
+def drawn(chance, shape, dtype):
+    if dtype == torch.bool:
+        return torch.from_numpy(chance.random(shape) < 0.5) if shape else torch.tensor(bool(chance.random() < 0.5))
+    if not dtype.is_floating_point:
+        return torch.from_numpy(np.asarray(chance.integers(0, 5, shape))).to(dtype)
+    values = torch.from_numpy(np.asarray(chance.standard_normal(shape) * 10.0 ** chance.integers(-4, 5)))
+    for special in (nan, inf, -inf, 0.0):
+        if chance.random() < 0.1:
+            values = torch.where(torch.from_numpy(np.asarray(chance.random(shape) < 0.3)), special, values)
+    return values.to(dtype)
+
+
+def shaken(chance, values, times):
+    """Moved by so many roundings; integers here and there by one."""
+    if values.dtype.is_floating_point:
+        moved = torch.from_numpy(np.asarray(chance.uniform(-1, 1, tuple(values.shape))))
+        return values.double() * (1 + times * torch.finfo(values.dtype).eps * moved)
+    places = torch.from_numpy(np.asarray(chance.random(tuple(values.shape)) < 0.2 * min(times, 1)))
+    return torch.where(places, ~values if values.dtype == torch.bool else values + 1, values)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 4), (2, 0, 3)], ids=str)
+def test_numpy_and_torch_come_to_the_same_judgement(shape, dtype):
+    chance = np.random.default_rng(len(shape) * 100 + TYPES.index(dtype))
+    for _ in range(60):
+        expected = drawn(chance, shape, dtype)
+        actual = shaken(chance, expected, chance.choice([0, 1, 4, 10, 1e4])).to(dtype)
+        if chance.random() < 0.15:
+            actual = drawn(chance, shape, TYPES[chance.integers(len(TYPES))])
+        actual = actual.float() if actual.dtype == torch.bfloat16 else actual  # what no runtime gives
+        exact = shaken(chance, expected, chance.choice([0, 1, 3]))
+        jittered = [shaken(chance, expected, 2).to(dtype) for _ in range(chance.integers(0, 4))]
+        if dtype.is_floating_point and not torch.equal(exact.isfinite(), expected.isfinite()):
+            continue  # a sum that is inf in a narrow type alone: another rule
+        # special values that a rounding makes or takes away are excused, which the plain rule does not know
+        jittered = [run for run in jittered if not dtype.is_floating_point or run.isfinite().equal(expected.isfinite())]
+        is_right, ratio = by_torch(actual, expected, exact, jittered)
+        found = judge(array(actual), array(expected), oracles(exact, jittered))
+        assert ((found.difference is None), found.ratio) == (is_right, pytest.approx(ratio, rel=1e-12))

@@ -3,12 +3,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import anyshape
-from anyshape.bench.bench import Budget
 from anyshape.bench.plan import Plan, choose, horizon, members, trace_sizes
 from anyshape.sizes.notation import SizeRange, parse_sizes
 
@@ -188,43 +185,3 @@ def test_a_dim_that_cannot_move_keeps_its_size():
     ranges = dict.fromkeys("ab", SizeRange())
     assert trace_sizes({"a": 1, "b": 1}, ranges, (), lambda s: s["a"] == 1) == {"a": 1, "b": 3}
     assert trace_sizes({"a": 4, "b": 4}, ranges, (), lambda s: s["a"] == s["b"] == 4) == {"a": 4, "b": 4}
-
-
-# ---- what seems too dear
-
-
-@pytest.fixture
-def dear_at_first(monkeypatch):
-    """Sizes of more than 40 elements seem too dear when they are asked for the first time."""
-    asked = set()
-
-    def refuses(self, volume, largest_result):
-        is_first = volume not in asked
-        asked.add(volume)
-        return "predicted to take longer than the budget" if volume > 40 and is_first else None
-
-    monkeypatch.setattr(Budget, "refuses", refuses)
-
-
-def test_what_seemed_too_dear_at_first_is_run_when_more_is_known(dear_at_first):
-    result = anyshape.export(
-        torch.nn.ReLU(), torch.randn(3, 4), dims={"input": "batch seq"}, sizes={"batch": "1..9", "seq": "1..60"}
-    )
-    assert result.verification.skipped == ()
-    assert {"batch": 9, "seq": 60} in result.verification.sizes_run
-
-
-class Table(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.table = torch.nn.Parameter(torch.randn(29))
-
-    def forward(self, x):
-        return x + self.table[torch.arange(x.shape[1])]
-
-
-def test_a_second_chance_is_one_inside_the_limits(dear_at_first):
-    result = anyshape.export(Table(), torch.randn(3, 4), dims={"x": "batch seq"})
-    assert result.limits == ("seq <= 29",)
-    assert result.notes == ()
-    assert max(sizes["seq"] for sizes in result.verification.sizes_run) == 29

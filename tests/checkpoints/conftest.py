@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -33,3 +34,15 @@ def exported(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPat
         return export_checkpoint(checkpoint(name), tmp_path_factory.mktemp("exported") / name, quick=True)
 
     return export
+
+
+@pytest.fixture
+def bert(checkpoint: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A copy of its own, to spoil."""
+    return shutil.copytree(checkpoint("bert"), tmp_path / "bert")
+
+
+@pytest.fixture
+def vit(checkpoint: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A copy of its own, to spoil."""
+    return shutil.copytree(checkpoint("vit"), tmp_path / "vit")

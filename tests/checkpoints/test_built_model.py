@@ -1,95 +1,31 @@
-"""Checkpoints that cannot be loaded, or not as what they are asked to be: one sentence each."""
+"""Checkpoints that cannot be loaded, adapters, and what is said about weights."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+import onnxruntime
 import pytest
-import transformers
+import torch
 
-from anyshape import AnyshapeError, DeclarationError
 from anyshape.checkpoints import export_checkpoint
 from tests.checkpoints import tiny
+from tests.checkpoints.refusals import refusal_of, set_config
 
 Make = Callable[[str], Path]
 
 
-@pytest.fixture
-def bert(checkpoint: Make, tmp_path: Path) -> Path:
-    return shutil.copytree(checkpoint("bert"), tmp_path / "bert")
-
-
-@pytest.fixture
-def vit(checkpoint: Make, tmp_path: Path) -> Path:
-    return shutil.copytree(checkpoint("vit"), tmp_path / "vit")
-
-
-def _set(folder: Path, **settings: Any) -> Path:
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
-    return folder
-
-
-def _refusal(folder: Path, **options: Any) -> str:
-    with pytest.raises(AnyshapeError) as refusal:
-        export_checkpoint(folder, folder.parent / "out", **options)
-    assert not (folder.parent / "out").exists()
-    return str(refusal.value).replace(str(folder.parent), "/home")
-
-
-def test_a_config_without_an_architecture_needs_a_task(bert: Path) -> None:
-    assert _refusal(_set(bert, architectures=None)) == (
-        "the config of `/home/bert` names no architecture: say with --task what it is for"
-    )
-
-
-def test_an_architecture_that_transformers_lacks_is_named(bert: Path) -> None:
-    assert _refusal(_set(bert, architectures=["BertForTelepathy"])) == (
-        f"transformers {transformers.__version__} has no `BertForTelepathy`, which `/home/bert` needs"
-    )
-
-
-def test_code_of_a_checkpoint_is_not_run_by_itself(bert: Path) -> None:
-    (bert / "mine.py").write_text("raise SystemExit")
-    _set(bert, architectures=["Mine"], auto_map={"AutoModel": "mine.Mine"})
-    assert _refusal(bert) == (
-        "`/home/bert` brings its own code for `Mine` (`mine.Mine`): "
-        "read it, then give --trust-remote-code (trust_remote_code=True) to run it"
-    )
-
-
-def test_code_of_a_checkpoint_is_run_when_trusted(vit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
-    (vit / "mine.py").write_text(
-        "from transformers import ViTForImageClassification\n"
-        "class Mine(ViTForImageClassification):\n"
-        "    def forward(self, pixel_values=None):\n"
-        "        result = super().forward(pixel_values=pixel_values)\n"
-        "        return {'logits': result.logits.sum(-1)}\n"
-    )
-    _set(vit, architectures=["Mine"], auto_map={"AutoModel": "mine.Mine"})
-    found = export_checkpoint(vit, tmp_path / "out", trust_remote_code=True, quick=True)
-    assert (found.model, [port.axes for port in found[0].outputs]) == ("Mine", [("batch_size",)])
-
-
-def test_transformers_own_class_comes_before_code_that_is_not_trusted(vit: Path) -> None:
-    _set(vit, auto_map={"AutoModel": "mine.ViTForImageClassification"})
-    found = export_checkpoint(vit, vit.parent / "out", quick=True)
-    assert found.notes[0] == "the code that the checkpoint brings along is not run: transformers has its own"
-
-
 def test_quantised_weights_are_refused(bert: Path) -> None:
-    assert _refusal(_set(bert, quantization_config={"quant_method": "gptq"})) == (
+    assert refusal_of(set_config(bert, quantization_config={"quant_method": "gptq"})) == (
         "the weights of `/home/bert` are quantised (gptq): give the checkpoint before that"
     )
 
 
 def test_weights_that_the_class_needs_must_be_there(bert: Path) -> None:
-    said = _refusal(bert, task="token-classification")
+    said = refusal_of(bert, task="token-classification")
     assert said == (
         "`/home/bert` lacks `classifier.bias`, `classifier.weight`, which `BertForTokenClassification` needs"
     )
@@ -98,40 +34,11 @@ def test_weights_that_the_class_needs_must_be_there(bert: Path) -> None:
 def test_weights_that_are_cut_off_are_named(bert: Path) -> None:
     weights = bert / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
-    assert _refusal(bert).startswith("`/home/bert` cannot be loaded as `BertModel`: SafetensorError: ")
-
-
-def test_a_task_that_nobody_knows_is_corrected(bert: Path) -> None:
-    assert _refusal(bert, task="fill-masks") == "no task is called `fill-masks`; did you mean `fill-mask`?"
-
-
-def test_a_task_that_the_model_is_not_made_for_is_refused(bert: Path) -> None:
-    assert _refusal(bert, task="object-detection") == (
-        "transformers has no model of the type `bert` for `object-detection`"
-    )
-
-
-def test_a_model_that_takes_images_beside_text_is_refused(bert: Path) -> None:
-    _set(bert, architectures=["LlavaForConditionalGeneration"], model_type="llava")
-    assert _refusal(bert) == (
-        "`LlavaForConditionalGeneration` generates from `pixel_values` beside text, which a checkpoint export does not "
-        "take apart: export its parts with anyshape.export"
-    )
-
-
-def test_without_transformers_the_command_is_told(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert _refusal(bert) == (
-        "`/home/bert` is a checkpoint of transformers, which is not installed: pip install transformers"
-    )
+    assert refusal_of(bert).startswith("`/home/bert` cannot be loaded as `BertModel`: SafetensorError: ")
 
 
 def test_an_adapter_is_merged_into_a_copy(checkpoint: Make, tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
-    import numpy as np
-    import onnxruntime
-    import torch
-
     base = checkpoint("vit")
     before = (base / "model.safetensors").read_bytes()
     model = peft.get_peft_model(tiny.vit(), peft.LoraConfig(r=2, target_modules=["q_proj", "query"]))
@@ -161,11 +68,6 @@ def test_without_peft_the_command_is_told(checkpoint: Make, tmp_path: Path, monk
     (tmp_path / "adapter/adapter_config.json").write_text(json.dumps(settings))
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *more: None if name == "peft" else find(name, *more))
-    assert _refusal(tmp_path / "adapter") == (
+    assert refusal_of(tmp_path / "adapter") == (
         "`/home/adapter` is a PEFT adapter, and peft is not installed: pip install peft"
     )
-
-
-def test_a_declaration_error_is_wrong_usage(bert: Path) -> None:
-    with pytest.raises(DeclarationError):
-        export_checkpoint(bert, bert)

@@ -1,7 +1,9 @@
-"""What a model keeps between two tokens, and what of it can be passed on."""
+"""What a model keeps between two tokens, what of it can be passed on, and files that do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,9 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import LinearAttentionLayer
 
+import anyshape
 from anyshape import DeclarationError
+from anyshape.checkpoints import export_checkpoint
 from anyshape.checkpoints.decoders import (
     LayerShape,
     ResumedCache,
@@ -19,8 +23,11 @@ from anyshape.checkpoints.decoders import (
     layer_shapes,
     project_the_rest,
 )
-from anyshape.checkpoints.export_parts import every_mask_applied
+from anyshape.checkpoints.exported import Exported
 from tests.checkpoints import tiny
+from tests.checkpoints.files import axes_of
+
+Make = Callable[[str], Any]
 
 
 class Model:
@@ -88,19 +95,62 @@ def test_what_a_past_holds_of_the_encoder_is_not_projected_again() -> None:
         assert cache.as_pairs()[0]["encoder"]["key"][0, 0, known:, 0].tolist() == list(range(known, 5))
 
 
-def test_masks_are_applied_for_the_time_of_an_export_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    masks: list[Any] = []
-    attend = torch.nn.functional.scaled_dot_product_attention
+# ---- files
 
-    def watching(*args: Any, attn_mask: Any = None, **kwargs: Any) -> Any:
-        masks.append(attn_mask)
-        return attend(*args, attn_mask=attn_mask, **kwargs)
 
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watching)
-    model, ids = tiny.windowed(), torch.ones(2, 3, dtype=torch.int64)
-    with torch.no_grad():
-        wanted = model(ids).logits
-        with every_mask_applied():
-            torch.testing.assert_close(model(ids).logits, wanted)
-        model(ids)
-    assert [mask is None for mask in masks] == [True, False, True]
+def test_a_decoder_serves_the_prompt_and_every_later_token(exported: Make) -> None:
+    found: Exported = exported("llama")
+    [result] = found
+    new, total = "batch_size, sequence_length", "past_sequence_length + sequence_length"
+    past = [f"past_key_values.{layer}.{part}" for layer in range(2) for part in ("key", "value")]
+    assert axes_of(result.inputs) == {
+        "input_ids": new,
+        "attention_mask": f"batch_size, {total}",
+        "position_ids": new,
+        **dict.fromkeys(past, "batch_size, 2, past_sequence_length, 4"),
+    }
+    present = [name.replace("past_key_values", "present") for name in past]
+    shape = f"batch_size, 2, {total}, 4"
+    assert axes_of(result.outputs) == {"logits": f"{new}, {tiny.WORDS}", **dict.fromkeys(present, shape)}
+    assert str(result.dims["past_sequence_length"]) == "0.."
+    assert any(sizes["past_sequence_length"] == 0 for sizes in result.verification.sizes_run)
+    assert found.generation == (
+        "a prompt of 5 and one more token as the prompt of 6",
+        "8 tokens of 2 prompts as `generate` of transformers",
+    )
+
+
+def test_a_decoder_is_called_as_its_contract_says(exported: Make) -> None:
+    decoder = anyshape.load(exported("llama").path / "model.onnx")
+    ids = torch.ones(1, 60, dtype=torch.int64)
+    past = [dict.fromkeys(("key", "value"), torch.zeros(1, 2, 5, 4))] * 2
+    with pytest.raises(DeclarationError) as refusal:
+        decoder(input_ids=ids, attention_mask=torch.ones(1, 65).long(), position_ids=ids, past_key_values=past)
+    assert str(refusal.value) == (
+        "the file takes `past_sequence_length + sequence_length <= 64`, "
+        "but `past_sequence_length` = 5 and `sequence_length` = 60"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt2", "windowed"])
+def test_other_decoders_generate_as_transformers_does(name: str, exported: Make) -> None:
+    assert exported(name).generation[1] == "8 tokens of 2 prompts as `generate` of transformers"
+
+
+@pytest.mark.slow
+def test_a_decoder_without_its_cache_is_a_task(checkpoint: Make, tmp_path: Path) -> None:
+    found = export_checkpoint(checkpoint("gpt2"), tmp_path / "out", task="text-generation", quick=True)
+    assert list(axes_of(found[0].inputs)) == ["input_ids", "attention_mask"]
+    assert (list(axes_of(found[0].outputs)), found.generation) == (["logits"], ())
+    assert "genai_config.json" not in found.files
+
+
+def test_a_state_that_is_no_cache_is_refused(checkpoint: Make, tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError) as refusal:
+        export_checkpoint(checkpoint("mamba"), tmp_path / "out")
+    assert str(refusal.value) == (
+        "`MambaForCausalLM` returns no `past_key_values`, so its state cannot be passed on: "
+        "--task text-generation exports it without a cache"
+    )
+    assert not (tmp_path / "out").exists()

@@ -1,68 +1,65 @@
-"""`anyshape explain`: pages, the list of rules, and names that are no rule."""
+"""Exit codes, the sentence and the document of every ending."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from anyshape.cli import program
-from anyshape.results.explanations import RULES, page_of
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(program, ["explain", *arguments])
+import anyshape
+from anyshape.results.attempt import Attempt
+from anyshape.results.result import ExportError
+from tests.cli.project import run
 
 
-def test_explain_prints_the_page_of_a_rule():
-    result = run("pinned-dim")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, page_of("pinned-dim"), "")
+def ends_with(monkeypatch, error: BaseException, *arguments: str) -> Result:
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("anyshape.verbs.inspect.inspect", fail)
+    return run("inspect", "m.onnx", *arguments)
 
 
-def test_explain_gives_the_page_as_a_document():
-    result = run("tied-dims", "--json")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout) == {
-        "rule": "tied-dims",
-        "summary": "declared dims depend on each other",
-        "page": page_of("tied-dims"),
-    }
-
-
-def test_without_a_rule_all_rules_are_listed():
-    result = run()
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    assert lines[0] == "pinned-dim           a declared dim has a single size"
-    assert {line.split("  ")[0]: line.split("  ")[-1].strip() for line in lines} == dict(RULES)
-
-
-def test_without_a_rule_the_document_lists_all_rules():
-    result = run("--json")
-    listed = [{"rule": rule, "summary": summary} for rule, summary in RULES.items()]
-    assert (result.exit_code, json.loads(result.stdout)) == (0, {"rules": listed})
-
-
-def test_what_is_no_rule_is_wrong_usage_with_the_nearest_name():
-    result = run("frozen-brunch")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "error: there is no rule `frozen-brunch`; did you mean `frozen-branch`?\n"
-
-
-def test_what_is_no_rule_is_a_document_too():
-    result = run("xyz", "--json")
-    assert result.exit_code == 2
-    assert json.loads(result.stdout) == {"error": {"kind": "declaration", "message": "there is no rule `xyz`"}}
-
-
-def test_explaining_needs_no_torch():
-    code = (
-        "import sys; sys.argv[1:] = ['explain', 'mixed-batch']\n"
-        "import anyshape.cli\n"
-        "try:\n    anyshape.cli.program.main()\n"
-        "finally:\n    print([m for m in ('torch', 'onnx', 'onnxruntime') if m in sys.modules])"
+def test_a_bug_of_ours_says_so(monkeypatch):
+    result = ends_with(monkeypatch, ZeroDivisionError("no\nway"))
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert result.stderr == (
+        "error: this is a bug in anyshape: ZeroDivisionError: no way; --debug shows the traceback\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout == f"{page_of('mixed-batch')}[]\n"
+    assert "Traceback (most recent call last)" in ends_with(monkeypatch, ZeroDivisionError(), "--debug").stderr
+
+
+def test_the_codes_of_other_endings(monkeypatch):
+    assert ends_with(monkeypatch, KeyboardInterrupt()).exit_code == 130
+    assert ends_with(monkeypatch, OSError(28, "No space left on device")).stderr == (
+        "error: the system refuses: [Errno 28] No space left on device\n"
+    )
+    stopped = ends_with(monkeypatch, SystemExit(0))
+    assert (stopped.exit_code, stopped.stderr) == (2, "error: the model's own code ended the program with sys.exit\n")
+    missing = ends_with(monkeypatch, ModuleNotFoundError(name="onnxruntime"))
+    assert (missing.exit_code, missing.stderr) == (
+        2,
+        "error: onnxruntime is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')\n",
+    )
+
+
+def test_errors_are_json_too(tmp_path):
+    result = run("inspect", tmp_path / "no.onnx", "--json")
+    sentence = f"there is no file `{tmp_path / 'no.onnx'}`"
+    assert result.exit_code == 2
+    assert json.loads(result.stdout) == {"error": {"kind": "declaration", "message": sentence}}
+    assert result.stderr == f"error: {sentence}\n"
+
+
+def test_debug_shows_the_traceback_of_every_attempt_and_what_made_it_slow(monkeypatch):
+    forced = Attempt("x", "wrong", forced_by=("aten.copy_.default", "cond"))
+    inlined = Attempt("y", "wrong", inlined=("aten.trapezoid.dx",))
+    attempts = (Attempt("torch.export", "failed", "ValueError: inner", 0.0, ValueError("inner")), forced, inlined)
+    result = ends_with(monkeypatch, ExportError(anyshape.Result("refused", attempts=attempts)), "--debug")
+    assert result.exit_code == 1
+    assert "  tried    torch.export, failed: ValueError: inner" in result.stdout
+    assert result.stderr == (
+        "---- torch.export\nValueError: inner\n\n"
+        "---- x: all in simpler operators because of aten.copy_.default, cond\n"
+        "---- y: in simpler operators aten.trapezoid.dx\n"
+    )

@@ -1,102 +1,154 @@
-"""`anyshape dims`: the proposal as text and as a document, from every kind of call."""
+"""What the commands ask the library for: whole commands on a real file, options on their way, and no torch."""
 
 from __future__ import annotations
 
+import inspect as python_inspect
 import json
-from pathlib import Path
+import os
+import re
 
 import pytest
-from click.testing import CliRunner, Result
 
-from anyshape.cli import program
-
-MODEL = """
-import torch
-from torch import nn
+import anyshape
+from tests.cli.project import TOKENS, process, run
 
 
-class Reader(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(30, 8)
-        self.places = nn.Embedding(16, 8)
-
-    def forward(self, ids, mask):
-        read = self.words(ids) + self.places(torch.arange(ids.shape[1]))
-        return (read * mask.unsqueeze(-1)).sum(1)
+def shown(text: str) -> str:
+    text = re.sub(r"ONNX Runtime [\d.]+", "ONNX Runtime N", text)
+    text = re.sub(r"at most [\d.]+ x", "at most N x", text)
+    return re.sub(r"[\d.]+ s\b|opset \d+|\d+ sizes|\(\d+\)|to \d+", "N", text)
 
 
-class Module(Reader):
-    example_input_array = {"ids": torch.ones(2, 5, dtype=torch.int64), "mask": torch.ones(2, 5)}
-
-    def encode(self, ids):
-        return self.words(ids)
+def test_export_writes_the_file_and_prints_the_result_alone(exported):
+    path, result = exported
+    assert result.exit_code == 0, result.output
+    assert path.is_file()
+    assert (
+        shown(result.stdout)
+        == """\
+checked: net.onnx, right at N in ONNX Runtime N against PyTorch
+  input    tokens  int64[batch, seq]
+  output   output  float32[batch, seq, 3]
+  dims     batch 1.., seq 1..6
+  run      batch 1 N N; seq 1 N N
+  error    at most N x the model's own rounding noise (8 is allowed)
+  took     N to convert by torch.export (N), N to check
 """
-CALL = "\ninputs = torch.ones(2, 5, dtype=torch.int64), torch.ones(2, 5)\n"
-TEXT = """\
-dims={
-    "ids": "batch seq",
-    "mask": "batch seq",
-},
-sizes={
-    "seq": "1..16",
-},
+    )
 
-batch  axis 0 of `ids` and axis 0 of `mask` move together
-seq    axis 1 of `ids` and axis 1 of `mask` move together
 
-note: found with <n> runs of the model
-"""
+def test_check_meets_the_same_random_model_again(exported, folder):
+    result = run("check", exported[0], f"{folder}/model.py:Net", "--quick", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("checked: net.onnx, right at ")
+
+
+def test_check_says_no_to_another_model(exported, folder):
+    result = run("check", exported[0], f"{folder}/model.py:Net", "--quick", "--seed", 1)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("refused: the file is wrong\n")
+    assert "error[wrong-values]: " in result.stdout
+
+
+def test_check_can_run_one_size(exported, folder):
+    result = run("check", exported[0], f"{folder}/model.py:Net", "--at", "batch=1,seq=2", "--json")
+    assert json.loads(result.stdout)["verification"]["sizes_run"] == [{"batch": 1, "seq": 2}]
+
+
+def test_check_without_a_model_holds_the_file_to_its_shapes(exported):
+    result = run("check", exported[0], "--size", "batch=1..3")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("checked: net.onnx, keeps the shapes it declares at ")
+    assert result.stderr == f"checking {exported[0]}\n"
+
+
+def test_inspect_shows_what_stands_in_the_file(exported):
+    result = run("inspect", exported[0])
+    assert result.exit_code == 0, result.output
+    _, *lines, evidence = result.stdout.splitlines()
+    assert lines == [
+        "  input    tokens  int64[batch, seq]",
+        "  output   output  float32[batch, seq, 3]",
+        "  dims     batch 1.., seq 1..6",
+        f"  contract checked by anyshape {anyshape.__version__}",
+    ]
+    assert re.fullmatch(r"  checked  at \d+ sizes in ONNX Runtime \S+ against PyTorch, error at most .*", evidence)
+    assert json.loads(run("inspect", exported[0], "--json").stdout)["dims"] == {"batch": "1..", "seq": "1..6"}
+
+
+def test_a_refused_export_leaves_what_was_there(folder, tmp_path):
+    path = tmp_path / "old.onnx"
+    path.write_bytes(b"old")
+    result = run(
+        "export", f"{folder}/model.py:Pinned", "-o", path, "--input", "x: float32[batch, 8]", "--size", "batch=3..9"
+    )
+    assert result.exit_code == 3
+    assert result.stdout.startswith("refused: no file written\n")
+    assert "error[pinned-dim]: `batch` cannot vary" in result.stdout
+    assert [file.name for file in tmp_path.iterdir()] == ["old.onnx"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_refusal_as_json_is_the_result(folder, tmp_path):
+    arguments = ["--input", "x: float32[batch, 8]", "--size", "batch=3..9", "--json", "--quiet"]
+    result = run("export", f"{folder}/model.py:Pinned", "-o", tmp_path / "m.onnx", *arguments)
+    assert result.exit_code == 3
+    document = json.loads(result.stdout)
+    assert document["verdict"] == "refused"
+    assert [finding["rule"] for finding in document["findings"]] == ["pinned-dim"]
+    assert result.stderr.splitlines()[-1] == "refused: no file written"
+
+
+# ---- options
+
+
+def test_options_reach_the_library(asked, folder):
+    options = [
+        *("--opset", 18, "--target", "onnxruntime==1.18", "--narrow", "--unchecked", "my::Op", "--dtype", "float16"),
+        *("--atol", "1e-3", "--rtol", "1e-4", "--budget", 5, "--thorough", "--metadata", "a=b=c", "--no-external-data"),
+        "--no-optimize",
+    ]
+    found = asked(f"{folder}/model.py:Net", "--input", TOKENS, *options).arguments
+    expected = {
+        "opset_version": 18, "target": "onnxruntime==1.18", "narrow": True, "unchecked": ("my::Op",),
+        "dtype": "float16", "atol": 1e-3, "rtol": 1e-4, "budget": 5.0, "quick": False, "thorough": True,
+        "metadata": {"a": "b=c"}, "external_data": False, "optimize": False, "seed": 0, "f": "m.onnx",
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_every_option_is_an_argument_of_the_library():
+    from anyshape.cli.tasks import _CHECK_OPTIONS, _EXPORT_OPTIONS
+    from anyshape.verbs.export import export
+
+    assert {*_EXPORT_OPTIONS, *_CHECK_OPTIONS} <= set(python_inspect.signature(export).parameters)
+    assert {*_CHECK_OPTIONS, "at"} <= set(python_inspect.signature(anyshape.check).parameters)
+
+
+# ---- without torch
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.py"
-    path.write_text(MODEL)
-    return path
+def without_torch(tmp_path) -> dict[str, str]:
+    """An environment whose torch cannot be imported."""
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
-def dims(*arguments: str) -> Result:
-    return CliRunner().invoke(program, ["dims", *arguments, "--quiet"])
+def test_help_inspect_and_check_alone_do_without_torch(exported, without_torch):
+    for arguments in (
+        ["--version"],
+        ["--help"],
+        ["export", "-h"],
+        ["inspect", exported[0]],
+        ["check", exported[0], "--quick"],
+    ):
+        result = process(*arguments, env=without_torch)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout
 
 
-def without_count(text: str) -> str:
-    words = text.split(" runs of the model")
-    return f"{words[0].rpartition(' ')[0]} <n> runs of the model{words[1]}"
-
-
-def test_the_proposal_of_a_file_with_inputs_is_printed_ready_to_paste(model: Path):
-    model.write_text(MODEL + CALL)
-    result = dims(f"{model}:Reader")
-    assert (result.exit_code, without_count(result.stdout), result.stderr) == (0, TEXT, "")
-
-
-def test_inputs_come_from_the_command_line_or_from_a_lightning_module(model: Path):
-    given = dims(f"{model}:Reader", "--input", "ids: int64[2, 5] < 30", "--input", "mask: float32[2, 5]")
-    assert without_count(given.stdout) == TEXT
-    assert without_count(dims(f"{model}:Module").stdout) == TEXT
-
-
-def test_the_document_holds_the_same(model: Path):
-    document = json.loads(dims(f"{model}:Module", "--json").stdout)
-    assert document["dims"] == {"ids": ["batch", "seq"], "mask": ["batch", "seq"]}
-    assert document["sizes"] == {"seq": "1..16"}
-    assert set(document) == {"dims", "sizes", "basis", "offers", "notes"}
-
-
-def test_without_a_call_there_is_nothing_to_probe(model: Path):
-    for target in (f"{model}:Reader", f"{model}:Module.encode"):
-        result = dims(target)
-        assert result.exit_code == 2
-        assert result.stderr.startswith(
-            f"error: `{target}` has no inputs to run on: give --input 'ids: float32[batch, 8]'"
-        )
-
-
-def test_a_lightning_module_is_exported_with_its_own_example(model: Path, tmp_path: Path):
-    out = tmp_path / "model.onnx"
-    result = CliRunner().invoke(
-        program, ["export", f"{model}:Module", "-o", str(out), "--dim", "*=batch seq", "--quick", "--quiet"]
-    )
-    assert result.exit_code == 0, result.stderr
-    assert out.exists()
+def test_a_missing_torch_gives_one_sentence_with_the_command(folder, without_torch):
+    result = process("export", f"{folder}/model.py:Net", "-o", "m.onnx", "--quiet", env=without_torch)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "error: torch is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from anyshape.conversion.operators.translations import TABLE
 from torch import Tensor, nn
 
 from anyshape.conversion import translation
-from anyshape.conversion.operators.translations import TABLE
 from anyshape.torchkit.private_names import lookup
 from tests.torchkit.hiding import hide
 

@@ -14,8 +14,8 @@ from transformers import BatchEncoding, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicSlidingWindowLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from anyshape.declaration.calls import bind_call
-from anyshape.declaration.outputs import Adapter, as_tensor, flatten_outputs
+import anyshape
+from anyshape.declaration.calls import bind_call, example_of, read_call
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 
@@ -297,71 +297,58 @@ def test_an_object_that_contains_itself_gets_one_sentence():
     assert str(caught.value) == "the example holds an object that contains itself: pass its tensors instead"
 
 
-# ---- outputs
+# ---- a call in one value
+
+_X = torch.ones(2, 3)
 
 
 @pytest.mark.parametrize(
-    ("result", "expected"),
+    ("given", "args", "kwargs"),
     [
-        (tensor(), ["output"]),
-        (5, ["output"]),
-        (True, ["output"]),
-        ((tensor(),), ["output.0"]),
-        ([tensor(), (tensor(), tensor())], ["output.0", "output.1.0", "output.1.1"]),
-        ((tensor(), None, tensor()), ["output.0", "output.2"]),
-        ({"logits": tensor(), "extra": [tensor()]}, ["logits", "extra.0"]),
-        (Batch(tensor(), tensor()), ["ids", "mask"]),
-        (Pair(tensor(), tensor()), ["left", "right"]),
-        (torch.zeros(2, 2).max(dim=0), ["output.0", "output.1"]),
-        (Plain(scores=tensor(), note="text"), ["scores"]),
-        (CausalLMOutputWithPast(logits=tensor()), ["logits"]),
-        (
-            CausalLMOutputWithPast(logits=tensor(), past_key_values=cache_of(3)),
-            ["logits", "present.0.key", "present.0.value"],
-        ),
-        (cache_of(3), ["present.0.key", "present.0.value"]),
-        ((tensor(), cache_of(3)), ["output.0", "present.0.key", "present.0.value"]),
-        (None, []),
-        ("text", []),
-        ({}, []),
+        ((1, 2), (1, 2), None),
+        ({"x": 1}, {"x": 1}, None),
+        ({}, {}, None),
+        ({"args": (1, 2)}, (1, 2), None),
+        ({"args": [1, 2]}, (1, 2), None),
+        ({"args": 1}, 1, None),
+        ({"kwargs": {"x": 1}}, (), {"x": 1}),
+        ({"args": (1,), "kwargs": {"y": 2}}, (1,), {"y": 2}),
+        ({"args": (1,), "x": 2}, {"args": (1,), "x": 2}, None),
     ],
 )
-def test_outputs_are_named_by_their_keys(result, expected):
-    assert [name for name, _ in flatten_outputs(result)] == expected
+def test_a_call_in_one_value(given: Any, args: Any, kwargs: Any) -> None:
+    assert read_call(given) == (args, kwargs)
+
+
+def test_one_tensor_as_arguments_is_not_taken_apart() -> None:
+    result = anyshape.export(
+        nn.Linear(3, 2), make_inputs=lambda batch=2: {"args": torch.randn(batch, 3)}, dims={"input": ["batch", 3]}
+    )
+    assert result.verdict == "checked"
+    assert result(_X)[0].shape == (2, 2)
+
+
+# ---- Lightning's `example_input_array`, in every form that Lightning takes
+
+X, Y = torch.zeros(2, 3), torch.ones(2, 3)
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype"),
-    [(True, torch.bool), (3, torch.int64), (0.5, torch.float32), (torch.zeros(2, dtype=torch.int8), torch.int8)],
+    ("given", "call"),
+    [
+        (X, ((X,), {})),
+        ((X, Y), ((X, Y), {})),
+        ([X, Y], ((X, Y), {})),
+        ({"x": X, "y": Y}, ((), {"x": X, "y": Y})),
+        (None, None),
+    ],
+    ids=["tensor", "tuple", "list", "dict", "none"],
 )
-def test_a_number_among_the_outputs_becomes_a_tensor(value, dtype):
-    assert as_tensor(value).dtype == dtype
-    assert as_tensor(value).shape == (() if not torch.is_tensor(value) else value.shape)
+def test_the_example_that_a_module_carries_is_a_call(given: Any, call: Any):
+    module = nn.Linear(3, 3)
+    module.example_input_array = given
+    assert example_of(module) == call
 
 
-class Nested(nn.Module):
-    def forward(self, batch, scale, states=None):
-        assert states is None
-        return {"sum": batch["a"] + batch["b"][0] * scale, "count": batch["a"].shape[0]}
-
-
-def test_the_adapter_goes_from_flat_inputs_to_flat_tensors():
-    target = resolve_target(Nested())
-    signature = bind_call(target, ({"a": torch.ones(2), "b": [torch.ones(2)]}, 2.0, None))
-    adapter = Adapter(target, signature, ("batch.a", "batch.b.0"))
-    total, count = adapter(torch.full((3,), 5.0), torch.full((3,), 1.0))
-    assert total.tolist() == [7.0, 7.0, 7.0]
-    assert count.item() == 3
-
-
-def test_flags_of_an_object_are_no_outputs_but_numbers_of_a_tuple_are() -> None:
-    halves = (DynamicCache(), DynamicCache())
-    for half in halves:
-        half.update(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 3), 0)
-    cache = EncoderDecoderCache(*halves)
-    assert cache.is_updated
-    names = [name for name, _ in flatten_outputs({"past_key_values": cache, "steps": 3})]
-    assert names == [
-        "present.self_attention_cache.0.key", "present.self_attention_cache.0.value",
-        "present.cross_attention_cache.0.key", "present.cross_attention_cache.0.value", "steps",
-    ]  # fmt: skip
+def test_a_module_without_one_has_none():
+    assert example_of(nn.Linear(3, 3)) is None

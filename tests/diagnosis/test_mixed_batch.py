@@ -243,7 +243,7 @@ def test_the_whole_warning_reads():
         str(finding)
         == f"""\
 warning[mixed-batch]: samples of `batch` are mixed
-   --> tests/diagnosis/test_mixing.py:{line}:12 in softmax_over_samples
+   --> tests/diagnosis/test_mixed_batch.py:{line}:12 in softmax_over_samples
    |
 {line} |     return torch.softmax(x * 2, 0)
    |            ^^^^^^^^^^^^^^^^^^^^^^^ the result of one sample depends on others here

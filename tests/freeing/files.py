@@ -31,6 +31,10 @@ def run(model: ir.Model, *inputs: Any) -> list[Any]:
     return list(session.run(None, dict(zip(names, inputs, strict=True))))
 
 
+def ints(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
 def floats(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 

@@ -173,7 +173,6 @@ error[not-converted]: no exporter could convert the model
    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
    = note: torch.export: DispatchError: No ONNX function found for aten._linalg_eigh
    = note: torch.export with branches and loops: DispatchError: No ONNX function found for aten._linalg_eigh
-   = note: torch.export (strict): DispatchError: No ONNX function found for aten._linalg_eigh
    = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::mT' to ONNX opset version 20 is not supported
 """,
     ),

@@ -114,7 +114,7 @@ def test_limits_are_found_within_a_moderate_number_of_runs(model, expected):
     model.asked.clear()
     found = explored(model)
     assert texts(found) == expected
-    assert found.unexplained == found.pins == []
+    assert found.unexplained == found.pins == ()
     assert len(model.asked) < MOST_RUNS
 
 
@@ -161,7 +161,7 @@ def test_a_dim_with_one_size_is_pinned(base):
     assert (pin.dim, pin.size) == ("a", 5)
     assert not model.runs(pin.breaks_at)
     assert str(pin.error) == str(model(dict(pin.breaks_at)))
-    assert found.limits == []
+    assert found.limits == ()
     assert len(model.asked) < MOST_RUNS
 
 
@@ -173,7 +173,7 @@ def test_a_dim_that_was_declared_with_one_size_is_no_pin():
 @pytest.mark.parametrize("condition", ["a in (4, 8, 16, 32)", "a % b == 0", "a % 3 != 0"])
 def test_a_dim_that_runs_at_some_other_size_is_no_pin(condition):
     found = boundaries_of(Model(condition, a=8, b=4))
-    assert found.pins == []
+    assert found.pins == ()
     assert not any(limit.condition.relation == "==" and limit.condition.left.is_name for limit in found.limits)
 
 
@@ -211,12 +211,12 @@ def test_a_guard_that_a_run_contradicts_is_no_limit():
     assert model(dict(a=30, b=30)) is not None
     found.runs({"a": 20, "b": 3})
     assert not found.explain({"a": 23, "b": 30})
-    assert found.limits == []
+    assert found.limits == ()
 
 
 def test_ties_from_elsewhere_may_follow_each_other_and_divide():
-    found = boundaries_of(Model("a == b == c", a=4, b=4, c=4), sizes="0..64")
-    found.limits = [Limit(parse_condition(text)) for text in ("c == a", "a == b", "c == a // b * b")]
+    found = boundaries_of(Model("True", a=4, b=4, c=4), sizes="0..64")
+    found = found.with_limits(Limit(parse_condition(text)) for text in ("c == a", "a == b", "c == a // b * b"))
     assert found.admit({"a": 9, "b": 5, "c": 7}) == {"a": 5, "b": 5, "c": 5}
     assert found.admit({"a": 9, "b": 0, "c": 7}) == {"a": 1, "b": 1, "c": 1}
 
@@ -224,7 +224,7 @@ def test_ties_from_elsewhere_may_follow_each_other_and_divide():
 def test_a_size_that_runs_needs_no_explanation():
     found = boundaries_of(Model("a <= 37", a=5))
     assert found.explain({"a": 9})
-    assert found.limits == found.unexplained == []
+    assert found.limits == found.unexplained == ()
 
 
 # ---- tables
@@ -244,7 +244,7 @@ def test_a_table_that_is_too_dear_is_not_run():
     model = Model("seq <= 512", seq=8)
     found = boundaries_of(model, "1..", constants=(512,))
     found.probe_tables(lambda sizes: max(sizes.values()) < 100)
-    assert found.limits == []
+    assert found.limits == ()
 
 
 def test_tables_are_found_for_tied_dims_and_multiples():
@@ -287,3 +287,18 @@ def test_a_range_is_what_the_limits_on_its_dim_leave(declared, limits, expected)
 @pytest.mark.parametrize("declared", [SizeRange(1, 9), SizeRange(lo=2, hi=4, values=(2, 4))])
 def test_a_range_that_the_limits_leave_empty_stays_as_declared(declared):
     assert effective_range(declared, [Limit(parse_condition("n >= 50"))], "n") == declared
+
+
+def test_a_copy_keeps_to_further_limits_and_leaves_the_first_alone():
+    found = boundaries_of(Model("seq <= 37", seq=5))
+    narrower = found.with_limits([Limit(parse_condition("seq <= 20"), of_export=True)])
+    assert (narrower.holds({"seq": 30}), found.holds({"seq": 30})) == (False, True)
+    narrower.explain({"seq": 50})
+    assert (texts(narrower), texts(found)) == (["seq <= 20", "seq <= 37"], [])
+
+
+def test_what_was_found_cannot_be_changed_from_outside():
+    found = boundaries_of(Model("h % 8 == 0", h=16))
+    assert isinstance(found.limits, tuple)
+    with pytest.raises(AttributeError):
+        found.limits = ()

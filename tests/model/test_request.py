@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.declaration.dtypes import as_dtype
 from anyshape.errors import DeclarationError
 from anyshape.model.request import understand
 
@@ -343,13 +342,6 @@ def test_dtype_converts_the_module_of_a_method():
     request = understand(Net().encode, tensor(), None, dtype="bfloat16")
     assert request.target.name == "Net.encode"
     assert request.target.call(request.signature.values["x"]).dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("dtype", ["int8", torch.int64, "nn", 16, "float1"])
-def test_a_type_that_is_not_floating_is_refused(dtype):
-    with pytest.raises(DeclarationError) as caught:
-        as_dtype(dtype)
-    assert str(caught.value) == f"dtype is {dtype!r}: give a floating type such as torch.float16 or 'bfloat16'"
 
 
 def test_dtype_does_not_convert_a_function():

@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_copied_is_refused(tmp_path, monkeypatch):
     def fail(*_asked):
         raise RuntimeError("In clone_graph")
 
-    monkeypatch.setattr("anyshape.freeing.names_alone.named", fail)
+    monkeypatch.setattr("anyshape.stages.free_readings.named", fail)
     path = write(tmp_path, HEAD + "main (float[2, 3] x) => (float[3, 3] y) { t = Transpose(x) \n y = MatMul(t, x) }")
     code, line = made(path)
     assert code == NOTHING_WRITTEN

@@ -47,7 +47,7 @@ KINDS = {
 def test_a_file_is_what_protobuf_writes(chosen: list[str], tmp_path: Path) -> None:
     model = _model({name: ir.tensor(KINDS[name], doc_string=f"about {name}") for name in chosen})
     ir.save(model, tmp_path / "protobuf.onnx")
-    saving.save(model, tmp_path / "ours.onnx")
+    saving.save_inline(model, tmp_path / "ours.onnx")
     assert _sorted(onnx.load(tmp_path / "ours.onnx")) == _sorted(onnx.load(tmp_path / "protobuf.onnx"))
     assert list(model.graph.initializers) == chosen
     assert all(model.graph.initializers[name].const_value.numpy().shape == KINDS[name].shape for name in chosen)
@@ -61,7 +61,7 @@ def test_texts_and_weights_of_another_file_stay_as_they_are(tmp_path: Path) -> N
     texts = ir.StringTensor([b"word"] * 2000, shape=ir.Shape([2000]), name="texts")
     model = _model({"elsewhere": elsewhere, "texts": texts, "inside": ir.tensor(KINDS["float32"])})
     ir.save(model, tmp_path / "protobuf.onnx")
-    saving.save(model, tmp_path / "ours.onnx")
+    saving.save_inline(model, tmp_path / "ours.onnx")
     kept = [onnx.load(tmp_path / name, load_external_data=False) for name in ("ours.onnx", "protobuf.onnx")]
     assert _sorted(kept[0]) == _sorted(kept[1])
 
@@ -74,7 +74,7 @@ def test_any_lengths(lengths: list[int]) -> None:
     weights = {f"w{place}": np.arange(length, dtype=np.uint8) for place, length in enumerate(lengths)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        saving.save(_model({name: ir.tensor(value) for name, value in weights.items()}), path)
+        saving.save_inline(_model({name: ir.tensor(value) for name, value in weights.items()}), path)
         read = {one.name: onnx.numpy_helper.to_array(one) for one in onnx.load(path).graph.initializer}
     assert read.keys() == weights.keys()
     assert all((read[name] == weights[name]).all() for name in weights)

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod, TruncToInt
 
-from anyshape.sizes.notation import parse_expression
-from anyshape.sizes.torch_symbols import holds, integers, to_condition, to_expression
+from anyshape.diagnosis.size_names import agree
+from anyshape.sizes.notation import parse_condition, parse_expression
+from anyshape.sizes.torch_symbols import (
+    NO_VALUE,
+    evaluate,
+    holds,
+    integers,
+    raising,
+    solved,
+    symbols_of,
+    to_condition,
+    to_expression,
+)
 
 a, b, c = sympy.symbols("s27 s36 s0", integer=True, positive=True)
 MEANING = {a: parse_expression("seq"), b: parse_expression("past"), c: parse_expression("2*n + 1")}
@@ -161,3 +173,63 @@ def test_the_whole_numbers_of_a_guard_are_read():
     assert integers(sympy.Le(a + 3, 512 - 2 * b)) >= {512, 2}
     assert integers(sympy.Eq(Mod(a, 8), 0)) == {8, 0}
     assert integers(sympy.Ge(a - b, -4)) == {4, 1}
+
+
+# ---- equations
+
+
+@pytest.mark.parametrize(
+    ("condition", "size", "number"),
+    [
+        ("8 * batch * seq == 24 * seq", "batch", 3),
+        ("540 * batch == 2160", "batch", 4),
+        ("8 * batch * seq == 168", "batch * seq", 21),
+        ("past + seq == 8", "past + seq", 8),
+        ("16 == (h - 1) // 2 + 1", "(h - 1) // 2 + 1", 16),
+    ],
+)
+def test_a_condition_says_which_size_is_which_number(condition: str, size: str, number: int) -> None:
+    found = solved(parse_condition(condition))
+    assert found is not None
+    assert agree(found[0], parse_condition(f"{size} == 1").left)
+    assert found[1] == number
+
+
+@pytest.mark.parametrize("condition", ["batch == seq", "batch > 2", "batch % 2 == 0", "2 * n == 3 * m"])
+def test_what_leaves_several_sizes_has_no_number(condition: str) -> None:
+    assert solved(parse_condition(condition)) is None
+
+
+@given(st.integers(1, 50), st.integers(1, 50), st.integers(1, 50))
+def test_common_factors_do_not_matter(factor: int, batch: int, other: int) -> None:
+    found = solved(parse_condition(f"{factor * other} * n == {factor * other * batch}"))
+    assert found is not None
+    assert (found[0].text, found[1]) == ("n", batch)
+
+
+# ---- values
+
+
+@settings(max_examples=40, deadline=None)
+@given(sympy_expressions, st.lists(sizes, min_size=1, max_size=4))
+def test_many_calls_are_computed_at_once_as_each_alone(value, calls):
+    columns = {s: np.array([e.value(at) for at in calls]) for s, e in MEANING.items()}
+    together = np.broadcast_to(evaluate(value, columns), len(calls))
+    alone = [int(value.xreplace({s: sympy.Integer(e.value(at)) for s, e in MEANING.items()})) for at in calls]
+    assert together.tolist() == alone
+    assert [evaluate(value, {s: e.value(at) for s, e in MEANING.items()}) for at in calls] == alone
+
+
+def test_a_part_that_was_computed_before_is_taken_from_there():
+    half = FloorDiv(a, 2)
+    known = {half: 100}
+    assert evaluate(half + 1, {a: 40}, known) == 101
+    assert known[half + 1] == 101
+    assert evaluate(half + 1, {a: 40}) == 21
+    assert symbols_of(half * b + 1) == {a, b}
+
+
+@pytest.mark.parametrize("value", [sympy.Symbol("other"), FloorDiv(a, b), sympy.Function("unheard")(a)])
+def test_what_has_no_value_raises_one_of_a_few_errors(value):
+    with pytest.raises(NO_VALUE), raising():
+        evaluate(value, {a: np.array([4]), b: np.array([0])})

@@ -194,7 +194,6 @@ _USERS: tuple[tuple[str, str], ...] = (
     ("torch.fx.experimental.proxy_tensor.get_proxy_mode", "loop"),
     ("torch.fx.experimental.proxy_tensor._ModuleStackTracer.module_stack", "branch"),
     ("torch.fx.experimental.proxy_tensor", "blocks alike"),
-    ("torch._dynamo.config.allow_rnn", "lstm"),
     ("torch._dynamo", "blocks alike"),
     ("torch._guards", "loop"),
     ("torch.UntypedStorage", "loop"),

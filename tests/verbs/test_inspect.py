@@ -16,7 +16,6 @@ import pytest
 
 import anyshape
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.baked_sizes import Baked
 from anyshape.onnxfile.contract import Evidence
 from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
 from tests.onnxfile import drawing
@@ -129,117 +128,6 @@ def test_external_data_is_named_with_its_size_and_not_read(tmp_path):
     assert str(found).splitlines()[0].endswith(", by somebody 3")
 
 
-# ---- what is baked in
-
-
-def baked(tmp_path: Path, text: str) -> list[str]:
-    return [str(one) for one in anyshape.inspect(drawing.write(tmp_path / "m.onnx", text)).baked]
-
-
-def test_an_input_whose_first_axis_is_one_looks_like_a_batch(tmp_path):
-    text = "main (float[1, seq] x, float[1] scale) => (float[1, seq] y) { y = Mul(x, scale) }"
-    assert baked(tmp_path, text) == ["input `x` has 1 on axis 0, which looks like a batch"]
-
-
-TABLE = "float[1, 4] w = {1, 2, 3, 4}"
-PINS = {
-    "a shape in numbers": (
-        "y = Reshape(x, c)",
-        "int64[2] c = {6, 4}",
-        "Reshape node `y` has the constant shape [6, 4]",
-    ),
-    "a batch in front": (
-        "y = Reshape(x, c)",
-        "int64[2] c = {3, -1}",
-        "Reshape node `y` has the constant shape [3, -1]",
-    ),
-    "rows of the input": ("y = Expand(x, c)", "int64[2] c = {3, 1}", "Expand node `y` has the constant shape [3, 1]"),
-    "rows of a table": (
-        "y = Expand(w, c)",
-        f"int64[2] c = {{3, 4}}, {TABLE}",
-        "Expand node `y` has the constant shape [3, 4]",
-    ),
-    "zeros": (
-        "y = ConstantOfShape(c)",
-        "int64[2] c = {3, 4}",
-        "ConstantOfShape node `y` has the constant shape [3, 4]",
-    ),
-    "copies": (
-        "y = Tile(w, c)",
-        f"int64[2] c = {{3, 1}}, {TABLE}",
-        "Tile node `y` has the constant repeats [3, 1]",
-    ),
-    "first rows": (
-        "y = Slice(x, s, c, a)",
-        "int64[1] s = {0}, int64[1] c = {3}, int64[1] a = {0}",
-        "Slice node `y` has the constant end [3]",
-    ),
-    "a constant node": (
-        "c = Constant<value_ints = [6, 4]>() y = Reshape(x, c)",
-        "",
-        "Reshape node `y` has the constant shape [6, 4]",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", PINS)
-def test_a_constant_that_pins_is_named_with_its_node(tmp_path, what):
-    nodes, constants, sentence = PINS[what]
-    text = f"main (float[batch, 4] x) => (float[a, b] y) <{constants}> {{ {nodes} }}"
-    assert baked(tmp_path, text) == [sentence]
-
-
-FREE = {
-    "an axis to infer": ("y = Reshape(x, c)", "int64[2] c = {-1, 2}"),
-    "an axis to keep": ("y = Reshape(x, c)", "int64[3] c = {0, 2, 2}"),
-    "one row of all": ("y = Reshape(x, c)", "int64[2] c = {1, -1}"),
-    "a table": ("y = Reshape(w, c)", "int64[2] c = {2, 2}, float[4] w = {1, 2, 3, 4}"),
-    "a sum over all": ("s = ReduceSum<keepdims = 0>(x) y = Reshape(s, c)", "int64[2] c = {1, 1}"),
-    "columns": ("y = Expand(x, c)", "int64[2] c = {1, 4}"),
-    "heads of a size that is not known": (
-        "s = Shape(x) z = Reshape(x, s) y = Expand(z, c)",
-        "int64[2] c = {2, 1}",
-    ),
-    "copies of the input": ("y = Tile(x, c)", "int64[2] c = {3, 1}"),
-    "one row": ("y = Slice(x, s, c, a)", "int64[1] s = {0}, int64[1] c = {1}, int64[1] a = {0}"),
-    "other columns": ("y = Slice(x, s, c, a)", "int64[1] s = {0}, int64[1] c = {3}, int64[1] a = {1}"),
-}
-
-
-@pytest.mark.parametrize("what", FREE)
-def test_a_constant_that_pins_nothing_is_not_named(tmp_path, what):
-    nodes, constants = FREE[what]
-    text = f"main (float[batch, 4] x) => (float[a, b] y) <{constants}> {{ {nodes} }}"
-    assert baked(tmp_path, text) == []
-
-
-def test_a_static_file_has_nothing_that_pins(tmp_path):
-    text = "main (float[6, 4] x) => (float[a, b] y) <int64[2] c = {3, 8}> { y = Reshape(x, c) }"
-    assert baked(tmp_path, text) == []
-
-
-def test_the_line_of_a_node_is_shown_without_the_machine_it_was_made_on(tmp_path):
-    path = drawing.write(tmp_path / "m.onnx", drawing.PINNED)
-    model = onnx.load(path)
-    stack = (
-        '  File "/home/somebody/project/model.py", line 17, in forward\n    return x.view(2, 8, 4)\n'
-        '  File "/usr/lib/python3/dist-packages/torch/nn/modules/module.py", line 9, in _call_impl'
-    )
-    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.stack_trace", value=stack)
-    onnx.save(model, path)
-    (one,) = anyshape.inspect(path).baked
-    assert one == Baked(
-        "Reshape node `node_view` has the constant shape [2, 8, 4]",
-        "node_view",
-        "Reshape",
-        (2, 8, 4),
-        "model.py:17 in forward",
-    )
-    model.graph.node[0].metadata_props.add(key="anyshape.source", value="net.py:3 in Net.forward")
-    onnx.save(model, path)
-    assert str(anyshape.inspect(path).baked[0]).endswith("[2, 8, 4], from net.py:3 in Net.forward")
-
-
 # ---- files that nobody vouches for
 
 
@@ -286,15 +174,6 @@ def test_names_cannot_write_to_the_terminal(tmp_path):
     assert all(line.isprintable() for line in text.splitlines())
     assert r"input    a\x07b\nc" in text
     assert len(text) < 1000
-
-
-def test_a_tensor_that_contradicts_itself_has_no_numbers(tmp_path):
-    path = drawing.write(tmp_path / "m.onnx", drawing.PINNED)
-    model = onnx.load(path)
-    model.graph.initializer[0].ClearField("int64_data")
-    model.graph.initializer[0].raw_data = b"123"
-    onnx.save(model, path)
-    assert anyshape.inspect(path).baked == ()
 
 
 def test_inspecting_needs_neither_torch_nor_a_runtime(tmp_path):

@@ -303,7 +303,7 @@ def test_a_freed_axis_that_breaks_an_open_one_is_noticed(write, monkeypatch):
         next(node for node in freed.model.graph if node.op_type == "Reshape").inputs[1].const_value = target
         return freed
 
-    monkeypatch.setattr("anyshape.freeing.engine.free", frozen)
+    monkeypatch.setattr("anyshape.stages.free_readings.free", frozen)
     assert refused(path, {"x": "_ seq 4"}).findings[0].rule in ("runtime-error", "wrong-shape")
 
 

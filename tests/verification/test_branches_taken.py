@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.bench.bench import Budget, Checker
+from anyshape.bench.budget import Budget
 from anyshape.conversion.candidates import Candidate
+from anyshape.conversion.strategies import Strategy
 from anyshape.model import oracle as references
 from anyshape.model.request import understand
 from anyshape.onnxfile.interface import read_interface
@@ -27,6 +28,7 @@ from anyshape.results.attempt import Attempt
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
 from anyshape.verification.branches_taken import Sides, provocations, provoke
+from anyshape.verification.model_reference import checker_beside_model
 
 LINES = {"y": "model.py:31 in Net.forward", "z": "model.py:40 in Net.forward"}
 """The line of each If, by its output."""
@@ -65,7 +67,7 @@ def provoked(
     request = understand(model, args, None, dims=dims, sizes=None, make_inputs=None)
     reference = references.from_example(request.target, request.signature, request.spec, seed=0)
     interface = read_interface(onnx.load(path, load_external_data=False))
-    checker = Checker(Session(path), interface, reference, request.spec.inputs(request.signature))
+    checker = checker_beside_model(Session(path), interface, reference, request.spec.inputs(request.signature))
     traced = dict(request.spec.example)
     outcomes = [reference.run(sizes) for sizes in (traced, *({**traced, "n": n} for n in others))]
     checks = [checker.judge(outcome) for outcome in outcomes]
@@ -296,7 +298,8 @@ def test_leaves_of_a_kind_change_together_and_each_alone() -> None:
 def test_a_file_that_is_wrong_for_other_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "made.onnx", INPUT, POSITIVE + branch("positive", "Add (x, x)", "Identity (x)"))
     made = Candidate(ir.load(path), 20), Attempt("by hand", "converted")
-    monkeypatch.setattr("anyshape.conversion.strategies.STRATEGIES", [("by hand", lambda _: made)])
+    by_hand = Strategy("by hand", "always", "a file that stands ready", lambda _: made)
+    monkeypatch.setattr("anyshape.stages.strategy_walk.STRATEGIES", [by_hand])
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(DoubleOrNegate(), X, dims=DIMS, quick=True)
     (finding,) = refused.value.findings
@@ -317,7 +320,7 @@ def test_the_side_that_an_export_could_not_reach_is_in_its_notes() -> None:
     result = anyshape.export(Never(), X, dims=DIMS, quick=True)
     (note,) = result.notes
     assert re.fullmatch(
-        rf"the side of the branch at \S*test_provoking\.py:{line} that is taken where its condition is false "
+        rf"the side of the branch at \S*test_branches_taken\.py:{line} that is taken where its condition is false "
         "was reached by no values that were tried: it is not checked",
         note,
     )

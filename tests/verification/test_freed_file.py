@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from anyshape.bench.bench import Budget
+from anyshape.bench.budget import Budget
 from anyshape.sizes.notation import SizeRange
-from anyshape.verification.freed_file import Scope, check_against_file
+from anyshape.verification.freed_file import TwinScope, check_against_file
 
 from .pairs import pair_of, renamed
 
@@ -18,7 +18,9 @@ OPEN = {"batch": SizeRange(), "seq": SizeRange()}
 
 def checked(text, *, ranges=OPEN, seconds=10.0, dynamic=None):
     static, named = renamed(text, BATCH=2, SEQ=6)
-    return check_against_file(pair_of(static, dynamic or named, x="batch seq"), Scope(ranges, budget=Budget(seconds)))
+    return check_against_file(
+        pair_of(static, dynamic or named, x="batch seq"), TwinScope(ranges, budget=Budget(seconds))
+    )
 
 
 def test_samples_come_first_and_each_dim_says_how_it_was_checked():

@@ -1,171 +1,268 @@
-"""How long checking may take, and which sizes are too dear for it."""
+"""The bench: a file beside its reference, run at every size of a plan and judged at each.
+
+The references are handed in: a model, the static file that a file was made of, or nothing but what the file says of
+itself. All values are numpy's. How the references differ in what is asked of them stands in `Rules`, and only there.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
-import torch
 
-from anyshape.bench.judgement import FACTOR, Judgement, Noise, Oracles, Tolerance, judge
+from anyshape.bench.budget import Budget
+from anyshape.bench.judgement import FACTOR, MovedRuns, Oracles, Tolerance, judge
 from anyshape.bench.plan import Plan, choose
-from anyshape.declaration.dims import Spec
-from anyshape.model.limits import Boundaries, effective_range
-from anyshape.model.oracle import Outcome, Reference
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
-from anyshape.runtime.session import RuntimeFailureError, Session, runtime_version
+from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
+from anyshape.sizes import budgets
+from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.fit import Observation, observed_at
-from anyshape.sizes.notation import Sizes
+from anyshape.sizes.notation import Condition, Sizes
 
-_BYTES_PER_ELEMENT = 32
-_SMALL = 2**15
-"""Elements of input up to which a size is simply run: there overheads cost more than what they carry."""
+Judged = Check | Failure
 
-
-class Budget:
-    """Seconds for checking, and what a size is predicted to cost."""
-
-    def __init__(self, seconds: float, memory: int | None = None) -> None:
-        self.seconds = seconds
-        self._start = time.monotonic()
-        self._memory = memory
-        self._measured: list[tuple[int, float]] = []
-
-    @property
-    def remaining(self) -> float:
-        return self.seconds - (time.monotonic() - self._start)
-
-    def measured(self, volume: int, seconds: float) -> None:
-        self._measured.append((volume, seconds))
-
-    def is_cheap(self, volume: int) -> bool:
-        """Whether a size of this volume may be run to learn from, and teaches something new."""
-        return self.remaining > 0 and volume <= _SMALL and all(volume > 4 * known for known, _ in self._measured)
-
-    def refuses(self, volume: int, largest_result: int) -> str | None:
-        """Why a size of this volume is not run, or None."""
-        if self.remaining <= 0:
-            return "the budget was used up"
-        if self._memory and volume * _BYTES_PER_ELEMENT > self._memory:
-            return "predicted to need more memory than there is"
-        if self._measured and volume > _SMALL:
-            base, seconds = max(self._measured)
-            growth = max(volume / max(base, 1), 0.0)
-            if growth > 1 and seconds * growth**2 > self.remaining:
-                return "predicted to take longer than the budget"
-            if self._memory and largest_result * max(growth, 1.0) ** 2 > self._memory:
-                return "predicted to need more memory than there is"
-        return None
-
-
-_SECOND_CONTENT_EVERY = 3
-_SECOND_CONTENT_UP_TO = 4
-"""Times the volume of the traced call: what other values show, they show at moderate sizes."""
-_SMALL_VOLUME = 2**14
-"""Elements of a call that costs little, whatever the traced one has."""
-_ENOUGH_WRONG = 3
-_ALWAYS_RUN = 3
-"""The first sizes of a plan run whatever the budget says: without them nothing was checked."""
-
-
-@dataclass
-class _Progress:
-    checks: list[Check] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    invalid: list[Sizes] = field(default_factory=list)
-    skipped: list[tuple[Sizes, str]] = field(default_factory=list)
-    observations: list[Observation] = field(default_factory=list)
+# ---- what is handed in
 
 
 @dataclass(frozen=True)
-class Checker:
-    """A loaded file beside its reference: what is needed to judge one size."""
+class Rules:
+    """What is asked of a file beside one kind of reference."""
+
+    always_run: int
+    """The first sizes of a plan run whatever the budget says: without them nothing was checked."""
+    enough_wrong: int | None = None
+    """So many wrong sizes say that a file is wrong; None: all that fail are wanted, to find the rule behind them."""
+    has_second_contents: bool = False
+    """Whether some sizes are run with other values, too."""
+    learns_costs: bool = False
+    """Whether a size that seems too dear is timed halfway, and asked for again at the end: beside a model, the dearest
+    sizes are the ends of all ranges at once, which find the most. A file alone is cheap, and only its shapes count.
+    """
+    broken_promise: Literal["mislabelled-dim", "wrong-shape"] = "mislabelled-dim"
+    """What it is called when the declared axes are not kept: the labels of a file that was made dynamic were worked out
+    from its nodes, so that a run which contradicts them shows that the nodes are wrong."""
+    promises_come_first: bool = False
+    """Before values: those that are compared are cut out by the declared axes."""
+    takes_texts: bool = False
+    """Whether outputs may be other than numbers: a file can be compared with a file whatever it gives."""
+    measure: str | None = None
+    """What errors are counted in; None where values are not compared at all."""
+
+
+BESIDE_A_MODEL = Rules(
+    always_run=3, enough_wrong=3, has_second_contents=True, learns_costs=True, measure="the model's own rounding noise"
+)
+BESIDE_ITS_STATIC_TWIN = Rules(
+    always_run=2, enough_wrong=1, broken_promise="wrong-shape", promises_come_first=True, takes_texts=True,
+    measure="the static file's rounding noise",
+)  # fmt: skip
+ALONE = Rules(always_run=4, takes_texts=True)
+
+
+class BenchRun(Protocol):
+    """One call of a reference."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]: ...
+
+    @property
+    def content(self) -> int:
+        """Which of the values that are tried."""
+
+    @property
+    def error(self) -> Exception | None:
+        """What the reference itself raises there."""
+
+    @property
+    def outputs(self) -> Sequence[Any]:
+        """Anything with a shape."""
+
+    @property
+    def gradients(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one output is compared with, and how to know its rounding noise."""
+
+    output: int
+    values: Array
+    noise: Oracles | MovedRuns
+
+
+Run = TypeVar("Run", bound=BenchRun)
+
+
+class BenchReference(Protocol[Run]):
+    """What a file is held to."""
+
+    @property
+    def largest_result(self) -> int:
+        """The bytes of the largest result so far: what a prediction of memory starts from."""
+
+    def run(self, sizes: Mapping[str, int], content: int = 0) -> Run: ...
+
+    def volume(self, sizes: Mapping[str, int]) -> int:
+        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+
+    def refuses(self, sizes: Sizes) -> str | None:
+        """Why no call of these sizes can be made, or None."""
+
+    def inputs(self, run: Run) -> Feeds:
+        """What the file takes in this call."""
+
+    def input_shapes(self, run: Run) -> Mapping[str, tuple[int, ...]]: ...
+
+    def make_room(self) -> None:
+        """The file is run next: memory that can be had back is given back."""
+
+    def expected(self, run: Run) -> Iterable[Expected]:
+        """One for each output whose values are compared."""
+
+    def compared(self, run: Run, index: int, result: Array) -> Array:
+        """The part of the file's output that stands beside what is expected."""
+
+    def broken_promise(self, run: Run, shapes: Sequence[tuple[int, ...]]) -> tuple[str, str] | None:
+        """The output that breaks a promise other than its declared axes, and the sentence."""
+
+    def other_answer(self, run: Run) -> Run | None:
+        """Another run of the same call that is right just as well."""
+
+
+class HasCondition(Protocol):
+    """One limit."""
+
+    @property
+    def condition(self) -> Condition: ...
+
+
+class Limits(Protocol):
+    """What is known of where the reference runs; it learns while a plan is run."""
+
+    @property
+    def base(self) -> Sizes: ...
+
+    @property
+    def limits(self) -> Sequence[HasCondition]: ...
+
+    def holds(self, sizes: Mapping[str, int]) -> bool: ...
+
+    def admit(self, sizes: Sizes) -> Sizes | None:
+        """The sizes moved inside the limits."""
+
+    def explain(self, sizes: Sizes) -> bool:
+        """Look for the limit behind a failing size."""
+
+
+# ---- one call
+
+
+@dataclass(frozen=True)
+class Checker(Generic[Run]):
+    """A loaded file beside its reference: what is needed to judge it."""
 
     session: Session
     interface: Interface
-    reference: Reference
-    leaves: tuple[str, ...]
-    """The leaf that each input of the file takes, in the file's order."""
+    reference: BenchReference[Run]
+    rules: Rules
     tolerance: Tolerance = field(default_factory=Tolerance)
-    computed_in: torch.dtype | None = None
-    noises: defaultdict[str, Noise] = field(default_factory=partial(defaultdict, Noise))
-    """What was measured of each output's rounding."""
 
-    def judge(self, outcome: Outcome) -> Check | Failure:
-        """The file against the module on one call; where PyTorch has two answers, either will do."""
-        result = self._judge(outcome)
-        if isinstance(result, Failure) and (other := self.reference.with_gradients(outcome)) is not None:
-            second = self._judge(other)
+    def judge(self, run: Run) -> Judged:
+        """The file on one call; where the reference has two answers, either will do."""
+        result = self._judge_answer(run)
+        # asked for last: it costs a further run, and most files are right or wrong without it
+        if isinstance(result, Failure) and (other := self.reference.other_answer(run)) is not None:
+            second = self._judge_answer(other)
             return result if isinstance(second, Failure) else second
         return result
 
-    def _judge(self, outcome: Outcome) -> Check | Failure:
-        def fail(rule: str, output: str | None, sentence: str) -> Failure:
-            return Failure(dict(outcome.sizes), outcome.content, rule, output, sentence)
+    def _judge_answer(self, run: Run) -> Judged:
+        results = self.results(run)
+        return results if isinstance(results, Failure) else self.compare(run, results)
 
-        feeds = self.feeds(outcome.leaves)
+    def results(self, run: Run) -> list[Array] | Failure:
+        """What the file gives; an error of the runtime is a failure."""
+        feeds = self.reference.inputs(run)
+        self.reference.make_room()
         try:
             results = self.session.run(feeds)
         except RuntimeFailureError as failure:
-            return fail("runtime-error", None, f"fails in ONNX Runtime: {failure}")
-        if len(results) != len(outcome.outputs):
-            return fail("wrong-shape", None, f"has {len(results)} outputs, PyTorch {len(outcome.outputs)}")
-        if odd := [r for r in results if not isinstance(r, np.ndarray) or r.dtype.kind not in "fiub"]:
-            return fail("wrong-type", None, f"has an output that is no tensor of numbers: {type(odd[0]).__name__}")
-        judgement = self._worst(outcome, [torch.from_numpy(np.asarray(r)) for r in results])
-        if judgement.difference is not None:
-            difference = judgement.difference
-            return fail(difference.kind, difference.output, f"`{difference.output}` {difference.sentence}")
-        shapes = {name: tuple(feed.shape) for name, feed in feeds.items()}
-        if promise := broken_promise(self.interface, shapes, [r.shape for r in results]):
-            return fail("mislabelled-dim", promise[0], f"`{promise[0]}` {promise[1]}")
-        return Check(dict(outcome.sizes), outcome.content, judgement.ratio, outcome.gradients)
+            return _failure(run, "runtime-error", None, f"fails in ONNX Runtime: {failure}")
+        return (self._broken_promise(run, results) if self.rules.promises_come_first else None) or results
 
-    def feeds(self, leaves: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-        ports = zip(self.interface.inputs, self.leaves, strict=True)
-        return {port.name: as_numpy(leaves[leaf], port.dtype) for port, leaf in ports}
+    def compare(self, run: Run, results: Sequence[Array]) -> Judged:
+        """What the file gave beside what the reference says of it."""
+        judged = self._compare_values(run, results)
+        if isinstance(judged, Failure) or self.rules.promises_come_first:
+            return judged
+        return self._broken_promise(run, results) or judged
 
-    def _worst(self, outcome: Outcome, results: Sequence[torch.Tensor]) -> Judgement:
-        expected = outcome.outputs
-        if self.computed_in is not None:
-            expected = self.reference.computed_in(self.computed_in, outcome) or expected
-        runs = _Lazy(self.reference, outcome)
-        worst = Judgement(0.0)
-        for index, (port, result, wanted) in enumerate(zip(self.interface.outputs, results, expected, strict=True)):
-            oracles = Oracles(partial(runs.exact, index), partial(runs.jittered, index), self.noises[port.name])
-            judgement = judge(port.name, result, wanted, oracles, self.tolerance)
-            if judgement.difference is not None:
-                return judgement
-            worst = max(worst, judgement, key=lambda j: j.ratio)
-        return worst
+    def _compare_values(self, run: Run, results: Sequence[Array]) -> Judged:
+        if not self.rules.takes_texts:
+            if len(results) != len(run.outputs):
+                return _failure(run, "wrong-shape", None, f"has {len(results)} outputs, PyTorch {len(run.outputs)}")
+            if odd := [r for r in results if not isinstance(r, np.ndarray) or r.dtype.kind not in "fiub"]:
+                sentence = f"has an output that is no tensor of numbers: {type(odd[0]).__name__}"
+                return _failure(run, "wrong-type", None, sentence)
+        worst = 0.0
+        for wanted in self.reference.expected(run):
+            result = self.reference.compared(run, wanted.output, results[wanted.output])
+            judgement = judge(result, wanted.values, wanted.noise, self.tolerance)
+            if (difference := judgement.difference) is not None:
+                name = self.interface.outputs[wanted.output].name
+                return _failure(run, difference.kind, name, f"`{name}` {difference.sentence}")
+            worst = max(worst, judgement.ratio)
+        return Check(dict(run.sizes), run.content, worst, run.gradients)
+
+    def _broken_promise(self, run: Run, results: Sequence[Array]) -> Failure | None:
+        shapes = [tuple(getattr(result, "shape", ())) for result in results]  # a sequence or a map has no shape
+        found = broken_promise(self.interface, self.reference.input_shapes(run), shapes)
+        found = found or self.reference.broken_promise(run, shapes)
+        return None if found is None else _failure(run, self.rules.broken_promise, found[0], f"`{found[0]}` {found[1]}")
+
+    def examine(self, sizes: Sizes, contents: Iterable[int]) -> Examined:
+        """The file at one size, with one content after the other until one is wrong."""
+        judged: list[Judged] = []
+        observations: list[Observation] = []
+        for content in contents:
+            run = self.reference.run(sizes, content)
+            if run.error is not None:
+                return Examined(tuple(judged), tuple(observations), is_valid=False)
+            observations.append(observed_at(sizes, run.outputs))
+            judged.append(self.judge(run))
+            if isinstance(judged[-1], Failure):
+                break
+        return Examined(tuple(judged), tuple(observations))
 
 
-class _Lazy:
-    """Further runs of the reference for one call, each made once and only when asked for."""
+@dataclass(frozen=True)
+class Examined:
+    """What became of one size."""
 
-    def __init__(self, reference: Reference, outcome: Outcome) -> None:
-        self._reference, self._outcome = reference, outcome
-        self._exact: tuple[torch.Tensor, ...] | None = None
-        self._jittered: list[tuple[torch.Tensor, ...]] = []
-        self._asked = False
+    judged: tuple[Judged, ...]
+    observations: tuple[Observation, ...] = ()
+    is_valid: bool = True
+    """Whether the reference itself runs there."""
 
-    def exact(self, index: int) -> torch.Tensor | None:
-        if not self._asked:
-            self._asked = True
-            self._exact = self._reference.exact(self._outcome)
-        return None if self._exact is None else self._exact[index].cpu()
 
-    def jittered(self, index: int, count: int) -> list[torch.Tensor]:
-        if len(self._jittered) < count:
-            self._jittered += self._reference.jittered(self._outcome, range(len(self._jittered), count))
-        return [run[index].cpu() for run in self._jittered[:count]]
+def _failure(run: BenchRun, rule: str, output: str | None, sentence: str) -> Failure:
+    return Failure(dict(run.sizes), run.content, rule, output, sentence)
+
+
+def judge_until_wrong(checker: Checker[Run], runs: Iterable[Run]) -> list[Judged]:
+    """One call after the other, up to the first that is wrong."""
+    judged: list[Judged] = []
+    for run in runs:
+        judged.append(checker.judge(run))
+        if isinstance(judged[-1], Failure):
+            break
+    return judged
 
 
 _FOURIER = {"DFT", "STFT"}
@@ -176,164 +273,177 @@ def tolerance_for(operators: Iterable[str], tolerance: Tolerance) -> Tolerance:
     return replace(tolerance, factor=8 * FACTOR) if _FOURIER & set(operators) else tolerance
 
 
-def as_numpy(value: Any, dtype: str) -> np.ndarray[Any, Any]:
-    """A leaf as the runtime takes it."""
-    if not isinstance(value, torch.Tensor):
-        return np.asarray(value, dtype=np.dtype(dtype))
-    value = value.detach().cpu()
-    if value.dtype == torch.bfloat16:
-        value = value.float()
-    array: np.ndarray[Any, Any] = value.contiguous().numpy()
-    return array if str(array.dtype) == dtype or dtype == "bfloat16" else array.astype(np.dtype(dtype))
+# ---- a plan
 
 
-def volume(spec: Spec, leaves: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
-    """The number of elements of all inputs at these sizes: what a cost is predicted from."""
-    total = 1
-    for name in spec.axes:
-        count = 1
-        for n in spec.shape(name, sizes, tuple(leaves[name].shape)):
-            count *= max(n, 1)
-        total += count
-    return total
+@dataclass
+class _Progress:
+    """What became of a plan so far."""
+
+    judged: list[Judged] = field(default_factory=list)
+    invalid: list[Sizes] = field(default_factory=list)
+    skipped: list[tuple[Sizes, str]] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
+    done: set[tuple[int, ...]] = field(default_factory=set)
+    ran: int = 0
+
+    def is_wrong(self, rules: Rules) -> bool:
+        """Whether enough was wrong to say so."""
+        wrong = sum(isinstance(one, Failure) for one in self.judged)
+        return rules.enough_wrong is not None and wrong >= rules.enough_wrong
 
 
-def verify(
-    checker: Checker,
-    plan: Plan,
-    boundaries: Boundaries,
-    budget: Budget,
-) -> Verification:
+def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) -> Verification:
     """Run the plan until it ends, the budget ends or enough sizes were wrong to say so."""
     start = time.monotonic()
     progress = _Progress()
     queue = choose(plan)
-    done: set[tuple[int, ...]] = set()
-    has_second_chance = True
+    has_second_chance = checker.rules.learns_costs
     while queue or has_second_chance:
         if not queue:
-            has_second_chance, queue = False, _too_dear_at_first(progress, boundaries, done)
+            has_second_chance, queue = False, _too_dear_at_first(progress, limits)
             continue
         sizes = queue.pop(0)
         key = tuple(sizes.values())
-        if key in done:
+        if key in progress.done:
             continue
-        done.add(key)
-        known = len(boundaries.limits)
-        _run_size(checker, boundaries, budget, sizes, len(done), progress)
-        if len(progress.failures) >= _ENOUGH_WRONG:
+        progress.done.add(key)
+        known = len(limits.limits)  # a failing size may teach a limit
+        _run_size(checker, limits, budget, sizes, progress)
+        if progress.is_wrong(checker.rules):
             break
-        if len(boundaries.limits) != known:
+        if len(limits.limits) != known:
             # the model's limits are narrower than thought: choose again inside them, ends included
-            plan = _inside(plan, boundaries)
-            queue = [s for s in choose(plan) if tuple(s.values()) not in done]
-    return Verification(
-        tuple(progress.checks),
-        tuple(progress.failures),
-        tuple(progress.invalid),
-        tuple(progress.skipped),
-        tuple(progress.observations),
-        time.monotonic() - start,
-        runtime_version(),
-        1.0 if checker.tolerance.is_given else checker.tolerance.factor,
-        "the tolerance in use" if checker.tolerance.is_given else "the model's own rounding noise",
-        str(checker.computed_in).removeprefix("torch.") if checker.computed_in else None,
+            plan = _plan_inside(plan, limits)
+            queue = [s for s in choose(plan) if tuple(s.values()) not in progress.done]
+    return replace(
+        verification_of(checker, progress.judged, time.monotonic() - start),
+        invalid=tuple(progress.invalid),
+        skipped=tuple(progress.skipped),
+        observations=tuple(progress.observations),
     )
 
 
-def _too_dear_at_first(progress: _Progress, boundaries: Boundaries, done: set[tuple[int, ...]]) -> list[Sizes]:
+def verification_of(checker: Checker[Run], judged: Sequence[Judged], seconds: float) -> Verification:
+    """These runs of one file, and what their errors are counted in."""
+    verification = Verification(
+        tuple(one for one in judged if isinstance(one, Check)),
+        tuple(one for one in judged if isinstance(one, Failure)),
+        seconds=seconds,
+        runtime=runtime_version(),
+    )
+    measure, tolerance = checker.rules.measure, checker.tolerance
+    if measure is None:
+        return verification
+    if tolerance.is_given:
+        return replace(verification, factor=1.0, measure="the tolerance in use")
+    return replace(verification, factor=tolerance.factor, measure=measure)
+
+
+def _too_dear_at_first(progress: _Progress, limits: Limits) -> list[Sizes]:
     """What was skipped, to ask again now that larger sizes were timed: among it are the ends of all ranges at once."""
-    skipped = [sizes for sizes, _ in progress.skipped if boundaries.holds(sizes)]
-    progress.skipped = []
-    done.difference_update(tuple(sizes.values()) for sizes in skipped)
+    skipped = [sizes for sizes, _ in progress.skipped if limits.holds(sizes)]
+    progress.skipped = []  # what is refused again comes back with the reason of then
+    progress.done.difference_update(tuple(sizes.values()) for sizes in skipped)
     return skipped
 
 
-def _inside(plan: Plan, boundaries: Boundaries) -> Plan:
-    box = {dim: effective_range(declared, boundaries.limits, dim) for dim, declared in plan.box.items()}
-    return replace(plan, box=box)
+def _plan_inside(plan: Plan, limits: Limits) -> Plan:
+    conditions = [limit.condition for limit in limits.limits]
+    return replace(plan, box={dim: narrowed_range(declared, conditions, dim) for dim, declared in plan.box.items()})
 
 
-def _run_size(
-    checker: Checker, boundaries: Boundaries, budget: Budget, sizes: Sizes, count: int, progress: _Progress
-) -> None:
-    reference = checker.reference
-    size_volume = _weight(reference, sizes, boundaries.base)
-    reason = budget.refuses(size_volume, reference.largest_result)
-    if reason is not None and _calibrate(reference, budget, boundaries, sizes):
-        reason = budget.refuses(size_volume, reference.largest_result)
-    if reason is not None and count > _ALWAYS_RUN:
+def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes, progress: _Progress) -> None:
+    cost = _cost(checker, sizes, limits.base)
+    reason = checker.reference.refuses(sizes)
+    if reason is None:
+        too_dear = _too_dear(checker, limits, budget, sizes, cost)
+        reason = too_dear if progress.ran >= checker.rules.always_run else None
+    if reason is not None:
         progress.skipped.append((sizes, reason))
         return
+    progress.ran += 1
     started = time.monotonic()
-    contents = (
-        (0, 1) if count % _SECOND_CONTENT_EVERY == 1 and _is_moderate(reference, sizes, boundaries.base) else (0,)
-    )
-    for content in contents:
-        outcome = reference.run(sizes, content)
-        if not outcome.runs:
-            progress.invalid.append(sizes)
-            boundaries.explain(sizes)
-            return
-        progress.observations.append(observed_at(sizes, outcome.outputs))
-        result = checker.judge(outcome)
-        if isinstance(result, Failure):
-            progress.failures.append(result)
-            break
-        progress.checks.append(result)
-    budget.measured(size_volume, time.monotonic() - started)
+    examined = checker.examine(sizes, _contents_for(checker, sizes, limits.base, len(progress.done)))
+    progress.judged += examined.judged
+    progress.observations += examined.observations
+    if not examined.is_valid:
+        progress.invalid.append(sizes)
+        limits.explain(sizes)
+        return  # its time says nothing of a run
+    budget.measured(cost, time.monotonic() - started)
 
 
-def _is_moderate(reference: Reference, sizes: Sizes, base: Mapping[str, int]) -> bool:
-    spec, leaves = reference.spec, reference.signature.values
-    return volume(spec, leaves, sizes) <= max(_SMALL_VOLUME, _SECOND_CONTENT_UP_TO * volume(spec, leaves, base))
+def _contents_for(checker: Checker[Run], sizes: Sizes, base: Sizes, count: int) -> tuple[int, ...]:
+    """The first values, and at some sizes others, too."""
+    if not checker.rules.has_second_contents or count % budgets.SECOND_CONTENT_EVERY != 1:
+        return (0,)
+    moderate = max(budgets.SMALL_VOLUME, budgets.SECOND_CONTENT_UP_TO * checker.reference.volume(base))
+    return (0, 1) if checker.reference.volume(sizes) <= moderate else (0,)
 
 
-def _weight(reference: Reference, sizes: Sizes, base: Mapping[str, int]) -> int:
+def _cost(checker: Checker[Run], sizes: Sizes, base: Sizes) -> int:
     """The volume of a call, or what it would be if all dims had grown as much as the one that grew the most."""
-    leaves = reference.signature.values
+    volume = checker.reference.volume
+    if not checker.rules.learns_costs:
+        return volume(sizes)
+    # a dim that adds little to the volume may be the one whose square is computed
     growth = max((size / max(base[dim], 1) for dim, size in sizes.items()), default=1.0)
-    return max(volume(reference.spec, leaves, sizes), int(volume(reference.spec, leaves, base) * growth))
+    return max(volume(sizes), int(volume(base) * growth))
 
 
-def _calibrate(reference: Reference, budget: Budget, boundaries: Boundaries, sizes: Sizes) -> bool:
+def _too_dear(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes, cost: int) -> str | None:
+    """Why the budget does not let a size be run, after a closer look; or None."""
+    reference = checker.reference
+    reason = budget.refuses(cost, reference.largest_result)
+    if reason is not None and checker.rules.learns_costs and _time_halfway(checker, limits, budget, sizes):
+        reason = budget.refuses(cost, reference.largest_result)
+    return reason
+
+
+def _time_halfway(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes) -> bool:
     """Time the module halfway to a size that seems too dear: small runs are mostly overhead, and tell little."""
-    halfway = {d: math.isqrt(max(size, 1) * max(boundaries.base[d], 1)) for d, size in sizes.items()}
-    middle = boundaries.admit(halfway)
+    # halfway in the exponent: costs grow by powers
+    halfway = {d: math.isqrt(max(size, 1) * max(limits.base[d], 1)) for d, size in sizes.items()}
+    middle = limits.admit(halfway)
     if middle is None:
         return False
-    middle_volume = _weight(reference, middle, boundaries.base)
-    if not budget.is_cheap(middle_volume):
+    cost = _cost(checker, middle, limits.base)
+    if not budget.is_cheap(cost):
         return False
     started = time.monotonic()
-    reference.run(middle)
-    budget.measured(middle_volume, time.monotonic() - started)
+    checker.reference.run(middle)
+    budget.measured(cost, time.monotonic() - started)
     return True
 
 
-def smallest_failure(checker: Checker, failures: Sequence[Failure], plan: Plan, budget: Budget) -> Failure:
+# ---- the smallest failing size
+
+
+def smallest_failure(checker: Checker[Run], failures: Sequence[Failure], plan: Plan, budget: Budget) -> Failure:
     """Shrink a failing size as far as the budget lets: the smallest one says the most."""
     best = min(failures, key=lambda f: (sum(f.sizes.values()), f.content))
-    while (smaller := _shrunk(checker, best, plan, budget)) is not None:
+    while (smaller := _smaller_failure(checker, best, plan, budget)) is not None:
         best = smaller
     return best
 
 
-def _shrunk(checker: Checker, failure: Failure, plan: Plan, budget: Budget) -> Failure | None:
+def _smaller_failure(checker: Checker[Run], failure: Failure, plan: Plan, budget: Budget) -> Failure | None:
     """The same failure with one dim smaller, or None."""
     for dim, box in plan.box.items():
-        for size in _smaller(box.lo, failure.sizes[dim]):
+        for size in _smaller_sizes(box.lo, failure.sizes[dim]):
             if size not in box or budget.remaining <= 0:
                 continue
             admitted = plan.admit({**failure.sizes, dim: size})
+            # a dim that is tied to this one may have moved the other way: then nothing is smaller
             if admitted is None or sum(admitted.values()) >= sum(failure.sizes.values()):
                 continue
-            outcome = checker.reference.run(admitted, failure.content)
-            if outcome.runs and isinstance(found := checker.judge(outcome), Failure):
+            run = checker.reference.run(admitted, failure.content)
+            if run.error is None and isinstance(found := checker.judge(run), Failure):
                 return found
     return None
 
 
-def _smaller(low: int, size: int) -> list[int]:
+def _smaller_sizes(low: int, size: int) -> list[int]:
     steps = {low, low + 1, low + 2, (low + size) // 2, size - 1}
     return sorted(s for s in steps if low <= s < size)

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 
 Tier = Literal["quick", "normal", "thorough"]
-_FEW_ENOUGH_FOR_ALL = 400
 _MOST_CONSTANTS = {"quick": 0, "normal": 24, "thorough": 64}
 _FILL_UP_TO = {"quick": 0, "normal": 40, "thorough": 90}
-_FEWEST_SPREAD = 6
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ def horizon(declared: SizeRange, traced: int) -> SizeRange:
     """The range to run: as declared, or for an open one up to a moderate multiple of the traced size."""
     if not declared.is_open:
         return declared
+    # far enough to pass one doubling and both neighbours, near enough to be run in moments
     few_steps = max(traced + 2 * declared.step, declared.lo + 8)
     return declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), few_steps))
 
@@ -57,12 +57,15 @@ def horizon(declared: SizeRange, traced: int) -> SizeRange:
 def choose(plan: Plan) -> list[Sizes]:
     """The sizes to run, each once, the most telling first."""
     chosen: dict[tuple[int, ...], Sizes] = {}
-    _add(chosen, plan, _smallest(plan))
+    _add_inside_box(chosen, plan, _first_sizes(plan))
+    # before what is proposed: where another file was wrong, this one probably is, too, and time may end
     _add_anywhere(chosen, plan, plan.first)
-    _add(chosen, plan, _propose(plan))
+    _add_inside_box(chosen, plan, _telling_sizes(plan))
     if plan.tier != "quick":
-        _add(chosen, plan, _spread(plan, max(_FILL_UP_TO[plan.tier] - len(chosen), _FEWEST_SPREAD)))
-        _add(chosen, plan, _everything(plan))
+        _add_inside_box(
+            chosen, plan, _latin_hypercube(plan, max(_FILL_UP_TO[plan.tier] - len(chosen), budgets.FEWEST_SPREAD_SIZES))
+        )
+        _add_inside_box(chosen, plan, _all_sizes(plan))
     _add_anywhere(chosen, plan, plan.last)
     return list(chosen.values())
 
@@ -73,7 +76,7 @@ def _add_anywhere(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: I
             chosen.setdefault(tuple(admitted.values()), admitted)
 
 
-def _add(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
+def _add_inside_box(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
     for proposed in proposals:
         snapped = {dim: plan.box[dim].nearest(size) for dim, size in proposed.items()}
         admitted = plan.admit(snapped)
@@ -81,25 +84,25 @@ def _add(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[S
             chosen.setdefault(tuple(admitted.values()), admitted)
 
 
-def _smallest(plan: Plan) -> Iterator[Sizes]:
+def _first_sizes(plan: Plan) -> Iterator[Sizes]:
     """The traced size, the lowest, and the lowest where one hides nothing."""
     low, high = _corner(plan, "lo"), _corner(plan, "hi")
     yield from (dict(plan.traced), low, {d: min(2, high[d]) if low[d] < 2 else low[d] for d in low})
 
 
-def _propose(plan: Plan) -> Iterator[Sizes]:
+def _telling_sizes(plan: Plan) -> Iterator[Sizes]:
     low, high = _corner(plan, "lo"), _corner(plan, "hi")
     traced = dict(plan.traced)
-    yield high
-    yield from _violating(plan)
+    yield high  # finds the most of any single size: clamps and tables that end
+    yield from _sizes_against_guards(plan)
     yield from _pairwise({d: _ends(plan, d) for d in plan.box})
     if plan.tier == "quick":
         return
     yield from _around_constants(plan, traced)
-    yield from _orders(plan, low, high, traced)
+    yield from _small_beside_large(plan, low, high, traced)
     yield from _one_at_a_time(plan, traced)
     if plan.tier == "thorough":
-        yield from _harder(plan, traced)
+        yield from _harder_sizes(plan, traced)
 
 
 def _corner(plan: Plan, end: Literal["lo", "hi"]) -> Sizes:
@@ -115,6 +118,7 @@ def _end(box: SizeRange, end: Literal["lo", "hi"]) -> int:
 
 def _ends(plan: Plan, dim: str) -> list[int]:
     traced, box = plan.traced[dim], plan.box[dim]
+    # one step beside the traced size is what finds rounding and parity; the ends find clamps
     wanted = (box.lo, traced - box.step, traced + box.step, _end(box, "hi"))
     return list(dict.fromkeys(box.nearest(size) for size in wanted))
 
@@ -127,32 +131,36 @@ def _pairwise(options: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
         return
     missing = {((d, a), (e, b)) for d, e in itertools.combinations(dims, 2) for a in options[d] for b in options[e]}
     while missing:
+        # the least, not any: a set has another order in another process, and a plan must not
         (first, a), (second, b) = min(missing)
         sizes = {first: a, second: b}
         for dim in dims:
             if dim not in sizes:
-                sizes[dim] = max(options[dim], key=lambda size: _covered(missing, sizes, dim, size))
-        missing -= set(_pairs(sizes, dims))
+                sizes[dim] = max(options[dim], key=lambda size: _newly_covered_pairs(missing, sizes, dim, size))
+        missing -= set(_pairs_in(sizes, dims))
         yield {dim: sizes[dim] for dim in dims}
 
 
-def _pairs(sizes: Sizes, dims: Iterable[str]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+def _pairs_in(sizes: Sizes, dims: Iterable[str]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
     known = [d for d in dims if d in sizes]
     return (((d, sizes[d]), (e, sizes[e])) for d, e in itertools.combinations(known, 2))
 
 
-def _covered(missing: set[tuple[tuple[str, int], tuple[str, int]]], sizes: Sizes, dim: str, size: int) -> int:
+def _newly_covered_pairs(
+    missing: set[tuple[tuple[str, int], tuple[str, int]]], sizes: Sizes, dim: str, size: int
+) -> int:
     """How many missing pairs one more dim at this size would make."""
     one = (dim, size)
     return sum((one, other) in missing or (other, one) in missing for other in sizes.items())
 
 
-def _orders(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> Iterator[Sizes]:
+def _small_beside_large(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> Iterator[Sizes]:
     """Size 1 hides bugs (a softmax over one key), so the small end is also tried at two and three; and equal sizes."""
     for d, e in itertools.permutations(plan.box, 2):
         for more in (1, 2):
             yield {**traced, d: high[d], e: low[e] + more * plan.box[e].step}
     for d, e in itertools.combinations(plan.box, 2):
+        # a batch as long as the sequence is the classical accident of broadcasting
         shared = min(high[d], high[e])
         yield from ({**traced, d: 3, e: 3}, {**traced, d: shared, e: shared})
 
@@ -160,6 +168,7 @@ def _orders(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> Iterator[Size
 def _one_at_a_time(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
     for dim, box in plan.box.items():
         top = _end(box, "hi")
+        # with the neighbours above, two and three steps more are all residues of 4
         for size in (traced[dim] + 2 * box.step, traced[dim] + 3 * box.step, 1, 2, 3, top - box.step):
             yield {**traced, dim: size}
 
@@ -175,32 +184,34 @@ def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
                     yield {**traced, dim: near}
 
 
-def _violating(plan: Plan) -> Iterator[Sizes]:
+def _sizes_against_guards(plan: Plan) -> Iterator[Sizes]:
     """For each guard, up to two sizes at which it fails."""
     if not plan.suspects:
         return
     generator = random.Random(plan.seed)  # noqa: S311  sizes, not secrets
     pool = [*_one_at_a_time(plan, dict(plan.traced)), *_pairwise({d: _ends(plan, d) for d in plan.box})]
-    pool += [_random(plan, generator) for _ in range(60)]
+    pool += [_random_sizes(plan, generator) for _ in range(60)]
     pool = [{d: plan.box[d].nearest(s) for d, s in sizes.items()} for sizes in pool]
     for holds in plan.suspects:
         broken = (sizes for sizes in pool if not holds(sizes))
         yield from itertools.islice(broken, 2)
 
 
-def _harder(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
+def _harder_sizes(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
     """Relations between dims, all residues, and products of the file's integers."""
     for d, e in itertools.permutations(plan.box, 2):
         for size in (2, 3, 7, traced[d]):
             yield from ({**traced, d: size, e: size + 1}, {**traced, d: size, e: 2 * size})
+    # all dims step together, so that sixteen sizes meet every residue of up to 16 on each of them
     for step in range(16):
         yield {d: traced[d] + step * plan.box[d].step for d in plan.box}
+    # a stride of a stride: the product stands nowhere in the file
     for a, b in itertools.combinations(sorted({c for c in plan.constants if 1 < c < 64})[:6], 2):
         for dim in plan.box:
             yield {**traced, dim: a * b}
 
 
-def _spread(plan: Plan, count: int) -> Iterator[Sizes]:
+def _latin_hypercube(plan: Plan, count: int) -> Iterator[Sizes]:
     """A latin hypercube: every dim passes through its whole range once."""
     generator = random.Random(plan.seed + 1)  # noqa: S311
     columns = {}
@@ -213,18 +224,18 @@ def _spread(plan: Plan, count: int) -> Iterator[Sizes]:
         yield {dim: column[i] for dim, column in columns.items()}
 
 
-def _random(plan: Plan, generator: random.Random) -> Sizes:
+def _random_sizes(plan: Plan, generator: random.Random) -> Sizes:
     return {dim: generator.randint(box.lo, _end(box, "hi")) for dim, box in plan.box.items()}
 
 
-def _everything(plan: Plan) -> Iterator[Sizes]:
+def _all_sizes(plan: Plan) -> Iterator[Sizes]:
     """Where the declared sizes are few, all of them."""
     if not plan.is_closed:
-        return
+        return  # the end of such a range is ours, and not the user's: to fill it proves nothing
     total = 1
     for box in plan.box.values():
         total *= len(box)
-        if total > _FEW_ENOUGH_FOR_ALL:
+        if total > budgets.FEW_ENOUGH_FOR_ALL:
             return
     for values in itertools.product(*(list(members(box)) for box in plan.box.values())):
         yield dict(zip(plan.box, values, strict=True))
@@ -259,12 +270,14 @@ def trace_sizes(
     for dim, size in different.items():
         if size != current[dim] and works({**current, dim: size}):
             current[dim] = size
-        elif (lower := _lower(dim, current, ranges[dim], avoided, works)) is not None:
+        elif (lower := _lower_size(dim, current, ranges[dim], avoided, works)) is not None:
             current[dim] = lower
     return current
 
 
-def _lower(dim: str, sizes: Sizes, box: SizeRange, avoided: set[int], works: Callable[[Sizes], bool]) -> int | None:
+def _lower_size(
+    dim: str, sizes: Sizes, box: SizeRange, avoided: set[int], works: Callable[[Sizes], bool]
+) -> int | None:
     """For a dim that is as long as one of the model's tables and cannot be longer: a size below."""
     if sizes[dim] not in avoided:
         return None
@@ -274,13 +287,13 @@ def _lower(dim: str, sizes: Sizes, box: SizeRange, avoided: set[int], works: Cal
 
 
 def _all_different(start: Sizes, ranges: Mapping[str, SizeRange], avoided: set[int]) -> Sizes:
-    found: Sizes = {}
+    found: dict[str, int] = {}
     for dim, size in start.items():
-        found[dim] = _distinct(size, ranges[dim], set(found.values()), avoided)
+        found[dim] = _distinct_size(size, ranges[dim], set(found.values()), avoided)
     return found
 
 
-def _distinct(size: int, box: SizeRange, taken: set[int], avoided: set[int]) -> int:
+def _distinct_size(size: int, box: SizeRange, taken: set[int], avoided: set[int]) -> int:
     for unlike in (taken | avoided, taken):
         for steps in range(24):
             candidate = box.nearest(max(size, 2) + steps * box.step)
@@ -295,11 +308,6 @@ def choose_tier(*, quick: bool, thorough: bool) -> Tier:
     return "quick" if quick else "thorough" if thorough else "normal"
 
 
-_DENSE = 40
-_LARGEST_SPREAD = 4096
-_PAIRS = 600
-
-
 def spread_sizes(
     ranges: Mapping[str, SizeRange],
     base: Mapping[str, int],
@@ -308,28 +316,34 @@ def spread_sizes(
     seed: int,
 ) -> tuple[Sizes, ...]:
     """The base first; then each dim alone, all dims alike, and dims at random."""
-    pool = {dim: _pool(declared, base[dim], constants) for dim, declared in ranges.items()}
+    pool = {dim: _sizes_of_dim(declared, base[dim], constants) for dim, declared in ranges.items()}
     found: list[Sizes] = [dict(base)]
     found += [{**base, dim: size} for dim, sizes in pool.items() for size in sizes]
     found += [{dim: declared.nearest(size) for dim, declared in ranges.items()} for size in (*range(1, 34), 64, 128)]
     chance = random.Random(seed)  # noqa: S311  not for secrets
-    found += [{dim: chance.choice(sizes) for dim, sizes in pool.items()} for _ in range(_PAIRS)]
+    found += [{dim: chance.choice(sizes) for dim, sizes in pool.items()} for _ in range(budgets.MOST_PAIRS_SPREAD)]
     unique = {tuple(sizes.values()): sizes for sizes in reversed(found)}
     return tuple(sizes for sizes in reversed(unique.values()) if admit(sizes))
 
 
-def _pool(declared: SizeRange, base: int, constants: Iterable[int]) -> list[int]:
-    wanted = {*range(_DENSE + 1), *(2**power for power in range(5, 13)), base - 1, base, base + 1, 2 * base, base // 2}
+def _sizes_of_dim(declared: SizeRange, base: int, constants: Iterable[int]) -> list[int]:
+    wanted = {
+        *range(budgets.DENSE_UP_TO + 1),
+        *(2**power for power in range(5, 13)),
+        base - 1,
+        base,
+        base + 1,
+        2 * base,
+        base // 2,
+    }
     for constant in {*constants, *(2**power for power in range(5, 13))}:
         wanted |= {constant - 1, constant, constant + 1}
-    return sorted(size for size in wanted if 0 <= size <= max(_LARGEST_SPREAD, base) and size in declared) or [base]
+    return sorted(size for size in wanted if 0 <= size <= max(budgets.LARGEST_SPREAD, base) and size in declared) or [
+        base
+    ]
 
 
-_LARGEST_SUSPECT = 2**22
-_MOST_SIZES = 12
-
-
-class Suspect(Protocol):
+class Assumption(Protocol):
     """A condition that a trace took for granted."""
 
     @property
@@ -342,7 +356,7 @@ class Suspect(Protocol):
 
 
 def breaking_sizes(
-    suspects: Iterable[Suspect], ranges: Mapping[str, SizeRange], traced: Mapping[str, int]
+    suspects: Iterable[Assumption], ranges: Mapping[str, SizeRange], traced: Mapping[str, int]
 ) -> list[Sizes]:
     """For each condition and dim the smallest size found at which it is another than at the traced sizes."""
     found: dict[tuple[int, ...], Sizes] = {}
@@ -351,7 +365,7 @@ def breaking_sizes(
             sizes = _first_break(suspect, dim, ranges[dim], traced)
             if sizes is not None:
                 found.setdefault(tuple(sizes.values()), sizes)
-    return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[:_MOST_SIZES]
+    return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_BREAKING_SIZES]
 
 
 _FAR = (33, 64, 65, 100, 128, 129, 200, 256, 257, 512, 1000, 1024)
@@ -368,17 +382,17 @@ def far_sizes(ranges: Mapping[str, SizeRange], traced: Mapping[str, int]) -> lis
     ]
 
 
-def _first_break(suspect: Suspect, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
+def _first_break(suspect: Assumption, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
     at_traced = suspect.holds(traced)
-    for size in sorted(set(_candidates(suspect.constants))):
+    for size in sorted(set(_candidate_sizes(suspect.constants))):
         if size in declared and suspect.holds({**traced, dim: size}) != at_traced:
             return {**traced, dim: size}
     return None
 
 
-def _candidates(constants: Iterable[int]) -> Iterator[int]:
+def _candidate_sizes(constants: Iterable[int]) -> Iterator[int]:
     """Around the numbers of a condition, their multiples and quotients, and powers of two."""
-    known = {number for number in constants if 0 < number <= _LARGEST_SUSPECT}
+    known = {number for number in constants if 0 < number <= budgets.LARGEST_SUSPECT}
     for number in known:
         yield from (number - 1, number, number + 1, 2 * number, 2 * number + 1)
         yield from (number // other + 1 for other in known if other > 1)

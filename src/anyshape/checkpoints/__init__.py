@@ -1,5 +1,6 @@
-"""A transformers checkpoint in a folder to ONNX files in a folder: what stands in both, `exporting.py` tells in order.
+"""A transformers checkpoint in a folder becomes ONNX files in a folder: its model, its calls, its files.
 
+`export_parts.py` tells the stages in order; each file of the model is written by the verb `export`.
 torch and transformers are imported when a checkpoint is exported; a missing one gets one sentence.
 """
 
@@ -43,7 +44,8 @@ def export_checkpoint(
         raise AnyshapeError(
             f"`{source.path}` is a checkpoint of transformers, which is not installed: pip install transformers"
         )
-    from anyshape.checkpoints.export_parts import Wishes, export_folder
+    from anyshape.checkpoints.export_parts import CheckpointOptions, export_folder
 
-    wishes = Wishes(layout, task, dtype, trust_remote_code, sizes or {}, seed, progress or (lambda _: None), options)
-    return export_folder(source, out, wishes)
+    tell = progress or (lambda _: None)
+    chosen = CheckpointOptions(layout, task, dtype, trust_remote_code, sizes or {}, seed, tell, options)
+    return export_folder(source, out, chosen)

@@ -1,4 +1,7 @@
-"""From a folder to a model in memory: offline, in one precision, with every weight that its class needs."""
+"""From a folder to a model in memory: offline, in one precision, with every weight that its class needs.
+
+An adapter of PEFT is merged into the weights that were loaded; no file is changed.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ import torch
 
 from anyshape.checkpoints.folders import ADAPTER, Folder, read_json
 from anyshape.checkpoints.tasks import Choice, choose
-from anyshape.errors import AnyshapeError, DeclarationError, first_line
+from anyshape.errors import AnyshapeError, DeclarationError, named_line
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltModel:
     """A model, ready to be exported."""
 
     folder: Folder
@@ -26,15 +29,15 @@ class Built:
     notes: tuple[str, ...]
 
 
-def build(folder: Folder, *, task: str | None, dtype: torch.dtype, trust_remote_code: bool) -> Built:
+def build(folder: Folder, *, task: str | None, dtype: torch.dtype, trust_remote_code: bool) -> BuiltModel:
     """Load the model, or say in one sentence why not."""
     _refuse_quantised(folder)
     choice = choose(folder, task, trust_remote_code=trust_remote_code)
-    model, notes = _loaded(folder, choice.model_class, dtype, trust_remote_code=trust_remote_code)
+    model, notes = _model_and_notes(folder, choice.model_class, dtype, trust_remote_code=trust_remote_code)
     if folder.adapter is not None:
-        model = merged(model, folder.adapter)
+        model = with_adapter(model, folder.adapter)
         notes.append(f"the adapter in `{folder.adapter}` is merged into the weights")
-    return Built(folder, model.eval().requires_grad_(requires_grad=False), model.config, choice, tuple(notes))
+    return BuiltModel(folder, model.eval().requires_grad_(requires_grad=False), model.config, choice, tuple(notes))
 
 
 def _refuse_quantised(folder: Folder) -> None:
@@ -46,48 +49,52 @@ def _refuse_quantised(folder: Folder) -> None:
         )
 
 
-def _loaded(folder: Folder, model_class: Any, dtype: torch.dtype, *, trust_remote_code: bool) -> tuple[Any, list[str]]:
+def _model_and_notes(
+    folder: Folder, model_class: Any, dtype: torch.dtype, *, trust_remote_code: bool
+) -> tuple[Any, list[str]]:
     options = {"trust_remote_code": True} if trust_remote_code else {}
     try:
         model, info = model_class.from_pretrained(
             str(folder.path), dtype=dtype, local_files_only=True, output_loading_info=True, **options
         )
     except Exception as error:
-        said = f"{type(error).__name__}: {first_line(error)}"
-        raise DeclarationError(f"`{folder.path}` cannot be loaded as `{model_class.__name__}`: {said}") from error
+        what = f"`{folder.path}` cannot be loaded as `{model_class.__name__}`"
+        raise DeclarationError(f"{what}: {named_line(error)}") from error
     missing = sorted({*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])})
     if missing:
-        raise DeclarationError(f"`{folder.path}` lacks {_some(missing)}, which `{model_class.__name__}` needs")
-    notes = list(_notes(folder, info, dtype))
+        raise DeclarationError(f"`{folder.path}` lacks {_some_names(missing)}, which `{model_class.__name__}` needs")
+    notes = list(_notes_on_weights(folder, info, dtype))
     if folder.foreign_code and not trust_remote_code:
         notes.append("the code that the checkpoint brings along is not run: transformers has its own")
     return model, notes
 
 
-def _notes(folder: Folder, info: Mapping[str, Any], dtype: torch.dtype) -> Iterator[str]:
+def _notes_on_weights(folder: Folder, info: Mapping[str, Any], dtype: torch.dtype) -> Iterator[str]:
     unused = sorted(info["unexpected_keys"])
     if unused:
-        yield f"{_some(unused)} of the checkpoint {'is' if len(unused) == 1 else 'are'} not used"
+        yield f"{_some_names(unused)} of the checkpoint {'is' if len(unused) == 1 else 'are'} not used"
     stored = folder.config.get("dtype") or folder.config.get("torch_dtype")
     if stored not in (None, "float32") and dtype == torch.float32:
         yield f"the weights are stored in {stored} and written in float32: --dtype {stored} keeps them"
 
 
-def _some(names: Sequence[str]) -> str:
+def _some_names(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more weights"
 
 
-def merged(model: Any, adapter: Path) -> Any:
+# ---- adapters
+
+
+def with_adapter(model: Any, adapter: Path) -> Any:
     """The model with an adapter's weights added to its own."""
     if importlib.util.find_spec("peft") is None:
         raise AnyshapeError(f"`{adapter}` is a PEFT adapter, and peft is not installed: pip install peft")
-    peft: Any = importlib.import_module("peft")
+    peft: Any = importlib.import_module("peft")  # no dependency of ours, so nothing that a type checker could find
     try:
         adapted = peft.PeftModel.from_pretrained(model, str(adapter), local_files_only=True)
     except Exception as error:
-        said = f"{type(error).__name__}: {first_line(error)}"
-        raise DeclarationError(f"the adapter in `{adapter}` cannot be put on its model: {said}") from error
+        raise DeclarationError(f"the adapter in `{adapter}` cannot be put on its model: {named_line(error)}") from error
     if not hasattr(adapted.base_model, "merge_and_unload"):
         kind = read_json(adapter / ADAPTER).get("peft_type")
         raise DeclarationError(f"the adapter in `{adapter}` is of the kind {kind}, which cannot be merged into weights")

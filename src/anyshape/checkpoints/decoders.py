@@ -1,7 +1,7 @@
-"""Caches of transformers made from the tensors of a call, and taken apart again.
+"""Decoders with a cache: caches of transformers made from the tensors of a call, and models that are called with them.
 
-Nothing in them asks whether a past is empty: the length of a past is the size of an axis, so that one graph serves the
-first step and every later one.
+Nothing in these caches asks whether a past is empty: the length of a past is the size of an axis, so that one graph
+serves the prompt and every later token. Models that keep something else than keys and values are refused by name.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import torch
 import transformers.cache_utils
 from torch import nn
 
-from anyshape.checkpoints import parts
-from anyshape.checkpoints.parts import Call, Part
-from anyshape.errors import DeclarationError, first_line
+from anyshape.checkpoints.parts import Keywords, ModelPart, first_set, floats, mask_padded_left, positions_of, token_ids
+from anyshape.errors import DeclarationError, named_line
 
 # as values of any type: their annotations change from release to release
 DynamicLayer: Any = transformers.cache_utils.DynamicLayer
 DynamicCache: Any = transformers.cache_utils.DynamicCache
+DynamicSlidingWindowLayer: Any = transformers.cache_utils.DynamicSlidingWindowLayer
 EncoderDecoderCache: Any = transformers.cache_utils.EncoderDecoderCache
 
 Pair = dict[str, torch.Tensor]
@@ -93,6 +93,9 @@ def _without_first(tensor: torch.Tensor, count: int, *, axis: int) -> torch.Tens
     return torch.split_with_sizes(tensor, sizes, axis)[1]
 
 
+# ---- causal language models
+
+
 PAST = "past_sequence_length"
 TOTAL = f"{PAST} + sequence_length"
 
@@ -133,26 +136,26 @@ class LayerShape:
 
     def pair(self, rows: int, length: int, dtype: torch.dtype) -> Pair:
         return {
-            "key": parts.floats(rows, self.heads, length, self.key_size, dtype=dtype),
-            "value": parts.floats(rows, self.heads, length, self.value_size, dtype=dtype),
+            "key": floats(rows, self.heads, length, self.key_size, dtype=dtype),
+            "value": floats(rows, self.heads, length, self.value_size, dtype=dtype),
         }
 
 
-def decoder_part(model: Any, config: Any) -> Part:
+def decoder_part(model: Any, config: Any) -> ModelPart:
     """`model.onnx` of a causal language model; a model that keeps something else than keys and values is refused."""
     text = config.get_text_config(decoder=True)
-    layers = layer_shapes(model, ask_for_cache(model, text))
+    layers = layer_shapes(model, cache_after_prompt(model, text))
     takes_places = "position_ids" in inspect.signature(model.forward).parameters
     dtype, vocabulary = model.dtype, text.vocab_size
 
-    def make_call(batch_size: int, sequence_length: int, past_sequence_length: int) -> Call:
-        mask = parts.mask_padded_left(batch_size, past_sequence_length + sequence_length)
-        call: Call = {
-            "input_ids": parts.token_ids(batch_size, sequence_length, vocabulary),
+    def make_call(batch_size: int, sequence_length: int, past_sequence_length: int) -> Keywords:
+        mask = mask_padded_left(batch_size, past_sequence_length + sequence_length)
+        call: Keywords = {
+            "input_ids": token_ids(batch_size, sequence_length, vocabulary),
             "attention_mask": mask,
         }
         if takes_places:
-            call["position_ids"] = parts.positions_of(mask, sequence_length)
+            call["position_ids"] = positions_of(mask, sequence_length)
         call["past_key_values"] = [layer.pair(batch_size, past_sequence_length, dtype) for layer in layers]
         return call
 
@@ -163,7 +166,7 @@ def decoder_part(model: Any, config: Any) -> Part:
         "past_key_values": f"batch_size _ {PAST} _",
     }
     limit = context_length(text)
-    return Part(
+    return ModelPart(
         "model",
         Decoder(model),
         make_call,
@@ -174,29 +177,30 @@ def decoder_part(model: Any, config: Any) -> Part:
     )
 
 
+# ---- what the model itself tells
+
+
 def context_length(config: Any) -> int | None:
     """How many places the model knows, where its config says so."""
     names = ("max_target_positions", "max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-    found = parts.first_set(config, *names)
+    found = first_set(config, *names)
     return int(found) if found and found > 0 else None
 
 
-def ask_for_cache(model: Any, config: Any) -> Any:
+def cache_after_prompt(model: Any, config: Any) -> Any:
     """What the model itself keeps after a prompt."""
+    # two tokens, so that a length and a batch of one are told apart; not 0, which is often padding
     prompt = torch.zeros(1, 2, dtype=torch.int64) + min(1, config.vocab_size - 1)
     try:
         with torch.no_grad():
             result = model(input_ids=prompt, attention_mask=torch.ones_like(prompt), use_cache=True)
     except Exception as error:
-        said = f"{type(error).__name__}: {first_line(error)}"
-        raise DeclarationError(f"`{type(model).__name__}` does not run on two tokens: {said}") from error
+        raise DeclarationError(f"`{type(model).__name__}` does not run on two tokens: {named_line(error)}") from error
     return getattr(result, "past_key_values", None)
 
 
 def layer_shapes(model: Any, cache: Any) -> list[LayerShape]:
     """The cache's layers, or one sentence about what is kept beside keys and values of all tokens."""
-    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
     name, without = type(model).__name__, "--task text-generation exports it without a cache"
     if cache is None:
         raise DeclarationError(f"`{name}` returns no `past_key_values`, so its state cannot be passed on: {without}")

@@ -14,11 +14,10 @@ import torch
 from torch import nn
 from transformers import modeling_outputs
 
-from anyshape.checkpoints import parts
 from anyshape.checkpoints.decoders import LayerShape, Pair, ResumedCache, context_length, project_the_rest
-from anyshape.checkpoints.encoders import Ports, encoder_part, ports_of
-from anyshape.checkpoints.parts import Call, Part
-from anyshape.errors import DeclarationError, first_line
+from anyshape.checkpoints.encoders import ModelInputs, encoder_part, inputs_of
+from anyshape.checkpoints.parts import Keywords, ModelPart, floats, mask_padded_right, token_ids
+from anyshape.errors import DeclarationError, named_line
 
 PAST, LENGTH = "past_decoder_sequence_length", "decoder_sequence_length"
 SOURCE, KNOWN = "encoder_sequence_length", "past_encoder_sequence_length"
@@ -75,24 +74,24 @@ def _cross_attentions(model: Any) -> list[nn.Module]:
     return [part for part in modules if wanted <= set(inspect.signature(part.forward).parameters)]
 
 
-def encoder_decoder_parts(model: Any, config: Any, *, cached: bool, wants_types: bool | None) -> list[Part]:
+def encoder_decoder_parts(model: Any, config: Any, *, cached: bool, wants_types: bool | None) -> list[ModelPart]:
     """`encoder_model.onnx`, and `decoder_model_merged.onnx` or, without a cache, `decoder_model.onnx`."""
-    ports = ports_of(model, config, module=model.get_encoder(), wants_types=wants_types)
-    ports = Ports({name: port.renamed(sequence_length=SOURCE) for name, port in ports.ports.items()}, ports.notes)
-    encoder = encoder_part(model.get_encoder(), ports, name="encoder_model", outputs=("last_hidden_state",))
+    found = inputs_of(model, config, module=model.get_encoder(), wants_types=wants_types)
+    inputs = ModelInputs({name: one.renamed(sequence_length=SOURCE) for name, one in found.inputs.items()}, found.notes)
+    encoder = encoder_part(model.get_encoder(), inputs, name="encoder_model", outputs=("last_hidden_state",))
     text = config.get_text_config(decoder=True)
-    states, cache = _ask(model, encoder, text)
-    decoder = _decoder(model, text, states.shape[-1], is_masked="attention_mask" in encoder.dims)
-    return [encoder, _with_cache(decoder, model, text, cache) if cached else decoder]
+    states, cache = _states_and_cache(model, encoder, text)
+    decoder = _decoder_part(model, text, states.shape[-1], is_masked="attention_mask" in encoder.dims)
+    return [encoder, _part_with_cache(decoder, model, text, cache) if cached else decoder]
 
 
-def _decoder(model: Any, config: Any, width: int, *, is_masked: bool) -> Part:
-    def make_call(**sizes: int) -> Call:
+def _decoder_part(model: Any, config: Any, width: int, *, is_masked: bool) -> ModelPart:
+    def make_call(**sizes: int) -> Keywords:
         rows, source = sizes["batch_size"], sizes[SOURCE]
-        call: Call = {"input_ids": parts.token_ids(rows, sizes[LENGTH], config.vocab_size)}
+        call: Keywords = {"input_ids": token_ids(rows, sizes[LENGTH], config.vocab_size)}
         if is_masked:
-            call["encoder_attention_mask"] = parts.mask_padded_right(rows, source)
-        return {**call, "encoder_hidden_states": parts.floats(rows, source, width, dtype=model.dtype)}
+            call["encoder_attention_mask"] = mask_padded_right(rows, source)
+        return {**call, "encoder_hidden_states": floats(rows, source, width, dtype=model.dtype)}
 
     dims: dict[str, str] = {"input_ids": f"batch_size {LENGTH}"}
     if is_masked:
@@ -100,10 +99,12 @@ def _decoder(model: Any, config: Any, width: int, *, is_masked: bool) -> Part:
     dims["encoder_hidden_states"] = f"batch_size {SOURCE} _"
     limit = context_length(config)
     sizes = {LENGTH: f"1..{limit}"} if limit else {}
-    return Part("decoder_model", SecondHalf(model), make_call, dims, {"batch_size": 2, LENGTH: 3, SOURCE: 7}, sizes)
+    return ModelPart(
+        "decoder_model", SecondHalf(model), make_call, dims, {"batch_size": 2, LENGTH: 3, SOURCE: 7}, sizes
+    )
 
 
-def _with_cache(plain: Part, model: Any, config: Any, cache: Any) -> Part:
+def _part_with_cache(plain: ModelPart, model: Any, config: Any, cache: Any) -> ModelPart:
     """The same decoder, in one file for the first token and every later one."""
     if not _cross_attentions(model) or not hasattr(cache, "cross_attention_cache"):
         raise DeclarationError(
@@ -113,7 +114,7 @@ def _with_cache(plain: Part, model: Any, config: Any, cache: Any) -> Part:
     both = zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True)
     layers = [(LayerShape.of(own), LayerShape.of(cross)) for own, cross in both]
 
-    def make_call(**sizes: int) -> Call:
+    def make_call(**sizes: int) -> Keywords:
         rows, past, known = sizes["batch_size"], sizes[PAST], sizes[KNOWN]
         pairs = [
             {"decoder": own.pair(rows, past, model.dtype), "encoder": cross.pair(rows, known, model.dtype)}
@@ -129,7 +130,7 @@ def _with_cache(plain: Part, model: Any, config: Any, cache: Any) -> Part:
     limit = context_length(config)
     where = (f"{KNOWN} <= {SOURCE}", *((f"{PAST} + {LENGTH} <= {limit}",) if limit else ()))
     example, sizes = {**plain.example, PAST: 4, KNOWN: 5}, {PAST: "0..", KNOWN: "0.."}
-    return Part("decoder_model_merged", SecondHalfWithCache(model), make_call, dims, example, sizes, where)
+    return ModelPart("decoder_model_merged", SecondHalfWithCache(model), make_call, dims, example, sizes, where)
 
 
 _TASKS = {
@@ -140,7 +141,7 @@ _TASKS = {
 """What a model is for, by what its encoder takes."""
 
 
-def _ask(model: Any, encoder: Part, config: Any) -> tuple[torch.Tensor, Any]:
+def _states_and_cache(model: Any, encoder: ModelPart, config: Any) -> tuple[torch.Tensor, Any]:
     """The encoder's states for a small call, and what the decoder keeps of them."""
     ids = torch.full((2, 1), config.vocab_size - 1)
     try:
@@ -148,6 +149,5 @@ def _ask(model: Any, encoder: Part, config: Any) -> tuple[torch.Tensor, Any]:
             states = encoder.module(**encoder.make_call(**encoder.example))["last_hidden_state"]
             cache = SecondHalf(model).run(ids, states, None, use_cache=True).past_key_values
     except Exception as error:
-        said = f"{type(error).__name__}: {first_line(error)}"
-        raise DeclarationError(f"`{type(model).__name__}` does not run on a small call: {said}") from error
+        raise DeclarationError(f"`{type(model).__name__}` does not run on a small call: {named_line(error)}") from error
     return states, cache

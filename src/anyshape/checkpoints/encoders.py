@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.checkpoints import parts
-from anyshape.checkpoints.parts import Call, Part
-from anyshape.errors import DeclarationError, first_line
+from anyshape.checkpoints.parts import Keywords, ModelPart, first_set, floats, mask_padded_right, text_ids, token_ids
+from anyshape.errors import DeclarationError, named_line
 
 TEXT = ("input_ids", "attention_mask", "token_type_ids")
 SIGNALS = ("pixel_values", "input_values", "input_features")
@@ -42,7 +41,7 @@ class Encoder(nn.Module):
 
 
 @dataclass(frozen=True)
-class Port:
+class ModelInput:
     """One input: its axes, sizes at which the model runs, and values of any shape."""
 
     axes: tuple[str, ...]
@@ -50,7 +49,7 @@ class Port:
     shape: tuple[int, ...]
     make: Callable[..., torch.Tensor]
 
-    def renamed(self, **names: str) -> Port:
+    def renamed(self, **names: str) -> ModelInput:
         return replace(self, axes=tuple(names.get(axis, axis) for axis in self.axes))
 
     def value(self, sizes: Mapping[str, int]) -> torch.Tensor:
@@ -58,84 +57,85 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Ports:
+class ModelInputs:
     """The inputs of a model, and what is to be said about them."""
 
-    ports: Mapping[str, Port]
+    inputs: Mapping[str, ModelInput]
     notes: tuple[str, ...] = ()
 
 
-def encoder_part(model: Any, ports: Ports, *, name: str = "model", outputs: Sequence[str] = _OUTPUTS) -> Part:
-    found = ports.ports
+def encoder_part(
+    model: Any, inputs: ModelInputs, *, name: str = "model", outputs: Sequence[str] = _OUTPUTS
+) -> ModelPart:
+    found = inputs.inputs
     taken = set(inspect.signature(model.forward).parameters)
     fixed = {key: value for key, value in (("use_cache", False), ("return_dict", True)) if key in taken}
-    dims = {key: " ".join(port.axes) for key, port in found.items() if set(port.axes) != {"_"}}
-    pairs = [pair for port in found.values() for pair in zip(port.axes, port.shape, strict=True)]
+    dims = {key: " ".join(one.axes) for key, one in found.items() if set(one.axes) != {"_"}}
+    pairs = [pair for one in found.values() for pair in zip(one.axes, one.shape, strict=True)]
     example = {axis: size for axis, size in pairs if axis != "_"}
 
-    def make_call(**sizes: int) -> Call:
-        return {key: port.value(sizes) for key, port in found.items()}
+    def make_call(**sizes: int) -> Keywords:
+        return {key: one.value(sizes) for key, one in found.items()}
 
-    return Part(name, Encoder(model, outputs, fixed), make_call, dims, example, notes=ports.notes)
+    return ModelPart(name, Encoder(model, outputs, fixed), make_call, dims, example, notes=inputs.notes)
 
 
-def ports_of(model: Any, config: Any, *, module: Any = None, wants_types: bool | None = None) -> Ports:
+def inputs_of(model: Any, config: Any, *, module: Any = None, wants_types: bool | None = None) -> ModelInputs:
     """The inputs that a model needs: what its config and its `forward` speak of, tried on the model itself."""
     module = model if module is None else module
     taken = set(inspect.signature(module.forward).parameters)
     signals = [name for name in SIGNALS if name in taken]
-    text = {} if "input_ids" not in taken else _text_ports(config, taken, wants_types=wants_types)
-    found: dict[str, Port] = {}
+    text = {} if "input_ids" not in taken else _text_inputs(config, taken, wants_types=wants_types)
+    found: dict[str, ModelInput] = {}
     if text and (not signals or getattr(model, "main_input_name", "input_ids") == "input_ids"):
         found |= text
     notes: list[str] = []
     for name in signals:
-        port, note = _signal_port(name, config, module, model.dtype, found)
-        found[name] = port
+        found[name], note = _signal_input(name, config, module, model.dtype, found)
         notes += [note] if note else []
     if not found:
-        raise DeclarationError(f"`{type(model).__name__}` takes none of {_listed((*TEXT[:1], *SIGNALS))}")
+        raise DeclarationError(f"`{type(model).__name__}` takes none of {_listed_names((*TEXT[:1], *SIGNALS))}")
     if text and signals and len(found) > len(signals):
         found = _two_batches(found, signals)
-    return Ports(dict(sorted(found.items(), key=lambda pair: _ORDER.index(pair[0]))), tuple(notes))
+    return ModelInputs(dict(sorted(found.items(), key=lambda pair: _ORDER.index(pair[0]))), tuple(notes))
 
 
 _ORDER = ("input_ids", "pixel_values", "input_values", "input_features", "attention_mask", "token_type_ids")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed_names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _two_batches(found: Mapping[str, Port], signals: Sequence[str]) -> dict[str, Port]:
+def _two_batches(found: Mapping[str, ModelInput], signals: Sequence[str]) -> dict[str, ModelInput]:
     """A model of pairs compares every text with every image: they need not be equally many."""
     return {
-        name: port.renamed(batch_size="image_batch_size" if name in signals else "text_batch_size")
-        for name, port in found.items()
+        name: one.renamed(batch_size="image_batch_size" if name in signals else "text_batch_size")
+        for name, one in found.items()
     }
 
 
-def _text_ports(config: Any, taken: set[str], *, wants_types: bool | None) -> dict[str, Port]:
+def _text_inputs(config: Any, taken: set[str], *, wants_types: bool | None) -> dict[str, ModelInput]:
     text = config.get_text_config()
     axes, shape = ("batch_size", "sequence_length"), (2, _example_length(text))
-    types = parts.first_set(text, "type_vocab_size") or 0
-    found = {"input_ids": Port(axes, shape, lambda rows, length: parts.text_ids(rows, length, text))}
+    types = first_set(text, "type_vocab_size") or 0
+    found = {"input_ids": ModelInput(axes, shape, lambda rows, length: text_ids(rows, length, text))}
     if "attention_mask" in taken:
-        found["attention_mask"] = Port(axes, shape, parts.mask_padded_right)
+        found["attention_mask"] = ModelInput(axes, shape, mask_padded_right)
     if "token_type_ids" in taken and (types > 1 if wants_types is None else wants_types):
-        found["token_type_ids"] = Port(axes, shape, lambda rows, length: parts.token_ids(rows, length, max(1, types)))
+        found["token_type_ids"] = ModelInput(axes, shape, lambda rows, length: token_ids(rows, length, max(1, types)))
     return found
 
 
 def _example_length(config: Any) -> int:
-    return min(7, parts.first_set(config, "max_position_embeddings") or 7)
+    return min(7, first_set(config, "max_position_embeddings") or 7)
 
 
 # ---- images and sound
 
 
 @dataclass(frozen=True)
-class Shape:
+class SignalShape:
     """How an image or a sound may come: axes that may vary, the sizes that the config speaks of, others to try."""
 
     axes: tuple[str, ...]
@@ -143,13 +143,13 @@ class Shape:
     others: tuple[int, ...]
 
 
-def _signal_port(
-    name: str, config: Any, module: Any, dtype: torch.dtype, known: Mapping[str, Port]
-) -> tuple[Port, str | None]:
+def _signal_input(
+    name: str, config: Any, module: Any, dtype: torch.dtype, known: Mapping[str, ModelInput]
+) -> tuple[ModelInput, str | None]:
     """The input in the first shape that the model takes; its axes vary where another size runs, too."""
 
     def error(shape: tuple[int, ...]) -> Exception | None:
-        call = {key: port.value({}) for key, port in known.items()}
+        call = {key: one.value({}) for key, one in known.items()}
         try:
             with torch.no_grad():
                 module(**call, **{name: make(*shape)})
@@ -158,43 +158,42 @@ def _signal_port(
         return None
 
     def make(*shape: int) -> torch.Tensor:
-        return parts.floats(*shape, dtype=dtype)
+        return floats(*shape, dtype=dtype)
 
-    shapes = _shapes_of(name, config)
+    shapes = _possible_shapes(name, config)
     shape = next((shape for shape in shapes if error(shape.sizes) is None), None)
     if shape is None:
-        failure, listed = error(shapes[0].sizes), list(shapes[0].sizes)
-        said = f"{type(failure).__name__}: {first_line(failure)}"
+        said, listed = named_line(error(shapes[0].sizes)), list(shapes[0].sizes)
         raise DeclarationError(f"`{type(module).__name__}` does not run on `{name}` of the shape {listed}: {said}")
     if error(shape.others) is None:
-        return Port(shape.axes, shape.sizes, make), None
+        return ModelInput(shape.axes, shape.sizes, make), None
     kept = " x ".join(str(size) for size in shape.sizes[1:])
     fixed = ("batch_size", *("_" for _ in shape.sizes[1:]))
-    return Port(fixed, shape.sizes, make), f"`{name}` is fixed at {kept}: the model takes no other size"
+    return ModelInput(fixed, shape.sizes, make), f"`{name}` is fixed at {kept}: the model takes no other size"
 
 
-def _shapes_of(name: str, config: Any) -> list[Shape]:
+def _possible_shapes(name: str, config: Any) -> list[SignalShape]:
     if name == "pixel_values":
-        return [_image(parts.first_set(config, "vision_config", "encoder") or config)]
-    bins = parts.first_set(config, "num_mel_bins", "input_feat_per_channel", "feature_size")
+        return [_image_shape(first_set(config, "vision_config", "encoder") or config)]
+    bins = first_set(config, "num_mel_bins", "input_feat_per_channel", "feature_size")
     if bins is None:
-        return [Shape(("batch_size", "sequence_length"), (2, 2000), (2, 2777))]
-    places = parts.first_set(config, "max_source_positions")
-    frames = 2 * places if places else parts.first_set(config, "max_length") or 128
-    in_front = Shape(("batch_size", "_", "sequence_length"), (2, bins, frames), (2, bins, frames - 16))
-    at_the_end = Shape(("batch_size", "sequence_length", "_"), (2, frames, bins), (2, frames - 16, bins))
+        return [SignalShape(("batch_size", "sequence_length"), (2, 2000), (2, 2777))]
+    places = first_set(config, "max_source_positions")
+    frames = 2 * places if places else first_set(config, "max_length") or 128
+    in_front = SignalShape(("batch_size", "_", "sequence_length"), (2, bins, frames), (2, bins, frames - 16))
+    at_the_end = SignalShape(("batch_size", "sequence_length", "_"), (2, frames, bins), (2, frames - 16, bins))
     return [in_front, at_the_end] if name == "input_features" else [at_the_end, in_front]
 
 
-def _image(config: Any) -> Shape:
-    height, width = _both(parts.first_set(config, "image_size") or 64)
-    down, right = _both(parts.first_set(config, "patch_size") or 16)
-    channels = parts.first_set(config, "num_channels", "in_channels") or 3
+def _image_shape(config: Any) -> SignalShape:
+    height, width = _height_and_width(first_set(config, "image_size") or 64)
+    down, right = _height_and_width(first_set(config, "patch_size") or 16)
+    channels = first_set(config, "num_channels", "in_channels") or 3
     larger = (2, channels, height + 4 * max(16, down), width + 8 * max(16, right))
-    return Shape(("batch_size", "_", "height", "width"), (2, channels, height, width), larger)
+    return SignalShape(("batch_size", "_", "height", "width"), (2, channels, height, width), larger)
 
 
-def _both(size: Any) -> tuple[int, int]:
+def _height_and_width(size: Any) -> tuple[int, int]:
     if isinstance(size, Mapping):
         return int(size["height"]), int(size["width"])
     return (int(size), int(size)) if isinstance(size, int) else (int(size[0]), int(size[1]))

@@ -1,4 +1,7 @@
-"""From a checkpoint to its files: build -> take apart -> export each part -> generate -> write. The stages in order."""
+"""From a checkpoint to its files: build -> take apart -> export each part -> generate -> write. The stages in order.
+
+Below them stands what transformers is told meanwhile: to apply every mask, to stay offline and to be quiet.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ import torch
 from transformers import masking_utils
 from transformers.utils import logging
 
-from anyshape.checkpoints.built_model import Built, build
+from anyshape.checkpoints.built_model import BuiltModel, build
 from anyshape.checkpoints.decoders import decoder_part
 from anyshape.checkpoints.encoder_decoders import encoder_decoder_parts
-from anyshape.checkpoints.encoders import encoder_part, ports_of
+from anyshape.checkpoints.encoders import encoder_part, inputs_of
 from anyshape.checkpoints.exported import Exported
 from anyshape.checkpoints.folders import Folder
 from anyshape.checkpoints.genai import genai_config
-from anyshape.checkpoints.generation import Evidence, check_generation
-from anyshape.checkpoints.parts import Part
+from anyshape.checkpoints.generation import GenerationEvidence, check_generation
+from anyshape.checkpoints.parts import ModelPart
 from anyshape.checkpoints.written_folder import (
     Layout,
     check_folder,
@@ -40,7 +43,7 @@ from anyshape.verbs.export import export
 
 
 @dataclass(frozen=True)
-class Wishes:
+class CheckpointOptions:
     """How to export, as the user asked for it."""
 
     layout: str
@@ -50,25 +53,25 @@ class Wishes:
     sizes: Mapping[str, Any]
     seed: int
     tell: Callable[[str], None]
-    options: Mapping[str, Any]
-    """For the export of every file."""
+    of_export: Mapping[str, Any]
+    """Arguments of `export`, for every file."""
 
 
-def export_folder(source: Folder, out: str | os.PathLike[str], wishes: Wishes) -> Exported:
+def export_folder(source: Folder, out: str | os.PathLike[str], options: CheckpointOptions) -> Exported:
     """The whole way; nothing is written before everything is right."""
-    dtype = torch.float32 if wishes.dtype is None else as_dtype(wishes.dtype)
-    layout = layout_for(wishes.layout, dtype)
+    dtype = torch.float32 if options.dtype is None else as_dtype(options.dtype)
+    layout = layout_for(options.layout, dtype)
     destination = check_folder(out, source.path)
-    wishes.tell(f"loading {source.path}")
+    options.tell(f"loading {source.path}")
     with capture.quiet(), secluded(), torch.random.fork_rng():
-        built = build(source, task=wishes.task, dtype=dtype, trust_remote_code=wishes.trust_remote_code)
+        built = build(source, task=options.task, dtype=dtype, trust_remote_code=options.trust_remote_code)
         with every_mask_applied():
-            parts = _parts(built)
-    _refuse_unknown_dims(wishes.sizes, parts)
+            parts = _parts_of(built)
+    _refuse_unknown_dims(options.sizes, parts)
     with staged_folder(destination) as stage:
         files = {stage.path / layout.file(part.name): part for part in parts}
-        results = [_export(part, file, wishes) for file, part in files.items()]
-        evidence = _generation(built, files, results, wishes)
+        results = [_export_part(part, file, options) for file, part in files.items()]
+        evidence = _checked_generation(built, files, results, options)
         notes = (*built.notes, *(note for part in parts for note in part.notes), *evidence.notes)
         notes = (*notes, *_put_rest(built, layout, files, stage.path))
         written = stage.files
@@ -79,7 +82,7 @@ def export_folder(source: Folder, out: str | os.PathLike[str], wishes: Wishes) -
     return Exported(destination, type(built.model).__name__, placed, written, evidence.facts, notes)
 
 
-def _parts(built: Built) -> list[Part]:
+def _parts_of(built: BuiltModel) -> list[ModelPart]:
     model, config, choice = built.model, built.config, built.choice
     if choice.kind == "decoder" and choice.cached:
         return [decoder_part(model, config)]
@@ -87,10 +90,10 @@ def _parts(built: Built) -> list[Part]:
     wants_types = None if listed is None else "token_type_ids" in listed
     if choice.kind == "encoder-decoder":
         return encoder_decoder_parts(model, config, cached=choice.cached, wants_types=wants_types)
-    return [encoder_part(model, ports_of(model, config, wants_types=wants_types))]
+    return [encoder_part(model, inputs_of(model, config, wants_types=wants_types))]
 
 
-def _refuse_unknown_dims(sizes: Mapping[str, Any], parts: Sequence[Part]) -> None:
+def _refuse_unknown_dims(sizes: Mapping[str, Any], parts: Sequence[ModelPart]) -> None:
     known = list(dict.fromkeys(dim for part in parts for dim in part.example))
     for dim in sizes:
         if dim not in known:
@@ -98,40 +101,42 @@ def _refuse_unknown_dims(sizes: Mapping[str, Any], parts: Sequence[Part]) -> Non
             raise DeclarationError(f"no dim is called `{dim}`{did_you_mean(dim, known)}: the model has {listed}")
 
 
-def _export(part: Part, file: Path, wishes: Wishes) -> Result:
+def _export_part(part: ModelPart, file: Path, options: CheckpointOptions) -> Result:
     """One file, checked; a refusal says which."""
-    wishes.tell(f"exporting {file.name}")
+    options.tell(f"exporting {file.name}")
     file.parent.mkdir(exist_ok=True)
-    sizes = {**part.sizes, **{dim: size for dim, size in wishes.sizes.items() if dim in part.example}}
+    sizes = {**part.sizes, **{dim: size for dim, size in options.sizes.items() if dim in part.example}}
     with torch.random.fork_rng():
-        torch.manual_seed(wishes.seed)
+        torch.manual_seed(options.seed)
         call = part.make_call(**part.example)
     try:
         with every_mask_applied():
             return export(
                 part.module, f=file, kwargs=call, make_inputs=part.make_inputs, dims=part.dims, sizes=sizes,
-                where=part.where, seed=wishes.seed, progress=wishes.tell, **wishes.options,
+                where=part.where, seed=options.seed, progress=options.tell, **options.of_export,
             )  # fmt: skip
     except ExportError as error:
         told = f"this is about {file.name}; the folder is as it was"
         raise ExportError(replace(error.result, notes=(*error.result.notes, told))) from error
 
 
-def _generation(built: Built, files: Mapping[Path, Part], results: Sequence[Result], wishes: Wishes) -> Evidence:
+def _checked_generation(
+    built: BuiltModel, files: Mapping[Path, ModelPart], results: Sequence[Result], options: CheckpointOptions
+) -> GenerationEvidence:
     """What the files generate, compared with the model; nothing where they keep no past."""
     if not built.choice.cached:
-        return Evidence()
+        return GenerationEvidence()
     if any(result.verification is not None and result.verification.computed_in for result in results):
-        return Evidence(notes=("nothing was generated: ONNX Runtime cannot run the file's own type here",))
-    wishes.tell("generating")
+        return GenerationEvidence(notes=("nothing was generated: ONNX Runtime cannot run the file's own type here",))
+    options.tell("generating")
     with capture.quiet(), secluded():
-        evidence = check_generation(built.model, built.config, files, seed=wishes.seed)
+        evidence = check_generation(built.model, built.config, files, seed=options.seed)
     if evidence.fault is not None:
         raise ExportError(Result("refused", notes=(f"generation in ONNX Runtime: {evidence.fault}",)))
     return evidence
 
 
-def _put_rest(built: Built, layout: Layout, files: Mapping[Path, Part], stage: Path) -> list[str]:
+def _put_rest(built: BuiltModel, layout: Layout, files: Mapping[Path, ModelPart], stage: Path) -> list[str]:
     """The files beside the models; what is to be said about them."""
     put_companions(built.folder, layout, stage, [file.relative_to(stage).as_posix() for file in files])
     if not (layout.for_genai and built.choice.kind == "decoder" and built.choice.cached):
@@ -144,13 +149,21 @@ def _put_rest(built: Built, layout: Layout, files: Mapping[Path, Part], stage: P
     return []
 
 
+# ---- transformers for the time of an export
+
+
 _MAKERS: Any = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
 _NEVER = {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
 
 @contextlib.contextmanager
 def every_mask_applied() -> Iterator[None]:
-    """Inside, models of transformers apply their masks as they are, also those that mask nothing."""
+    """Inside, models of transformers apply their masks as they are, also those that mask nothing.
+
+    In eager, transformers leaves a mask out where it masks nothing and lets the kernel be causal by itself. The results
+    are the same, but what is decided on values and sizes cannot be traced. Only the maker of masks is another one:
+    models ask for the name of their attention, too, and must find the one that they know.
+    """
     own = _MAKERS["sdpa"]
 
     def every_mask(*args: Any, **kwargs: Any) -> Any:
@@ -169,6 +182,7 @@ _messages: Any = logging
 @contextlib.contextmanager
 def secluded() -> Iterator[None]:
     """Inside, transformers works offline, whatever a config refers to, and keeps its reports to itself."""
+    # not the environment: huggingface_hub has read it when it was imported, perhaps long before
     settings, level = vars(huggingface_hub.constants), _messages.get_verbosity()
     was_offline, had_bars = settings["HF_HUB_OFFLINE"], _messages.is_progress_bar_enabled()
     settings["HF_HUB_OFFLINE"] = True

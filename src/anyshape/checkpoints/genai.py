@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from anyshape.checkpoints import parts
 from anyshape.checkpoints.decoders import context_length
-from anyshape.checkpoints.parts import Part
+from anyshape.checkpoints.parts import ModelPart, first_set
 
 _TYPES = (
     "ernie4_5", "gemma", "gemma2", "gemma3_text", "granite", "internlm2", "llama", "mistral", "nemotron", "olmo", "phi",
@@ -15,7 +14,7 @@ _TYPES = (
 """The types that GenAI knows and runs as one decoder with keys and values; any other decoder is just a `decoder`."""
 
 
-def genai_config(model: Any, config: Any, part: Part, file: str) -> dict[str, Any] | None:
+def genai_config(model: Any, config: Any, part: ModelPart, file: str) -> dict[str, Any] | None:
     """The settings, or None where layers differ in their heads: GenAI gives all of them one shape."""
     text = config.get_text_config(decoder=True)
     past = part.make_call(**part.example)["past_key_values"]
@@ -24,7 +23,7 @@ def genai_config(model: Any, config: Any, part: Part, file: str) -> dict[str, An
         return None
     [(heads, size)] = shapes
     tokens = getattr(model, "generation_config", None) or text
-    end = parts.first_set(tokens, "eos_token_id")
+    end = first_set(tokens, "eos_token_id")
     ends = [] if end is None else list(end) if isinstance(end, (list, tuple)) else [end]
     length = context_length(text) or 2048
     ports = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in part.dims}
@@ -71,6 +70,6 @@ _SEARCH = {
 
 def _token(tokens: Any, config: Any, name: str, ends: list[int]) -> int:
     """A token that a config leaves open is the first that ends a text, as transformers takes it."""
-    found = parts.first_set(tokens, name)
-    found = parts.first_set(config, name) if found is None else found
+    found = first_set(tokens, name)
+    found = first_set(config, name) if found is None else found
     return int(found if found is not None else (ends or [0])[0])

@@ -15,10 +15,9 @@ from typing import Any
 import torch
 import transformers
 
-from anyshape.checkpoints import parts as parts_inputs
 from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.encoder_decoders import KNOWN, PAST
-from anyshape.checkpoints.parts import Part
+from anyshape.checkpoints.parts import ModelPart, first_set, mask_padded_left, positions_of, token_ids
 from anyshape.verbs.load import load
 
 Run = Callable[[torch.Tensor, torch.Tensor, Any], tuple[torch.Tensor, Any]]
@@ -46,7 +45,7 @@ class Generator:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class GenerationEvidence:
     """What was seen, a clause each; or what is wrong."""
 
     facts: tuple[str, ...] = ()
@@ -54,17 +53,17 @@ class Evidence:
     notes: tuple[str, ...] = ()
 
 
-def check_generation(model: Any, config: Any, parts: Mapping[Path, Part], *, seed: int) -> Evidence:
+def check_generation(model: Any, config: Any, parts: Mapping[Path, ModelPart], *, seed: int) -> GenerationEvidence:
     """Run the files of a decoder, or of an encoder and a decoder."""
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
-        generator = (_decoder if len(parts) == 1 else _encoder_decoder)(model, config, parts)
+        generator = (_decoder_generator if len(parts) == 1 else _encoder_decoder_generator)(model, config, parts)
         room = (context_length(config.get_text_config(decoder=True)) or 10**6) - generator.prompt.shape[1]
         wanted = generator.reference(min(TOKENS, room))
         tokens = torch.cat([generator.prompt, wanted], dim=1)
         fault = step_difference(generator, tokens) or first_difference(generator, wanted)
     rows, count = wanted.shape
-    return Evidence(
+    return GenerationEvidence(
         () if fault else (
             f"a prompt of {PROMPT} and one more token as the prompt of {PROMPT + 1}",
             f"{count} tokens of {rows} prompts as `generate` of transformers",
@@ -76,7 +75,7 @@ def check_generation(model: Any, config: Any, parts: Mapping[Path, Part], *, see
 def step_difference(generator: Generator, tokens: torch.Tensor) -> str | None:
     """A prompt and one more token against the longer prompt, with rows of different lengths."""
     ids = tokens[:, : PROMPT + 1]
-    mask = parts_inputs.mask_padded_left(*ids.shape)
+    mask = mask_padded_left(*ids.shape)
     whole, _ = generator.run(ids, mask, generator.empty)
     _, past = generator.run(ids[:, :-1], mask[:, :-1], generator.empty)
     step, _ = generator.run(ids[:, -1:], mask, past)
@@ -108,25 +107,25 @@ def first_difference(generator: Generator, wanted: torch.Tensor) -> str | None:
 # ---- two makers
 
 
-def _decoder(model: Any, config: Any, parts: Mapping[Path, Part]) -> Generator:
+def _decoder_generator(model: Any, config: Any, parts: Mapping[Path, ModelPart]) -> Generator:
     [(path, part)] = parts.items()
     file, takes_places = load(path), "position_ids" in part.dims
 
     def run(ids: torch.Tensor, mask: torch.Tensor, past: Any) -> tuple[torch.Tensor, Any]:
-        places = {"position_ids": parts_inputs.positions_of(mask, ids.shape[1])} if takes_places else {}
+        places = {"position_ids": positions_of(mask, ids.shape[1])} if takes_places else {}
         result = file(input_ids=ids, attention_mask=mask, **places, past_key_values=past)
         return result["logits"][:, -1].float(), result["present"]
 
-    prompt = parts_inputs.token_ids(ROWS, PROMPT, config.get_text_config(decoder=True).vocab_size)
+    prompt = token_ids(ROWS, PROMPT, config.get_text_config(decoder=True).vocab_size)
     empty = part.make_call(batch_size=ROWS, sequence_length=1, past_sequence_length=0)["past_key_values"]
 
     def reference(count: int) -> torch.Tensor:
-        return _generated(model, count, input_ids=prompt, attention_mask=torch.ones_like(prompt))
+        return _generated_tokens(model, count, input_ids=prompt, attention_mask=torch.ones_like(prompt))
 
     return Generator(run, empty, prompt, reference, _tolerance(model))
 
 
-def _encoder_decoder(model: Any, config: Any, parts: Mapping[Path, Part]) -> Generator:
+def _encoder_decoder_generator(model: Any, config: Any, parts: Mapping[Path, ModelPart]) -> Generator:
     (encoder_path, encoder), (path, part) = parts.items()
     file, call = load(path), encoder.make_call(**{**encoder.example, "batch_size": ROWS})
     states = load(encoder_path)(**call)["last_hidden_state"]
@@ -136,20 +135,20 @@ def _encoder_decoder(model: Any, config: Any, parts: Mapping[Path, Part]) -> Gen
         result = file(input_ids=ids, encoder_hidden_states=states, **masks, past_key_values=past)
         return result["logits"][:, -1].float(), result["present"]
 
-    start = _start(model, config)
+    start = _start_token(model, config)
     empty = part.make_call(**{**part.example, "batch_size": ROWS, PAST: 0, KNOWN: 0})["past_key_values"]
 
     def reference(count: int) -> torch.Tensor:
-        return _generated(model, count, start, **call)
+        return _generated_tokens(model, count, start, **call)
 
     return Generator(run, empty, torch.full((ROWS, 1), start), reference, _tolerance(model))
 
 
-def _start(model: Any, config: Any) -> int:
+def _start_token(model: Any, config: Any) -> int:
     """The token that a decoder begins with."""
     text = config.get_text_config(decoder=True)
     places = (getattr(model, "generation_config", None), config, text)
-    found = (parts_inputs.first_set(place, "decoder_start_token_id", "bos_token_id") for place in places)
+    found = (first_set(place, "decoder_start_token_id", "bos_token_id") for place in places)
     return next((int(token) for token in found if token is not None), 0)
 
 
@@ -157,7 +156,7 @@ def _tolerance(model: Any) -> float:
     return _TOLERANCE.get(model.dtype, _HALF_TOLERANCE)
 
 
-def _generated(model: Any, count: int, start: int | None = None, **call: Any) -> torch.Tensor:
+def _generated_tokens(model: Any, count: int, start: int | None = None, **call: Any) -> torch.Tensor:
     """The most likely tokens, as transformers finds them, without what a checkpoint's own settings would change."""
     settings = GenerationConfig(
         max_new_tokens=count, do_sample=False, num_beams=1, pad_token_id=0, use_cache=True, decoder_start_token_id=start

@@ -1,4 +1,4 @@
-"""Values that a transformers model accepts, for every input that we know, at any size.
+"""A part of a model that becomes one file, and values that a transformers model accepts at any size.
 
 Masks are ragged and ids cover the vocabulary: what looks alike in every row would let a wrong file pass.
 """
@@ -11,6 +11,33 @@ from typing import Any
 
 import torch
 from torch import nn
+
+Keywords = dict[str, Any]
+"""A call of a part."""
+
+
+@dataclass(frozen=True)
+class ModelPart:
+    """What `export` needs to know for one file."""
+
+    name: str
+    """Of the file, without suffix and as optimum calls it: `decoder_model_merged`."""
+    module: nn.Module
+    make_call: Callable[..., Keywords]
+    """Keywords for the module at these sizes of the dims; the caller seeds the random numbers."""
+    dims: Mapping[str, str | Sequence[str]]
+    example: Mapping[str, int]
+    """Dim -> a size at which the model runs."""
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    where: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def make_inputs(self, **sizes: int) -> dict[str, Any]:
+        """The call in the form that `export` takes."""
+        return {"args": (), "kwargs": self.make_call(**{**self.example, **sizes})}
+
+
+# ---- values of its inputs
 
 
 def token_ids(rows: int, length: int, vocabulary: int) -> torch.Tensor:
@@ -57,27 +84,3 @@ def floats(*shape: int, dtype: torch.dtype) -> torch.Tensor:
 def first_set(config: Any, *names: str) -> Any:
     """The first of these settings that a config has and that is not None."""
     return next((value for name in names if (value := getattr(config, name, None)) is not None), None)
-
-
-Call = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What `export` needs to know for one file."""
-
-    name: str
-    """Of the file, without suffix and as optimum calls it: `decoder_model_merged`."""
-    module: nn.Module
-    make_call: Callable[..., Call]
-    """Keywords for the module at these sizes of the dims; the caller seeds the random numbers."""
-    dims: Mapping[str, str | Sequence[str]]
-    example: Mapping[str, int]
-    """Dim -> a size at which the model runs."""
-    sizes: Mapping[str, str] = field(default_factory=dict)
-    where: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def make_inputs(self, **sizes: int) -> dict[str, Any]:
-        """The call in the form that `export` takes."""
-        return {"args": (), "kwargs": self.make_call(**{**self.example, **sizes})}

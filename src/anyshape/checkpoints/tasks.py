@@ -53,7 +53,7 @@ def choose(folder: Folder, task: str | None, *, trust_remote_code: bool) -> Choi
         model_class = _class_named(folder, trust_remote_code=trust_remote_code)
     else:
         model_class = _class_for(folder, task)
-    kind = _kind(model_class, folder)
+    kind = _kind_of_model(model_class, folder)
     if task is not None and task.endswith(PAST) and kind == "encoder":
         raise DeclarationError(f"`{model_class.__name__}` generates nothing, so `{task}` has no past to keep")
     return Choice(model_class, kind, cached=kind != "encoder" and (task is None or task.endswith(PAST)))
@@ -94,7 +94,7 @@ def _class_for(folder: Folder, task: str) -> Any:
     return getattr(transformers, folder.architecture if folder.architecture in names else names[0])
 
 
-def _kind(model_class: Any, folder: Folder) -> Kind:
+def _kind_of_model(model_class: Any, folder: Folder) -> Kind:
     if not model_class.can_generate():
         return "encoder"
     if folder.config.get("is_encoder_decoder") or folder.config.get("model_type") == "vision-encoder-decoder":

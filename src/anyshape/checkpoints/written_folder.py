@@ -1,4 +1,7 @@
-"""Where the files of an export stand and what they are called, for those who load them."""
+"""The folder of an export: what its files are called, for those who load them; written whole or not at all.
+
+It is made beside its place, and put there when everything is right.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,7 @@ from anyshape.checkpoints.folders import ADAPTER, CONFIG, Folder, read_json
 from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import did_you_mean
 
-_KEPT = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".spm", ".bpe", ".vocab")
-_JS_SUFFIXES = {torch.float32: "", torch.float16: "_fp16"}
+# ---- names
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Layout:
 
 
 LAYOUTS = ("optimum", "transformers.js")
+_JS_SUFFIXES = {torch.float32: "", torch.float16: "_fp16"}
 
 
 def layout_for(name: str, dtype: torch.dtype) -> Layout:
@@ -49,6 +52,13 @@ def layout_for(name: str, dtype: torch.dtype) -> Layout:
         written = str(dtype).removeprefix("torch.")
         raise DeclarationError(f"transformers.js has no name for files in {written}: float32 or float16")
     return Layout(name, "onnx", _JS_SUFFIXES[dtype])
+
+
+# ---- small files beside the models
+
+
+_KEPT = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".spm", ".bpe", ".vocab")
+"""Config, tokenizer and processors; weights and Python code are left behind."""
 
 
 def companions(folder: Folder) -> dict[str, Path]:
@@ -71,7 +81,7 @@ def put_companions(folder: Folder, layout: Layout, stage: Path, models: Iterable
         shutil.copyfile(path, stage / name)
     large = list(_rename_data(stage, models)) if layout.name == "transformers.js" else []
     if large:
-        _tell_of_data(stage / CONFIG, large)
+        _name_data_in_config(stage / CONFIG, large)
     return list(found)
 
 
@@ -99,11 +109,14 @@ def _rename_data(stage: Path, models: Iterable[str]) -> Iterator[str]:
         yield Path(model).name
 
 
-def _tell_of_data(config: Path, files: Iterable[str]) -> None:
+def _name_data_in_config(config: Path, files: Iterable[str]) -> None:
     settings = read_json(config)
     own = settings.setdefault("transformers.js_config", {})
     own["use_external_data_format"] = {**own.get("use_external_data_format", {}), **dict.fromkeys(files, 1)}
     put_json(config, settings)
+
+
+# ---- whole or not at all
 
 
 @dataclass(frozen=True)
@@ -123,18 +136,18 @@ class FolderStage:
     def commit(self) -> None:
         """Put every file in its place; what was there before comes back if anything goes wrong."""
         files = [Path(file) for file in self.files]
-        made = [folder for folder in _folders(self.destination, files) if not folder.exists()]
+        made = [folder for folder in _folders_of(self.destination, files) if not folder.exists()]
         done: list[Path] = []
         try:
             for folder in made:
                 folder.mkdir()
-            for file in [*files, *_outdated(files)]:
-                self._put(file, done)
+            for file in [*files, *_outdated_weights(files)]:
+                self._place_file(file, done)
         except BaseException:
-            self._undo(done, made)
+            self._restore_folder(done, made)
             raise
 
-    def _put(self, file: Path, done: list[Path]) -> None:
+    def _place_file(self, file: Path, done: list[Path]) -> None:
         done.append(file)
         old, kept = self.destination / file, self.aside / file
         if old.exists():
@@ -143,7 +156,7 @@ class FolderStage:
         if (self.path / file).exists():
             (self.path / file).replace(old)
 
-    def _undo(self, done: list[Path], made: list[Path]) -> None:
+    def _restore_folder(self, done: list[Path], made: list[Path]) -> None:
         for file in reversed(done):
             if not (self.path / file).exists():
                 (self.destination / file).unlink(missing_ok=True)
@@ -154,13 +167,13 @@ class FolderStage:
                 folder.rmdir()
 
 
-def _outdated(files: list[Path]) -> list[Path]:
+def _outdated_weights(files: list[Path]) -> list[Path]:
     """Weights beside a model that is replaced by one without."""
     beside = [file.with_name(f"{file.name}.data") for file in files if file.suffix == ".onnx"]
     return [data for data in beside if data not in files]
 
 
-def _folders(destination: Path, files: list[Path]) -> list[Path]:
+def _folders_of(destination: Path, files: list[Path]) -> list[Path]:
     """The destination and the folders below it, each after the one that it stands in."""
     below = sorted({destination / parent for file in files for parent in file.parents})
     return [destination, *(folder for folder in below if folder != destination)]

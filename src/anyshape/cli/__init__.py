@@ -1,6 +1,7 @@
 """The command line: arguments in, text and exit code out. Nothing here decides anything about models.
 
-torch is imported by the commands that need it, when they run: `--help`, `explain` and `inspect` do without.
+Each command is a call of a verb: `tasks.py` makes its arguments of the options, `console.py` runs it and prints how it
+ended. torch is imported by the commands that need it, when they run: `--help`, `explain` and `inspect` do without.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from anyshape.cli.options import (
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.exported import Exported
-    from anyshape.cli.endings import Explanation, Overview
-    from anyshape.cli.tasks import Proposed
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
+    from anyshape.verbs.dims import ProposedDims
+    from anyshape.verbs.explain import Explanation, Overview
     from anyshape.verbs.inspect import Inspection
 
 
@@ -50,7 +51,7 @@ class Program(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         arguments = list(sys.argv[1:] if args is None else args)
-        extra["standalone_mode"] = False
+        extra["standalone_mode"] = False  # else click prints and exits by itself, with a code of its own
         try:
             code = super().main(arguments, prog_name or "anyshape", **extra)
         except click.ClickException as error:
@@ -85,7 +86,7 @@ def program() -> None:
     """PyTorch models to ONNX files that serve every size you declare, checked before they are written."""
 
 
-def _one_tier(options: Mapping[str, Any]) -> None:
+def _refuse_two_tiers(options: Mapping[str, Any]) -> None:
     if options["quick"] and options["thorough"]:
         raise click.UsageError("--quick and --thorough exclude each other")
 
@@ -127,7 +128,7 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
 
     Or the folder of a transformers checkpoint, or of an adapter: every file of its model is written to the folder -o.
     """
-    _one_tier(options)
+    _refuse_two_tiers(options)
     of_a_checkpoint = tasks.is_folder(target, options)
 
     def work(tell: Tell) -> Result | Exported:
@@ -155,7 +156,7 @@ def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: 
     With TARGET (see `anyshape export --help`) its values are compared with the model's. Without, it is run at many
     sizes and held to the shapes that it declares; that needs no PyTorch.
     """
-    _one_tier(options)
+    _refuse_two_tiers(options)
     if target is None:
         _refuse_without_target(options)
 
@@ -192,9 +193,9 @@ def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: b
     TARGET is as for `anyshape export`. Nothing is exported, and no file is changed unless --write or --interactive
     asks for it.
     """
-    from anyshape.cli.diagnoses import Wishes, conclude
+    from anyshape.cli.diagnoses import EditWishes, conclude
 
-    wishes = Wishes(options["write"], options["unsafe"], options["interactive"])
+    wishes = EditWishes(options["write"], options["unsafe"], options["interactive"])
     wishes.refuse_what_cannot_be(as_json=as_json)
     if concise and as_json:
         raise click.UsageError("--concise and --json exclude each other")
@@ -224,7 +225,7 @@ def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any
     may stand `inputs` or `examples`; a Lightning module's `example_input_array` is a call, too.
     """
 
-    def work(tell: Tell) -> Proposed:
+    def work(tell: Tell) -> ProposedDims:
         return tasks.propose_dims(target, options, tell)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
@@ -248,7 +249,7 @@ def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: 
 
     Without --input, the batch on axis 0 is freed. No PyTorch is needed, unless --model gives a model to check against.
     """
-    _one_tier(options)
+    _refuse_two_tiers(options)
     if options["weights"] is not None and options["target"] is None:
         raise click.UsageError("--weights is about the model: give --model, too")
 
@@ -266,9 +267,9 @@ def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
     """Print what a rule such as `pinned-dim` means and what to do; without RULE, list all rules."""
 
     def work(_tell: Tell) -> Explanation | Overview:
-        from anyshape.cli.endings import explained
+        from anyshape.verbs.explain import explain
 
-        return explained(rule)
+        return explain(rule)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
@@ -296,4 +297,4 @@ def main() -> NoReturn:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             flush_c()
-            os.dup2(2, 1)
+            os.dup2(2, 1)  # what a model has registered with atexit still prints, and the result is to be alone

@@ -46,14 +46,14 @@ def perform(
         raise
     except BaseException as error:  # noqa: BLE001  every ending has its code and its sentence
         ending = ending_of(error, refusal=refusal)
-    _show(ending, as_json=as_json)
+    _print_ending(ending, as_json=as_json)
     if debug:
         for text in for_debug(ending):
             click.echo(text, err=True)
     return ending.code
 
 
-def _show(ending: Ending, *, as_json: bool) -> None:
+def _print_ending(ending: Ending, *, as_json: bool) -> None:
     if as_json:
         click.echo(as_text(ending.document))
     if not ending.is_result:
@@ -61,7 +61,7 @@ def _show(ending: Ending, *, as_json: bool) -> None:
     elif as_json and ending.code != DONE:
         click.echo(ending.headline, err=True)
     elif not as_json:
-        _show_result(ending.text)
+        _print_result(ending.text)
 
 
 def as_text(document: dict[str, Any]) -> str:
@@ -101,13 +101,13 @@ def flush_c() -> None:
         ctypes.CDLL(None).fflush(None)
 
 
-def _show_result(text: str) -> None:
+def _print_result(text: str) -> None:
     if not sys.stdout.isatty():
         click.echo(text)
         return
     from rich.console import Console
 
-    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(_emphasised(text), markup=False)
+    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(_text_with_styles(text), markup=False)
 
 
 _STYLES = (
@@ -122,7 +122,7 @@ _STYLES = (
 )
 
 
-def _emphasised(text: str) -> Text:
+def _text_with_styles(text: str) -> Text:
     from rich.text import Text
 
     shown = Text(text)
@@ -163,12 +163,12 @@ def _terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, _raise_terminated)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _terminate(_number: int, _frame: Any) -> None:
+def _raise_terminated(_number: int, _frame: Any) -> None:
     raise Terminated(TERMINATED)

@@ -1,4 +1,7 @@
-"""How `anyshape diagnose` ends: all findings, what was written, and one last line that counts."""
+"""How `anyshape diagnose` ends: which edits are written into the user's files, all findings, and one line that counts.
+
+Written are the safe edits, all of them, or those that the user agrees to.
+"""
 
 from __future__ import annotations
 
@@ -14,71 +17,8 @@ from anyshape.results.finding import Finding
 from anyshape.source.edits import Edit, combined
 
 
-def conclude(findings: Sequence[Finding], wishes: Wishes, *, concise: bool) -> Ending:
-    """Write the edits that are wanted, and say what was found."""
-    shown = [] if wishes.interactive else [_shown(findings, concise=concise)]  # before the files change
-    rewriting = rewrite(findings, wishes)
-    summary = _summary(findings, rewriting, wishes)
-    after = "\n".join(filter(None, (str(rewriting), summary)))
-    return Ending(
-        SAYS_NO if _left(findings, rewriting, wishes) else DONE,
-        ("\n" if concise else "\n\n").join(filter(None, (*shown, after))),
-        {
-            "findings": [finding.to_dict() for finding in findings],
-            "applied": [edit.to_dict() for edit in rewriting.applied],
-        },
-        summary=summary,
-    )
-
-
-def _shown(findings: Iterable[Finding], *, concise: bool) -> str:
-    if concise:
-        return "\n".join(f"{f.span.path}:{f.span.line}:{f.span.column}: {f.headline}" for f in findings)
-    return "\n\n".join(map(str, findings))
-
-
-def _left(findings: Iterable[Finding], rewriting: Rewriting, wishes: Wishes) -> bool:
-    """Whether there is something to do still; who writes edits has read the warnings."""
-    return any(
-        finding.edit not in rewriting.applied for finding in findings if finding.level == "error" or not wishes.writes
-    )
-
-
-# ---- the last line
-
-
-def _summary(findings: Sequence[Finding], rewriting: Rewriting, wishes: Wishes) -> str:
-    if not findings:
-        return "no findings"
-    levels = [finding.level for finding in findings]
-    counts = [counted(levels.count(level), level) for level in ("error", "warning") if level in levels]
-    edits = [*_done(rewriting, wishes), *_offers(findings, rewriting, wishes)]
-    return "; ".join(filter(None, (", ".join(counts), ", ".join(edits))))
-
-
-def _done(rewriting: Rewriting, wishes: Wishes) -> list[str]:
-    number = len(rewriting.applied)
-    return [f"{counted(number, 'edit') if number else 'no edit'} applied"] if wishes.writes else []
-
-
-def _offers(findings: Iterable[Finding], rewriting: Rewriting, wishes: Wishes) -> list[str]:
-    """What could be applied still, and how; who was asked has answered."""
-    if wishes.interactive:
-        return []
-    left = [edit for edit in edits_of(findings) if edit not in rewriting.applied]
-    safe = sum(edit.safe for edit in left)
-    offers: list[str] = []
-    for number, how in ((safe, "--write"), (len(left) - safe, "--write --unsafe")):
-        if number and offers:
-            offers.append(f"{number} more with {how}")
-        elif number:
-            noun = f"{number} more" if rewriting.applied else counted(number, "edit")
-            offers.append(f"{noun} can be applied with {how}")
-    return offers
-
-
 @dataclass(frozen=True)
-class Wishes:
+class EditWishes:
     """What the user wants written."""
 
     write: bool = False
@@ -99,7 +39,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class WrittenEdits:
     """What was written."""
 
     files: tuple[Edit, ...] = ()
@@ -120,25 +60,89 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def conclude(findings: Sequence[Finding], wishes: EditWishes, *, concise: bool) -> Ending:
+    """Write the edits that are wanted, and say what was found."""
+    # findings quote the source, so their text is made before the files change; who is asked has read them already
+    shown = [] if wishes.interactive else [_findings_text(findings, concise=concise)]
+    written = write_edits(findings, wishes)
+    summary = _last_line(findings, written, wishes)
+    after = "\n".join(filter(None, (str(written), summary)))
+    return Ending(
+        SAYS_NO if _something_is_left(findings, written, wishes) else DONE,
+        ("\n" if concise else "\n\n").join(filter(None, (*shown, after))),
+        {
+            "findings": [finding.to_dict() for finding in findings],
+            "applied": [edit.to_dict() for edit in written.applied],
+        },
+        summary=summary,
+    )
+
+
+def _findings_text(findings: Iterable[Finding], *, concise: bool) -> str:
+    if concise:
+        return "\n".join(f"{f.span.path}:{f.span.line}:{f.span.column}: {f.headline}" for f in findings)
+    return "\n\n".join(map(str, findings))
+
+
+def _something_is_left(findings: Iterable[Finding], written: WrittenEdits, wishes: EditWishes) -> bool:
+    """Whether there is something to do still; who writes edits has read the warnings."""
+    return any(
+        finding.edit not in written.applied for finding in findings if finding.level == "error" or not wishes.writes
+    )
+
+
+# ---- the last line
+
+
+def _last_line(findings: Sequence[Finding], written: WrittenEdits, wishes: EditWishes) -> str:
+    if not findings:
+        return "no findings"
+    levels = [finding.level for finding in findings]
+    counts = [counted(levels.count(level), level) for level in ("error", "warning") if level in levels]
+    applied = counted(len(written.applied), "edit") if written.applied else "no edit"
+    clauses = [f"{applied} applied"] if wishes.writes else []
+    clauses += _offers(findings, written, wishes)
+    return "; ".join(filter(None, (", ".join(counts), ", ".join(clauses))))
+
+
+def _offers(findings: Iterable[Finding], written: WrittenEdits, wishes: EditWishes) -> list[str]:
+    """What could be applied still, and how; who was asked has answered."""
+    if wishes.interactive:
+        return []
+    left = [edit for edit in edits_of(findings) if edit not in written.applied]
+    safe = sum(edit.safe for edit in left)
+    offers: list[str] = []
+    for number, how in ((safe, "--write"), (len(left) - safe, "--write --unsafe")):
+        if number and offers:
+            offers.append(f"{number} more with {how}")
+        elif number:
+            noun = f"{number} more" if written.applied else counted(number, "edit")
+            offers.append(f"{noun} can be applied with {how}")
+    return offers
+
+
+# ---- writing
+
+
 def edits_of(findings: Iterable[Finding]) -> list[Edit]:
     """The edits that are offered; findings with one cause may share theirs."""
     return list(dict.fromkeys(finding.edit for finding in findings if finding.edit is not None))
 
 
-def rewrite(findings: Sequence[Finding], wishes: Wishes) -> Rewriting:
-    """Write what is wanted, all of a file at once."""
+def write_edits(findings: Sequence[Finding], wishes: EditWishes) -> WrittenEdits:
+    """Write what is wanted, all of a file at once: a second edit's lines would be off after the first was written."""
     if wishes.interactive:
-        wanted = _agreed(findings)
+        wanted = _edits_agreed_to(findings)
     else:
         wanted = [edit for edit in edits_of(findings) if wishes.write and (edit.safe or wishes.unsafe)]
-    changed = {whole: _applied(whole) for whole in combined(wanted)}
+    changed = {whole: _has_changed_file(whole) for whole in combined(wanted)}
     stand = [whole for whole, fresh in changed.items() if fresh is not None]
-    applied = (edit for edit in wanted if any(_holds(whole, edit) for whole in stand))
-    return Rewriting(tuple(whole for whole, fresh in changed.items() if fresh), tuple(applied))
+    applied = (edit for edit in wanted if any(_contains(whole, edit) for whole in stand))
+    return WrittenEdits(tuple(whole for whole, fresh in changed.items() if fresh), tuple(applied))
 
 
-def _applied(whole: Edit) -> bool | None:
-    """Whether the file changed, None where it cannot be written; one such file does not hold up the others."""
+def _has_changed_file(whole: Edit) -> bool | None:
+    """Apply an edit: whether the file changed, None where it cannot be written, which does not hold up the others."""
     try:
         return whole.apply()
     except AnyshapeError as error:
@@ -146,7 +150,7 @@ def _applied(whole: Edit) -> bool | None:
         return None
 
 
-def _holds(whole: Edit, edit: Edit) -> bool:
+def _contains(whole: Edit, edit: Edit) -> bool:
     """Edits of one expression may exclude each other: not all that is wanted is always in the file."""
     return whole.path == edit.path and set(edit.changes) <= set(whole.changes)
 
@@ -154,18 +158,18 @@ def _holds(whole: Edit, edit: Edit) -> bool:
 # ---- asking
 
 
-def _agreed(findings: Iterable[Finding]) -> list[Edit]:
+def _edits_agreed_to(findings: Iterable[Finding]) -> list[Edit]:
     """Show each finding and ask about its edit; nothing is written before the last answer."""
     answers: dict[Edit, str] = {}
     for finding in findings:
         click.echo(f"{finding}\n", err=True)
         if finding.edit is None or finding.edit in answers or "q" in answers.values():
             continue
-        answers[finding.edit] = _answer(finding.edit)
+        answers[finding.edit] = _answer_about(finding.edit)
     return [edit for edit, answer in answers.items() if answer == "y"]
 
 
-def _answer(edit: Edit) -> str:
+def _answer_about(edit: Edit) -> str:
     question = "apply this edit" if edit.safe else "apply this edit, which may change what the code means"
     try:
         return str(click.prompt(question, type=click.Choice(["y", "n", "q"], case_sensitive=False), err=True))

@@ -9,13 +9,12 @@ from __future__ import annotations
 import errno
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from anyshape.errors import AnyshapeError, DeclarationError
-from anyshape.results.explanations import RULES, page_of
 from anyshape.results.result import ExportError
 
 if TYPE_CHECKING:
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
 
 DONE, SAYS_NO, USAGE, NOTHING_WRITTEN, BUG, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 PACKAGES = ("torch", "onnxscript", "onnxruntime")
-_THE_SYSTEMS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+"""What the extras install; `anyshape` alone is a right installation, so their absence is no bug."""
+_OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+"""A full disk or a missing permission is nobody's bug; another error of the system in our own code is ours."""
 
 
 class Terminated(SystemExit):
@@ -60,11 +61,11 @@ def ending_of(error: BaseException, *, refusal: int) -> Ending:
     """The ending that an exception means; `refusal` is the code where the model or the file is to blame."""
     if isinstance(error, ExportError):
         return Ending(refusal, str(error), error.result.to_dict(), error=error, attempts=error.result.attempts)
-    code, kind, sentence = _judged(error, refusal)
+    code, kind, sentence = _code_kind_and_sentence(error, refusal)
     return Ending(code, sentence, error_document(kind, sentence), is_result=False, error=error)
 
 
-def _judged(error: BaseException, refusal: int) -> tuple[int, str, str]:
+def _code_kind_and_sentence(error: BaseException, refusal: int) -> tuple[int, str, str]:
     match error:
         case DeclarationError():
             judged = USAGE, "declaration", str(error)
@@ -72,7 +73,7 @@ def _judged(error: BaseException, refusal: int) -> tuple[int, str, str]:
             judged = USAGE, "environment", str(error)
         case ModuleNotFoundError(name=str(name)) if name.split(".")[0] in PACKAGES:
             judged = USAGE, "environment", f"{name} is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')"
-        case OSError() if error.errno in _THE_SYSTEMS:
+        case OSError() if error.errno in _OF_THE_SYSTEM:
             judged = refusal, "system", f"the system refuses: {error}"
         case KeyboardInterrupt() | click.Abort():
             judged = INTERRUPTED, "interrupted", "stopped"
@@ -101,37 +102,3 @@ def for_debug(ending: Ending) -> Iterator[str]:
             yield f"---- {attempt.strategy}\n{''.join(traceback.format_exception(attempt.error))}"
     if ending.error is not None and not isinstance(ending.error, ExportError):
         yield "".join(traceback.format_exception(ending.error))
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """One rule."""
-
-    rule: str
-    summary: str
-    page: str
-
-    def __str__(self) -> str:
-        return self.page.rstrip("\n")
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Overview:
-    """All rules."""
-
-    def __str__(self) -> str:
-        width = max(map(len, RULES))
-        return "\n".join(f"{rule:<{width}}  {summary}" for rule, summary in RULES.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"rules": [{"rule": rule, "summary": summary} for rule, summary in RULES.items()]}
-
-
-def explained(rule: str | None) -> Explanation | Overview:
-    if rule is None:
-        return Overview()
-    page = page_of(rule)
-    return Explanation(rule, RULES[rule], page)

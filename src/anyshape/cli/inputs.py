@@ -56,21 +56,14 @@ class RandomInput:
     def draw(self, sizes: Mapping[str, int], generator: torch.Generator) -> torch.Tensor:
         shape = tuple(axis if isinstance(axis, int) else axis.value(sizes) for axis in self.axes)
         if self.dtype.is_floating_point:
-            drawn = (
-                torch.randn(shape, generator=generator)
-                if self.below is None
-                else _uniform(shape, self.below, generator)
-            )
-            return drawn.to(self.dtype)
+            if self.below is None:
+                return torch.randn(shape, generator=generator).to(self.dtype)
+            return (torch.rand(shape, generator=generator) * self.below).to(self.dtype)
         highest = 2 if self.below is None or self.dtype == torch.bool else self.below
         values = torch.randint(0, highest, shape, generator=generator)
         if highest == 2 and values.dim() and values.numel():
             values[..., 0] |= (values == 0).all(-1).long()  # a row without a flag is nothing: its mean is not a number
         return values.to(self.dtype)
-
-
-def _uniform(shape: tuple[int, ...], below: int, generator: torch.Generator) -> torch.Tensor:
-    return torch.rand(shape, generator=generator) * below
 
 
 def understand_inputs(texts: Sequence[InputText]) -> list[RandomInput]:
@@ -125,8 +118,8 @@ def example_call(
     model: Any, inputs: Sequence[RandomInput], ranges: Mapping[str, SizeRange], seed: int
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A random call: its sizes are small, pairwise different, and the first of a few at which the model runs."""
-    calls = [_call(model, inputs, sizes, seed) for sizes in _start_sizes(inputs, ranges)]
-    return calls[0] if len(calls) == 1 else next((call for call in calls if _runs(model, *call)), calls[0])
+    calls = [_call_at(model, inputs, sizes, seed) for sizes in _start_sizes(inputs, ranges)]
+    return calls[0] if len(calls) == 1 else next((call for call in calls if _model_runs(model, *call)), calls[0])
 
 
 def _start_sizes(inputs: Sequence[RandomInput], ranges: Mapping[str, SizeRange]) -> list[Sizes]:
@@ -136,13 +129,15 @@ def _start_sizes(inputs: Sequence[RandomInput], ranges: Mapping[str, SizeRange])
     return list({tuple(row.items()): row for row in rows}.values())
 
 
-def _call(model: Any, inputs: Sequence[RandomInput], sizes: Sizes, seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _call_at(
+    model: Any, inputs: Sequence[RandomInput], sizes: Sizes, seed: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     generator = torch.Generator().manual_seed(seed)
-    nested = _nested({one.name: _drawn(one, sizes, generator) for one in inputs})
+    nested = _nested_values({one.name: _values_at(one, sizes, generator) for one in inputs})
     return _positional_first(model, nested)
 
 
-def _drawn(one: RandomInput, sizes: Sizes, generator: torch.Generator) -> torch.Tensor:
+def _values_at(one: RandomInput, sizes: Sizes, generator: torch.Generator) -> torch.Tensor:
     try:
         return one.draw(sizes, generator)
     except (ZeroDivisionError, RuntimeError):  # a negative size, or one that divides by zero
@@ -150,7 +145,7 @@ def _drawn(one: RandomInput, sizes: Sizes, generator: torch.Generator) -> torch.
         raise DeclarationError(f"`{one.name}` has no shape at {used}: give --size for its dims") from None
 
 
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+def _nested_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """`batch.ids` becomes a dict, `states.0` and `states.1` a tuple."""
     tree: dict[str, Any] = {}
     for name, value in values.items():
@@ -196,7 +191,7 @@ def _names_before(parameters: Sequence[inspect.Parameter], variadic: str) -> Ite
         yield parameter.name
 
 
-def _runs(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def _model_runs(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     target = resolve_target(model)
     try:
         with untouched(target.module), capture.quiet(), torch.no_grad():

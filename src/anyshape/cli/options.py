@@ -32,7 +32,7 @@ def sizes_at(_context: click.Context, parameter: click.Parameter, text: str | No
     return {name.strip(): int(size) for name, _, size in parts}
 
 
-def _inputs(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> list[InputText]:
+def _parsed_inputs(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> list[InputText]:
     try:
         return [parse_input(text) for text in texts]
     except DeclarationError as error:
@@ -44,7 +44,7 @@ def option(name: str, help_text: str, metavar: str | None = None, **more: Any) -
     return click.option(*name.split(), help=help_text, metavar=metavar, **more)
 
 
-def _stacked(*options: _Decorator[Any]) -> _Decorator[Any]:
+def _all_of(*options: _Decorator[Any]) -> _Decorator[Any]:
     def decorate(function: _Decorated) -> _Decorated:
         for one in reversed(options):
             function = one(function)
@@ -62,11 +62,11 @@ _TOLERANCE = "tolerance instead of the model's own rounding noise."
 
 _WEIGHTS = option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path())
 _SHOWN = "One input of the call: random values to start from. Replaces `inputs` of the target's file."
-example_options = _stacked(
-    option("--input inputs", _SHOWN, "'NAME: DTYPE[SIZES] < N'", multiple=True, callback=_inputs), _WEIGHTS
+example_options = _all_of(
+    option("--input inputs", _SHOWN, "'NAME: DTYPE[SIZES] < N'", multiple=True, callback=_parsed_inputs), _WEIGHTS
 )
-declaration_options = _stacked(
-    option("--input inputs", _INPUT, "'NAME: DTYPE[AXES] < N'", multiple=True, callback=_inputs),
+declaration_options = _all_of(
+    option("--input inputs", _INPUT, "'NAME: DTYPE[AXES] < N'", multiple=True, callback=_parsed_inputs),
     option(
         "--dim dims",
         "Axes of one input: tokens='batch seq'; wildcards work.",
@@ -79,8 +79,8 @@ declaration_options = _stacked(
     _WEIGHTS,
 )
 _FILE_INPUT = "One input of the file, with the names of the axes that are to be free; numbers stay."
-freeing_options = _stacked(
-    option("--input inputs", _FILE_INPUT, "'NAME: [AXES]'", multiple=True, callback=_inputs),
+freeing_options = _all_of(
+    option("--input inputs", _FILE_INPUT, "'NAME: [AXES]'", multiple=True, callback=_parsed_inputs),
     option("--dim dims", "The same in another form, for any name: tokens='batch seq'; wildcards work.", "NAME=AXES",
            multiple=True, callback=pairs),
     option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
@@ -89,14 +89,14 @@ freeing_options = _stacked(
     _WEIGHTS,
 )  # fmt: skip
 seed_option = option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True)
-budget_options = _stacked(
+budget_options = _all_of(
     option(
         "--budget", "How long to check; 10 s by default, or as long as the export.", "SECONDS", type=click.FloatRange(0)
     ),
     option("--quick", "Check at few sizes.", is_flag=True),
     option("--thorough", "Check at many sizes.", is_flag=True),
 )
-checking_options = _stacked(
+checking_options = _all_of(
     option("--atol", f"Absolute {_TOLERANCE}", "NUMBER", type=float),
     option("--rtol", f"Relative {_TOLERANCE}", "NUMBER", type=float),
     budget_options,
@@ -105,4 +105,4 @@ checking_options = _stacked(
 )
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
 debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
-output_options = _stacked(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))
+output_options = _all_of(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))

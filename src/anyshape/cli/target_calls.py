@@ -8,16 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from anyshape.cli.inputs import example_call, understand_inputs
-from anyshape.cli.targets import Subject, users_code
+from anyshape.cli.targets import LoadedTarget, users_code
 from anyshape.declaration.calls import read_call
+from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
 from anyshape.sizes.notation import InputText, parse_sizes
 
 
 @dataclass(frozen=True)
-class Call:
+class TargetCall:
     """What `export` and `check` are given beside the model."""
 
     args: Any = ()
@@ -38,45 +41,45 @@ class Call:
 
 
 def call_of(
-    subject: Subject,
+    loaded: LoadedTarget,
     inputs: Sequence[InputText],
     dims: Mapping[str, str],
     sizes: Mapping[str, str],
     seed: int,
     ports: Sequence[Port] = (),
-) -> Call:
+) -> TargetCall:
     """--input replaces what the file says about inputs and dims; --dim and --size override it name by name."""
     if inputs:
-        return _from_options(subject, inputs, dims, sizes, seed)
-    all_dims = {**(subject.mapping("dims") or {}), **dims}
-    all_sizes = {**(subject.mapping("sizes") or {}), **sizes}
-    if "examples" in subject.namespace and not (all_dims and "inputs" in subject.namespace):
-        return Call(dims=all_dims or None, sizes=all_sizes or None, examples=_examples_of_file(subject, seed))
-    args, kwargs, make_inputs = _inputs_of_file(subject, seed)
+        return _call_from_options(loaded, inputs, dims, sizes, seed)
+    all_dims = {**(loaded.mapping("dims") or {}), **dims}
+    all_sizes = {**(loaded.mapping("sizes") or {}), **sizes}
+    if "examples" in loaded.namespace and not (all_dims and "inputs" in loaded.namespace):
+        return TargetCall(dims=all_dims or None, sizes=all_sizes or None, examples=_examples_of_file(loaded, seed))
+    args, kwargs, make_inputs = _inputs_of_file(loaded, seed)
     if make_inputs is None and args is None and not ports:
-        args, kwargs = _own_example(subject)
+        args, kwargs = _own_example(loaded)
     if make_inputs is None and args is None:
         if not ports:
-            raise DeclarationError(_no_inputs(subject))
-        args, kwargs = example_call(subject.model, understand_inputs(_texts(ports)), {}, seed)
-    return Call(() if args is None else args, kwargs, make_inputs, all_dims or None, all_sizes or None)
+            raise DeclarationError(_no_inputs_sentence(loaded))
+        args, kwargs = example_call(loaded.model, understand_inputs(_texts_of_ports(ports)), {}, seed)
+    return TargetCall(() if args is None else args, kwargs, make_inputs, all_dims or None, all_sizes or None)
 
 
-def _from_options(
-    subject: Subject, texts: Sequence[InputText], dims: Mapping[str, str], sizes: Mapping[str, str], seed: int
-) -> Call:
+def _call_from_options(
+    loaded: LoadedTarget, texts: Sequence[InputText], dims: Mapping[str, str], sizes: Mapping[str, str], seed: int
+) -> TargetCall:
     inputs = understand_inputs(texts)
     named = {dim for one in inputs for dim in one.dims}
-    kept = {dim: value for dim, value in (subject.mapping("sizes") or {}).items() if dim in named}
+    kept = {dim: value for dim, value in (loaded.mapping("sizes") or {}).items() if dim in named}
     all_sizes = {**kept, **sizes}
     ranges = {dim: parse_sizes(value, dim=dim) for dim, value in all_sizes.items()}
-    args, kwargs = example_call(subject.model, inputs, ranges, seed)
-    return Call(args, kwargs, None, {**{one.name: list(one.axes) for one in inputs}, **dims}, all_sizes or None)
+    args, kwargs = example_call(loaded.model, inputs, ranges, seed)
+    return TargetCall(args, kwargs, None, {**{one.name: list(one.axes) for one in inputs}, **dims}, all_sizes or None)
 
 
-def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any] | None, Callable[..., Any] | None]:
+def _inputs_of_file(loaded: LoadedTarget, seed: int) -> tuple[Any, Mapping[str, Any] | None, Callable[..., Any] | None]:
     """Arguments, keywords and `make_inputs`, as the file's `inputs` gives them."""
-    inputs = subject.namespace.get("inputs")
+    inputs = loaded.namespace.get("inputs")
     if inputs is None or not callable(inputs):
         return (*read_call(inputs), None)
     parameters = inspect.signature(inputs).parameters.values()
@@ -84,35 +87,33 @@ def _inputs_of_file(subject: Subject, seed: int) -> tuple[Any, Mapping[str, Any]
     named = [p for p in parameters if p.kind not in variadic]
     if any(p.default is p.empty for p in named):
         return None, None, inputs
-    return (*read_call(_called(subject, "inputs", seed)), inputs if parameters else None)
+    return (*read_call(_result_of(loaded, "inputs", seed)), inputs if parameters else None)
 
 
-def _own_example(subject: Subject) -> tuple[Any, Mapping[str, Any] | None]:
+def _own_example(loaded: LoadedTarget) -> tuple[Any, Mapping[str, Any] | None]:
     """The call that a Lightning module carries; a method of it is called otherwise."""
+    from anyshape.declaration.calls import example_of
     from anyshape.declaration.targets import resolve_target
-    from anyshape.model.proposal.undeclared import example_of
 
-    target = resolve_target(subject.model)
+    target = resolve_target(loaded.model)
     found = example_of(target.module) if target.call is target.module else None
     return (None, None) if found is None else found
 
 
-def _examples_of_file(subject: Subject, seed: int) -> Any:
+def _examples_of_file(loaded: LoadedTarget, seed: int) -> Any:
     """The calls of a file that shows instead of declaring: a list, or a function that returns or yields them."""
-    examples = subject.namespace["examples"]
-    return _called(subject, "examples", seed) if callable(examples) else examples
+    examples = loaded.namespace["examples"]
+    return _result_of(loaded, "examples", seed) if callable(examples) else examples
 
 
-def _called(subject: Subject, name: str, seed: int) -> Any:
-    import torch
-
+def _result_of(loaded: LoadedTarget, name: str, seed: int) -> Any:
     torch.manual_seed(seed)
-    with users_code(f"`{name}` of `{subject.text}` fails"):
-        made = subject.namespace[name]()
+    with users_code(f"`{name}` of `{loaded.text}` fails"):
+        made = loaded.namespace[name]()
         return list(made) if inspect.isgenerator(made) else made
 
 
-def _texts(ports: Sequence[Port]) -> list[InputText]:
+def _texts_of_ports(ports: Sequence[Port]) -> list[InputText]:
     """The inputs of an ONNX file, as somebody would write them."""
     for port in ports:
         if port.axes is None:
@@ -124,13 +125,11 @@ def _axis_text(axis: int | str | None) -> str:
     return "?" if axis is None else re.sub(r"[^\w+\-*/%() ]", "_", str(axis))
 
 
-def _no_inputs(subject: Subject) -> str:
-    from anyshape.declaration.targets import resolve_target
-
-    names = list(resolve_target(subject.model).signature.parameters)
+def _no_inputs_sentence(loaded: LoadedTarget) -> str:
+    names = list(resolve_target(loaded.model).signature.parameters)
     first = names[0] if names else "x"
     takes = f" for each of {', '.join(f'`{name}`' for name in names)}" if len(names) > 1 else ""
     return (
-        f"`{subject.text}` has no inputs to run on: give --input '{first}: float32[batch, 8]'{takes}, "
+        f"`{loaded.text}` has no inputs to run on: give --input '{first}: float32[batch, 8]'{takes}, "
         "or define `inputs` beside it"
     )

@@ -1,6 +1,7 @@
-"""TARGET: from `model.py:Net` or `package.module:build.encode` to the thing to export.
+"""TARGET: from `model.py:Net` or `package.module:build.encode` to the thing to export, with `--weights` in it.
 
 The user's code runs once, with its own folder importable; what goes wrong in it becomes one sentence with its place.
+Nothing in a file of weights is ever executed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from anyshape.source.stacks import span_of_error
 
 
 @dataclass(frozen=True)
-class Subject:
+class LoadedTarget:
     """What TARGET names, and what its file says about calling it."""
 
     model: Any
@@ -57,25 +58,25 @@ class Subject:
 
 
 @contextlib.contextmanager
-def loaded(text: str, *, inputs: Sequence[str] = (), weights: str | None = None, seed: int = 0) -> Iterator[Subject]:
+def loaded_target(
+    text: str, *, inputs: Sequence[str] = (), weights: str | None = None, seed: int = 0
+) -> Iterator[LoadedTarget]:
     """What TARGET names; afterwards sys.path is as before.
 
     `inputs` are the names given with --input: a function with such parameters is the thing to export, not a factory.
     Random weights follow the seed, so that `check` meets the same model as `export` did.
     """
-    import torch
-
-    place, names = _split(text)
+    place, names = _place_and_names(text)
     torch.manual_seed(seed)
-    with _imported(place, text) as module:
+    with _module_at(place, text) as module:
         with users_code(f"`{text}` cannot be loaded"):
-            model = _resolve(module, names, text, inputs)
+            model = _value_of(module, names, text, inputs)
         if weights is not None:
             load_weights(model, Path(weights))
-        yield Subject(model, text, vars(module))
+        yield LoadedTarget(model, text, vars(module))
 
 
-def _split(text: str) -> tuple[str, list[str]]:
+def _place_and_names(text: str) -> tuple[str, list[str]]:
     place, _, name = text.rpartition(":")
     names = name.split(".")
     if not place or not all(part.isidentifier() for part in names):
@@ -87,7 +88,7 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 @contextlib.contextmanager
-def _imported(place: str, text: str) -> Iterator[ModuleType]:
+def _module_at(place: str, text: str) -> Iterator[ModuleType]:
     is_file = place.endswith(".py") or "/" in place or "\\" in place
     path = Path(place).resolve()
     if is_file and not path.is_file():
@@ -96,7 +97,7 @@ def _imported(place: str, text: str) -> Iterator[ModuleType]:
     with _restored_path():
         sys.path.insert(0, str(folder))
         with users_code(f"`{text}` cannot be loaded"):
-            module = _run_file(path) if is_file and "." not in name else _import(name)
+            module = _module_of_file(path) if is_file and "." not in name else _module_named(name)
         try:
             yield module  # a model may import more when it runs, so its folder stays importable until the end
         finally:
@@ -113,7 +114,7 @@ def _name_in_package(path: Path) -> tuple[str, Path]:
     return ".".join(parts), folder
 
 
-def _run_file(path: Path) -> ModuleType:
+def _module_of_file(path: Path) -> ModuleType:
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -124,7 +125,7 @@ def _run_file(path: Path) -> ModuleType:
     return module
 
 
-def _import(name: str) -> ModuleType:
+def _module_named(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -148,7 +149,7 @@ def users_code(what: str) -> Iterator[None]:
     try:
         yield
     except (AnyshapeError, Terminated):
-        raise
+        raise  # said in one sentence already, or sent by the system and not by the user's code
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name in PACKAGES:
             raise
@@ -166,11 +167,10 @@ def _place_of(error: BaseException) -> str:
 # ---- the name in it
 
 
-def _resolve(module: ModuleType, names: Sequence[str], text: str, inputs: Sequence[str]) -> Any:
+def _value_of(module: ModuleType, names: Sequence[str], text: str, inputs: Sequence[str]) -> Any:
     value: Any = module
     for name, following in zip(names, [*names[1:], None], strict=True):
-        value = _attribute(value, name, text)
-        value = _made(value, name, following, inputs)
+        value = _instance_or_product(_attribute(value, name, text), name, following, inputs)
     return value
 
 
@@ -183,13 +183,11 @@ def _attribute(owner: Any, name: str, text: str) -> Any:
         raise DeclarationError(f"{where} has no `{name}`{did_you_mean(name, known)}") from None
 
 
-def _made(value: Any, name: str, following: str | None, inputs: Sequence[str]) -> Any:
+def _instance_or_product(value: Any, name: str, following: str | None, inputs: Sequence[str]) -> Any:
     """A class becomes its instance, a factory what it returns; everything else is what it is."""
-    from torch import nn
-
     if isinstance(value, type):
         static = inspect.getattr_static(value, following or "", None)
-        return value if isinstance(static, classmethod | staticmethod) else _instance(value, name)
+        return value if isinstance(static, classmethod | staticmethod) else _new_instance(value, name)
     is_method = inspect.ismethod(value) and isinstance(value.__self__, nn.Module)
     is_function = inspect.isroutine(value) or isinstance(value, functools.partial)
     if is_method or not is_function or not _is_factory(value, inputs):
@@ -200,9 +198,10 @@ def _made(value: Any, name: str, following: str | None, inputs: Sequence[str]) -
     return made
 
 
-def _instance(kind: type, name: str) -> Any:
-    if needed := _required(kind):
-        raise DeclarationError(f"`{name}` needs {_listing(needed)}: name an instance, or a function that returns one")
+def _new_instance(kind: type, name: str) -> Any:
+    if needed := _required_parameters(kind):
+        listed = ", ".join(f"`{parameter}`" for parameter in needed)
+        raise DeclarationError(f"`{name}` needs {listed}: name an instance, or a function that returns one")
     return kind()
 
 
@@ -212,17 +211,16 @@ def _is_factory(function: Callable[..., Any], inputs: Sequence[str]) -> bool:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
-    return not _required(function) and not any(name.split(".")[0] in parameters for name in inputs)
+    return not _required_parameters(function) and not any(name.split(".")[0] in parameters for name in inputs)
 
 
-def _required(function: Callable[..., Any]) -> list[str]:
+def _required_parameters(function: Callable[..., Any]) -> list[str]:
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
 
 
-def _listing(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+# ---- weights
 
 
 def load_weights(model: Any, path: Path) -> None:
@@ -230,7 +228,7 @@ def load_weights(model: Any, path: Path) -> None:
     module = model.__self__ if inspect.ismethod(model) else model
     if not isinstance(module, nn.Module):
         raise DeclarationError(f"--weights fills a module, but the target is a {type(model).__name__}")
-    state = _read(path)
+    state = _state_dict_in(path)
     try:
         module.load_state_dict(state)
     except Exception as error:  # torch raises a RuntimeError, a module's own hook anything
@@ -239,11 +237,12 @@ def load_weights(model: Any, path: Path) -> None:
         ) from error
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _state_dict_in(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise DeclarationError(f"there is no file `{path}`")
     try:
-        found = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+        is_safe = path.suffix == ".safetensors"
+        found = _safetensors_file(path) if is_safe else torch.load(path, map_location="cpu", weights_only=True)
     except DeclarationError:
         raise
     except Exception as error:
@@ -255,11 +254,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _read_torch(path: Path) -> Any:
-    return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def _read_safetensors(path: Path) -> Any:
+def _safetensors_file(path: Path) -> Any:
     try:
         from safetensors.torch import load_file
     except ImportError:
@@ -272,19 +267,19 @@ def _misfit(module: nn.Module, state: Mapping[str, Any], error: Exception) -> st
     own = module.state_dict()
     parts = []
     if missing := [key for key in own if key not in state]:
-        parts.append(f"{_first(missing)} missing")
+        parts.append(f"{_first_of(missing)} missing")
     if unknown := [key for key in state if key not in own]:
-        parts.append(f"{_first(unknown)} not in the model")
+        parts.append(f"{_first_of(unknown)} not in the model")
     for key in own:
         if key in state and getattr(state[key], "shape", None) != getattr(own[key], "shape", None):
-            parts.append(f"`{key}` is {_shape(state[key])} in the file and {_shape(own[key])} in the model")
+            parts.append(f"`{key}` is {_shape_text(state[key])} in the file and {_shape_text(own[key])} in the model")
             break
     return ", ".join(parts) or first_line(error)
 
 
-def _first(keys: list[str]) -> str:
+def _first_of(keys: list[str]) -> str:
     return f"`{keys[0]}`" + (f" and {len(keys) - 1} more are" if len(keys) > 1 else " is")
 
 
-def _shape(value: Any) -> str:
+def _shape_text(value: Any) -> str:
     return str(tuple(getattr(value, "shape", ())))

@@ -1,35 +1,48 @@
-"""`anyshape export FOLDER`: which options belong to a checkpoint, and which to a model in a Python file."""
+"""What each command asks the library for: options become the arguments of one verb.
+
+torch is imported here when a command runs, after the user has been told that something happens.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from anyshape.cli.target_calls import Call
-from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.targets import Target, resolve_target
-from anyshape.model.proposal.given_calls import read_calls
-from anyshape.model.proposal.proposal import Proposal, proposal_text, proposal_to_dict
-from anyshape.model.proposal.undeclared import propose
-from anyshape.model.request import first_call
-
 if TYPE_CHECKING:
     from anyshape.checkpoints.exported import Exported
     from anyshape.cli.console import Tell
+    from anyshape.cli.target_calls import TargetCall
+    from anyshape.cli.targets import LoadedTarget
+    from anyshape.onnxfile.interface import Port
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
+    from anyshape.verbs.dims import ProposedDims
+
+
+# ---- the library's name of an argument -> the option that gives it
+
+_EXPORT_OPTIONS = {
+    "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "unchecked": "unchecked",
+    "dtype": "dtype", "metadata": "metadata", "external_data": "external_data", "optimize": "optimize",
+}  # fmt: skip
+_CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
+_FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked")}
+_CHECKPOINT_OPTIONS = {name: name for name in ("task", "trust_remote_code", "sizes", "custom_ops")}
+
+
+def _arguments_from(options: Mapping[str, Any], *tables: Mapping[str, str]) -> dict[str, Any]:
+    return {name: options[option] for table in tables for name, option in table.items()}
+
+
+# ---- export
 
 
 _OF_A_CHECKPOINT = {"layout": "--layout", "task": "--task", "trust_remote_code": "--trust-remote-code"}
 _OF_A_MODEL = {"inputs": "--input", "dims": "--dim", "where": "--where", "weights": "--weights"}
-_PASSED_ON = (
-    "narrow", "repair", "unchecked", "metadata", "external_data", "optimize", "atol", "rtol", "budget", "quick",
-    "thorough", "custom_ops",
-)  # fmt: skip
 
 
 def is_folder(target: str, options: Mapping[str, Any]) -> bool:
@@ -47,143 +60,106 @@ def is_folder(target: str, options: Mapping[str, Any]) -> bool:
 def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Exported:
     from anyshape.checkpoints import export_checkpoint
 
-    return export_checkpoint(
-        target, output, layout=options["layout"] or "optimum", task=options["task"], dtype=options["dtype"],
-        trust_remote_code=options["trust_remote_code"], sizes=options["sizes"], seed=options["seed"], progress=tell,
-        opset_version=options["opset"], target=options["runtime"], **{name: options[name] for name in _PASSED_ON},
-    )  # fmt: skip
-
-
-_EXPORT_OPTIONS = {
-    "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "unchecked": "unchecked",
-    "dtype": "dtype", "metadata": "metadata", "external_data": "external_data", "optimize": "optimize",
-}  # fmt: skip
-_CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
-
-
-def _chosen(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The library's name of each option -> its value."""
-    return {name: options[option] for name, option in names.items()}
+    chosen = _arguments_from(options, _CHECKPOINT_OPTIONS, _EXPORT_OPTIONS, _CHECK_OPTIONS)
+    return export_checkpoint(target, output, layout=options["layout"] or "optimum", progress=tell, **chosen)
 
 
 def export_target(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
     tell(f"loading {target}")
-    from anyshape.cli.target_calls import call_of
-    from anyshape.cli.targets import loaded
     from anyshape.verbs.export import export as export_model
 
-    inputs, seed = options["inputs"], options["seed"]
-    names = [one.name for one in inputs]
-    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
-        call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
-        chosen = _chosen(options, {**_EXPORT_OPTIONS, **_CHECK_OPTIONS})
-        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
-        chosen["where"] = subject.where(options["where"], inputs)
-        return export_model(subject.model, f=output, progress=tell, **call.arguments, **chosen)
+    with _loaded_call(target, options) as (loaded, call):
+        chosen = _arguments_from(options, _EXPORT_OPTIONS, _CHECK_OPTIONS) | _said_twice(loaded, options)
+        return export_model(loaded.model, f=output, progress=tell, **call.arguments, **chosen)
+
+
+# ---- check
 
 
 def check_alone(model: str, options: Mapping[str, Any]) -> Result:
+    """Without a model, torch is not imported."""
     from anyshape.verbs.check import check as check_file
 
-    chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at", "where": "where"})
-    return check_file(model, sizes=options["sizes"] or None, custom_ops=options["custom_ops"], **chosen)
+    chosen = _arguments_from(options, _CHECK_OPTIONS, {"at": "at", "where": "where", "custom_ops": "custom_ops"})
+    return check_file(model, sizes=options["sizes"] or None, **chosen)
 
 
 def check_against(model: str, target: str, options: Mapping[str, Any]) -> Result:
-    from anyshape.cli.target_calls import call_of
-    from anyshape.cli.targets import loaded
-    from anyshape.onnxfile.interface import read_interface
-    from anyshape.onnxfile.untrusted import load_checked
     from anyshape.verbs.check import check as check_file
 
-    ports = read_interface(load_checked(model)).inputs
-    inputs, seed = options["inputs"], options["seed"]
-    names = [one.name for one in inputs] or [port.name for port in ports]
-    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
-        call = call_of(subject, inputs, options["dims"], options["sizes"], seed, ports)
-        chosen = _chosen(options, {**_CHECK_OPTIONS, "at": "at"})
-        chosen["custom_ops"] = subject.custom_ops(options["custom_ops"])
-        chosen["where"] = subject.where(options["where"], inputs)
-        return check_file(model, subject.model, **call.arguments, **chosen)
+    with _loaded_call(target, options, _ports_of(model)) as (loaded, call):
+        chosen = _arguments_from(options, _CHECK_OPTIONS, {"at": "at"}) | _said_twice(loaded, options)
+        return check_file(model, loaded.model, **call.arguments, **chosen)
+
+
+# ---- diagnose, make-dynamic
 
 
 def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list[Finding]:
     tell(f"loading {target}")
-    from anyshape.cli.target_calls import call_of
-    from anyshape.cli.targets import loaded
     from anyshape.verbs.diagnose import diagnose as diagnose_model
 
-    inputs, seed = options["inputs"], options["seed"]
-    names = [one.name for one in inputs]
-    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
-        call = call_of(subject, inputs, options["dims"], options["sizes"], seed)
-        where = subject.where(options["where"], inputs)
-        return diagnose_model(subject.model, progress=tell, seed=seed, where=where, **call.arguments)
-
-
-def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Proposed:
-    tell(f"loading {target}")
-    from anyshape.cli.target_calls import call_of
-    from anyshape.cli.targets import loaded
-
-    inputs, seed = options["inputs"], options["seed"]
-    names = [one.name for one in inputs]
-    with loaded(target, inputs=names, weights=options["weights"], seed=seed) as subject:
-        call = call_of(subject, inputs, {}, {}, seed)
-        tell(f"probing {target}")
-        return proposed(subject.model, call)
+    with _loaded_call(target, options) as (loaded, call):
+        where = loaded.where(options["where"], options["inputs"])
+        return diagnose_model(loaded.model, progress=tell, seed=options["seed"], where=where, **call.arguments)
 
 
 def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
     """Without a model to check against, torch is not imported."""
     from anyshape.verbs.make_dynamic import make_dynamic
 
-    dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]}
-    names = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked")}
-    chosen = {**_chosen(options, names), "out": output, "sizes": options["sizes"] or None, "progress": tell}
+    dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]} or None
+    chosen: dict[str, Any] = {"out": output, "sizes": options["sizes"] or None, "progress": tell}
+    chosen |= _arguments_from(options, _FREE_OPTIONS)
     if options["target"] is None:
-        return make_dynamic(model, dims or None, **chosen)
+        return make_dynamic(model, dims, **chosen)
+    silent = {**options, "inputs": [], "dims": {}, "sizes": {}}  # these options are about the file, not about the model
+    with _loaded_call(options["target"], silent, _ports_of(model)) as (loaded, call):
+        args, kwargs = call.first
+        called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
+        return make_dynamic(model, dims, model=loaded.model, **called, **chosen)
+
+
+# ---- dims
+
+
+def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> ProposedDims:
+    tell(f"loading {target}")
+    from anyshape.verbs.dims import propose_dims as find_dims
+
+    with _loaded_call(target, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
+        tell(f"probing {target}")
+        called = {name: call.arguments[name] for name in ("args", "kwargs", "examples", "make_inputs")}
+        return find_dims(loaded.model, **called)
+
+
+# ---- the model and its call
+
+
+@contextlib.contextmanager
+def _loaded_call(
+    target: str, options: Mapping[str, Any], ports: Sequence[Port] = ()
+) -> Iterator[tuple[LoadedTarget, TargetCall]]:
+    """What TARGET names, and the call that options, its file or the inputs of an ONNX file speak of."""
     from anyshape.cli.target_calls import call_of
-    from anyshape.cli.targets import loaded
+    from anyshape.cli.targets import loaded_target
+
+    inputs, seed = options["inputs"], options["seed"]
+    names = [one.name for one in inputs or ports]
+    with loaded_target(target, inputs=names, weights=options["weights"], seed=seed) as loaded:
+        yield loaded, call_of(loaded, inputs, options["dims"], options["sizes"], seed, ports)
+
+
+def _said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What both the command line and the target's file may say, and what then adds up."""
+    return {
+        "custom_ops": loaded.custom_ops(options["custom_ops"]),
+        "where": loaded.where(options["where"], options["inputs"]),
+    }
+
+
+def _ports_of(model: str) -> Sequence[Port]:
     from anyshape.onnxfile.interface import read_interface
     from anyshape.onnxfile.untrusted import load_checked
 
-    ports, seed = read_interface(load_checked(model)).inputs, options["seed"]
-    inputs = [port.name for port in ports]
-    with loaded(options["target"], inputs=inputs, weights=options["weights"], seed=seed) as subject:
-        call = call_of(subject, [], {}, {}, seed, ports)
-        args, kwargs = call.first
-        called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
-        return make_dynamic(model, dims or None, model=subject.model, **called, **chosen)
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """A proposal, and the tensors of the call that it is for."""
-
-    proposal: Proposal
-    leaves: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return proposal_text(self.proposal, self.leaves)
-
-    def to_dict(self) -> dict[str, Any]:
-        return proposal_to_dict(self.proposal)
-
-
-def proposed(model: Any, call: Call) -> Proposed:
-    """The dims that a model's call lets vary; whatever the call declares itself is not looked at."""
-    target = resolve_target(model)
-    calls, known = _calls(target, call)
-    found = propose(target, calls, call.make_inputs, known)
-    found = replace(found, notes=found.notes[1:])  # the first says that nothing was declared
-    return Proposed(found, tuple(leaf.name for leaf in calls[0].leaves if leaf.is_tensor))
-
-
-def _calls(target: Target, call: Call) -> tuple[tuple[Signature, ...], Mapping[str, int]]:
-    if call.examples is not None:
-        return read_calls(target, call.examples), {}
-    if call.make_inputs is not None:
-        made, known = first_call(call.make_inputs, {}, {}, target)
-        return (made,), known
-    return (bind_call(target, call.args, call.kwargs),), {}
+    return read_interface(load_checked(model)).inputs

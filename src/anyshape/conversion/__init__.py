@@ -1,1 +1,1 @@
-"""From the module to an ONNX model."""
+"""From a module to an ONNX model that nobody has checked yet: trace, translation, and the strategies in one table."""

@@ -1,16 +1,23 @@
-"""What passes between the ways to an ONNX model and the checker: the job, a candidate, and how an attempt ended."""
+"""What passes between the ways to an ONNX model and the checker: the job that a way is given, and its candidate."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
+import torch
 
+from anyshape.bench.plan import spread_sizes
+from anyshape.conversion.graph import finish
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import Adapter
+from anyshape.model.labels import input_ports, output_names
+from anyshape.model.oracle import Outcome
+from anyshape.model.survey import Survey, model_constants
 from anyshape.results.attempt import Attempt, Guard
 from anyshape.sizes.notation import Expression, Sizes
 
@@ -57,10 +64,62 @@ class Candidate:
     """What was replaced during the trace, a sentence each."""
     suspects: tuple[int, ...] = ()
     """Sizes at which a repair may not hold."""
-    simpler: Callable[[], tuple[Candidate | None, Attempt]] | None = None
-    """The same trace written more plainly: without operators that runtimes implement narrowly, or without rewrites;
-    worth a try where this model is wrong."""
+    program: torch.export.ExportedProgram | None = field(default=None, compare=False, repr=False)
+    """What was traced, to be written again in a plainer form; None where the form is the trace's business, too."""
 
 
-Try = Callable[[], tuple[Candidate | None, Attempt]]
-Strategy = Callable[[Job], tuple[Candidate | None, Attempt]]
+Conversion = tuple[Candidate | None, Attempt]
+"""What a way gives: a candidate or none, and how it went."""
+
+
+# ---- the job of one export
+
+
+def make_job(survey: Survey, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
+    """The job at the sizes to trace at, or at those of another run; sizes around `constants` count, too."""
+    request, options = survey.request, survey.options
+    outcome = outcome or survey.first
+    names = request.spec.inputs(request.signature)
+    constants = {*model_constants(request.target.module), *constants}
+    spread = partial(
+        spread_sizes, request.spec.ranges, outcome.sizes, constants, survey.boundaries.holds, survey.options.seed
+    )
+    return Job(
+        Adapter(request.target, request.signature, names),
+        tuple((name, _traceable(outcome.leaves[name])) for name in names),
+        request.spec,
+        options.opset,
+        options.opset_is_fixed,
+        options.extra,
+        spread,
+        partial(_values_at, survey, names),
+    )
+
+
+def _traceable(value: Any) -> Any:
+    """A trace makes a Python float a constant; a tensor without axes stays an input."""
+    return torch.tensor(value, dtype=torch.float32) if isinstance(value, float) else value
+
+
+def _values_at(survey: Survey, names: Sequence[str], sizes: Sizes) -> tuple[Any, ...] | None:
+    survey.reference.put_back()  # what an earlier trace left in the module
+    outcome = survey.reference.run(sizes) if survey.boundaries.holds(sizes) else None
+    return tuple(_traceable(outcome.leaves[name]) for name in names) if outcome is not None and outcome.runs else None
+
+
+def give_names(survey: Survey, candidate: Candidate) -> None:
+    """Give the candidate the user's names; output axes that vary stay open until all runs have shown what they are."""
+    request, spec = survey.request, survey.request.spec
+    inputs = []
+    for (leaf, value), port in zip(make_job(survey).leaves, input_ports(request), strict=True):
+        tensor = torch.as_tensor(value, device=None if isinstance(value, torch.Tensor) else "cpu")
+        rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
+        axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
+        inputs.append((port, axes, _ir_dtype(tensor.dtype)))
+    finish.finish(candidate.model, candidate.opset, inputs, output_names(request, survey.first.names))
+
+
+def _ir_dtype(dtype: torch.dtype) -> ir.DataType:
+    if dtype == torch.bfloat16:  # numpy has no such type
+        return ir.DataType.BFLOAT16
+    return ir.DataType.from_numpy(torch.empty(0, dtype=dtype, device="cpu").numpy().dtype)

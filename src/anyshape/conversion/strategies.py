@@ -1,35 +1,107 @@
-"""Ways to an ONNX model, in the order in which they are tried. None of them is trusted: the checker decides.
+"""The ways to an ONNX model, in one table, in the order in which they are tried. None is trusted: the checker decides.
 
-What few models need is imported when it is tried, so that the others do not wait for it.
+A healthy model needs the first alone. A way is tried where what became of those before it makes it worth a try; a file
+that is wrong although all holds that its trace assumed is first written again in plainer forms. What few models need is
+imported when it is tried, so that the others do not wait for it.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 import torch
 
-from anyshape.conversion.candidates import Candidate, Job, Strategy
-from anyshape.conversion.lifting import LIFTED
-from anyshape.conversion.operators.repairs import REPAIRS
-from anyshape.conversion.torch_export import by_export, cause_of, operators_at
-from anyshape.results.attempt import Attempt
+from anyshape.conversion.candidates import Candidate, Conversion, Job
+from anyshape.conversion.graph.rewrites import is_rewritten
+from anyshape.conversion.operators.table import REPAIRS
+from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
+from anyshape.results.attempt import Attempt, hold
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
 from anyshape.torchkit import capture
 
-IN_FULL = "torch.export in full"
-REPAIRED = "torch.export with repairs"
-ELSEWHERE = "torch.export at other sizes"
-CONTROLLED = "torch.export with branches and loops"
+
+@dataclass(frozen=True)
+class Past:
+    """How the ways before ended, in their order."""
+
+    attempts: tuple[Attempt, ...]
+    decides_on_values: Callable[[], bool]
+    """Whether the model does; asked only by those who must know, since the model has to be run for it."""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to an ONNX model: its name as results tell it, when it is tried, and what it does."""
+
+    name: str
+    when: str
+    what: str
+    convert: Callable[[Job], Conversion]
+    applies: Callable[[Past], bool] = lambda _: True
+    sizes: Callable[[Past], Sizes | None] = lambda _: None
+    """Other sizes to trace at than those that were chosen for all; None for these."""
+    has_forms: bool = True
+    """Whether what it makes can be written in plainer forms."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Another form of what a way has made, for a file that is wrong although its trace may be right."""
+
+    name: str
+    when: str
+    what: str
+    job: Callable[[Job, ir.Model], Job | None]
+    """The job that writes this form; None where the model has it already."""
+
+
+# ---- what became of the ways before
+
+
+def breaks_assumptions(attempt: Attempt) -> bool:
+    """Whether the file is wrong at sizes at which an assumption of its trace does not hold."""
+    return any(not hold(attempt.guards, sizes) for sizes in attempt.wrong_at)
+
+
+def may_be_badly_written(attempt: Attempt) -> bool:
+    """Whether the trace may be right although the file is not; a file that is right is no better in another form."""
+    return not attempt.ran_right and not breaks_assumptions(attempt)
+
+
+def _only_looked_alike(past: Past) -> bool:
+    return any(attempt.copied and may_be_badly_written(attempt) for attempt in past.attempts)
+
+
+def _sizes_beyond_assumptions(past: Past) -> Sizes | None:
+    """The smallest sizes at which the last file that broke an assumption was wrong: often one path of a branch is right
+    everywhere, as padding by nothing is.
+    """
+    wrong = [attempt for attempt in past.attempts if breaks_assumptions(attempt)]
+    if not wrong or wrong[-1].seconds > budgets.SECONDS_FOR_OTHER_SIZES:
+        return None
+    possible = [sizes for sizes in wrong[-1].wrong_at if not hold(wrong[-1].guards, sizes)]
+    return min(possible, key=lambda sizes: sum(sizes.values()))
+
+
+def _may_be_lifted(past: Past) -> bool:
+    """Several static exports take several times as long as one, and freeze every decision: on sizes and on values."""
+    fastest = min((attempt.seconds for attempt in past.attempts), default=0.0)
+    decides_on_sizes = any(breaks_assumptions(attempt) for attempt in past.attempts)
+    return fastest <= budgets.SECONDS_TO_LIFT and not decides_on_sizes and not past.decides_on_values()
+
+
+# ---- what each way does
+
 _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 
 
-def non_strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    candidate, attempt, _ = by_export(job, "torch.export", _ALWAYS, copying=True)
-    return candidate, attempt
+def _by_plain_export(job: Job) -> Conversion:
+    return by_export(job, PLAIN, _ALWAYS, copying=True)[:2]
 
 
 def plain_operators(job: Job) -> Counter[str] | None:
@@ -37,93 +109,147 @@ def plain_operators(job: Job) -> Counter[str] | None:
     return operators_at(job, _ALWAYS)
 
 
-def in_full(job: Job) -> tuple[Candidate | None, Attempt]:
-    """Every part traced by itself: for parts that only looked alike."""
-    candidate, attempt, _ = by_export(job, IN_FULL, _ALWAYS)
-    return candidate, attempt
+def _in_full(job: Job) -> Conversion:
+    return by_export(job, IN_FULL, _ALWAYS)[:2]
 
 
-def repaired(job: Job) -> tuple[Candidate | None, Attempt]:
-    """Once more, with the repairs that a healthy model does without."""
+def _with_repairs(job: Job) -> Conversion:
     candidate, attempt, acted = by_export(job, REPAIRED, REPAIRS)
     if not acted.beyond_the_plain_way:
         return None, Attempt(REPAIRED, "skipped", "no repair applies", attempt.seconds)
     return candidate, attempt
 
 
-def elsewhere(job: Job) -> tuple[Candidate | None, Attempt]:
-    """The same at sizes that take another path through the model."""
-    candidate, attempt, _ = by_export(job, ELSEWHERE, REPAIRS)
-    return candidate, attempt
+def _at_other_sizes(job: Job) -> Conversion:
+    return by_export(job, ELSEWHERE, REPAIRS)[:2]
 
 
-def controlled(job: Job) -> tuple[Candidate | None, Attempt]:
-    """Both sides of every branch, and loops over a varying axis as loops; with all repairs."""
+def _with_branches_and_loops(job: Job) -> Conversion:
     from anyshape.conversion.control_flow.kept_loops import kept_loops
     from anyshape.conversion.control_flow.module_paths import missing_names
 
     if missing := missing_names():
         return None, Attempt(CONTROLLED, "failed", f"this torch has no {', '.join(missing)}")
-    candidate, attempt, _ = by_export(job, CONTROLLED, (*REPAIRS, kept_loops(job.adapter)), both_sides=True)
-    return candidate, attempt
+    return by_export(job, CONTROLLED, (*REPAIRS, kept_loops(job.adapter)), both_sides=True)[:2]
 
 
-def strict(job: Job) -> tuple[Candidate | None, Attempt]:
-    candidate, attempt, _ = by_export(job, "torch.export (strict)", _ALWAYS, strict=True)
-    return candidate, attempt
+def _by_torchscript(job: Job) -> Conversion:
+    from anyshape.conversion.torchscript import torchscript_model
 
-
-def torchscript(job: Job) -> tuple[Candidate | None, Attempt]:
-    """The older exporter: it traces with real tensors, so it knows no symbols and makes no guards."""
     start = time.monotonic()
     opset = min(job.opset, capture.newest_torchscript_opset())
     if any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
         reason = "TorchScript cannot take a Python number as an input"
-        return None, Attempt("TorchScript", "failed", reason, time.monotonic() - start)
+        return None, Attempt(TORCHSCRIPT, "failed", reason, time.monotonic() - start)
     try:
         model = torchscript_model(job, opset)
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
-        return None, Attempt("TorchScript", "failed", cause_of(error), time.monotonic() - start, error)
-    attempt = Attempt("TorchScript", "converted", "", time.monotonic() - start)
+        return None, Attempt(TORCHSCRIPT, "failed", cause_of(error), time.monotonic() - start, error)
+    attempt = Attempt(TORCHSCRIPT, "converted", "", time.monotonic() - start)
     return Candidate(model, opset, records_guards=False), attempt
 
 
-def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
+def _by_lifting(job: Job) -> Conversion:
     from anyshape.conversion.lifting.lifted import lifted
 
-    return lifted(job)
+    return lifted(job, LIFTED)
 
 
-STRATEGIES: tuple[tuple[str, Strategy], ...] = (
-    ("torch.export", non_strict),
-    (REPAIRED, repaired),
-    (CONTROLLED, controlled),
-    ("torch.export (strict)", strict),
-    ("TorchScript", torchscript),
-    (LIFTED, lifted),
+# ---- the table
+
+PLAIN = "torch.export"
+IN_FULL = "torch.export in full"
+REPAIRED = "torch.export with repairs"
+ELSEWHERE = "torch.export at other sizes"
+CONTROLLED = "torch.export with branches and loops"
+TORCHSCRIPT = "TorchScript"
+LIFTED = "lifting from static exports"
+
+STRATEGIES = (
+    Strategy(
+        PLAIN,
+        "always",
+        "one trace with every declared axis open, where parts of the model that look alike are traced once",
+        _by_plain_export,
+    ),
+    Strategy(
+        IN_FULL,
+        "parts were taken for alike, and the file is wrong although all holds that the trace assumed",
+        "every part is traced by itself",
+        _in_full,
+        applies=_only_looked_alike,
+    ),
+    Strategy(
+        REPAIRED,
+        "something in the model has a replacement that frees a dim",
+        "the same trace with all repairs in place",
+        _with_repairs,
+    ),
+    Strategy(
+        ELSEWHERE,
+        "a file was wrong where an assumption of its trace does not hold",
+        "a trace at such sizes, which takes another path through the model, with all repairs",
+        _at_other_sizes,
+        applies=lambda past: _sizes_beyond_assumptions(past) is not None,
+        sizes=_sizes_beyond_assumptions,
+    ),
+    Strategy(
+        CONTROLLED,
+        "no single path is right for all sizes",
+        "both sides of every branch are kept as If, loops over a varying axis as Scan or Loop; with all repairs",
+        _with_branches_and_loops,
+    ),
+    Strategy(
+        TORCHSCRIPT,
+        "torch.export cannot trace the model, and no decision on values would be frozen",
+        "torch's older exporter, which runs the module on real tensors",
+        _by_torchscript,
+        has_forms=False,
+    ),
+    Strategy(
+        LIFTED,
+        "conversion is fast, and neither sizes nor values decide anything",
+        "static exports at several sizes become one file: numbers that moved are computed from the sizes",
+        _by_lifting,
+        applies=_may_be_lifted,
+        has_forms=False,
+    ),
+)
+
+_NEWEST_OPERATORS = {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter", "Swish"}
+"""Operators of opset 23 and later: fast, but ONNX Runtime does not take all shapes that their definition allows."""
+_OLDER_OPSET = 20
+
+
+def _in_older_operators(job: Job, model: ir.Model) -> Job | None:
+    nodes = ir.traversal.RecursiveGraphIterator(model.graph)
+    is_newest = job.opset > _OLDER_OPSET and any(node.op_type in _NEWEST_OPERATORS for node in nodes)
+    return replace(job, opset=_OLDER_OPSET) if is_newest and not job.opset_is_fixed else None
+
+
+def _without_rewrites(job: Job, model: ir.Model) -> Job | None:
+    return replace(job, rewrites=False) if job.rewrites and is_rewritten(model) else None
+
+
+FORMS = (
+    Form(
+        f"opset {_OLDER_OPSET}",
+        "the file holds operators of opset 23 or later, and no opset was asked for",
+        "the same program in older operators, which runtimes implement in full",
+        _in_older_operators,
+    ),
+    Form(
+        "not rewritten",
+        "the graph was rewritten to run faster",
+        "the same program as it was translated",
+        _without_rewrites,
+    ),
 )
 
 
-def torchscript_model(job: Job, opset: int) -> ir.Model:
-    """The job as this exporter writes it; inputs are called `input_<index>`, and unused ones are left out."""
-    names = [f"input_{index}" for index in range(len(job.leaves))]
-    dynamic_axes = {
-        name: {
-            axis: f"{name}_{axis}"
-            for axis, expression in enumerate(job.spec.axes.get(leaf, ()))
-            if expression is not None
-        }
-        for name, leaf in zip(names, job.names, strict=True)
-    }
-    arguments = tuple(value for _, value in job.leaves)
-    with tempfile.TemporaryDirectory() as folder, capture.quiet(), capture.silent_descriptors():
-        path = Path(folder) / "model.onnx"
-        # with gradients on, attention layers do not take the fast path that this exporter cannot translate
-        with torch.enable_grad():
-            torch.onnx.export(
-                job.adapter, arguments, str(path), dynamo=False, input_names=names, dynamic_axes=dynamic_axes,
-                opset_version=opset, verbose=False,
-            )  # fmt: skip
-        model = ir.load(path)
-        ir.external_data.load_to_model(model)
-    return model
+def in_form(strategy: Strategy, job: Job, name: str, candidate: Candidate) -> Conversion:
+    """What a way has made, written once more in the form that the job asks for."""
+    if candidate.program is not None:
+        return translate_again(job, name, candidate)
+    candidate_again, attempt = strategy.convert(job)
+    return candidate_again, replace(attempt, strategy=name)

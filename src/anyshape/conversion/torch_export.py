@@ -10,26 +10,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-import onnx_ir as ir
 import torch
 
 from anyshape.conversion import trace
-from anyshape.conversion.candidates import Candidate, Job, Try
+from anyshape.conversion.candidates import Candidate, Conversion, Job
 from anyshape.conversion.control_flow.forks import Forks
 from anyshape.conversion.control_flow.lowering import lower_regions
 from anyshape.conversion.control_flow.samples import Samples, Table
 from anyshape.conversion.graph.known_sizes import DeclaredAxis
 from anyshape.conversion.graph.recurrent_weights import lay_out_weights
-from anyshape.conversion.graph.rewrites import is_rewritten, rewrite
+from anyshape.conversion.graph.rewrites import rewrite
 from anyshape.conversion.graph.runtime_gaps import keep_pads_of_pools, spread_rotary_tables
-from anyshape.conversion.operators.custom import CustomOperators, UntranslatedOperatorError
+from anyshape.conversion.operators.custom import CustomOperators
 from anyshape.conversion.operators.repair import Acted, Repair, applied
 from anyshape.conversion.speed.alike_parts import repeated_parts
 from anyshape.conversion.trace import decides, operators_of
 from anyshape.conversion.translation import Translation, translate_program
 from anyshape.garbage import uncollected
 from anyshape.results import attempt as attempt_
-from anyshape.results.attempt import Attempt, PinnedByTrace
+from anyshape.results.attempt import Attempt, PinnedByTrace, UntranslatedOperatorError
+from anyshape.sizes import budgets
 from anyshape.torchkit import capture
 from anyshape.torchkit.reasons import reason_of
 
@@ -41,7 +41,6 @@ def by_export(
     name: str,
     repairs: Sequence[Repair],
     *,
-    strict: bool = False,
     both_sides: bool = False,
     copying: bool = False,
 ) -> tuple[Candidate | None, Attempt, Acted]:
@@ -56,7 +55,7 @@ def by_export(
     ):
         try:
             with repeated_parts(wanted=copying) as copied:
-                program = _traced(job, forks, strict=strict)
+                program = _traced(job, forks)
             custom.refuse_untranslated(program)
             meaning = trace.meaning_of(recorder, job.names, job.spec)
             outputs, operators = trace.output_expressions(program, meaning), operators_of(program)
@@ -77,12 +76,9 @@ def by_export(
     candidate = Candidate(
         translation.model, job.opset, guards, branches, operators, outputs,
         repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
+        # a program with several paths is translated with the knowledge of its trace
+        program=None if both_sides else program,
     )  # fmt: skip
-    if (plainer := _plainer(job, translation.model)) is not None:
-        simpler: Try = partial(_written_again, name, program, plainer, candidate)
-        if both_sides:  # a program with several paths is translated with the knowledge of its trace
-            simpler = lambda: by_export(plainer, name, repairs, both_sides=True)[:2]  # noqa: E731
-        candidate = replace(candidate, simpler=simpler)
     return candidate, attempt, acted
 
 
@@ -94,7 +90,7 @@ def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
     values = tuple(value for _, value in job.leaves)
     try:
         with applied((*repairs, custom.repair)), uncollected():
-            program = trace.export_program(job.adapter, values, [None for _ in values], strict=False)
+            program = trace.export_program(job.adapter, values, [None for _ in values])
     except Exception:  # noqa: BLE001  whatever it is
         return None
     return None if decides(program) else operators_of(program)
@@ -112,18 +108,15 @@ def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Itera
         yield forks
 
 
-_MOST_TRACES = 6
-
-
-def _traced(job: Job, forks: Forks | None, *, strict: bool) -> torch.export.ExportedProgram:
+def _traced(job: Job, forks: Forks | None) -> torch.export.ExportedProgram:
     """Once; anew where the sides of a branch turn out to meet only further out than they were run."""
-    for _ in range(_MOST_TRACES):
+    for _ in range(budgets.MOST_TRACES):
         try:
-            return trace.trace(job.adapter, job.leaves, job.spec, strict=strict)
+            return trace.trace(job.adapter, job.leaves, job.spec)
         except Exception:
             if forks is None or not forks.begin_anew():
                 raise
-    return trace.trace(job.adapter, job.leaves, job.spec, strict=strict)
+    return trace.trace(job.adapter, job.leaves, job.spec)
 
 
 def _sentence(branches: Sequence[attempt_.Guard]) -> str:
@@ -158,35 +151,15 @@ def _declared(job: Job, name: str) -> list[DeclaredAxis | None]:
     ]
 
 
-_NEWEST_OPERATORS = {"Attention", "RMSNormalization", "RotaryEmbedding", "TensorScatter", "Swish"}
-"""Operators of opset 23 and later: fast, but ONNX Runtime does not take all shapes that their definition allows."""
-_SIMPLER_OPSET = 20
-
-
-def _holds_newest_operators(model: ir.Model) -> bool:
-    return any(node.op_type in _NEWEST_OPERATORS for node in ir.traversal.RecursiveGraphIterator(model.graph))
-
-
-def _plainer(job: Job, model: ir.Model) -> Job | None:
-    """The job of writing the same program more plainly: in older operators, then as it was translated."""
-    if job.opset > _SIMPLER_OPSET and _holds_newest_operators(model) and not job.opset_is_fixed:
-        return replace(job, opset=_SIMPLER_OPSET)
-    return replace(job, rewrites=False) if is_rewritten(model) else None
-
-
-def _written_again(
-    name: str, program: torch.export.ExportedProgram, job: Job, candidate: Candidate
-) -> tuple[Candidate | None, Attempt]:
+def translate_again(job: Job, name: str, candidate: Candidate) -> Conversion:
+    """The candidate's own program in the form that the job asks for."""
+    assert candidate.program is not None
     start = time.monotonic()
-    name = f"{name}, opset {job.opset}" if job.rewrites else f"{name}, not rewritten"
     try:
-        model = _translated(program, job, job.opset).model
+        model = _translated(candidate.program, job, job.opset).model
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt(name, "failed", cause_of(error), time.monotonic() - start, error)
-    twin = replace(candidate, model=model, opset=job.opset, simpler=None)
-    if (plainer := _plainer(job, model)) is not None:
-        twin = replace(twin, simpler=partial(_written_again, name, program, plainer, twin))
-    return twin, Attempt(name, "converted", "", time.monotonic() - start)
+    return replace(candidate, model=model, opset=job.opset), Attempt(name, "converted", "", time.monotonic() - start)
 
 
 def cause_of(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:

@@ -19,20 +19,18 @@ from anyshape.torchkit import capture
 from anyshape.torchkit.schemas import is_view
 
 
-def trace(
-    adapter: torch.nn.Module, leaves: Sequence[tuple[str, Any]], spec: Spec, *, strict: bool
-) -> torch.export.ExportedProgram:
+def trace(adapter: torch.nn.Module, leaves: Sequence[tuple[str, Any]], spec: Spec) -> torch.export.ExportedProgram:
     """Trace at the sizes of these leaves with every declared axis dynamic."""
     dynamic = [_open_axes(name, value, spec) for name, value in leaves]
-    return export_program(adapter, tuple(value for _, value in leaves), dynamic, strict=strict)
+    return export_program(adapter, tuple(value for _, value in leaves), dynamic)
 
 
 def export_program(
-    adapter: torch.nn.Module, values: tuple[Any, ...], dynamic: list[Any], *, strict: bool
+    adapter: torch.nn.Module, values: tuple[Any, ...], dynamic: list[Any]
 ) -> torch.export.ExportedProgram:
     """A trace that is told what is known of its results."""
     with known_results():
-        return capture.export_program(adapter, values, dynamic, strict=strict)
+        return capture.export_program(adapter, values, dynamic)
 
 
 def _open_axes(name: str, value: Any, spec: Spec) -> Any:

@@ -13,7 +13,8 @@ import onnx_ir as ir
 import torch
 
 from anyshape.conversion.operators import numbers
-from anyshape.conversion.operators.translations import COMPLEX, TABLE
+from anyshape.conversion.operators.onnx_words import COMPLEX
+from anyshape.conversion.operators.table import TRANSLATIONS
 from anyshape.conversion.speed.operator_table import kept_table, operator_table
 from anyshape.conversion.speed.stages_left_out import stages_left_out
 from anyshape.source.live_code import LOCK
@@ -84,7 +85,7 @@ _OLDEST_OPSET = "torch.onnx._internal.exporter._constants.TORCHLIB_OPSET"
 
 def is_translated(operator: Any, opset: int) -> bool:
     """Whether torch or we know how to write an operator; the user's own translations are not asked."""
-    if isinstance(operator, OpOverload) and operator.name() in TABLE:
+    if isinstance(operator, OpOverload) and operator.name() in TRANSLATIONS:
         return True  # even if its library was imported after the table was built
     build = lookup(_REGISTRY)
     if build is None:
@@ -113,7 +114,7 @@ def _add_ours(registry: Any) -> None:
     make_entry, register = lookup(_ENTRY), attribute(registry, _REGISTER)
     if make_entry is None or register is None:
         return
-    for key, function in TABLE.items():
+    for key, function in TRANSLATIONS.items():
         name = key.removeprefix(COMPLEX)
         target = _target_of_nodes(name)
         if target is None or any(known.onnx_function is function for known in registry.get_decomps(target)):

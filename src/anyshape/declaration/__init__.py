@@ -1,1 +1,1 @@
-"""What may vary, and calls of any size."""
+"""What may vary: targets, calls as named leaves, dims in all their forms, and calls of any size."""

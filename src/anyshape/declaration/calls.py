@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from anyshape.declaration.containers import container_of
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 
-Values = Mapping[str, Any]
-_Rebuild = Callable[[Values], Any]
+LeafValues = Mapping[str, Any]
+_Rebuild = Callable[[LeafValues], Any]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Signature:
     def values(self) -> dict[str, Any]:
         return {leaf.name: leaf.value for leaf in self.leaves}
 
-    def build(self, values: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def build(self, values: LeafValues) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call with these leaves; what is not named keeps the example's value."""
         merged = {**self.values, **values}
         return tuple(make(merged) for make in self.positional), {k: make(merged) for k, make in self.keywords.items()}
@@ -59,7 +60,7 @@ def bind_call(target: Target, args: Any, kwargs: Mapping[str, Any] | None = None
         raise DeclarationError(f"the example does not fit `{target.name}({names})`: {error}") from None
     leaves: list[Leaf] = []
     try:
-        ordered = [(n, _walk(n, v, leaves)) for n, v in _in_order_of_the_call(target.signature, bound, keywords)]
+        ordered = [(n, _add_leaves(n, v, leaves)) for n, v in _in_order_of_the_call(target.signature, bound, keywords)]
     except RecursionError:
         raise DeclarationError("the example holds an object that contains itself: pass its tensors instead") from None
     _refuse_one_name_twice([leaf.name for leaf in leaves])
@@ -110,7 +111,7 @@ def _in_order_of_the_call(
     yield from keywords.items()
 
 
-def _walk(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
+def _add_leaves(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
     """Append the leaves below `value`; return what rebuilds it from leaves."""
     if isinstance(value, torch.Tensor):
         _refuse_unusual(name, value)
@@ -123,7 +124,7 @@ def _walk(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
     if split is None:
         return lambda _: value
     parts, join = split(value)
-    rebuilds = {key: _walk(f"{name}.{key}", part, leaves) for key, part in parts.items()}
+    rebuilds = {key: _add_leaves(f"{name}.{key}", part, leaves) for key, part in parts.items()}
     return lambda values: join({key: rebuild(values) for key, rebuild in rebuilds.items()})
 
 
@@ -139,9 +140,25 @@ def _refuse_unusual(name: str, value: torch.Tensor) -> None:
         raise DeclarationError(f"`{name}` is a quantised tensor: pass it dequantised")
 
 
+# ---- a call as users write it in one value
+
+
 def read_call(given: Any) -> tuple[Any, Mapping[str, Any] | None]:
     """Arguments and keywords; all but `{"args": ..., "kwargs": ...}` is taken as arguments."""
     if not isinstance(given, dict) or not given or not set(given) <= {"args", "kwargs"}:
         return given, None
     args = given.get("args", ())
     return tuple(args) if isinstance(args, list) else args, given.get("kwargs")
+
+
+def example_of(module: nn.Module) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments and keywords that a module carries as its example; None where it has none.
+
+    A tuple or a list holds arguments, a dict holds keywords, anything else is the one argument: as Lightning calls it.
+    """
+    example = getattr(module, "example_input_array", None)
+    if example is None:
+        return None
+    if isinstance(example, (tuple, list)):
+        return tuple(example), {}
+    return ((), dict(example)) if isinstance(example, dict) else ((example,), {})

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 
 Join = Callable[[dict[str, Any]], Any]
 
@@ -107,15 +108,11 @@ def _split_attributes(value: Any, names: list[str]) -> tuple[dict[str, Any], Joi
 
 def _holds_tensors(value: Any) -> bool:
     """A plain object with tensors below its attributes, such as a batch of a data loader."""
-    return _is_plain(value) and _reaches_tensor(value, _DEEPEST)
+    return _is_plain(value) and _reaches_tensor(value, budgets.DEEPEST_CONTAINER)
 
 
 def _is_plain(value: Any) -> bool:
     return hasattr(value, "__dict__") and not isinstance(value, (type, nn.Module)) and not callable(value)
-
-
-_DEEPEST = 6
-"""Objects may refer to each other in circles."""
 
 
 def _reaches_tensor(value: Any, depth: int) -> bool:

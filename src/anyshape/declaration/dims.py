@@ -11,6 +11,7 @@ from typing import Any
 
 from anyshape.declaration.calls import Leaf, Signature
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
 from anyshape.sizes.notation import (
     STATIC,
@@ -18,6 +19,7 @@ from anyshape.sizes.notation import (
     Condition,
     Expression,
     SizeRange,
+    Sizes,
     did_you_mean,
     parse_axes,
     parse_expression,
@@ -46,7 +48,7 @@ class Spec:
     """Relations between dims that the user wrote."""
 
     @property
-    def start(self) -> dict[str, int]:
+    def start(self) -> Sizes:
         """The example's sizes, moved into what was declared."""
         return fitting_sizes(self.example, self.ranges, self.where)
 
@@ -90,11 +92,11 @@ def declare(
     used = {name for _, expression, _ in equations for name in expression.names}
     example = solve(equations, {dim: size for dim, size in (known or {}).items() if dim in used})
     conditions = parse_where(where, example)
-    declared_ranges = _ranges(example, sizes or {})
+    declared_ranges = _ranges_of(example, sizes or {})
     # before ranges are narrowed, so that a contradiction is told in the user's own terms
     start = fitting_sizes(example, declared_ranges, conditions)
     ranges = {dim: narrowed_range(one, conditions, dim) for dim, one in declared_ranges.items()}
-    notes = (*_outside(example, ranges), *_broken(example, ranges, conditions, start))
+    notes = (*_notes_on_ranges(example, ranges), *_notes_on_relations(example, ranges, conditions, start))
     written = {*(sizes or {}), *(one.names[0] for one in conditions if len(one.names) == 1)}
     return Spec(axes, scalars, tuple(floats), ranges, frozenset(written), example, constants, notes, conditions)
 
@@ -105,8 +107,8 @@ def declare(
 def _per_leaf(signature: Signature, dims: Mapping[str, Any]) -> dict[str, Any]:
     """Wildcards and names of whole containers spread over the tensors below; the most exact key wins."""
     found: dict[str, tuple[tuple[bool, int], Any]] = {}
-    for key, declared in _flat(dims):
-        for name in _matches(key, signature):
+    for key, declared in _flat_declarations(dims):
+        for name in _leaves_named(key, signature):
             exactness = (name == key, len(key))
             if name not in found or found[name][0] <= exactness:
                 found[name] = (exactness, declared)
@@ -116,30 +118,32 @@ def _per_leaf(signature: Signature, dims: Mapping[str, Any]) -> dict[str, Any]:
 def mentioned(dims: Mapping[str, Any]) -> tuple[str, ...]:
     """The dims that a declaration names, before any example is known."""
     found: dict[str, None] = {}
-    for key, declared in _flat(dims):
+    for key, declared in _flat_declarations(dims):
         entries = parse_axes("" if declared is None else declared, where=key)
         for entry in entries.values() if isinstance(entries, dict) else entries:
             found |= dict.fromkeys(entry.names if isinstance(entry, Expression) else ())
     return tuple(found)
 
 
-def _flat(dims: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat_declarations(dims: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """`{"batch": {"ids": "n seq"}}` says the same as `{"batch.ids": "n seq"}`."""
     for key, declared in dims.items():
         if isinstance(declared, Mapping) and any(isinstance(k, str) for k in declared):
-            yield from _flat(declared, f"{above}{key}.")
+            yield from _flat_declarations(declared, f"{above}{key}.")
         else:
             yield f"{above}{key}", declared
 
 
-def _matches(key: str, signature: Signature) -> list[str]:
+def _leaves_named(key: str, signature: Signature) -> list[str]:
     names = [leaf.name for leaf in signature.leaves]
     if key in names:
         return [key]
     tensors = [leaf.name for leaf in signature.leaves if leaf.is_tensor]
     matches = [name for name in tensors if fnmatch.fnmatchcase(name, key) or name.startswith(f"{key}.")]
     if not matches:
-        raise DeclarationError(f"`dims` names `{key}`, but the inputs are {_listing(names)}{did_you_mean(key, names)}")
+        raise DeclarationError(
+            f"`dims` names `{key}`, but the inputs are {_names_listed(names)}{did_you_mean(key, names)}"
+        )
     return matches
 
 
@@ -149,19 +153,19 @@ def _axes_of(leaf: Leaf, declared: Any) -> tuple[Expression | None, ...]:
         return (None,) * len(shape)
     entries = parse_axes(declared, where=leaf.name)
     if isinstance(entries, dict):
-        return _numbered(leaf, entries, declared)
+        return _axes_by_number(leaf, entries, declared)
     filled = _fill_ellipsis(leaf, entries, declared, len(shape))
-    return tuple(_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
+    return tuple(_declared_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
 
 
-def _numbered(leaf: Leaf, entries: dict[int, Axis], declared: Any) -> tuple[Expression | None, ...]:
+def _axes_by_number(leaf: Leaf, entries: dict[int, Axis], declared: Any) -> tuple[Expression | None, ...]:
     shape = tuple(leaf.value.shape)
     filled: list[Axis] = [STATIC] * len(shape)
     for axis, entry in entries.items():
         if not -len(shape) <= axis < len(shape):
             raise DeclarationError(f"`{leaf.name}` is declared with an axis {axis} but the example has shape {shape}")
         filled[axis] = entry
-    return tuple(_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
+    return tuple(_declared_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
 
 
 def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declared: Any, rank: int) -> list[Axis]:
@@ -177,12 +181,12 @@ def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declare
     return filled
 
 
-def _axis(leaf: Leaf, axis: int, entry: Axis, declared: Any) -> Expression | None:
+def _declared_axis(leaf: Leaf, axis: int, entry: Axis, declared: Any) -> Expression | None:
     if entry is None:
         return parse_expression(unnamed(leaf.name, axis))
     if isinstance(entry, Expression) and entry.names:
         return entry
-    number = _value(entry, {}) if isinstance(entry, Expression) else entry
+    number = entry.value_or_none({}) if isinstance(entry, Expression) else entry
     if number not in (STATIC, leaf.value.shape[axis]):
         raise DeclarationError(
             f"`{leaf.name}` is declared `{_as_written(declared)}`, {number} on axis {axis}, "
@@ -245,54 +249,45 @@ def solve(equations: Iterable[Equation], given: Mapping[str, int] | None = None)
             dim = expression.text
             raise DeclarationError(f"`{dim}` is {known[dim]} {first[dim]} but {size} on {where}")
         first.setdefault(expression.text, f"on {where}")
-    while unsolved := [equation for equation in rest if _unknown(equation[1], known)]:
-        where, expression, size = min(unsolved, key=lambda equation: len(_unknown(equation[1], known)))
-        dim, *others = _unknown(expression, known)
+    while unsolved := [equation for equation in rest if _unknown_dims(equation[1], known)]:
+        where, expression, size = min(unsolved, key=lambda equation: len(_unknown_dims(equation[1], known)))
+        dim, *others = _unknown_dims(expression, known)
         if others:
             raise DeclarationError(
-                f"{where} is `{expression}` = {size}, which leaves {_listing([dim, *others])} open: "
+                f"{where} is `{expression}` = {size}, which leaves {_names_listed([dim, *others])} open: "
                 "name one of them on an axis of its own, or give make_inputs="
             )
-        known[dim] = _solve_one(dim, [e for e in unsolved if _unknown(e[1], known) == [dim]], known)
+        known[dim] = _solve_one(dim, [e for e in unsolved if _unknown_dims(e[1], known) == [dim]], known)
     for where, expression, size in rest:
-        _confirm(where, expression, size, known)
+        _refuse_contradiction(where, expression, size, known)
     return known
 
 
-def _unknown(expression: Expression, known: Mapping[str, int]) -> list[str]:
+def _unknown_dims(expression: Expression, known: Mapping[str, int]) -> list[str]:
     return [name for name in expression.names if name not in known]
 
 
-_SEARCHED_IN_ORDER = 4096
-_LARGEST_SIZE = 2**40
-
-
 def _solve_one(dim: str, equations: Sequence[Equation], known: Mapping[str, int]) -> int:
-    """The smallest size that fits them all, else one that fits the first: `_confirm` then names the contradiction.
+    """The smallest size that fits them all, else one that fits the first, and the contradiction is told later.
 
     Small sizes are tried in order, which is right for `//`, `%` and `min` too; large ones are found by bisection.
     """
     where, expression, size = equations[0]
-    candidates = [n for n in range(_SEARCHED_IN_ORDER) if _value(expression, {**known, dim: n}) == size]
-    fitting = (n for n in candidates if all(_value(e, {**known, dim: n}) == s for _, e, s in equations))
+    candidates = [
+        n for n in range(budgets.SIZES_SEARCHED_IN_ORDER) if expression.value_or_none({**known, dim: n}) == size
+    ]
+    fitting = (n for n in candidates if all(e.value_or_none({**known, dim: n}) == s for _, e, s in equations))
     if candidates:
         return next(fitting, candidates[0])
-    large = range(_SEARCHED_IN_ORDER, _LARGEST_SIZE)
-    index = bisect.bisect_left(large, size, key=lambda n: _value(expression, {**known, dim: n}) or 0)
-    if index < len(large) and _value(expression, {**known, dim: large[index]}) == size:
+    large = range(budgets.SIZES_SEARCHED_IN_ORDER, budgets.LARGEST_SIZE)
+    index = bisect.bisect_left(large, size, key=lambda n: expression.value_or_none({**known, dim: n}) or 0)
+    if index < len(large) and expression.value_or_none({**known, dim: large[index]}) == size:
         return large[index]
     raise DeclarationError(f"{where} is {size} in the example, but no whole `{dim}` gives `{expression}` = {size}")
 
 
-def _value(expression: Expression, sizes: Mapping[str, int]) -> int | None:
-    try:
-        return expression.value(sizes)
-    except ZeroDivisionError:
-        return None
-
-
-def _confirm(where: str, expression: Expression, size: int, known: Mapping[str, int]) -> None:
-    computed = _value(expression, known)
+def _refuse_contradiction(where: str, expression: Expression, size: int, known: Mapping[str, int]) -> None:
+    computed = expression.value_or_none(known)
     used = ", ".join(f"{n} = {known[n]}" for n in expression.names)
     if computed is None:
         raise DeclarationError(f"{where} is {size} in the example, but `{expression}` divides by zero with {used}")
@@ -303,16 +298,16 @@ def _confirm(where: str, expression: Expression, size: int, known: Mapping[str, 
 # ---- ranges
 
 
-def _ranges(example: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
+def _ranges_of(example: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
     for name in sizes:
         if name not in example:
-            known = f"the shapes only name {_listing(example)}" if example else "no axis is dynamic"
+            known = f"the shapes only name {_names_listed(example)}" if example else "no axis is dynamic"
             raise DeclarationError(f"sizes given for `{name}`, but {known}{did_you_mean(str(name), example)}")
     default = {dim: SizeRange(lo=min(size, 1)) for dim, size in example.items()}  # an empty example: 0 is meant, too
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else default[dim] for dim in example}
 
 
-def _outside(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> Iterator[str]:
+def _notes_on_ranges(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> Iterator[str]:
     """A note for each size of the example that lies outside the declared ones."""
     for dim, size in example.items():
         if size not in ranges[dim]:
@@ -320,7 +315,7 @@ def _outside(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> Ite
             yield f"the example's `{dim}` = {size} lies outside {ranges[dim]}; {nearest} is used"
 
 
-def _broken(
+def _notes_on_relations(
     example: Mapping[str, int],
     ranges: Mapping[str, SizeRange],
     where: Iterable[Condition],
@@ -334,7 +329,7 @@ def _broken(
             yield f"the example's {given} breaks `{condition}`; {used} is used"
 
 
-def _listing(names: Iterable[str]) -> str:
+def _names_listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

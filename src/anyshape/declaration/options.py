@@ -1,4 +1,4 @@
-"""The plain options of `export` and `check`: a wrong type or a senseless number is one sentence."""
+"""Options that declare nothing: ours, where a wrong value is one sentence, and those of torch's exporter."""
 
 from __future__ import annotations
 
@@ -51,6 +51,9 @@ def _check_lists(**lists: Any) -> None:
 
 def _is_positive(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+# ---- arguments of `torch.onnx.export` that `export` does not take itself: ignored with a note, or refused
 
 
 @dataclass(frozen=True)

@@ -11,62 +11,64 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from anyshape.declaration import examples, integers
-from anyshape.declaration.examples import Request
-from anyshape.declaration.masks import read_mask, resize_mask
+from anyshape.declaration import resized_integers, resized_slices
+from anyshape.declaration.resized_leaf import LeafResizing
+from anyshape.declaration.resized_masks import read_mask, resize_mask
 
 
-def first_fit(request: Request) -> Tensor:
+def resized_tensor(resizing: LeafResizing) -> Tensor:
     """The leaf at its new sizes, by the first rule that fits it."""
-    return next(made for rule in RULES if (made := rule(request)) is not None)
+    return next(made for rule in RULES if (made := rule(resizing)) is not None)
 
 
-def _nothing(request: Request) -> Tensor | None:
+def _without_elements(resizing: LeafResizing) -> Tensor | None:
     """No elements, in the example (an empty cache) or in the result."""
-    tensor, shape = request.tensor, request.shape
-    if request.is_same_shape and not tensor.numel():
+    tensor, shape = resizing.tensor, resizing.shape
+    if resizing.is_same_shape and not tensor.numel():
         return tensor
     if tensor.numel() and 0 not in shape:
         return None
-    if request.level or 0 in shape:
+    if resizing.level or 0 in shape:
         return torch.zeros(shape, dtype=tensor.dtype)
-    if request.is_float:
-        return torch.randn(shape, generator=request.generator, dtype=tensor.dtype)
-    highest = 1 if request.range is None else request.range.highest(request.sizes)
-    return torch.randint(highest + 1, shape, generator=request.generator).to(tensor.dtype)
+    if resizing.is_float:
+        return torch.randn(shape, generator=resizing.generator, dtype=tensor.dtype)
+    highest = 1 if resizing.range is None else resizing.range.highest(resizing.sizes)
+    return torch.randint(highest + 1, shape, generator=resizing.generator).to(tensor.dtype)
 
 
-def _bounded(request: Request) -> Tensor | None:
+def _bounded_integers(resizing: LeafResizing) -> Tensor | None:
     """Integers below a dim's size: the room that a larger dim gives is used, that which a smaller one takes is not."""
-    if request.range is None:
+    if resizing.range is None:
         return None
-    tensor, sizes, known_sizes = request.tensor, request.sizes, request.example.sizes
-    highest = request.range.highest(sizes)
-    if request.level:
-        return examples.restore_order(_fold(_plain(request), highest), tensor, request.dynamic)
-    made = _draw_bounded(request, request.range.kind, highest)
-    if not request.is_second and all(sizes[dim] == known_sizes[dim] for dim in request.range.dims):
+    tensor, sizes, known_sizes = resizing.tensor, resizing.sizes, resizing.example.sizes
+    highest = resizing.range.highest(sizes)
+    if resizing.level:
+        return resized_slices.restore_order(
+            _folded_below(_repeated_slices(resizing), highest), tensor, resizing.dynamic
+        )
+    made = _draw_bounded(resizing, resizing.range.kind, highest)
+    if not resizing.is_second and all(sizes[dim] == known_sizes[dim] for dim in resizing.range.dims):
         common = tuple(slice(min(a, b)) for a, b in zip(made.shape, tensor.shape, strict=True))
         made[common] = tensor[common]
-    elif int(tensor.max()) == request.range.highest(known_sizes) and int(made.max()) < highest:
+    elif int(tensor.max()) == resizing.range.highest(known_sizes) and int(made.max()) < highest:
         made.view(-1)[0] = highest  # one length is the full one, the last graph is named
-    return examples.restore_order(made, tensor, request.dynamic)
+    return resized_slices.restore_order(made, tensor, resizing.dynamic)
 
 
-def _draw_bounded(request: Request, kind: str, highest: int) -> Tensor:
-    tensor, shape = request.tensor, request.shape
+def _draw_bounded(resizing: LeafResizing, kind: str, highest: int) -> Tensor:
+    tensor, shape = resizing.tensor, resizing.shape
     lowest = int(tensor.min())
     if kind == "index":
         lowest = min(lowest, 0)
-    elif request.is_second:
+    elif resizing.is_second:
         lowest = min(lowest, 1)
     lowest = min(lowest, highest)
     if not shape:
-        return integers.draw_integers(shape, lowest, highest, generator=request.generator)
-    axis = request.dynamic[-1] if request.dynamic else len(shape) - 1
+        return resized_integers.draw_integers(shape, lowest, highest, generator=resizing.generator)
+    axis = resizing.dynamic[-1] if resizing.dynamic else len(shape) - 1
     lines = (*shape[:axis], *shape[axis + 1 :], shape[axis])
     spread = _is_spread(tensor.movedim(axis, -1), lowest)
-    drawn = integers.draw_integers(lines, lowest, highest, generator=request.generator, spread=spread)
+    drawn = resized_integers.draw_integers(lines, lowest, highest, generator=resizing.generator, spread=spread)
     return drawn.movedim(-1, axis).contiguous()
 
 
@@ -77,143 +79,145 @@ def _is_spread(lines: Tensor, lowest: int) -> bool:
     return all(n == lines.shape[-1] for n in different) or all(n == every for n in different)
 
 
-def _fold(tensor: Tensor, highest: int) -> Tensor:
+def _folded_below(tensor: Tensor, highest: int) -> Tensor:
     lowest = min(int(tensor.min()), highest)
     return torch.where(tensor > highest, lowest + (tensor - lowest) % (highest - lowest + 1), tensor)
 
 
-def _edge(request: Request) -> Tensor | None:
+def _repeated_edge(resizing: LeafResizing) -> Tensor | None:
     """The last rung: the last slice again, and integers below every dim that shrank."""
-    if request.level < 2:
+    if resizing.level < 2:
         return None
-    made = _plain(request)
-    if not request.is_integer:
+    made = _repeated_slices(resizing)
+    if not resizing.is_integer:
         return made
-    known_sizes, highest = request.example.sizes, int(request.tensor.max())
-    shrunk = [size for dim, size in request.sizes.items() if size < known_sizes[dim] and known_sizes[dim] >= highest]
+    known_sizes, highest = resizing.example.sizes, int(resizing.tensor.max())
+    shrunk = [size for dim, size in resizing.sizes.items() if size < known_sizes[dim] and known_sizes[dim] >= highest]
     return made.clamp(max=max(min(shrunk) - 1, 0)) if shrunk else made
 
 
-def _unchanged(request: Request) -> Tensor | None:
-    is_free = request.is_second and (request.level == 0 or request.is_float)
-    return request.tensor if request.is_same_shape and not is_free else None
+def _same_tensor(resizing: LeafResizing) -> Tensor | None:
+    is_free = resizing.is_second and (resizing.level == 0 or resizing.is_float)
+    return resizing.tensor if resizing.is_same_shape and not is_free else None
 
 
-def _mask(request: Request) -> Tensor | None:
-    mask = read_mask(request.tensor)
+def _same_pattern(resizing: LeafResizing) -> Tensor | None:
+    mask = read_mask(resizing.tensor)
     if mask is None:
         return None
-    anew = request.is_second and request.level == 0
-    holds = resize_mask(mask.holds, request.shape, square=request.is_square, anew=anew, generator=request.generator)
-    return mask.with_values(holds, request.tensor.dtype)
+    anew = resizing.is_second and resizing.level == 0
+    holds = resize_mask(mask.holds, resizing.shape, square=resizing.is_square, anew=anew, generator=resizing.generator)
+    return mask.with_values(holds, resizing.tensor.dtype)
 
 
-def _constant(request: Request) -> Tensor | None:
+def _one_value(resizing: LeafResizing) -> Tensor | None:
     """One value everywhere, such as a state of zeros; a single element shows no constant."""
-    tensor = request.tensor
+    tensor = resizing.tensor
     if tensor.numel() < 2 or not bool((tensor == tensor.flatten()[0]).all()):
         return None
-    made = tensor.flatten()[0].expand(request.shape)
-    if not (request.is_second and request.is_float):
+    made = tensor.flatten()[0].expand(resizing.shape)
+    if not (resizing.is_second and resizing.is_float):
         return made
-    return made * (0.5 + 0.5 * torch.rand(request.shape, generator=request.generator, dtype=torch.float64))
+    return made * (0.5 + 0.5 * torch.rand(resizing.shape, generator=resizing.generator, dtype=torch.float64))
 
 
-def _tiled(request: Request) -> Tensor | None:
-    return _plain(request) if request.level else None
+def _tiled_slices(resizing: LeafResizing) -> Tensor | None:
+    return _repeated_slices(resizing) if resizing.level else None
 
 
-def _flag(request: Request) -> Tensor | None:
+def _lone_flag(resizing: LeafResizing) -> Tensor | None:
     """A lone True or False chooses a path, which is not ours to change."""
-    return request.tensor if request.tensor.dtype == torch.bool else None
+    return resizing.tensor if resizing.tensor.dtype == torch.bool else None
 
 
-def _rising(request: Request) -> Tensor | None:
+def _rising_integers(resizing: LeafResizing) -> Tensor | None:
     """Integers that rise strictly along an axis, such as time stamps, rise on."""
-    if not request.is_integer:
+    if not resizing.is_integer:
         return None
-    axis = next((a for a in request.moving if integers.rises_strictly(request.tensor, a)), None)
+    axis = next((a for a in resizing.moving if resized_integers.rises_strictly(resizing.tensor, a)), None)
     if axis is None:
         return None
-    others = [n if a != axis else request.tensor.shape[axis] for a, n in enumerate(request.shape)]
-    lines = examples.tile(request.tensor, others)
-    size, keep = request.shape[axis], not request.is_second
-    return integers.continue_steps(lines, axis, size, generator=request.generator, keep=keep)
+    others = [n if a != axis else resizing.tensor.shape[axis] for a, n in enumerate(resizing.shape)]
+    lines = resized_slices.tile(resizing.tensor, others)
+    size, keep = resizing.shape[axis], not resizing.is_second
+    return resized_integers.continue_steps(lines, axis, size, generator=resizing.generator, keep=keep)
 
 
-def _integers(request: Request) -> Tensor | None:
-    if not request.is_integer:
+def _other_integers(resizing: LeafResizing) -> Tensor | None:
+    if not resizing.is_integer:
         return None
-    tensor = request.tensor
-    if request.is_second:
-        made = integers.redraw_integers(tensor, request.shape, generator=request.generator)
+    tensor = resizing.tensor
+    if resizing.is_second:
+        made = resized_integers.redraw_integers(tensor, resizing.shape, generator=resizing.generator)
     else:
         made = tensor
-        for axis in request.moving:
-            made = integers.grow_integers(made, axis, request.shape[axis], generator=request.generator)
-    return examples.restore_order(integers.keep_highest(made, tensor), tensor, request.moving)
+        for axis in resizing.moving:
+            made = resized_integers.grow_integers(made, axis, resizing.shape[axis], generator=resizing.generator)
+    return resized_slices.restore_order(resized_integers.keep_highest(made, tensor), tensor, resizing.moving)
 
 
-def _symmetric(request: Request) -> Tensor | None:
-    last = request.tensor.dim() - 1
-    is_one_dim = request.is_square and request.axes[-1] == request.axes[-2] and last in request.moving
-    if not is_one_dim or not examples.is_symmetric(request.tensor):
+def _symmetric_matrix(resizing: LeafResizing) -> Tensor | None:
+    last = resizing.tensor.dim() - 1
+    is_one_dim = resizing.is_square and resizing.axes[-1] == resizing.axes[-2] and last in resizing.moving
+    if not is_one_dim or not resized_slices.is_symmetric(resizing.tensor):
         return None
-    made = request.tensor
-    for axis in request.moving:
+    made = resizing.tensor
+    for axis in resizing.moving:
         if axis < last - 1:
-            made = _mix(request, made, axis)
-    return examples.mix_symmetric(made, request.shape[-1], generator=request.generator, keep=not request.is_second)
+            made = _mixed_along(resizing, made, axis)
+    return resized_slices.mix_symmetric(
+        made, resizing.shape[-1], generator=resizing.generator, keep=not resizing.is_second
+    )
 
 
-def _floats(request: Request) -> Tensor:
-    made = request.tensor
-    for axis in request.moving:
-        made = _mix(request, made, axis)
-    if request.is_second and not request.moving:
-        made = examples.draw_bend(made, generator=request.generator)
-    return _with_invariants(request, made)
+def _mixed_floats(resizing: LeafResizing) -> Tensor:
+    made = resizing.tensor
+    for axis in resizing.moving:
+        made = _mixed_along(resizing, made, axis)
+    if resizing.is_second and not resizing.moving:
+        made = resized_slices.draw_bend(made, generator=resizing.generator)
+    return _with_invariants(resizing, made)
 
 
-def _mix(request: Request, made: Tensor, axis: int) -> Tensor:
-    keep, size = not request.is_second, request.shape[axis]
-    return examples.make_recipe(made, axis, size, generator=request.generator, keep=keep).apply(made, axis)
+def _mixed_along(resizing: LeafResizing, made: Tensor, axis: int) -> Tensor:
+    keep, size = not resizing.is_second, resizing.shape[axis]
+    return resized_slices.make_recipe(made, axis, size, generator=resizing.generator, keep=keep).apply(made, axis)
 
 
-def _with_invariants(request: Request, made: Tensor) -> Tensor:
+def _with_invariants(resizing: LeafResizing, made: Tensor) -> Tensor:
     """What holds of every line of the example holds of every line of the result."""
-    if request.is_float:
-        made = examples.restore_norm(made, request.tensor, tolerance=request.tolerance)
-    is_ordered = request.is_integer or made.is_floating_point()
-    return examples.restore_order(made, request.tensor, request.dynamic) if is_ordered else made
+    if resizing.is_float:
+        made = resized_slices.restore_norm(made, resizing.tensor, tolerance=resizing.tolerance)
+    is_ordered = resizing.is_integer or made.is_floating_point()
+    return resized_slices.restore_order(made, resizing.tensor, resizing.dynamic) if is_ordered else made
 
 
-RULES: tuple[Callable[[Request], Tensor | None], ...] = (
-    _nothing,
-    integers.sizes,
-    integers.offsets,
-    integers.arange,
-    _bounded,
-    _edge,
-    _unchanged,
-    _mask,
-    _constant,
-    _tiled,
-    _flag,
-    _rising,
-    _integers,
-    _symmetric,
-    _floats,
+RULES: tuple[Callable[[LeafResizing], Tensor | None], ...] = (
+    _without_elements,
+    resized_integers.sizes_of_dims,
+    resized_integers.offsets_of_parts,
+    resized_integers.positions,
+    _bounded_integers,
+    _repeated_edge,
+    _same_tensor,
+    _same_pattern,
+    _one_value,
+    _tiled_slices,
+    _lone_flag,
+    _rising_integers,
+    _other_integers,
+    _symmetric_matrix,
+    _mixed_floats,
 )
 
 
 # ---- the lower rungs of the ladder
 
 
-def _plain(request: Request) -> Tensor:
+def _repeated_slices(resizing: LeafResizing) -> Tensor:
     """The slices of the example again, in turn (level 1) or the last one (level 2); a second content bends floats."""
-    copy = examples.tile if request.level == 1 else examples.repeat_edge
-    made = copy(request.tensor, request.shape)
-    if request.is_second and request.is_float and read_mask(request.tensor) is None:
-        made = examples.draw_bend(made, generator=request.generator)
-    return _with_invariants(request, made)
+    copy = resized_slices.tile if resizing.level == 1 else resized_slices.repeat_edge
+    made = copy(resizing.tensor, resizing.shape)
+    if resizing.is_second and resizing.is_float and read_mask(resizing.tensor) is None:
+        made = resized_slices.draw_bend(made, generator=resizing.generator)
+    return _with_invariants(resizing, made)

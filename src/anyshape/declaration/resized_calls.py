@@ -14,8 +14,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from anyshape.declaration.examples import Example, Request, ValueRange
-from anyshape.declaration.resize_rules import first_fit
+from anyshape.declaration.resize_rules import resized_tensor
+from anyshape.declaration.resized_leaf import Example, LeafResizing, ValueRange
 
 __all__ = ["LEVELS", "Example", "ValueRange", "learn_value_ranges", "resize"]
 
@@ -39,23 +39,23 @@ def resize(
     the example does not: ragged masks, other values. The same arguments give the same leaves.
     """
     if content == 0 and all(sizes[dim] == size for dim, size in example.sizes.items()):
-        return {name: _own(leaf) for name, leaf in example.leaves.items()}
+        return {name: _without_gradient(leaf) for name, leaf in example.leaves.items()}
     resized: dict[str, Any] = {}
     for name, leaf in example.leaves.items():
         if name in example.scalars:
             resized[name] = example.scalars[name].value(sizes)
         elif isinstance(leaf, Tensor):
             generator = torch.Generator().manual_seed(_leaf_seed(seed, content, name, sizes))
-            request = _request(
+            resizing = _resizing_of(
                 example, name, sizes, generator, value_range=ranges.get(name), content=content, level=level
             )
-            resized[name] = _narrow(first_fit(request), request, leaf)
+            resized[name] = _in_own_type(resized_tensor(resizing), resizing, leaf)
         else:
             resized[name] = leaf
     return resized
 
 
-def _own(leaf: Any) -> Any:
+def _without_gradient(leaf: Any) -> Any:
     return leaf.detach() if isinstance(leaf, Tensor) and leaf.requires_grad else leaf
 
 
@@ -64,7 +64,7 @@ def _leaf_seed(seed: int, content: int, name: str, sizes: Mapping[str, int]) -> 
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
 
-def _request(
+def _resizing_of(
     example: Example,
     name: str,
     sizes: Mapping[str, int],
@@ -73,13 +73,13 @@ def _request(
     value_range: ValueRange | None,
     content: int,
     level: int,
-) -> Request:
+) -> LeafResizing:
     leaf: Tensor = example.leaves[name]
     axes = example.axes.get(name, (None,) * leaf.dim())
     shape = tuple(n if e is None else e.value(sizes) for n, e in zip(leaf.shape, axes, strict=True))
     tolerance = 1e-4 + 2 * torch.finfo(leaf.dtype).eps if leaf.is_floating_point() else 1e-4
     tensor = leaf.detach().cpu().to(_wide_dtype(leaf.dtype))
-    return Request(example, sizes, tensor, axes, shape, value_range, content > 0, level, tolerance, generator)
+    return LeafResizing(example, sizes, tensor, axes, shape, value_range, content > 0, level, tolerance, generator)
 
 
 def _wide_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -91,9 +91,9 @@ def _wide_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype == torch.bool else torch.int64
 
 
-def _narrow(result: Tensor, request: Request, leaf: Tensor) -> Tensor:
+def _in_own_type(result: Tensor, resizing: LeafResizing, leaf: Tensor) -> Tensor:
     """As a tensor of the leaf's kind: the leaf itself where nothing changed, else one that shares nothing with it."""
-    if result is request.tensor:
+    if result is resizing.tensor:
         return leaf.detach() if leaf.requires_grad else leaf
     return result.to(device=leaf.device, dtype=leaf.dtype, copy=True, memory_format=torch.contiguous_format)
 
@@ -109,7 +109,7 @@ def learn_value_ranges(example: Example, runs: Callable[[Mapping[str, Any]], boo
     learned = {}
     for name, leaf in example.leaves.items():
         if isinstance(leaf, Tensor) and _is_integer(leaf.dtype) and leaf.numel():
-            value_range = _learn(example, name, runs)
+            value_range = _value_range_of(example, name, runs)
             if value_range is not None:
                 learned[name] = value_range
     return learned
@@ -119,7 +119,7 @@ def _is_integer(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
-def _learn(example: Example, name: str, runs: Callable[[Mapping[str, Any]], bool]) -> ValueRange | None:
+def _value_range_of(example: Example, name: str, runs: Callable[[Mapping[str, Any]], bool]) -> ValueRange | None:
     leaf: Tensor = example.leaves[name]
     highest = int(leaf.to(torch.int64).max())
     sizes = sorted({s for s in example.sizes.values() if highest <= s < torch.iinfo(leaf.dtype).max})
@@ -131,7 +131,9 @@ def _learn(example: Example, name: str, runs: Callable[[Mapping[str, Any]], bool
         return None  # whatever bounds the values is larger than every dim
     for size in sizes:
         kind = _stops_at(size, accepts)
-        dims = [d for d, s in example.sizes.items() if s == size and kind and _moves(example, name, d, kind, runs)]
+        dims = [
+            d for d, s in example.sizes.items() if s == size and kind and _bound_follows(example, name, d, kind, runs)
+        ]
         if kind and dims:
             return ValueRange(kind, tuple(dims))
     return None
@@ -145,7 +147,7 @@ def _stops_at(size: int, accepts: Callable[[int], bool]) -> Literal["index", "le
     return "index" if accepts(size - 1) else None
 
 
-def _moves(
+def _bound_follows(
     example: Example, name: str, dim: str, kind: Literal["index", "length"], runs: Callable[[Mapping[str, Any]], bool]
 ) -> bool:
     """Whether the bound moves with the dim; else it is a constant, a small vocabulary say, that equals its size.

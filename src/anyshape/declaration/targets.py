@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 
 
 @dataclass(frozen=True)
@@ -106,16 +107,12 @@ class _Holder(nn.Module):
         self.train(any(module.training for module in modules))
 
 
-_FURTHEST = 4
-_LONGEST_CONTAINER = 64
-
-
 def _modules_of(function: Any) -> list[nn.Module]:
     """The modules that a function reaches: bound, in its closure, on its object, or among the globals that it reads."""
     home = getattr(inspect.unwrap(_without_partial(function)), "__globals__", None)
     found: dict[int, nn.Module] = {}
     level, seen = [function], set()
-    for _ in range(_FURTHEST):
+    for _ in range(budgets.FURTHEST_WRAPPER):
         new = {id(value): value for value in level if id(value) not in seen}
         seen |= set(new)
         found |= {key: value for key, value in new.items() if isinstance(value, nn.Module)}
@@ -134,7 +131,7 @@ def _reached_from(value: Any, home: dict[str, Any] | None) -> list[Any]:
         return [*_closed_over(value), *(value.__globals__.get(name) for name in names)]
     if isinstance(value, (list, tuple, dict)):
         parts = list(value.values() if isinstance(value, dict) else value)
-        return parts if len(parts) <= _LONGEST_CONTAINER else []
+        return parts if len(parts) <= budgets.LONGEST_CONTAINER else []
     is_plain = hasattr(value, "__dict__") and not isinstance(value, (type, ModuleType))
     return list(vars(value).values()) if is_plain else []
 

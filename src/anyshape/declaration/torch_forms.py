@@ -39,7 +39,7 @@ def from_dynamic_axes(
     dynamic_axes: Mapping[str, Any], names: Mapping[str, str], output_names: Sequence[str] | None
 ) -> Declared:
     """`{"x": {0: "batch"}}` or `{"x": [0, 1]}`; `names` leads from the file's input names to leaves."""
-    rows = {key: _rows(key, axes) for key, axes in dynamic_axes.items()}
+    rows = {key: _names_by_axis(key, axes) for key, axes in dynamic_axes.items()}
     declared = Declared(written={str(n).strip() for axes in rows.values() for n in axes.values() if n is not None})
     for key, axes in rows.items():
         named = {axis: None if name is None else _as_size(str(name), declared) for axis, name in axes.items()}
@@ -56,7 +56,7 @@ def from_dynamic_axes(
     return declared
 
 
-def _rows(key: str, axes: Any) -> dict[int, Any]:
+def _names_by_axis(key: str, axes: Any) -> dict[int, Any]:
     if isinstance(axes, str) or not isinstance(axes, (Mapping, Sequence, AbstractSet)):
         raise DeclarationError(f'`dynamic_axes` has {axes!r} for `{key}`: write {{0: "batch"}} or a list of axes')
     return dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes)
@@ -95,19 +95,19 @@ def from_dynamic_shapes(dynamic_shapes: Any, target: Target, signature: Signatur
     if isinstance(dynamic_shapes, torch.export.ShapesCollection):
         positional = args if isinstance(args, tuple) else (args,)
         dynamic_shapes = dynamic_shapes.dynamic_shapes(target.module, positional, kwargs or None)  # type: ignore[no-untyped-call]
-    declared = Declared(written=frozenset(_strings(dynamic_shapes)))
+    declared = Declared(written=frozenset(_names_written(dynamic_shapes)))
     leaves = {leaf.name: leaf.is_tensor for leaf in signature.leaves}
     for name, shapes in _by_parameter(dynamic_shapes, target, signature).items():
-        _collect(str(name), shapes, leaves, declared)
+        _declare_below(str(name), shapes, leaves, declared)
     return declared
 
 
-def _strings(dynamic_shapes: Any) -> Iterator[str]:
+def _names_written(dynamic_shapes: Any) -> Iterator[str]:
     if isinstance(dynamic_shapes, str):
         yield dynamic_shapes.strip()
     elif isinstance(dynamic_shapes, (Mapping, list, tuple)):
         for part in dynamic_shapes.values() if isinstance(dynamic_shapes, Mapping) else dynamic_shapes:
-            yield from _strings(part)
+            yield from _names_written(part)
 
 
 def _by_parameter(dynamic_shapes: Any, target: Target, signature: Signature) -> dict[str, Any]:
@@ -135,11 +135,11 @@ def _called_parameters(target: Target, signature: Signature) -> list[str]:
     return [*found, *(name for name in signature.keywords if name not in parameters)]
 
 
-def _collect(path: str, shapes: Any, leaves: Mapping[str, bool], declared: Declared) -> None:
+def _declare_below(path: str, shapes: Any, leaves: Mapping[str, bool], declared: Declared) -> None:
     """Declare what stands at or below a path; `leaves` says which are tensors."""
     if path in leaves:
         if leaves[path]:
-            declared.dims[path] = _axes(path, shapes, declared)
+            declared.dims[path] = _axes_of_tensor(path, shapes, declared)
         elif shapes is not None and not _is_hint(shapes, "STATIC"):
             declared.dims[path] = ""
         return
@@ -152,11 +152,11 @@ def _collect(path: str, shapes: Any, leaves: Mapping[str, bool], declared: Decla
             f"`dynamic_shapes` names `{path}`, but the inputs are "
             f"{', '.join(f'`{n}`' for n in known)}{did_you_mean(path, known)}"
         )
-    for key, part in _children(path, shapes, below):
-        _collect(key, part, leaves, declared)
+    for key, part in _parts_below(path, shapes, below):
+        _declare_below(key, part, leaves, declared)
 
 
-def _children(path: str, shapes: Any, below: Sequence[str]) -> list[tuple[str, Any]]:
+def _parts_below(path: str, shapes: Any, below: Sequence[str]) -> list[tuple[str, Any]]:
     """The parts of a container and what is declared for each."""
     if isinstance(shapes, Mapping) and set(shapes) == {"key_cache", "value_cache"}:
         shapes = [shapes["key_cache"], shapes["value_cache"]]
@@ -193,7 +193,7 @@ def _cache_children(path: str, shapes: Sequence[Any], layers: Sequence[str]) -> 
     ]
 
 
-def _axes(path: str, shapes: Any, declared: Declared) -> dict[int, Any]:
+def _axes_of_tensor(path: str, shapes: Any, declared: Declared) -> dict[int, Any]:
     if shapes is None or _is_hint(shapes, "STATIC"):
         return {}
     if not isinstance(shapes, (Mapping, tuple, list)):
@@ -201,16 +201,16 @@ def _axes(path: str, shapes: Any, declared: Declared) -> dict[int, Any]:
             f"`dynamic_shapes` has {shapes!r} for the tensor `{path}`: write {{axis: Dim}} or a tuple"
         )
     rows = shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes)
-    return {axis: _axis(path, axis, entry, declared) for axis, entry in rows if entry is not None}
+    return {axis: _axis_entry(path, axis, entry, declared) for axis, entry in rows if entry is not None}
 
 
-def _axis(path: str, axis: int, entry: Any, declared: Declared) -> str | int | None:
+def _axis_entry(path: str, axis: int, entry: Any, declared: Declared) -> str | int | None:
     if isinstance(entry, int) or _is_hint(entry, "STATIC"):
         return STATIC if not isinstance(entry, int) else entry
     if isinstance(entry, str):
         return _as_size(entry, declared)
     if _is_hint(entry, "AUTO") or _is_hint(entry, "DYNAMIC"):
-        _bound(unnamed(path, axis), entry, declared)
+        _declare_bounds(unnamed(path, axis), entry, declared)
         return None
     return _dim_object(entry, declared)
 
@@ -226,11 +226,11 @@ def _dim_object(entry: Any, declared: Declared) -> str:
     if not isinstance(name, str):
         raise DeclarationError(f"`dynamic_shapes` holds {entry!r}, which is neither a Dim, a name nor None")
     root = getattr(entry, "root", entry)
-    _bound(str(getattr(root, "__name__", name)), root, declared)
+    _declare_bounds(str(getattr(root, "__name__", name)), root, declared)
     return parse_expression(name).text
 
 
-def _bound(dim: str, entry: Any, declared: Declared) -> None:
+def _declare_bounds(dim: str, entry: Any, declared: Declared) -> None:
     low, high = getattr(entry, "min", None), getattr(entry, "max", None)
     lo = low if isinstance(low, int) and low > 0 else 1
     hi = high if isinstance(high, int) and high < 2**31 else None

@@ -15,7 +15,7 @@ import torch
 
 from anyshape.diagnosis.open_trace import Assumed, Track
 from anyshape.diagnosis.size_names import agree
-from anyshape.sizes import torch_symbols
+from anyshape.sizes import budgets, torch_symbols
 from anyshape.sizes.notation import Condition, Expression
 from anyshape.source.sites import Site
 from anyshape.torchkit.recorder import Call
@@ -92,7 +92,7 @@ class Blame:
                 continue
             for cause in self._causes(assumed, condition):
                 key = (cause.site.code, cause.site.instruction, cause.kind, cause.name)
-                found[key] = _merged(found[key], cause) if key in found else cause
+                found[key] = _merged_cause(found[key], cause) if key in found else cause
         return list(found.values())
 
     def expression_of(self, size: Any) -> Expression | None:
@@ -113,7 +113,7 @@ class Blame:
         if _takes_sizes(assumed.call) and any(numbers_of(assumed.call)):
             fitting = [want for want in wants if want.size in numbers_of(assumed.call)]
             return [replace(here, kind="number", wants=tuple(fitting[:1]))]
-        return self._of_operands(_operands(assumed.call), wants, here) if wants else []
+        return self._of_operands(_tensor_operands(assumed.call), wants, here) if wants else []
 
     def _of_operands(self, operands: Sequence[torch.Tensor], wants: Sequence[Want], here: Cause) -> list[Cause]:
         """The operands in which an axis is the number, followed back to where they got it."""
@@ -124,7 +124,7 @@ class Blame:
             # of the operands of a call the first is to blame; of what a layer was given, all may be
             if here.call is None or operand is fixed[0][0]:
                 cause = self._of_tensor(operand, replace(want, axis=axis), here, depth=0)
-                seen = None if cause is None or _same_place(cause.site, here.site) else here.site
+                seen = None if cause is None or _is_same_place(cause.site, here.site) else here.site
                 causes += [replace(cause, seen=seen)] if cause is not None else []
         return causes or [replace(here, wants=(want,))]
 
@@ -134,7 +134,7 @@ class Blame:
         opposite = {
             axis
             for operand in operands
-            for axis, size in _from_the_right(operand)
+            for axis, size in _axes_from_the_right(operand)
             if (expression := self.expression_of(size)) and agree(expression, want.expression)
         }
         return [one for one in fixed if one[1] in opposite] or fixed[:1]
@@ -145,24 +145,21 @@ class Blame:
         if (position := self._track.inputs.get(id(tensor))) is not None:
             return replace(here, kind="input", name=self._inputs[position], wants=(want,))
         call = self._track.maker_of(tensor)
-        if call is None or call.site is None or depth > _FURTHEST:
+        if call is None or call.site is None or depth > budgets.FURTHEST_CAUSE:
             return None
         there = replace(here, site=call.site, call=call)
         made_here = replace(there, kind="number", wants=(want,))
-        if not _operands(call) or (_takes_sizes(call) and want.size in numbers_of(call)):
+        if not _tensor_operands(call) or (_takes_sizes(call) and want.size in numbers_of(call)):
             return made_here
         return self._of_operand(tensor, call, want, there, depth) or (made_here if any(numbers_of(call)) else None)
 
     def _of_operand(self, tensor: torch.Tensor, call: Call, want: Want, there: Cause, depth: int) -> Cause | None:
         """The operand of a call from which its result has the axis."""
-        for operand, axis in _axes_before(tensor, _operands(call), want):
+        for operand, axis in _axes_before(tensor, _tensor_operands(call), want):
             cause = self._of_tensor(operand, replace(want, axis=axis), there, depth + 1)
             if cause is not None:
                 return cause if cause.kind == "table" else replace(cause, wants=(want,))
         return None
-
-
-_FURTHEST = 24
 
 
 def wanted(condition: Condition) -> list[Want]:
@@ -183,17 +180,17 @@ def is_trivial(condition: Condition) -> bool:
 
 def numbers_of(call: Call) -> list[int]:
     """The plain whole numbers that a call was given."""
-    return [n for n in _flat((call.args, list(call.kwargs.values()))) if type(n) is int]
+    return [n for n in _flat_values((call.args, list(call.kwargs.values()))) if type(n) is int]
 
 
-def _operands(call: Call) -> list[torch.Tensor]:
-    return [value for value in _flat((call.args, list(call.kwargs.values()))) if isinstance(value, torch.Tensor)]
+def _tensor_operands(call: Call) -> list[torch.Tensor]:
+    return [value for value in _flat_values((call.args, list(call.kwargs.values()))) if isinstance(value, torch.Tensor)]
 
 
-def _flat(value: Any) -> Iterator[Any]:
+def _flat_values(value: Any) -> Iterator[Any]:
     if isinstance(value, (tuple, list)):  # torch.Size is a tuple
         for one in value:
-            yield from _flat(one)
+            yield from _flat_values(one)
     elif isinstance(value, slice):
         yield from (value.start, value.stop)
     else:
@@ -208,7 +205,7 @@ def function_name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", ""))
 
 
-def _from_the_right(tensor: torch.Tensor) -> Iterable[tuple[int, Any]]:
+def _axes_from_the_right(tensor: torch.Tensor) -> Iterable[tuple[int, Any]]:
     return ((axis - tensor.dim(), size) for axis, size in enumerate(tensor.shape))
 
 
@@ -217,7 +214,7 @@ def _axes_of_size(operands: Sequence[torch.Tensor], size: int) -> list[tuple[tor
     return [
         (operand, axis)
         for operand in operands
-        for axis, one in _from_the_right(operand)
+        for axis, one in _axes_from_the_right(operand)
         if isinstance(one, int) and one == size
     ]
 
@@ -237,11 +234,11 @@ def _axes_before(tensor: torch.Tensor, operands: Sequence[torch.Tensor], want: W
     return sorted(_axes_of_size(operands, want.size), key=is_other)
 
 
-def _same_place(one: Site, other: Site) -> bool:
+def _is_same_place(one: Site, other: Site) -> bool:
     return (one.code, one.instruction) == (other.code, other.instruction)
 
 
-def _merged(first: Cause, second: Cause) -> Cause:
+def _merged_cause(first: Cause, second: Cause) -> Cause:
     wants = {(w.expression, w.size, w.axis): w for w in (*first.wants, *second.wants)}
     conditions = tuple(dict.fromkeys((*first.conditions, *second.conditions)))
     ordered = tuple(sorted(wants.values(), key=lambda want: want.axis))

@@ -1,6 +1,7 @@
 """Doubts about a model: what no comparison of a file with PyTorch shows, because PyTorch does it, too.
 
-A healthy model pays for a few runs in eager. Only what these, or the conditions that its trace noted, make suspicious
+The only part of this folder that runs on every success, too: a file that is right may still do what nobody meant. A
+healthy model pays for a few runs in eager. Only what these, or the conditions that its trace noted, make suspicious
 is traced once more and explained.
 """
 
@@ -13,46 +14,46 @@ from typing import Any
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.frozen_sizes import frozen
 from anyshape.diagnosis.mixed_batch import mixed_samples
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.results.attempt import Guard
 from anyshape.results.finding import Finding
 from anyshape.sizes.notation import Condition, Expression
 from anyshape.sizes.torch_symbols import solved
 
 
-def pinned(ground: Ground) -> list[Finding]:
+def pinned(survey: Survey) -> list[Finding]:
     """Why PyTorch itself runs at one size only, and what else is doubtful."""
-    found = _diagnosis(ground)
+    found = _findings_of_diagnosis(survey)
     told = {dim for finding in found for dim in finding.dims}
-    rest = [pin for pin in ground.boundaries.pins if pin.dim not in told]
-    return [*found, *wording.pinned_in_pytorch(rest, ground.home)]
+    rest = [pin for pin in survey.boundaries.pins if pin.dim not in told]
+    return [*found, *wording.pinned_in_pytorch(rest, survey.home)]
 
 
-def doubts(ground: Ground, guards: Iterable[Guard] = ()) -> list[Finding]:
+def doubts(survey: Survey, guards: Iterable[Guard] = ()) -> list[Finding]:
     """Findings about a model that PyTorch runs at other sizes."""
-    if not ground.request.spec.dims:
+    if not survey.request.spec.dims:
         return []
     conditions = dict.fromkeys(guard.condition for guard in guards if guard.condition is not None)
-    doubtful = any(_is_split(one, ground.start) or _fails_without(ground, one) for one in conditions)
-    if doubtful or _is_bounded_at_example(ground) or _looks_frozen(ground):
-        return _diagnosis(ground)
-    return mixed_samples(ground.reference, ground.request.spec, ground.traced, ground.home)
+    doubtful = any(_is_split(one, survey.start) or _fails_without(survey, one) for one in conditions)
+    if doubtful or _is_bounded_at_example(survey) or _looks_frozen(survey):
+        return _findings_of_diagnosis(survey)
+    return mixed_samples(survey.reference, survey.request.spec, survey.traced, survey.home)
 
 
-def _diagnosis(ground: Ground) -> list[Finding]:
+def _findings_of_diagnosis(survey: Survey) -> list[Finding]:
     from anyshape.diagnosis.pinned_dims import Diagnosis  # a healthy model does not wait for it
 
-    return Diagnosis(ground).findings()
+    return Diagnosis(survey).findings()
 
 
-def _is_bounded_at_example(ground: Ground) -> bool:
+def _is_bounded_at_example(survey: Survey) -> bool:
     """Whether a limit lies just where the example does: a number may have been written for it."""
-    bounds = [limit.condition for limit in ground.boundaries.limits if limit.condition.relation in ("<=", ">=")]
-    return any(one.left.is_name and _is_at_example(one, ground) for one in bounds)
+    bounds = [limit.condition for limit in survey.boundaries.limits if limit.condition.relation in ("<=", ">=")]
+    return any(one.left.is_name and _is_at_example(one, survey) for one in bounds)
 
 
-def _is_at_example(bound: Condition, ground: Ground) -> bool:
-    return not bound.right.names and bound.right.value({}) == ground.start[bound.left.text]
+def _is_at_example(bound: Condition, survey: Survey) -> bool:
+    return not bound.right.names and bound.right.value({}) == survey.start[bound.left.text]
 
 
 def _is_split(condition: Condition, example: Mapping[str, int]) -> bool:
@@ -64,27 +65,27 @@ def _is_split(condition: Condition, example: Mapping[str, int]) -> bool:
     return any(number % size == 0 for number in numbers for size in sizes if number)
 
 
-def _fails_without(ground: Ground, condition: Condition) -> bool:
+def _fails_without(survey: Survey, condition: Condition) -> bool:
     """Whether PyTorch fails at a size near the traced one at which a size is not the number that it should be."""
-    base, ranges = ground.traced, ground.request.spec.ranges
+    base, ranges = survey.traced, survey.request.spec.ranges
     for dim in condition.names if solved(condition) is not None else ():
         for size in (base[dim] + 1, base[dim] - 1, 2 * base[dim]):
             moved = {**base, dim: size}
-            if size in ranges[dim] and not condition.holds(moved) and not ground.reference.run(moved).runs:
+            if size in ranges[dim] and not condition.holds(moved) and not survey.reference.run(moved).runs:
                 return True
     return False
 
 
-def _looks_frozen(ground: Ground) -> bool:
+def _looks_frozen(survey: Survey) -> bool:
     """Whether a number stands where a size of the example stands, by its value alone."""
-    spec = ground.request.spec
+    spec = survey.request.spec
     sizes: dict[int, Expression] = {}
     for row in spec.axes.values():
         for expression in row:
             if expression is not None:
-                sizes.setdefault(expression.value(ground.start), expression)
+                sizes.setdefault(expression.value(survey.start), expression)
 
     def in_dims(size: Any) -> Expression | None:
         return sizes.get(size)
 
-    return bool(frozen(ground.reference.calls(ground.reference.run(ground.start)), in_dims, ground.start))
+    return bool(frozen(survey.reference.calls(survey.reference.run(survey.start)), in_dims, survey.start))

@@ -14,25 +14,25 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from anyshape.declaration.dims import Spec
-from anyshape.diagnosis.edit_proposals.change import Proposal
+from anyshape.diagnosis.edit_proposals.change import EditProposal
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Outcome, Reference
+from anyshape.sizes.notation import Sizes
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_error
 
-Sizes = dict[str, int]
 _FEWEST = 2
 """So many other sizes must run, where so many are declared."""
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedEdits:
     """Proposals that gave the same result at the example's sizes, and where else they ran; the last was on trial."""
 
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[EditProposal, ...]
     ran: tuple[Sizes, ...]
     keeps_samples_apart: bool = True
     passes: bool = True
@@ -44,7 +44,7 @@ class Tried:
     """Where the untouched model gives another result, or none."""
 
 
-class Trials:
+class EditTrials:
     """Runs the model with changes in place."""
 
     def __init__(self, reference: Reference, spec: Spec, base: Mapping[str, int], home: Span) -> None:
@@ -54,7 +54,7 @@ class Trials:
         self.base = dict(base)
         self.expected = reference.run(base)
         self._known: dict[object, list[Outcome]] = {}
-        self._kept: list[Sequence[Proposal]] = []
+        self._kept: list[Sequence[EditProposal]] = []
 
     @functools.cached_property
     def _mixes(self) -> bool:
@@ -62,42 +62,42 @@ class Trials:
         return bool(mixed_samples(self.reference, self._spec, self.base, self._home))
 
     def ranked(
-        self, proposals: Iterable[Proposal], dims: Sequence[str], *, beside: Sequence[Proposal] = (), past: Span
-    ) -> list[Tried]:
+        self, proposals: Iterable[EditProposal], dims: Sequence[str], *, beside: Sequence[EditProposal] = (), past: Span
+    ) -> list[TriedEdits]:
         """The proposals that keep the result, those that come furthest first.
 
         It ends with the first that runs at all other sizes. Other proposals may stand `beside` it. To come further
         means to fail elsewhere than at `past`.
         """
         others = self.others(dims)
-        found: list[Tried] = []
+        found: list[TriedEdits] = []
         for proposal in proposals:
-            tried = self._try((*beside, proposal), others, past)
+            tried = self._trial_of((*beside, proposal), others, past)
             found += [tried] if tried is not None else []
             if tried is not None and tried.passes and tried.keeps_samples_apart and len(tried.ran) == len(others):
                 break
         return sorted(found, key=_rank, reverse=True)
 
-    def runs(self, proposals: Sequence[Proposal], sizes: Sizes) -> bool:
+    def runs(self, proposals: Sequence[EditProposal], sizes: Sizes) -> bool:
         """Whether the model runs there with these in place."""
         with contextlib.suppress(AnyshapeError), in_place(proposals):
             return self.reference.forgetful().run(sizes).runs
         return False
 
-    def together(self, proposals: Sequence[Proposal], dims: Sequence[str]) -> Tried | None:
+    def together(self, proposals: Sequence[EditProposal], dims: Sequence[str]) -> TriedEdits | None:
         """Whether the model runs at other sizes with just these proposals in place."""
-        tried = self._try(proposals, self.others(dims), self._home)
+        tried = self._trial_of(proposals, self.others(dims), self._home)
         return tried if tried is not None and tried.passes else None
 
-    def _try(self, proposals: Sequence[Proposal], others: Sequence[Sizes], past: Span) -> Tried | None:
+    def _trial_of(self, proposals: Sequence[EditProposal], others: Sequence[Sizes], past: Span) -> TriedEdits | None:
         """The last of the proposals beside the others, against the others alone; None if the result is another."""
-        before = self._outcomes(proposals[:-1], others)
+        before = self._outcomes_with(proposals[:-1], others)
         with contextlib.suppress(AnyshapeError), in_place(proposals):
             twin = self.reference.forgetful()
-            if not _same(self.expected, twin.run(self.base)):
+            if not _agree(self.expected, twin.run(self.base)):
                 return None
             outcomes = [twin.run(sizes) for sizes in others]
-            tried = Tried(tuple(proposals), tuple(dict(one.sizes) for one in outcomes if one.runs))
+            tried = TriedEdits(tuple(proposals), tuple(dict(one.sizes) for one in outcomes if one.runs))
             if len(tried.ran) >= min(_FEWEST, len(others)) and _is_progress(before, outcomes):
                 apart = self._mixes or not mixed_samples(twin, self._spec, self.base, self._home)
                 differs_at = self._first_difference(outcomes)
@@ -107,7 +107,7 @@ class Trials:
             return replace(tried, passes=False, comes_further=comes_further and _is_progress(before, outcomes))
         return None
 
-    def _outcomes(self, proposals: Sequence[Proposal], others: Sequence[Sizes]) -> list[Outcome]:
+    def _outcomes_with(self, proposals: Sequence[EditProposal], others: Sequence[Sizes]) -> list[Outcome]:
         """What the model does with these in place; remembered, since many are tried beside them."""
         key = (tuple(id(one) for one in proposals), tuple(tuple(one.items()) for one in others))
         if key not in self._known:
@@ -119,13 +119,13 @@ class Trials:
 
     def _first_difference(self, outcomes: Iterable[Outcome]) -> Sizes | None:
         """Where the untouched model does not give what the changed one gives."""
-        differing = (dict(one.sizes) for one in outcomes if one.runs and not _same(one, self.reference.run(one.sizes)))
+        differing = (dict(one.sizes) for one in outcomes if one.runs and not _agree(one, self.reference.run(one.sizes)))
         return next(differing, None)
 
     def others(self, dims: Sequence[str]) -> list[Sizes]:
         """Other sizes of these dims: each by itself, then all at once."""
         ranges = self._spec.ranges
-        alone = [{**self.base, dim: size} for dim in dims for size in _near(self.base[dim]) if size in ranges[dim]]
+        alone = [{**self.base, dim: size} for dim in dims for size in _nearby(self.base[dim]) if size in ranges[dim]]
         together = [
             {**self.base, **{dim: move(self.base[dim]) + place for place, dim in enumerate(dims)}}
             for move in (lambda _: 1, lambda n: n + 1, lambda n: 2 * n)
@@ -135,9 +135,9 @@ class Trials:
 
 
 @contextlib.contextmanager
-def in_place(proposals: Sequence[Proposal]) -> Iterator[None]:
+def in_place(proposals: Sequence[EditProposal]) -> Iterator[None]:
     """Inside, the model runs with these changes."""
-    files: dict[str, list[Proposal]] = {}
+    files: dict[str, list[EditProposal]] = {}
     for proposal in proposals:
         files.setdefault(proposal.filename, []).append(proposal)
     with contextlib.ExitStack() as stack:
@@ -146,7 +146,7 @@ def in_place(proposals: Sequence[Proposal]) -> Iterator[None]:
         yield
 
 
-def edit_of(*proposals: Proposal, tried: str = "", safe: bool = True) -> Edit:
+def edit_of(*proposals: EditProposal, tried: str = "", safe: bool = True) -> Edit:
     """The changes of proposals in one file as one edit."""
     changes = tuple(dict.fromkeys(change for proposal in proposals for change in proposal.changes))
     title = "; ".join(dict.fromkeys(proposal.title for proposal in proposals))
@@ -154,7 +154,7 @@ def edit_of(*proposals: Proposal, tried: str = "", safe: bool = True) -> Edit:
     return Edit(first.filename, first.text, changes, title, tried, safe)
 
 
-def _near(size: int) -> tuple[int, ...]:
+def _nearby(size: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((1, 2, max(size - 1, 1), size + 1, size + 2, 2 * size)))
 
 
@@ -163,36 +163,36 @@ def _is_progress(before: Sequence[Outcome], after: Sequence[Outcome]) -> bool:
     pairs = list(zip(before, after, strict=bool(before)))
     if any(old.runs and not new.runs for old, new in pairs):
         return False
-    return not before or any(not _alike(old, new) for old, new in pairs)
+    return not before or any(not _is_same_outcome(old, new) for old, new in pairs)
 
 
-def _alike(old: Outcome, new: Outcome) -> bool:
+def _is_same_outcome(old: Outcome, new: Outcome) -> bool:
     if old.runs or new.runs:
-        return _same(old, new)
-    return _where(old) == _where(new)
+        return _agree(old, new)
+    return _failing_line(old) == _failing_line(new)
 
 
-def _where(outcome: Outcome) -> object:
+def _failing_line(outcome: Outcome) -> object:
     """Where a call failed, by its line: an edit on the line moves the columns."""
     span = span_of_error(outcome.error) if outcome.error is not None else None
     return None if span is None else (span.path, span.line, str(outcome.error))
 
 
-def _rank(tried: Tried) -> tuple[bool, bool, int, bool]:
+def _rank(tried: TriedEdits) -> tuple[bool, bool, int, bool]:
     return tried.passes, tried.comes_further, len(tried.ran), tried.keeps_samples_apart
 
 
-def reaches(one: Tried, other: Tried) -> bool:
+def reaches(one: TriedEdits, other: TriedEdits) -> bool:
     """Whether a trial ran wherever another ran, with the same results."""
     results = {tuple(outcome.sizes.items()): outcome for outcome in one.outcomes}
-    return all(_same(outcome, results[tuple(outcome.sizes.items())]) for outcome in other.outcomes if outcome.runs)
+    return all(_agree(outcome, results[tuple(outcome.sizes.items())]) for outcome in other.outcomes if outcome.runs)
 
 
 def _is_at(place: Span, other: Span) -> bool:
     return (place.path, place.line, place.column) == (other.path, other.line, other.column)
 
 
-def _same(expected: Outcome, found: Outcome) -> bool:
+def _agree(expected: Outcome, found: Outcome) -> bool:
     return (
         expected.runs
         and found.runs

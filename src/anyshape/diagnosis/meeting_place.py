@@ -55,7 +55,7 @@ def _fits_partners(call: Call, number: int, partners: Partners | None, split: Sp
     """Whether a result is healthy; None where that cannot be told."""
     if partners is None or not call.values or call.name in _UNWRITTEN:
         return None
-    one, two = (None if partner is None else _value(partner, number) for partner in partners)
+    one, two = (None if partner is None else _value_of_result(partner, number) for partner in partners)
     whole = call.values[number]
     if one is not None and two is not None:
         fits = fits_parts(whole, one, two, split)
@@ -64,7 +64,7 @@ def _fits_partners(call: Call, number: int, partners: Partners | None, split: Sp
     return None if alone is None else alone.shape == whole.shape and close(whole, alone, split.tolerance)
 
 
-def _value(call: Call, number: int) -> torch.Tensor | None:
+def _value_of_result(call: Call, number: int) -> torch.Tensor | None:
     return call.values[number] if number < len(call.values) else None
 
 
@@ -74,21 +74,21 @@ def _value(call: Call, number: int) -> torch.Tensor | None:
 def _partners(whole: Sequence[Call], parts: tuple[Sequence[Call], Sequence[Call]], split: Split) -> dict[int, Partners]:
     """By place and order; a loop over samples has as many calls in the whole as in both parts."""
     found: dict[int, Partners] = {}
-    ones, twos = _by_place(parts[0]), _by_place(parts[1])
-    for key, indices in _by_place(whole).items():
+    ones, twos = _indices_by_place(parts[0]), _indices_by_place(parts[1])
+    for key, indices in _indices_by_place(whole).items():
         first = [parts[0][i] for i in ones.get(key, [])]
         second = [parts[1][i] for i in twos.get(key, [])]
         if len(indices) == len(first) == len(second):
             found |= dict(zip(indices, zip(first, second, strict=True), strict=True))
             continue
-        ways = [dict(zip(indices, way, strict=True)) for way in _loops(len(indices), first, second, split)]
+        ways = [dict(zip(indices, way, strict=True)) for way in _loop_pairings(len(indices), first, second, split)]
         healthy = [sum(_fits_partners(whole[i], 0, pair, split) is True for i, pair in way.items()) for way in ways]
         if ways:
             found |= ways[healthy.index(max(healthy))]
     return found
 
 
-def _by_place(calls: Sequence[Call]) -> dict[tuple[object, str], list[int]]:
+def _indices_by_place(calls: Sequence[Call]) -> dict[tuple[object, str], list[int]]:
     found: dict[tuple[object, str], list[int]] = {}
     for index, call in enumerate(calls):
         if call.values:
@@ -96,9 +96,9 @@ def _by_place(calls: Sequence[Call]) -> dict[tuple[object, str], list[int]]:
     return found
 
 
-def _loops(count: int, first: Sequence[Call], second: Sequence[Call], split: Split) -> Iterator[list[Partners]]:
+def _loop_pairings(count: int, first: Sequence[Call], second: Sequence[Call], split: Split) -> Iterator[list[Partners]]:
     """The calls of the parts in the order of the whole, for each depth at which the loop over samples may stand."""
-    for outer, inner in _around(count, len(first), len(second), split):
+    for outer, inner in _ways_around_samples(count, len(first), len(second), split):
         ones = torch.arange(len(first)).view(outer, split.first, inner)
         twos = -1 - torch.arange(len(second)).view(outer, split.second, inner)
         order = torch.cat((ones, twos), 1).flatten().tolist()
@@ -119,9 +119,9 @@ def fits_parts(whole: torch.Tensor, one: torch.Tensor, two: torch.Tensor, split:
         return _fits_blocks(whole, one, two, axes, split)
     (axis,) = axes
     sizes = whole.shape[axis], one.shape[axis], two.shape[axis]
-    ways = list(_around(*sizes, split))
+    ways = list(_ways_around_samples(*sizes, split))
     for outer, inner in ways:
-        if close(whole, _woven(one, two, axis, outer, inner, split), split.tolerance):
+        if close(whole, _parts_woven(one, two, axis, outer, inner, split), split.tolerance):
             return True
     if not ways and sizes[0] == sizes[1] + sizes[2]:
         return close(whole, torch.cat((one, two), axis), split.tolerance) or None
@@ -133,14 +133,14 @@ def moving_axes(whole: torch.Tensor, one: torch.Tensor, two: torch.Tensor) -> li
     return [axis for axis, sizes in enumerate(shapes) if any(a != b for a, b in pairwise(sizes))]
 
 
-def _around(whole: int, one: int, two: int, split: Split) -> Iterator[tuple[int, int]]:
+def _ways_around_samples(whole: int, one: int, two: int, split: Split) -> Iterator[tuple[int, int]]:
     """What may stand around the samples on an axis that holds more than them: (heads, samples, steps) in one."""
     times = whole // split.total
     if (whole, one, two) == (times * split.total, times * split.first, times * split.second):
         yield from ((outer, times // outer) for outer in range(1, times + 1) if times % outer == 0)
 
 
-def _woven(one: torch.Tensor, two: torch.Tensor, axis: int, outer: int, inner: int, split: Split) -> torch.Tensor:
+def _parts_woven(one: torch.Tensor, two: torch.Tensor, axis: int, outer: int, inner: int, split: Split) -> torch.Tensor:
     before, after = one.shape[:axis], one.shape[axis + 1 :]
     ones = one.reshape(*before, outer, split.first, inner, *after)
     twos = two.reshape(*before, outer, split.second, inner, *after)

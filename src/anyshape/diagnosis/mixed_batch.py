@@ -21,13 +21,14 @@ from anyshape.diagnosis.meeting_place import Split, distance, moving_axes, place
 from anyshape.errors import DeclarationError
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.results.finding import Finding
+from anyshape.sizes import budgets
 from anyshape.source.spans import Span
 from anyshape.torchkit.recorder import Call, followed
 
 _SUSPICIOUS = 1e-5
 """Which part of the largest value is no rounding any more."""
 _WITHOUT_FLOAT64 = 0.05
-_JITTERS = 2
+"""The same where the model does not run in float64."""
 
 Outputs = tuple[torch.Tensor, ...]
 
@@ -38,7 +39,7 @@ def mixed_samples(reference: Reference, spec: Spec, sizes: Mapping[str, int], ho
         return [
             finding
             for dim in batch_dims(spec.dims, spec.axes.values())
-            for finding in _mixed(reference, spec, sizes, dim, home)
+            for finding in _warnings_for(reference, spec, sizes, dim, home)
         ]
 
 
@@ -53,23 +54,86 @@ def _without_fast_paths() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(value=before)
 
 
-def _mixed(reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, home: Span) -> list[Finding]:
-    for split in splits(spec, sizes, dim, _SUSPICIOUS):
+def _warnings_for(reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, home: Span) -> list[Finding]:
+    for split in _splits(spec, sizes, dim, _SUSPICIOUS):
         # the second content has ragged masks and no two samples alike, even where the example is all ones
-        telling = cut(reference, spec, sizes, dim, split, 1)
-        runs = None if telling is None else _outputs(reference, telling, torch.float32)
+        telling = _cut_call(reference, spec, sizes, dim, split, 1)
+        runs = None if telling is None else _outputs_of_calls(reference, telling, torch.float32)
         if telling is None or runs is None:
             continue  # the model refuses a part
         if not _moves(telling, runs):
             return []
-        first = _hear(reference, telling)
-        plain = cut(reference, spec, sizes, dim, split, 0) if first is not None else None
+        first = _certain_mixing(reference, telling)
+        plain = _cut_call(reference, spec, sizes, dim, split, 0) if first is not None else None
         if first is None or plain is None:
             return []
-        if _hear(reference, plain) is None and not samples_are_alike(plain, spec):
+        if _certain_mixing(reference, plain) is None and not _samples_are_alike(plain, spec):
             return []  # only where padding is ragged, say
-        return _findings(reference, spec, first, home)
+        return _warnings_about(reference, spec, first, home)
     return []
+
+
+# ---- a call cut into two smaller calls along its batch
+
+
+@dataclass(frozen=True)
+class BatchCut:
+    """One call with a whole batch, and two with a part of it each: only their names and leaves are used."""
+
+    dim: str
+    split: Split
+    whole: Outcome
+    one: Outcome
+    two: Outcome
+
+    @property
+    def calls(self) -> tuple[Outcome, Outcome, Outcome]:
+        return self.whole, self.one, self.two
+
+
+def _splits(spec: Spec, sizes: Mapping[str, int], dim: str, tolerance: float) -> Iterator[Split]:
+    """Small parts, unlike each other; then larger ones, for a model that wants two samples or a multiple."""
+    declared, example = spec.ranges[dim], max(sizes[dim], 1)
+    least = max(declared.lo, 1)
+    for first, second in dict.fromkeys(
+        [(2, 1), (3, 2), (least + declared.step, least), (2 * example, example), (1, 1)]
+    ):
+        if all(size in declared for size in (first, second, first + second)):
+            yield Split(first, second, tolerance)
+
+
+def _cut_call(
+    reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, split: Split, content: int
+) -> BatchCut | None:
+    """A call with a batch of this content and its parts; None where the model does not run on the whole."""
+    try:
+        whole = reference.run({**sizes, dim: split.total}, content)
+    except DeclarationError:
+        return None  # a `make_inputs` that cannot make this size is told about elsewhere
+    if not whole.runs:
+        return None
+    one = _part_of_call(whole, spec, dim, 0, split.first)
+    return BatchCut(dim, split, whole, one, _part_of_call(whole, spec, dim, split.first, split.second))
+
+
+def _part_of_call(whole: Outcome, spec: Spec, dim: str, start: int, size: int) -> Outcome:
+    sizes = {**whole.sizes, dim: size}
+    leaves = dict(whole.leaves)
+    for name, row in spec.axes.items():
+        axis = axis_of(dim, row)
+        if axis is not None:
+            leaves[name] = leaves[name].narrow(axis, start, size).contiguous()
+    leaves |= {name: expression.value(sizes) for name, expression in spec.scalars.items()}
+    return replace(whole, sizes=sizes, leaves=leaves, outputs=())
+
+
+def _samples_are_alike(cut: BatchCut, spec: Spec) -> bool:
+    """An example of ones or zeros: samples that are copies of each other can be mixed unseen."""
+    for name, row in spec.axes.items():
+        axis, leaf = axis_of(cut.dim, row), cut.whole.leaves[name]
+        if axis is not None and not torch.equal(leaf, leaf.narrow(axis, 0, 1).expand_as(leaf)):
+            return False
+    return True
 
 
 # ---- does one sample move when another stands beside it?
@@ -91,27 +155,27 @@ class _Move:
 
 
 @dataclass(frozen=True)
-class _Heard:
+class _Mixing:
     """A model that mixes, with the arithmetic in which that is certain."""
 
-    cut: Cut
+    cut: BatchCut
     dtype: torch.dtype
     moves: Sequence[_Move]
 
 
-def _outputs(reference: Reference, cut: Cut, dtype: torch.dtype) -> list[Outputs] | None:
+def _outputs_of_calls(reference: Reference, cut: BatchCut, dtype: torch.dtype) -> list[Outputs] | None:
     found = [reference.computed_in(dtype, call) for call in cut.calls]
     complete = [outputs for outputs in found if outputs is not None and len(outputs) == len(cut.whole.names)]
     return complete if len(complete) == len(found) else None
 
 
-def _moves(cut: Cut, runs: Sequence[Outputs]) -> list[_Move]:
+def _moves(cut: BatchCut, runs: Sequence[Outputs]) -> list[_Move]:
     """The outputs that follow the batch on one axis, and are not those of the parts side by side."""
     found = (_move(cut, index, *results) for index, results in enumerate(zip(*runs, strict=True)))
     return [move for move in found if move is not None]
 
 
-def _move(cut: Cut, index: int, whole: torch.Tensor, one: torch.Tensor, two: torch.Tensor) -> _Move | None:
+def _move(cut: BatchCut, index: int, whole: torch.Tensor, one: torch.Tensor, two: torch.Tensor) -> _Move | None:
     first, second = cut.split.first, cut.split.second
     axes = moving_axes(whole, one, two) if whole.dim() == one.dim() == two.dim() else []
     # the batch twice: pairs of samples, on purpose; not at all: a loss; other sizes: they depend on values
@@ -133,29 +197,29 @@ def _only_counts(tail: torch.Tensor, two: torch.Tensor, moved: torch.Tensor) -> 
     return bool((steps - steps[0].round()).abs().max() < _SUSPICIOUS)
 
 
-def _hear(reference: Reference, cut: Cut) -> _Heard | None:
+def _certain_mixing(reference: Reference, cut: BatchCut) -> _Mixing | None:
     """What float64 says as well, in two runs alike, and beyond what rounding alone does to the model."""
     for dtype, tolerance in ((torch.float64, _SUSPICIOUS), (torch.float32, _WITHOUT_FLOAT64)):
-        runs = _outputs(reference, cut, dtype)
+        runs = _outputs_of_calls(reference, cut, dtype)
         if runs is not None:
             cut = replace(cut, split=replace(cut.split, tolerance=tolerance))
             again = reference.computed_in(dtype, cut.whole)
-            moves = _moves(cut, runs) if again is not None and all(map(_same, runs[0], again)) else []
+            moves = _moves(cut, runs) if again is not None and all(map(_is_same, runs[0], again)) else []
             certain = [move for move in moves if move.amount > FACTOR * _noise(reference, cut, move.output)]
-            return _Heard(cut, dtype, certain) if certain else None
+            return _Mixing(cut, dtype, certain) if certain else None
     return None
 
 
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.shape == other.shape and not bool(distance(one, other).any())
 
 
-def _noise(reference: Reference, cut: Cut, output: int) -> float:
+def _noise(reference: Reference, cut: BatchCut, output: int) -> float:
     """How far roundings move this output: a choice between near equals turns over by them."""
     plain = reference.computed_in(torch.float32, cut.whole)
     if plain is None:
         return 0.0
-    jittered = [outputs[output] for outputs in reference.jittered(cut.whole, range(_JITTERS))]
+    jittered = [outputs[output] for outputs in reference.jittered(cut.whole, range(budgets.JITTERS_FOR_MIXING))]
     alike = [value for value in jittered if value.shape == plain[output].shape]
     return max((float(distance(plain[output], value).max()) for value in alike), default=0.0)
 
@@ -163,16 +227,16 @@ def _noise(reference: Reference, cut: Cut, output: int) -> float:
 # ---- what is told
 
 
-def _findings(reference: Reference, spec: Spec, heard: _Heard, home: Span) -> list[Finding]:
-    met = _places(reference, heard)
+def _warnings_about(reference: Reference, spec: Spec, heard: _Mixing, home: Span) -> list[Finding]:
+    met = _calls_where_samples_meet(reference, heard)
     found: dict[Span | None, Finding] = {}
     for move in heard.moves:
         call = met.get(move.output)
-        found.setdefault(call.span if call else None, _finding(spec, heard.cut, move, call, home))
+        found.setdefault(call.span if call else None, _warning_about(spec, heard.cut, move, call, home))
     return list(found.values())
 
 
-def _places(reference: Reference, heard: _Heard) -> dict[int, Call]:
+def _calls_where_samples_meet(reference: Reference, heard: _Mixing) -> dict[int, Call]:
     """For the outputs in which samples are mixed: the user's call where they met."""
     whole, one, two = (followed(partial(reference.computed_in, heard.dtype, call)) for call in heard.cut.calls)
     if whole[0] is None or one[0] is None or two[0] is None:
@@ -181,7 +245,7 @@ def _places(reference: Reference, heard: _Heard) -> dict[int, Call]:
     return {index: met[id(output)] for index, output in enumerate(whole[0]) if id(output) in met}
 
 
-def _finding(spec: Spec, cut: Cut, move: _Move, call: Call | None, home: Span) -> Finding:
+def _warning_about(spec: Spec, cut: BatchCut, move: _Move, call: Call | None, home: Span) -> Finding:
     return Finding(
         "mixed-batch",
         f"samples of `{cut.dim}` are mixed",
@@ -226,61 +290,3 @@ def _helps(call: Call, dim: str, spec: Spec) -> Iterator[str]:
         yield f"let `{name}` work along another axis than that of `{dim}`"
     elif name in ("batch_norm", "instance_norm"):
         yield "keep running statistics (track_running_stats=True), or normalise each sample alone (nn.GroupNorm)"
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One call with a whole batch, and two with a part of it each: only their names and leaves are used."""
-
-    dim: str
-    split: Split
-    whole: Outcome
-    one: Outcome
-    two: Outcome
-
-    @property
-    def calls(self) -> tuple[Outcome, Outcome, Outcome]:
-        return self.whole, self.one, self.two
-
-
-def splits(spec: Spec, sizes: Mapping[str, int], dim: str, tolerance: float) -> Iterator[Split]:
-    """Small parts, unlike each other; then larger ones, for a model that wants two samples or a multiple."""
-    declared, example = spec.ranges[dim], max(sizes[dim], 1)
-    least = max(declared.lo, 1)
-    for first, second in dict.fromkeys(
-        [(2, 1), (3, 2), (least + declared.step, least), (2 * example, example), (1, 1)]
-    ):
-        if all(size in declared for size in (first, second, first + second)):
-            yield Split(first, second, tolerance)
-
-
-def cut(reference: Reference, spec: Spec, sizes: Mapping[str, int], dim: str, split: Split, content: int) -> Cut | None:
-    """A call with a batch of this content and its parts; None where the model does not run on the whole."""
-    try:
-        whole = reference.run({**sizes, dim: split.total}, content)
-    except DeclarationError:
-        return None  # a `make_inputs` that cannot make this size is told about elsewhere
-    if not whole.runs:
-        return None
-    one = _part(whole, spec, dim, 0, split.first)
-    return Cut(dim, split, whole, one, _part(whole, spec, dim, split.first, split.second))
-
-
-def _part(whole: Outcome, spec: Spec, dim: str, start: int, size: int) -> Outcome:
-    sizes = {**whole.sizes, dim: size}
-    leaves = dict(whole.leaves)
-    for name, row in spec.axes.items():
-        axis = axis_of(dim, row)
-        if axis is not None:
-            leaves[name] = leaves[name].narrow(axis, start, size).contiguous()
-    leaves |= {name: expression.value(sizes) for name, expression in spec.scalars.items()}
-    return replace(whole, sizes=sizes, leaves=leaves, outputs=())
-
-
-def samples_are_alike(cut: Cut, spec: Spec) -> bool:
-    """An example of ones or zeros: samples that are copies of each other can be mixed unseen."""
-    for name, row in spec.axes.items():
-        axis, leaf = axis_of(cut.dim, row), cut.whole.leaves[name]
-        if axis is not None and not torch.equal(leaf, leaf.narrow(axis, 0, 1).expand_as(leaf)):
-            return False
-    return True

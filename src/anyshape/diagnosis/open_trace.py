@@ -70,6 +70,7 @@ def held_tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 _QUESTIONS = "torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr"
+"""Every question comes by here; the log of guards tells an expression that is asked again only once."""
 
 
 class Tracked(torch.nn.Module):
@@ -112,9 +113,10 @@ class _Evaluations:
     def __call__(self, answer: Any, _environment: Any, question: Any, *_: Any, **__: Any) -> None:
         if not isinstance(question, sympy.Basic) or not question.free_symbols:
             return
-        condition = _condition(question, answer)
+        condition = _condition_assumed(question, answer)
         if condition is None or condition in (sympy.true, sympy.false):
             return
+        # the outermost call: what the model wrote, not what torch made of it
         running = self._calls.running[0] if self._calls.running else None
         if running is not None:
             self._track.assumed.append(Assumed(condition, running.site, running))
@@ -132,7 +134,7 @@ def _at_hand(frame: FrameType | None) -> Iterator[torch.Tensor]:
         frame = frame.f_back
 
 
-def _condition(question: sympy.Basic, answer: Any) -> sympy.Basic | None:
+def _condition_assumed(question: sympy.Basic, answer: Any) -> sympy.Basic | None:
     """What is now taken for granted."""
     if isinstance(question, sympy.logic.boolalg.Boolean):
         return question if answer in (True, sympy.true) else sympy.Not(question)

@@ -14,22 +14,22 @@ from dataclasses import dataclass, replace
 from anyshape.bench.batches import batch_dims
 from anyshape.conversion import trace
 from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.declaration.outputs import Adapter
 from anyshape.diagnosis import open_trace
 from anyshape.diagnosis.causes import Blame, Cause
 from anyshape.diagnosis.edit_proposals import proposals
-from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal, moved_back
-from anyshape.diagnosis.edit_trials import Trials, in_place, reaches
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, moved_back
+from anyshape.diagnosis.edit_trials import EditTrials, in_place, reaches
 from anyshape.diagnosis.frozen_sizes import frozen
 from anyshape.diagnosis.mixed_batch import mixed_samples
-from anyshape.diagnosis.pinned_wording import FROZEN, Suspect, finding_of
+from anyshape.diagnosis.pinned_wording import FROZEN, SuspectedCause, finding_of
 from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Reference
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.results.finding import Finding
-
-Sizes = dict[str, int]
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
 
 
 @dataclass(frozen=True)
@@ -41,78 +41,80 @@ class _Seen:
 
 
 _BEST, _MOST_TOGETHER = 3, 12
-_ROUNDS = 4
-"""A number hides those behind it, so the model is looked at again with what was found in place."""
+"""Of suspects that only help together: how many proposals of each are tried, and how many sets of them."""
 
 
 class Diagnosis:
     """The model at the example's sizes: what pins its dims, and what may be written instead."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self.base = dict(ground.start)
-        self._ranges = ground.request.spec.ranges
-        self._trials = Trials(ground.reference, ground.request.spec, self.base, ground.home)
+    def __init__(self, survey: Survey) -> None:
+        self._ground = survey
+        self.base = dict(survey.start)
+        self._ranges = survey.request.spec.ranges
+        self._trials = EditTrials(survey.reference, survey.request.spec, self.base, survey.home)
 
     def findings(self) -> list[Finding]:
         """Every expression that makes a size a number, each once."""
-        suspects: list[Suspect] = []
-        found: list[Suspect] = []
-        for _ in range(_ROUNDS):
-            standing = _standing(suspects)
-            found = self._round(standing)
+        suspects: list[SuspectedCause] = []
+        found: list[SuspectedCause] = []
+        for _ in range(budgets.ROUNDS_OF_DIAGNOSIS):
+            standing = _proposals_of(suspects)
+            found = self._suspects_beside(standing)
             # an edit after which its place is found again mends nothing; a loop over the size itself looks the same
-            places = {_place(one) for one in found if one.cause.kind != "loop"}
-            suspects = [_without_proposal(one) if _place(one) in places else one for one in suspects]
+            places = {_identity(one) for one in found if one.cause.kind != "loop"}
+            suspects = [_without_proposal(one) if _identity(one) in places else one for one in suspects]
             # without one, what it is once the others are mended is what it is
-            again = {_place(one): one for one in found}
-            suspects = [again.pop(_place(one), one) if one.proposal is None else one for one in suspects]
-            known = {_place(one) for one in suspects}
+            again = {_identity(one): one for one in found}
+            suspects = [again.pop(_identity(one), one) if one.proposal is None else one for one in suspects]
+            known = {_identity(one) for one in suspects}
             suspects += [one for place, one in again.items() if place not in known]
-            if len(_standing(suspects)) <= len(standing):
+            if len(_proposals_of(suspects)) <= len(standing):
                 break
         # what is gone once the others are mended was no cause of its own
-        left = {_place(one) for one in found}
-        causes = [one for one in suspects if one.proposal is not None or _place(one) in left]
-        judged = [self._judged(one, causes) for one in causes]
+        left = {_identity(one) for one in found}
+        causes = [one for one in suspects if one.proposal is not None or _identity(one) in left]
+        judged = [self._with_its_trial(one, causes) for one in causes]
         told = [finding_of(one, self.base) for one in judged if one.is_telling]
-        return sorted((*told, *self._mixed(told, _standing(causes))), key=_in_order)
+        return sorted((*told, *self._mixing_findings(told, _proposals_of(causes))), key=_place_in_text)
 
-    def _mixed(self, told: Sequence[Finding], standing: Sequence[Proposal]) -> list[Finding]:
+    def _mixing_findings(self, told: Sequence[Finding], standing: Sequence[EditProposal]) -> list[Finding]:
         """Samples that are mixed even where every number has become a size; a dim that is told is not told twice."""
-        ground = self._ground
+        survey = self._ground
         dims = {dim for one in told for dim in one.dims}
         lines = {(one.span.path, one.span.line) for one in told}
-        sizes = self.base if standing or ground.boundaries.pins else ground.traced
+        sizes = self.base if standing or survey.boundaries.pins else survey.traced
         with contextlib.suppress(AnyshapeError), in_place(standing):
-            twin = ground.reference.forgetful() if standing else ground.reference
-            found = mixed_samples(twin, ground.request.spec, sizes, ground.home)
+            twin = survey.reference.forgetful() if standing else survey.reference
+            found = mixed_samples(twin, survey.request.spec, sizes, survey.home)
             new = [one for one in found if (one.span.path, one.span.line) not in lines]
             return [
                 replace(one, span=moved_back(one.span, standing)) for one in new if standing or not dims & {*one.dims}
             ]
         return []
 
-    def _round(self, standing: Sequence[Proposal]) -> list[Suspect]:
+    def _suspects_beside(self, standing: Sequence[EditProposal]) -> list[SuspectedCause]:
         """What pins the model in which these proposals are in place."""
         with in_place(standing):
-            seen = self._tracked()
+            seen = self._seen_in_a_trace()
             twin = self._ground.reference.forgetful() if standing else self._ground.reference
             causes = [cause for cause in seen.causes if cause.kind != "unknown" or cause.wants]
-            suspects = [one for cause in causes if (one := self._suspected(cause, twin)) is not None]
+            suspects = [one for cause in causes if (one := self._suspect_of(cause, twin)) is not None]
             suspects = [replace(one, span=moved_back(one.cause.site.span, standing)) for one in suspects]
             options = [proposals(one.cause, seen.known, many=one.is_pin) for one in suspects]
         return self._with_proposals(suspects, [[one.onto(standing) for one in ways] for ways in options], standing)
 
     def _with_proposals(
-        self, suspects: Sequence[Suspect], options: Sequence[Sequence[Proposal]], standing: Sequence[Proposal]
-    ) -> list[Suspect]:
+        self,
+        suspects: Sequence[SuspectedCause],
+        options: Sequence[Sequence[EditProposal]],
+        standing: Sequence[EditProposal],
+    ) -> list[SuspectedCause]:
         """Each suspect with the proposal that frees it; those that only help together are tried together at last."""
-        found: list[Suspect] = []
-        stuck: dict[int, list[Proposal]] = {}
+        found: list[SuspectedCause] = []
+        stuck: dict[int, list[EditProposal]] = {}
         for suspect, ways in zip(suspects, options, strict=True):
-            beside = [*standing, *_standing(found)]
-            if suspect.breaks_at and _standing(found) and self._trials.runs(beside, suspect.breaks_at):
+            beside = [*standing, *_proposals_of(found)]
+            if suspect.breaks_at and _proposals_of(found) and self._trials.runs(beside, suspect.breaks_at):
                 continue  # mended by what was found before; what is left of it shows in the next round
             past = (suspect.cause.seen or suspect.cause.site).span
             ranked = self._trials.ranked(ways, suspect.dims, beside=beside, past=past)
@@ -123,18 +125,21 @@ class Diagnosis:
         return self._freed_together(found, stuck, standing) if len(stuck) > 1 else found
 
     def _freed_together(
-        self, suspects: list[Suspect], stuck: Mapping[int, Sequence[Proposal]], standing: Sequence[Proposal]
-    ) -> list[Suspect]:
+        self,
+        suspects: list[SuspectedCause],
+        stuck: Mapping[int, Sequence[EditProposal]],
+        standing: Sequence[EditProposal],
+    ) -> list[SuspectedCause]:
         """Several suspects of which none alone comes further, such as both states of an LSTM."""
         dims = tuple(dim for dim in self.base if any(dim in suspects[index].dims for index in stuck))
-        beside = [*standing, *_standing(suspects)]
+        beside = [*standing, *_proposals_of(suspects)]
         for chosen in itertools.islice(itertools.product(*stuck.values()), _MOST_TOGETHER):
             if self._trials.together([*beside, *chosen], dims) is not None:
                 freed = dict(zip(stuck, chosen, strict=True))
                 return [replace(one, proposal=freed.get(i, one.proposal)) for i, one in enumerate(suspects)]
         return suspects
 
-    def _tracked(self) -> _Seen:
+    def _seen_in_a_trace(self) -> _Seen:
         """One trace at the example's sizes that commits to nothing."""
         request = self._ground.request
         inputs = request.spec.inputs(request.signature)
@@ -143,7 +148,7 @@ class Diagnosis:
         adapter = Adapter(request.target, request.signature, names)
         with open_trace.tracking() as (track, recorder), applied(REPAIRS), contextlib.suppress(Exception):
             # what was seen until it failed is what there is
-            trace.trace(open_trace.Tracked(adapter, track), leaves, request.spec, strict=False)
+            trace.trace(open_trace.Tracked(adapter, track), leaves, request.spec)
         self._ground.reference.put_back()
         blame = Blame(track, trace.meaning_of(recorder, names, request.spec), names)
         held = {id(tensor): name for name, tensor in open_trace.held_tensors(adapter)}
@@ -153,21 +158,21 @@ class Diagnosis:
 
     # ---- which causes matter
 
-    def _suspected(self, cause: Cause, reference: Reference) -> Suspect | None:
+    def _suspect_of(self, cause: Cause, reference: Reference) -> SuspectedCause | None:
         """A cause that PyTorch fails on at another size, with the dims that do it and the smallest such size."""
         if cause.kind in FROZEN:
-            return Suspect(cause, cause.dims, {})
-        dims = tuple(dim for dim in self.base if dim in cause.dims and any(self._breaking(cause, dim, reference)))
-        breaking = [sizes for dim in dims for sizes in self._breaking(cause, dim, reference)]
+            return SuspectedCause(cause, cause.dims, {})
+        dims = tuple(dim for dim in self.base if dim in cause.dims and any(self._breaking_sizes(cause, dim, reference)))
+        breaking = [sizes for dim in dims for sizes in self._breaking_sizes(cause, dim, reference)]
         if not breaking:
             # PyTorch runs wherever one dim is moved; a number that fits the example may still be meant for a size
             splits = cause.kind == "number" and not cause.wants
-            return Suspect(cause, cause.dims, {}) if splits else None
+            return SuspectedCause(cause, cause.dims, {}) if splits else None
         smallest = min(breaking, key=lambda one: sum(one.values()))
         pinned = tuple(dim for dim in dims if self._is_pinned(dim, reference))
-        return Suspect(cause, pinned or dims, smallest, is_pin=bool(pinned), is_limit=self._is_limit(smallest))
+        return SuspectedCause(cause, pinned or dims, smallest, is_pin=bool(pinned), is_limit=self._is_limit(smallest))
 
-    def _breaking(self, cause: Cause, dim: str, reference: Reference) -> Iterator[Sizes]:
+    def _breaking_sizes(self, cause: Cause, dim: str, reference: Reference) -> Iterator[Sizes]:
         """Sizes of one dim at which what is assumed does not hold, and PyTorch fails."""
         size = self.base[dim]
         for other in sorted({1, 2, 3, size - 1, size + 1, 2 * size}):
@@ -190,12 +195,12 @@ class Diagnosis:
 
     # ---- how far an edit reaches
 
-    def _judged(self, suspect: Suspect, suspects: Sequence[Suspect]) -> Suspect:
+    def _with_its_trial(self, suspect: SuspectedCause, suspects: Sequence[SuspectedCause]) -> SuspectedCause:
         """With the edit alone where that gives what all of them give, else with those without which it does not."""
         if suspect.proposal is None:
             return suspect
         alone = self._trials.together([suspect.proposal], suspect.dims)
-        needed = _standing([one for one in suspects if one is suspect or not one.is_frozen])
+        needed = _proposals_of([one for one in suspects if one is suspect or not one.is_frozen])
         whole = self._trials.together(needed, suspect.dims) if len(needed) > 1 else alone
         if whole is None or (alone is not None and reaches(alone, whole)):
             return replace(suspect, tried=alone)
@@ -207,19 +212,19 @@ class Diagnosis:
         return replace(suspect, tried=whole)
 
 
-def _standing(suspects: Sequence[Suspect]) -> list[Proposal]:
+def _proposals_of(suspects: Sequence[SuspectedCause]) -> list[EditProposal]:
     return [one.proposal for one in suspects if one.proposal is not None]
 
 
-def _without_proposal(suspect: Suspect) -> Suspect:
+def _without_proposal(suspect: SuspectedCause) -> SuspectedCause:
     return replace(suspect, proposal=None)
 
 
-def _in_order(finding: Finding) -> tuple[str, int, int]:
+def _place_in_text(finding: Finding) -> tuple[str, int, int]:
     return finding.span.path, finding.span.line, finding.span.column
 
 
-def _place(suspect: Suspect) -> object:
+def _identity(suspect: SuspectedCause) -> object:
     """Where it stands in the text as it was, whatever was put in place since."""
     span = suspect.span or suspect.cause.site.span
     return span.path, span.line, span.column, span.end_line, span.end_column, suspect.cause.kind

@@ -1,4 +1,4 @@
-"""What is told about an expression that makes a size a number: the words of the findings."""
+"""A suspect, and what is told about it: the words of findings about an expression that makes a size a number."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.diagnosis.causes import Cause
-from anyshape.diagnosis.edit_proposals.change import Proposal
-from anyshape.diagnosis.edit_trials import Tried, edit_of
+from anyshape.diagnosis.edit_proposals.change import EditProposal
+from anyshape.diagnosis.edit_trials import TriedEdits, edit_of
 from anyshape.model.oracle import describe
 from anyshape.results.finding import Finding
+from anyshape.sizes.notation import Sizes
 from anyshape.source.edits import Edit
 from anyshape.source.sites import Site
 from anyshape.source.spans import Span
 from anyshape.source.stacks import is_librarys
 
-Sizes = dict[str, int]
-
-
 FROZEN = ("mean", "loop")
+"""Causes at which nothing fails."""
 
 
 @dataclass(frozen=True)
-class Suspect:
+class SuspectedCause:
     """A cause that matters, the dims it pins, and what may be written instead."""
 
     cause: Cause
@@ -35,9 +34,9 @@ class Suspect:
     """Whether PyTorch fails by a rule, such as a multiple, which the file then keeps to."""
     span: Span | None = None
     """Its place, where other changes of the line moved it."""
-    proposal: Proposal | None = None
+    proposal: EditProposal | None = None
     """What may be written instead."""
-    tried: Tried | None = None
+    tried: TriedEdits | None = None
     """How that was tried, alone or beside others without which it does not help."""
 
     @property
@@ -57,38 +56,33 @@ class Suspect:
         return self.tried is not None and self.tried.differs_at is not None and self.cause.kind != "decision"
 
 
-def finding_of(suspect: Suspect, base: Mapping[str, int]) -> Finding:
+def finding_of(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
     """The finding, with its edit."""
     if not suspect.is_error and suspect.proposal is not None and suspect.proposal.dims:
         suspect = replace(suspect, dims=suspect.proposal.dims)
-    if suspect.is_error:
-        found = _pinned(suspect, base)
-    elif suspect.is_frozen:
-        found = _frozen(suspect)
-    else:
-        found = _folded(suspect, base)
-    notes = (*found.notes, *_whence(suspect.cause.site))
-    return replace(found, notes=notes, dims=suspect.dims, edit=_edit(suspect, base))
+    found = _pinned_finding(suspect, base) if suspect.is_error else _warning_about(suspect, base)
+    notes = (*found.notes, *_notes_on_callers(suspect.cause.site))
+    return replace(found, notes=notes, dims=suspect.dims, edit=_tried_edit(suspect, base))
 
 
-def _pinned(suspect: Suspect, base: Mapping[str, int]) -> Finding:
-    cause, dims = suspect.cause, listed(suspect.dims)
+def _pinned_finding(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
+    cause, dims = suspect.cause, _dims_in_words(suspect.dims)
     notes = [f"smallest size that breaks it: {describe(suspect.breaks_at)}; PyTorch fails there too"]
     if cause.seen is not None:
         notes.append(f"it shows at {cause.seen.span}")
-    notes += _about(cause)
+    notes += _notes_about(cause)
     return Finding(
         "pinned-dim",
         f"{dims} cannot vary",
-        _span(suspect),
-        label=_becomes(cause, suspect.dims, base),
+        _span_of_number(suspect),
+        label=_label_of_pin(cause, suspect.dims, base),
         notes=tuple(notes),
         helps=() if suspect.tried else (_way_out(cause, dims),),
         breaks_at=suspect.breaks_at,
     )
 
 
-def _becomes(cause: Cause, dims: Sequence[str], base: Mapping[str, int]) -> str:
+def _label_of_pin(cause: Cause, dims: Sequence[str], base: Mapping[str, int]) -> str:
     if cause.kind == "table":
         tables = [f"`{cause.table}` has {want.size} entries for `{want.expression}`" for want in cause.wants]
         return " and ".join(dict.fromkeys(tables))
@@ -97,7 +91,7 @@ def _becomes(cause: Cause, dims: Sequence[str], base: Mapping[str, int]) -> str:
     return f"{' and '.join(dict.fromkeys(parts))} here"
 
 
-def _about(cause: Cause) -> Iterator[str]:
+def _notes_about(cause: Cause) -> Iterator[str]:
     if cause.layer:
         yield f"the architecture fixes the size: `{cause.layer}` was made for {cause.wants[0].size} features"
     if cause.kind == "input":
@@ -114,46 +108,32 @@ def _way_out(cause: Cause, dims: str) -> str:
     return f"take the size from an input instead of writing a number, or leave {dims} out of the declaration"
 
 
-def _frozen(suspect: Suspect) -> Finding:
-    want, dims = suspect.cause.wants[0], listed(suspect.dims)
-    what = "divides by" if suspect.cause.kind == "mean" else "counts to"
+def _warning_about(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
+    """Nothing fails, and the result is off: a size frozen as a number, or samples that are folded into each other."""
+    dims = _dims_in_words(suspect.dims)
+    if suspect.is_frozen:
+        want = suspect.cause.wants[0]
+        what = "divides by" if suspect.cause.kind == "mean" else "counts to"
+        rule, message = "frozen-value", f"the size of {dims} is written as a number"
+        label = f"{what} {want.size}, which is `{want.expression}` in the example"
+    else:
+        rule, message = "mixed-batch", f"samples are mixed at other sizes of {dims}"
+        label = f"fits {' and '.join(f'`{dim}` = {base[dim]}' for dim in suspect.dims)} alone"
+    differs_at = suspect.tried.differs_at if suspect.tried else None
+    told = "the result is another than with the size itself"
+    notes = () if differs_at is None else (f"at {describe(differs_at)} {told}",)
     return Finding(
-        "frozen-value",
-        f"the size of {dims} is written as a number",
-        _span(suspect),
-        label=f"{what} {want.size}, which is `{want.expression}` in the example",
-        notes=_other_result(suspect),
-        level="warning",
-        breaks_at=suspect.tried.differs_at if suspect.tried else None,
+        rule, message, _span_of_number(suspect), label=label, notes=notes, level="warning", breaks_at=differs_at
     )
 
 
-def _folded(suspect: Suspect, base: Mapping[str, int]) -> Finding:
-    dims = listed(suspect.dims)
-    return Finding(
-        "mixed-batch",
-        f"samples are mixed at other sizes of {dims}",
-        _span(suspect),
-        label=f"fits {' and '.join(f'`{dim}` = {base[dim]}' for dim in suspect.dims)} alone",
-        notes=_other_result(suspect),
-        level="warning",
-        breaks_at=suspect.tried.differs_at if suspect.tried else None,
-    )
-
-
-def _other_result(suspect: Suspect) -> tuple[str, ...]:
-    if suspect.tried is None or suspect.tried.differs_at is None:
-        return ()
-    return (f"at {describe(suspect.tried.differs_at)} the result is another than with the size itself",)
-
-
-def _span(suspect: Suspect) -> Span:
+def _span_of_number(suspect: SuspectedCause) -> Span:
     """Where the number was written, which may be further up than where it is used."""
     moved = suspect.proposal.span if suspect.proposal is not None else None
     return moved or suspect.span or suspect.cause.site.span
 
 
-def _whence(site: Site) -> Iterator[str]:
+def _notes_on_callers(site: Site) -> Iterator[str]:
     """For a line of a library: the user's own that leads to it."""
     if not is_librarys(site.code.co_filename):
         return
@@ -164,12 +144,12 @@ def _whence(site: Site) -> Iterator[str]:
         yield f"called from {caller.span}"
 
 
-def _edit(suspect: Suspect, base: Mapping[str, int]) -> Edit | None:
+def _tried_edit(suspect: SuspectedCause, base: Mapping[str, int]) -> Edit | None:
     tried = suspect.tried
     if tried is None or suspect.proposal is None:
         return None
     same = describe({dim: base[dim] for dim in suspect.dims})
-    runs = _values(tried, suspect.dims[0], base) if len(suspect.dims) == 1 else f"{len(tried.ran)} other sizes"
+    runs = _sizes_that_ran(tried, suspect.dims[0], base) if len(suspect.dims) == 1 else f"{len(tried.ran)} other sizes"
     text = f"same result at {same}, runs at {runs}"
     file = [one for one in tried.proposals if one.filename == suspect.proposal.filename]
     edit = edit_of(*file, tried=text, safe=tried.keeps_samples_apart)
@@ -178,10 +158,10 @@ def _edit(suspect: Suspect, base: Mapping[str, int]) -> Edit | None:
     return replace(edit, title=f"{suspect.proposal.title}{beside}")
 
 
-def _values(tried: Tried, dim: str, base: Mapping[str, int]) -> str:
+def _sizes_that_ran(tried: TriedEdits, dim: str, base: Mapping[str, int]) -> str:
     return ", ".join(str(n) for n in sorted({sizes[dim] for sizes in tried.ran} - {base[dim]}))
 
 
-def listed(dims: Sequence[str]) -> str:
+def _dims_in_words(dims: Sequence[str]) -> str:
     *most, last = [f"`{dim}`" for dim in dims]
     return f"{', '.join(most)} and {last}" if most else last

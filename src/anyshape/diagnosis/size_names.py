@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression
 from anyshape.source.sites import Site, names_at
 
@@ -23,18 +24,18 @@ class Nameable:
     """The tensor it is taken from; empty for a name that holds the size itself."""
 
 
-class Scope:
+class SizeNames:
     """The sizes that can be named at a site; `first` are the names that stand in the expression itself."""
 
     def __init__(self, site: Site, in_dims: Callable[[Any], Expression | None], first: Sequence[str] = ()) -> None:
-        found = list(_nameable(names_at(site), in_dims))
+        found = list(_nameable_sizes(names_at(site), in_dims))
         found.sort(key=lambda one: first.index(one.owner) if one.owner in first else len(first))
         self.all = tuple(found)
 
     def texts(self, expression: Expression) -> list[str]:
         """Ways to write a size: as it stands on an axis, else put together from axes."""
         direct = [one.text for one in self.all if agree(one.expression, expression)]
-        if not direct and (composed := self._composed(expression)) is not None:
+        if not direct and (composed := self._text_of_axes(expression)) is not None:
             direct = [composed]
         return list(dict.fromkeys(direct))
 
@@ -42,16 +43,17 @@ class Scope:
         """The dims that a text made of these sizes speaks of."""
         return [name for one in self.all if one.text in text for name in one.expression.names]
 
-    def _composed(self, expression: Expression) -> str | None:
-        named = {dim: self._dim(dim) for dim in expression.names}
+    def _text_of_axes(self, expression: Expression) -> str | None:
+        named = {dim: self._text_of_dim(dim) for dim in expression.names}
         if not all(named.values()):
             return None
         return re.sub(r"[A-Za-z_]\w*", lambda found: named.get(found[0]) or found[0], expression.text)
 
-    def _dim(self, dim: str) -> str | None:
+    def _text_of_dim(self, dim: str) -> str | None:
         return next((one.text for one in self.all if one.expression.text == dim), None)
 
 
+# primes: expressions that differ hardly ever agree at both
 _PROBES = ((5, 7, 11, 13, 17, 19, 23, 29), (31, 2, 37, 3, 41, 43, 47, 53))
 
 
@@ -60,20 +62,19 @@ def agree(one: Expression, other: Expression) -> bool:
     names = sorted({*one.names, *other.names})
     if set(one.names) != set(other.names) or len(names) > len(_PROBES[0]):
         return one == other
-    return all(
-        _value(one, sizes) == _value(other, sizes) for sizes in (dict(zip(names, p, strict=False)) for p in _PROBES)
-    )
+    probes = [dict(zip(names, sizes, strict=False)) for sizes in _PROBES]
+    return all(_value_at(one, sizes) == _value_at(other, sizes) for sizes in probes)
 
 
-def _value(expression: Expression, sizes: Mapping[str, int]) -> int | None:
+def _value_at(expression: Expression, sizes: Mapping[str, int]) -> int | None:
     try:
         return expression.value(sizes)
     except ZeroDivisionError:
         return None
 
 
-def _nameable(names: Mapping[str, Any], in_dims: Callable[[Any], Expression | None]) -> Iterator[Nameable]:
-    tensors = list(_tensors(names))
+def _nameable_sizes(names: Mapping[str, Any], in_dims: Callable[[Any], Expression | None]) -> Iterator[Nameable]:
+    tensors = list(_tensors_by_name(names))
     for name, value in names.items():
         if (expression := in_dims(value)) is not None:
             yield Nameable(name, expression, "")
@@ -83,15 +84,12 @@ def _nameable(names: Mapping[str, Any], in_dims: Callable[[Any], Expression | No
                 yield Nameable(f"{text}.shape[{axis}]", expression, text)
 
 
-def _tensors(names: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors_by_name(names: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
     """Tensors under a name, and one step below it."""
     for name, value in names.items():
         if isinstance(value, torch.Tensor):
             yield name, value
         elif isinstance(value, Mapping):
             yield from ((f'{name}["{k}"]', v) for k, v in value.items() if isinstance(v, torch.Tensor))
-        elif isinstance(value, (tuple, list)) and len(value) <= _FEW:
+        elif isinstance(value, (tuple, list)) and len(value) <= budgets.FEW_SIZE_NAMES:
             yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if isinstance(v, torch.Tensor))
-
-
-_FEW = 8

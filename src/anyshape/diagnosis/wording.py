@@ -1,13 +1,15 @@
-"""From what happened to findings: one function per kind of trouble."""
+"""From what happened to findings: one function per kind of trouble, out of values alone; nothing is run or traced.
+
+The words about an expression that a trace has blamed, with its edit, stand in `pinned_wording`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from anyshape.conversion.operators.custom import UntranslatedOperatorError
 from anyshape.model.limits import Limit, Pin, effective_range
 from anyshape.model.oracle import describe
-from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
+from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.notation import SizeRange
@@ -15,7 +17,15 @@ from anyshape.source.sites import is_decision, site_of_error
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_error
 from anyshape.torchkit.reasons import depends_on_values
-from anyshape.verification.first_wrong_node import Place
+from anyshape.verification.first_wrong_node import WrongNode
+
+
+def with_and(names: Iterable[str]) -> str:
+    """`batch` and `seq`, as they stand in a sentence."""
+    return " and ".join(f"`{name}`" for name in names)
+
+
+# ---- dims that PyTorch, or the export alone, cannot move
 
 
 def pinned_in_pytorch(pins: Sequence[Pin], home: Span) -> list[Finding]:
@@ -27,7 +37,7 @@ def pinned_in_pytorch(pins: Sequence[Pin], home: Span) -> list[Finding]:
 
 
 def _pinned_at(span: Span, pins: Sequence[Pin]) -> Finding:
-    dims = " and ".join(f"`{pin.dim}`" for pin in pins)
+    dims = with_and(pin.dim for pin in pins)
     label = " and ".join(f"`{pin.dim}` must be {pin.size}" for pin in pins)
     first = pins[0]
     return Finding(
@@ -35,11 +45,19 @@ def _pinned_at(span: Span, pins: Sequence[Pin]) -> Finding:
         f"{dims} cannot vary",
         span,
         label=f"{label} here",
-        notes=(f"{describe(first.breaks_at)} breaks it; PyTorch fails there too: {_first_line(first.error)}",),
+        notes=(_where_it_breaks(first.breaks_at, first.error),),
         helps=(f"take the size from an input instead of writing a number, or leave {dims} out of the declaration",),
         dims=tuple(pin.dim for pin in pins),
         breaks_at=first.breaks_at,
     )
+
+
+def _where_it_breaks(sizes: Mapping[str, int], error: BaseException | None) -> str:
+    said = "no reason given"
+    if error is not None:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = ": ".join((type(error).__name__, *lines[:1]))
+    return f"{describe(sizes)} breaks it; PyTorch fails there too: {said}"
 
 
 def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) -> Finding:
@@ -52,22 +70,19 @@ def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) 
         rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
     else:
         rule, message = "bounded-dim", f"`{dim}` is bounded"
-    notes = []
-    if limit.breaks_at is not None:
-        notes.append(f"{describe(limit.breaks_at)} breaks it; PyTorch fails there too: {_first_line(limit.error)}")
     return Finding(
         rule,
         message,
         span,
         label=f"runs only for `{condition}`",
-        notes=tuple(notes),
-        helps=(f'declare it: sizes={{"{dim}": "{_allowed(declared, limit, dim)}"}} instead of "{declared}"',),
+        notes=() if limit.breaks_at is None else (_where_it_breaks(limit.breaks_at, limit.error),),
+        helps=(f'declare it: sizes={{"{dim}": "{_range_left(declared, limit, dim)}"}} instead of "{declared}"',),
         dims=condition.names,
         breaks_at=limit.breaks_at,
     )
 
 
-def _allowed(declared: SizeRange, limit: Limit, dim: str) -> str:
+def _range_left(declared: SizeRange, limit: Limit, dim: str) -> str:
     kept = effective_range(declared, [limit], dim)
     left, right = limit.condition.left.text, limit.condition.right.text
     if limit.condition.names == (dim,) and left.startswith(f"{dim} % "):
@@ -86,7 +101,7 @@ def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:
 
 
 def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
-    dims = " and ".join(f"`{pin.dim}`" for pin in pins)
+    dims = with_and(pin.dim for pin in pins)
     label = " and ".join(f"`{pin.dim}` becomes {pin.size}" for pin in pins)
     return Finding(
         "pinned-dim",
@@ -98,6 +113,9 @@ def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
         dims=tuple(pin.dim for pin in pins),
         origin="export",
     )
+
+
+# ---- a file that is wrong at some size
 
 
 def implicated(guards: Iterable[Guard], failure: Failure, verification: Verification) -> list[Guard]:
@@ -119,7 +137,7 @@ def wrong_file(
     verification: Verification,
     guards: Iterable[Guard],
     home: Span,
-    where: Place | None,
+    where: WrongNode | None,
     lost: Sequence[str] = (),
 ) -> Finding:
     """The file is wrong at some size; a guard that tells the wrong sizes from the right ones names the branch."""
@@ -149,7 +167,7 @@ def lost_input(
     names: Sequence[str], home: Span, notes: tuple[str, ...] = (), sizes: Mapping[str, int] | None = None
 ) -> Finding:
     """A file in which an input is a constant, or is not there at all."""
-    listed = " and ".join(f"`{name}`" for name in names)
+    listed = with_and(names)
     return Finding(
         "lost-input",
         f"the file does not depend on {listed}, the model does",
@@ -165,7 +183,7 @@ def lost_input(
 def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapping[str, int]) -> Finding:
     assert guard.condition is not None
     dims = guard.condition.names
-    listed = " and ".join(f"`{dim}`" for dim in dims)
+    listed = with_and(dims)
     return Finding(
         "bounded-dim" if len(dims) == 1 else "tied-dims",
         f"{listed} cannot take every declared size in the export",
@@ -177,6 +195,9 @@ def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapp
         origin="export",
         breaks_at=sizes,
     )
+
+
+# ---- models that no strategy converts
 
 
 def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
@@ -258,10 +279,3 @@ def decided_by_values(attempts: Sequence[Attempt]) -> list[Finding]:
             origin="export",
         )
     ]
-
-
-def _first_line(error: BaseException | None) -> str:
-    if error is None:
-        return "no reason given"
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

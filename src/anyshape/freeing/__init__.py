@@ -1,11 +1,6 @@
 """Static to dynamic: axes of a file's inputs that were numbers become dims, and what pinned them is rewritten.
 
-Files are data: no torch is needed here, and nothing in a file is trusted.
+Files are data: no torch is needed here, and nothing in a file is trusted. `engine.free` is the way in; the modules
+import each other in this order: records, builder, constant_values and constant_patterns, walk (one graph, node by
+node), push and growth (constants that follow a dim), rules (one file per family of operators), engine.
 """
-
-from __future__ import annotations
-
-from anyshape.freeing.engine import free
-from anyshape.freeing.records import Bound, Freed, PinnedError, Rewrite, Wanted
-
-__all__ = ["Bound", "Freed", "PinnedError", "Rewrite", "Wanted", "free"]

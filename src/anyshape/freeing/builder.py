@@ -10,6 +10,8 @@ import onnx_ir as ir
 import sympy
 
 from anyshape.freeing.records import PinnedError
+from anyshape.onnxfile.graph import initializer, names_in
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled, to_ir
 
 _INT64 = ir.DataType.INT64
@@ -24,7 +26,7 @@ class Builder:
         self._before: list[ir.Node] = []
         self._sizes: dict[Size, ir.Value] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
-        self._taken = _names(model)
+        self._taken = names_in(model)
         self._count = 0
 
     # ---- where
@@ -45,13 +47,7 @@ class Builder:
         array = np.asarray(array)
         key = (str(array.dtype), array.shape, array.tobytes())
         if key not in self._constants:
-            name = self._name("constant")
-            tensor = ir.tensor(array, name=name)
-            value = ir.Value(
-                name=name, const_value=tensor, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype)
-            )
-            self.root.initializers[name] = value
-            self._constants[key] = value
+            self._constants[key] = initializer(self.root, self._new_name("constant"), array)
         return self._constants[key]
 
     def node(
@@ -68,7 +64,7 @@ class Builder:
     def insert(self, node: ir.Node, shape: Shape | None, dtype: ir.DataType | None, *, root: bool = False) -> ir.Value:
         """Name a node of ours, place it, and give its output."""
         value = node.outputs[0]
-        node.name = value.name = self._name(node.op_type.lower())
+        node.name = value.name = self._new_name(node.op_type.lower())
         value.shape = None if shape is None else to_ir(shape)
         value.type = None if dtype is None else ir.TensorType(dtype)
         place = self._before[0 if root else -1]
@@ -99,6 +95,13 @@ class Builder:
         new = tuple(wants.get(axis, size) for axis, size in enumerate(shape))
         return self.node("Expand", [value, self.vector(target)], new, dtype=value.dtype)
 
+    def sliced(self, value: ir.Value, parts: Mapping[int, tuple[Size, Size]], shape: Shape) -> ir.Value:
+        """From start to end along each of these axes."""
+        starts = self.vector([start for start, _ in parts.values()])
+        ends = self.vector([end for _, end in parts.values()])
+        axes = self.constant(np.array(list(parts), np.int64))
+        return self.node("Slice", [value, starts, ends, axes], shape, dtype=value.dtype)
+
     # ---- sizes
 
     def vector(self, sizes: Sequence[Size]) -> ir.Value:
@@ -114,12 +117,12 @@ class Builder:
         if is_number(size):
             return self.constant(np.array([int(size)], np.int64))
         if size not in self._sizes:
-            self._sizes[size] = self._emit(size)
+            self._sizes[size] = self._computed_size(size)
         return self._sizes[size]
 
-    def _emit(self, size: Size) -> ir.Value:
+    def _computed_size(self, size: Size) -> ir.Value:
         if size.is_Symbol:
-            return self._read(size)
+            return self._read_size(size)
         numerator, denominator = _fraction(size)
         if denominator != 1:
             return self._root_node("Div", [self.size(numerator), self.size(denominator)])
@@ -129,7 +132,7 @@ class Builder:
             return self._root_node("Max" if isinstance(size, sympy.Max) else "Min", [self.size(a) for a in size.args])
         if isinstance(size, sympy.ceiling):
             return self.size(-sympy.floor(-size.args[0]))
-        if size.is_Pow and size.exp.is_Integer and 1 < size.exp <= 8:
+        if size.is_Pow and size.exp.is_Integer and 1 < size.exp <= budgets.LARGEST_POWER_WRITTEN:
             return self._chain("Mul", [size.base] * int(size.exp))
         raise PinnedError(f"the size `{spelled(size)}` cannot be computed in the file")
 
@@ -139,7 +142,7 @@ class Builder:
             result = self._root_node(operator, [result, self.size(size)])
         return result
 
-    def _read(self, symbol: Size) -> ir.Value:
+    def _read_size(self, symbol: Size) -> ir.Value:
         if symbol not in self._sources:
             raise PinnedError("a size that depends on the data is needed where none can be read")
         value, axis = self._sources[symbol]
@@ -153,7 +156,7 @@ class Builder:
         node = ir.node(operator, list(inputs), attributes=dict(attributes or {}))
         return self.insert(node, (number(length),), _INT64, root=True)
 
-    def _name(self, hint: str) -> str:
+    def _new_name(self, hint: str) -> str:
         while True:
             self._count += 1
             name = f"freed_{hint}_{self._count}"
@@ -168,12 +171,3 @@ def _fraction(size: Size) -> tuple[Size, Size]:
     if isinstance(size, sympy.floor) and denominator == 1:
         return size, ONE
     return numerator, denominator
-
-
-def _names(model: ir.Model) -> set[str]:
-    taken = set()
-    for graph in model.graphs():
-        taken |= {value.name or "" for value in (*graph.inputs, *graph.initializers.values())}
-        for node in graph:
-            taken |= {node.name or "", *(value.name or "" for value in node.outputs)}
-    return taken

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from anyshape.sizes import budgets
+
 Array = Any
-_MOST_PIECES = 3
 
 
 def is_uniform(array: Array, axis: int) -> bool:
@@ -66,14 +67,14 @@ def pieces_of_distance(array: Array, rows: int, columns: int) -> tuple[Piece, ..
     if not np.array_equal(matrix, line[i - j + m - 1]):
         return None
     pieces = _pieces(line, 1 - m)
-    return pieces if len(pieces) <= _MOST_PIECES else None
+    return pieces if len(pieces) <= budgets.MOST_PIECES_OF_A_PATTERN else None
 
 
 def _pieces(line: Array, start: int) -> tuple[Piece, ...]:
     """The straight pieces of a line, as long as they go; a slope takes three whole numbers to show."""
     pieces: list[Piece] = []
     begin = 0
-    while begin < len(line) and len(pieces) <= _MOST_PIECES:
+    while begin < len(line) and len(pieces) <= budgets.MOST_PIECES_OF_A_PATTERN:
         end = begin + 1
         slope = _slope(line[begin : begin + 3])
         while end < len(line) and (

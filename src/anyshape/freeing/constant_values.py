@@ -13,21 +13,14 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from anyshape.freeing.preparation import bodies, is_standard
+from anyshape.onnxfile.graph import attribute, graphs_in, is_standard
 from anyshape.runtime.session import load_runtime
+from anyshape.sizes import budgets
 
 Array = Any
-_MOST_ELEMENTS = 2**23
-_DEEPEST = 200
 _RANDOM = {
-    "RandomNormal",
-    "RandomUniform",
-    "RandomNormalLike",
-    "RandomUniformLike",
-    "Bernoulli",
-    "Multinomial",
-    "Dropout",
-}
+    "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout",
+}  # fmt: skip
 
 
 class Evaluator:
@@ -40,29 +33,29 @@ class Evaluator:
 
     def value(self, value: ir.Value | None, depth: int = 0) -> Array:
         """The numbers, or None where they are unknown, too many, or not numbers."""
-        if value is None or depth > _DEEPEST:
+        if value is None or depth > budgets.DEEPEST_COMPUTATION:
             return None
         if value not in self._known:
-            self._known[value] = self._find(value, depth)
+            self._known[value] = self._computed_value(value, depth)
         return self._known[value]
 
-    def _find(self, value: ir.Value, depth: int) -> Array:
+    def _computed_value(self, value: ir.Value, depth: int) -> Array:
         if value.const_value is not None:
-            return _numbers(value.const_value)
+            return _array_of(value.const_value)
         node = value.producer()
-        if node is None or not is_standard(node) or node.op_type in _RANDOM or bodies(node):
+        if node is None or not is_standard(node) or node.op_type in _RANDOM or graphs_in(node):
             return None
         measured = node.inputs[0].name if node.op_type == "Shape" and node.inputs[0] is not None else None
         if measured is not None and measured in self._shapes:
-            return _shape(node, self._shapes[measured])
+            return _shape_read(node, self._shapes[measured])
         inputs = [self.value(given, depth + 1) if given is not None else None for given in node.inputs]
         if any(array is None and given is not None for array, given in zip(inputs, node.inputs, strict=True)):
             return None
-        results = self._run(node, inputs)
+        results = self._results_of(node, inputs)
         self._known |= dict(zip(node.outputs, results, strict=False)) if results else {}
         return self._known.get(value)
 
-    def _run(self, node: ir.Node, inputs: list[Array]) -> list[Array]:
+    def _results_of(self, node: ir.Node, inputs: list[Array]) -> list[Array]:
         """One node as a model of its own."""
         names = [f"i{k}" if array is not None else "" for k, array in enumerate(inputs)]
         outputs = [f"o{k}" for k in range(len(node.outputs))]
@@ -79,18 +72,16 @@ class Evaluator:
             )
             opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in self._opsets.items()]
             model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=self._ir_version)
-            return _session(model).run(outputs, given)  # type: ignore[no-any-return]
+            return _quiet_session(model).run(outputs, given)  # type: ignore[no-any-return]
         except Exception:  # noqa: BLE001  what cannot be computed alone is no constant
             return []
 
 
-def _shape(node: ir.Node, shape: tuple[int, ...]) -> Array:
-    start, end = (node.attributes.get(name) for name in ("start", "end"))
-    part = slice(start.as_int() if start is not None else None, end.as_int() if end is not None else None)
-    return np.array(shape[part], np.int64)
+def _shape_read(node: ir.Node, shape: tuple[int, ...]) -> Array:
+    return np.array(shape[slice(attribute(node, "start"), attribute(node, "end"))], np.int64)
 
 
-def _session(model: onnx.ModelProto) -> Any:
+def _quiet_session(model: onnx.ModelProto) -> Any:
     ort = load_runtime()
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -98,10 +89,10 @@ def _session(model: onnx.ModelProto) -> Any:
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def _numbers(tensor: ir.TensorProtocol) -> Array:
+def _array_of(tensor: ir.TensorProtocol) -> Array:
     """Without a copy; weights beside the file are mapped, not read."""
     sizes = [size for size in tensor.shape if isinstance(size, int)]
-    if tensor.dtype == ir.DataType.STRING or math.prod(sizes) > _MOST_ELEMENTS:
+    if tensor.dtype == ir.DataType.STRING or math.prod(sizes) > budgets.MOST_ELEMENTS_COMPUTED:
         return None
     try:
         return tensor.numpy()

@@ -8,7 +8,7 @@ next one. Whether the model computes the right thing is for the caller to check,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
-from anyshape.freeing.observation import guesses, observe
+from anyshape.freeing.observation import AxisSizes, guesses, observe
 from anyshape.freeing.preparation import prepared
 from anyshape.freeing.records import (
     Chooser,
@@ -30,12 +30,10 @@ from anyshape.freeing.records import (
     free_inputs,
     next_plan,
 )
+from anyshape.freeing.rules import rule_for
 from anyshape.freeing.walk import Walk
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, spelled
-
-_MOST_TRIES = 40
-_MOST_STRICT_TRIES = 12
-Sizes = Mapping[str, tuple[int, ...]]
 
 
 def free(model: ir.Model, wanted: Wanted, choices: Sequence[int] = (), *, folder: Path | None = None) -> Freed:
@@ -45,42 +43,42 @@ def free(model: ir.Model, wanted: Wanted, choices: Sequence[int] = (), *, folder
     beside the file lie.
     """
     try:
-        return _freed(model, wanted, tuple(choices), folder)
+        return _first_reading(model, wanted, tuple(choices), folder)
     except AnyshapeError:
         raise
     except Exception as error:  # a file is data: whatever is wrong with it gets one sentence
         raise AnyshapeError(f"the file cannot be freed: {first_line(error) or type(error).__name__}") from error
 
 
-def _freed(model: ir.Model, wanted: Wanted, choices: tuple[int, ...], folder: Path | None) -> Freed:
+def _first_reading(model: ir.Model, wanted: Wanted, choices: tuple[int, ...], folder: Path | None) -> Freed:
     base = prepared(model)
     _refuse_unknown_inputs(base.graph, wanted)
-    shapes, observed = _observed(base, wanted, folder)
-    attempt = _Attempt(base, wanted, shapes, observed)
+    shapes, observed = _observed_shapes(base, wanted, folder)
+    search = _Search(base, wanted, shapes, observed)
     try:
-        return attempt.search(choices, strict=True)
+        return search.first_standing(choices, strict=True)
     except DisagreeingError:
-        return attempt.search(choices, strict=False)  # a limit of the model, as `height` even
+        return search.first_standing(choices, strict=False)  # a limit of the model, as `height` even
 
 
 @dataclass
-class _Attempt:
+class _Search:
     """One file and one wish, walked until a reading stands."""
 
     model: ir.Model
     wanted: Wanted
-    shapes: Sizes
-    observed: Sizes
+    shapes: AxisSizes
+    observed: AxisSizes
     states: dict[State, dict[int, Size]] = field(default_factory=dict)
 
-    def search(self, choices: tuple[int, ...], *, strict: bool) -> Freed:
+    def first_standing(self, choices: tuple[int, ...], *, strict: bool) -> Freed:
         """The first reading without a contradiction, or the first contradiction, and rather one that may be a limit."""
         plan: tuple[int, ...] | None = choices
         troubles: list[PinnedError] = []
-        while plan is not None and len(troubles) < (_MOST_STRICT_TRIES if strict else _MOST_TRIES):
+        while plan is not None and len(troubles) < (budgets.MOST_STRICT_WALKS if strict else budgets.MOST_WALKS):
             chooser = Chooser(plan)
             try:
-                return self._walked(chooser, strict=strict)
+                return self._result_of_walk(chooser, strict=strict)
             except StatePinnedError as error:
                 troubles.append(error)
                 if error.wants.items() <= self.states.setdefault(error.state, {}).items():
@@ -91,13 +89,13 @@ class _Attempt:
                 plan = next_plan(chooser, len(choices))
         raise next((trouble for trouble in troubles if isinstance(trouble, DisagreeingError)), troubles[0])
 
-    def _walked(self, chooser: Chooser, *, strict: bool) -> Freed:
+    def _result_of_walk(self, chooser: Chooser, *, strict: bool) -> Freed:
         model = self.model.clone()
         dims = free_inputs(model.graph, self.wanted, self.shapes)
-        walk = Walk(model, dims, self.observed, chooser, self.states, strict=strict)
+        walk = Walk(model, dims, self.observed, chooser, self.states, rule_for, strict=strict)
         walk.graph(model.graph)
-        outputs = tuple(_named(walk, value) for value in model.graph.outputs)
-        _finish(model)
+        outputs = tuple(_name_output_axes(walk, value) for value in model.graph.outputs)
+        _remove_leftovers(model)
         taken = (tuple(chooser.counts), tuple(chooser.taken))
         return Freed(model, dict(dims.sizes), tuple(walk.rewrites), walk.bounds(), outputs, *taken)
 
@@ -111,10 +109,10 @@ def _refuse_unknown_inputs(graph: ir.Graph, wanted: Wanted) -> None:
             )
 
 
-def _observed(model: ir.Model, wanted: Wanted, folder: Path | None) -> tuple[Sizes, Sizes]:
+def _observed_shapes(model: ir.Model, wanted: Wanted, folder: Path | None) -> tuple[AxisSizes, AxisSizes]:
     """The shapes of the inputs in the file, and of everything else; what the file leaves open is tried out."""
     inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
-    rows = {str(value.name): _axes(value, wanted) for value in inputs}
+    rows = {str(value.name): _axes_of_input(value, wanted) for value in inputs}
     open_axes = list(dict.fromkeys(axis for row in rows.values() for axis in row if isinstance(axis, str)))
     trouble: AnyshapeError | None = None
     for sizes in guesses(open_axes):
@@ -129,7 +127,7 @@ def _observed(model: ir.Model, wanted: Wanted, folder: Path | None) -> tuple[Siz
     raise trouble
 
 
-def _axes(value: ir.Value, wanted: Wanted) -> list[int | str]:
+def _axes_of_input(value: ir.Value, wanted: Wanted) -> list[int | str]:
     row = wanted.get(str(value.name))
     if value.shape is None and row is None:
         raise AnyshapeError(f"the file does not say how many axes input `{value.name}` has")
@@ -139,7 +137,7 @@ def _axes(value: ir.Value, wanted: Wanted) -> list[int | str]:
     return [dim if isinstance(dim, int) else str(name) for dim, name in zip(dims, names, strict=True)]
 
 
-def _named(walk: Walk, value: ir.Value) -> tuple[str | None, ...]:
+def _name_output_axes(walk: Walk, value: ir.Value) -> tuple[str | None, ...]:
     """The axes of an output, as text; the output carries them, too."""
     shape = walk.shape(value)
     if shape is None:
@@ -149,7 +147,7 @@ def _named(walk: Walk, value: ir.Value) -> tuple[str | None, ...]:
     return texts
 
 
-def _finish(model: ir.Model) -> None:
+def _remove_leftovers(model: ir.Model) -> None:
     """Nothing that only the walk needed stays behind."""
     RemoveUnusedNodesPass()(model)
     outputs = {value for graph in model.graphs() for value in graph.outputs}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from anyshape.freeing.walk import Walk, attribute
+from anyshape.freeing.walk import Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Shape, is_number, number
 
 BROADCASTING = frozenset(
@@ -21,20 +22,8 @@ UNARY = frozenset(
         *("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Sin", "Cos", "Tan", "Tanh", "Sigmoid", "Relu", "Gelu"),
         *("LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "HardSigmoid", "HardSwish", "Erf", "Mish"),
         *("Floor", "Ceil", "Round", "Sign", "Not", "BitwiseNot", "IsNaN", "IsInf", "Cast", "CastLike", "Identity"),
-        *(
-            "Clip",
-            "Dropout",
-            "Acos",
-            "Asin",
-            "Atan",
-            "Cosh",
-            "Sinh",
-            "Acosh",
-            "Asinh",
-            "Atanh",
-            "Celu",
-            "ThresholdedRelu",
-        ),
+        *("Clip", "Dropout", "Celu", "ThresholdedRelu"),
+        *("Acos", "Asin", "Atan", "Cosh", "Sinh", "Acosh", "Asinh", "Atanh"),
     )
 )
 ELEMENTWISE = BROADCASTING | UNARY

@@ -11,11 +11,8 @@ import onnx
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.freeing.wanted import Declaration, declare_free
 from anyshape.onnxfile.interface import Interface
-
-_MOST_BYTES = 256 * 2**20
-_MOST_NODES = 5000
-_MOST_ELEMENTS = 2**22
-"""A look must be quick: the file is run once."""
+from anyshape.onnxfile.untrusted import external_files
+from anyshape.sizes import budgets
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,11 @@ def _batch_of(interface: Interface) -> Declaration | None:
 
 
 def _is_small(path: Path, model: onnx.ModelProto, interface: Interface) -> bool:
-    stored = {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"}
-    size = path.stat().st_size + sum((path.parent / file).stat().st_size for file in stored)
+    size = path.stat().st_size + sum(external_files(model, path).values())
     sizes = [[axis for axis in port.axes or () if isinstance(axis, int)] for port in interface.inputs]
     volume = sum(math.prod(shape) for shape in sizes)
-    return size <= _MOST_BYTES and len(model.graph.node) <= _MOST_NODES and volume <= _MOST_ELEMENTS
+    return (
+        size <= budgets.MOST_BYTES_TO_FREE_ON_INSPECTION
+        and len(model.graph.node) <= budgets.MOST_NODES_TO_FREE_ON_INSPECTION
+        and volume <= budgets.MOST_ELEMENTS_TO_FREE_ON_INSPECTION
+    )

@@ -6,13 +6,13 @@ Nothing that exists is changed: the grown value is a new one, beside the old, wh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from anyshape.freeing.constant_patterns import Piece, diagonal_pieces, is_uniform, ramp_step
+from anyshape.freeing.push import Wants, grown_backwards
 from anyshape.freeing.records import StatePinnedError
 from anyshape.freeing.walk import Walk
 from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled
@@ -41,7 +41,7 @@ def grown(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants, *, broadcast
     key = (walk.builder.graph, value, tuple(sorted(wants.items())), broadcasts)
     if wants and key not in walk.grown:
         _refuse_other_sizes(walk, node, value, shape, wants)
-        walk.grown[key] = _made(walk, node, value, wants, broadcasts=broadcasts)
+        walk.grown[key] = _grown_and_repeated(walk, node, value, wants, broadcasts=broadcasts)
         walk.origins[walk.grown[key]] = (value, wants)
     return walk.grown[key] if wants else value
 
@@ -56,18 +56,18 @@ def _refuse_other_sizes(walk: Walk, node: ir.Node, value: ir.Value, shape: Shape
             raise walk.pinned(node, why, size)
 
 
-def _made(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants, *, broadcasts: bool) -> ir.Value:
+def _grown_and_repeated(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants, *, broadcasts: bool) -> ir.Value:
     shape = walk.shape(value) or ()
     inner = {axis: size for axis, size in wants.items() if shape[axis] != 1}
-    new = _larger(walk, node, value, inner) if inner else value
+    new = _larger_value(walk, node, value, inner) if inner else value
     if broadcasts:
         return new
     shape = walk.shape(new) or ()
     flat = {axis: size for axis, size in wants.items() if shape[axis] == 1}
-    return _repeated(walk, new, shape, flat) if flat else new
+    return _repeated_along_ones(walk, new, shape, flat) if flat else new
 
 
-def _repeated(walk: Walk, value: ir.Value, shape: Shape, wants: Wants) -> ir.Value:
+def _repeated_along_ones(walk: Walk, value: ir.Value, shape: Shape, wants: Wants) -> ir.Value:
     """Along axes of size 1; a 0 that the file had there once can also be the first of 0, 1, 2, ..."""
     array = walk.constant(value)
     if len(wants) == 1 and array is not None and array.dtype == np.int64 and not array.any():
@@ -82,17 +82,15 @@ def _repeated(walk: Walk, value: ir.Value, shape: Shape, wants: Wants) -> ir.Val
     return walk.builder.expanded(value, shape, wants)
 
 
-def _larger(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants) -> ir.Value:
+def _larger_value(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants) -> ir.Value:
     """A formula first, since it has no limit; then the origin of the value; a table last."""
-    from anyshape.freeing.push import grown_backwards
-
     array = walk.constant(value)
     merged = next((axis for axis, size in wants.items() if len(walk.factors.order(size)) > 1), None)
     if array is not None and merged is not None and not is_uniform(array, merged):
-        return _regrouped(walk, node, array, wants, merged)
+        return _grown_by_factors(walk, node, array, wants, merged)
     new = formula(walk, array, wants) if array is not None else None
     if new is None and value.producer() is not None:
-        new = grown_backwards(walk, value, wants)
+        new = grown_backwards(walk, value, wants, grown)
     if new is None and (array is not None or value.const_value is not None):
         new = _table(walk, value, wants)
     if new is None:
@@ -105,7 +103,7 @@ def _larger(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants) -> ir.Valu
     return new
 
 
-def _regrouped(walk: Walk, node: ir.Node, array: Any, wants: Wants, axis: int) -> ir.Value:
+def _grown_by_factors(walk: Walk, node: ir.Node, array: Any, wants: Wants, axis: int) -> ir.Value:
     """Along an axis that is a product, as `batch*heads`, each factor grows by itself."""
     factors = walk.factors.order(wants[axis])
     sizes = [walk.at_file(size) or 1 for size in factors]
@@ -140,25 +138,17 @@ def _table(walk: Walk, value: ir.Value, wants: Wants) -> ir.Value:
     shape = list(walk.shape(value) or ())
     for axis, size in wants.items():
         shape[axis] = size
-    new = sliced(walk, value, {axis: (number(0), size) for axis, size in wants.items()}, tuple(shape))
+    new = walk.builder.sliced(value, {axis: (number(0), size) for axis, size in wants.items()}, tuple(shape))
     for axis, size in wants.items():
         rows = (walk.shape(value) or ())[axis]
         walk.bound(size, int(rows), f"the table `{value.name}` has {rows} entries along axis {axis}", new)
     return new
 
 
-def sliced(walk: Walk, value: ir.Value, parts: Mapping[int, tuple[Size, Size]], shape: Shape) -> ir.Value:
-    """From start to end along each of these axes."""
-    build = walk.builder
-    starts = build.vector([start for start, _ in parts.values()])
-    ends = build.vector([end for _, end in parts.values()])
-    axes = build.constant(np.array(list(parts), np.int64))
-    return build.node("Slice", [value, starts, ends, axes], shape, dtype=value.dtype)
+# ---- formulas: the same everywhere, ramps, or pieces along the diagonal; they have no limit
 
-
-Wants = Mapping[int, Size]
-"""Axis -> the size that it shall have."""
 _WHOLE = "iub"
+"""Kinds of dtypes that NumPy has for whole numbers; their formulas are computed in int64."""
 
 
 def formula(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
@@ -189,20 +179,20 @@ def _ramps(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
         return None
     size, others = wants[axis], {a: s for a, s in wants.items() if a != axis}
     step = np.asarray(ramp_step(array, axis))
-    first = _start(walk, array, axis, size) if not others else formula(walk, np.take(array, [0], axis), others)
+    first = _first_entry(walk, array, axis, size) if not others else formula(walk, np.take(array, [0], axis), others)
     slope = formula(walk, step, others)
     if first is None or slope is None:
         return None
     build, ramp = walk.builder, walk.builder.ramp(size, axis, array.ndim)
     if not (step == 1).all():
-        ramp = build.node("Mul", [ramp, slope], _joined(walk, ramp, slope))
+        ramp = build.node("Mul", [ramp, slope], _broadcast_shape(walk, ramp, slope))
     zero = walk.constant(first)
     if zero is not None and not zero.any() and zero.size == 1:
         return ramp
-    return build.node("Add", [ramp, first], _joined(walk, ramp, first))
+    return build.node("Add", [ramp, first], _broadcast_shape(walk, ramp, first))
 
 
-def _start(walk: Walk, array: Any, axis: int, size: Size) -> ir.Value:
+def _first_entry(walk: Walk, array: Any, axis: int, size: Size) -> ir.Value:
     """The first entry; a ramp that falls to 0 starts at the size - 1 in every size, as that of a flip does."""
     first = np.take(array, [0], axis)
     n = array.shape[axis]
@@ -212,7 +202,7 @@ def _start(walk: Walk, array: Any, axis: int, size: Size) -> ir.Value:
     return walk.builder.constant(first)
 
 
-def _joined(walk: Walk, a: ir.Value, b: ir.Value) -> Shape:
+def _broadcast_shape(walk: Walk, a: ir.Value, b: ir.Value) -> Shape:
     """The shape of two values that broadcast, both of the same rank."""
     pairs = zip(walk.shape(a) or (), walk.shape(b) or (), strict=True)
     return tuple(y if x == 1 else x for x, y in pairs)
@@ -227,10 +217,10 @@ def _diagonal(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
     shape = tuple(wants.get(axis, ONE) for axis in range(rank))
     down, along = build.ramp(size, rows, rank), build.ramp(size, columns, rank)
     distance = build.node("Sub", [down, along], shape)
-    return _pieced(walk, pieces, distance, array.dtype, shape)
+    return _joined_pieces(walk, pieces, distance, array.dtype, shape)
 
 
-def _pieced(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
+def _joined_pieces(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
     """Where(distance < start, before, after), once for each start but the first."""
     build = walk.builder
     plain = np.dtype(np.int64 if dtype.kind in _WHOLE else np.float64 if dtype == np.float64 else np.float32)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx_ir as ir
 
 from anyshape.freeing.records import Freed, Wanted
+from anyshape.sizes.fit import plus, whole_line
+from anyshape.sizes.notation import Sizes
 
-Sizes = Mapping[str, int]
 ShapesAt = Callable[[Sizes], Sequence[tuple[int, ...]]]
 """The shapes of the outputs at these sizes, as a run shows them."""
 
@@ -33,22 +34,23 @@ def named(model: ir.Model, wanted: Wanted, sizes: Sizes) -> Freed:
 
 def with_outputs(freed: Freed, shapes_at: ShapesAt) -> Freed:
     """The outputs labelled by what runs at other sizes show, where that is a multiple of one dim and a number."""
-    own = shapes_at(freed.sizes)
-    grown = {dim: [shapes_at({**freed.sizes, dim: size}) for size in _others(freed.sizes[dim])] for dim in freed.sizes}
+    sizes, own = freed.sizes, shapes_at(freed.sizes)
+    grown = {dim: [shapes_at({**sizes, dim: size}) for size in _other_sizes(sizes[dim])] for dim in sizes}
     outputs = []
     for index, (value, shape) in enumerate(zip(freed.model.graph.outputs, own, strict=True)):
         seen = {dim: [shapes[index] for shapes in rows] for dim, rows in grown.items()}
-        axes = tuple(_axis(axis, size, freed.sizes, seen) for axis, size in enumerate(shape))
+        axes = tuple(_axis_label(axis, size, sizes, seen) for axis, size in enumerate(shape))
         value.shape = ir.Shape([int(a) if a is not None and a.isdecimal() else ir.SymbolicDim(a) for a in axes])
         outputs.append(axes)
-    return Freed(freed.model, freed.sizes, (), (), tuple(outputs), (), ())
+    return Freed(freed.model, sizes, (), (), tuple(outputs), (), ())
 
 
-def _others(size: int) -> tuple[int, int]:
+def _other_sizes(size: int) -> tuple[int, int]:
+    """Two, since with the file's own size a line goes through any one of them."""
     return 2 * size + 1, 3 * size + 2
 
 
-def _axis(axis: int, size: int, sizes: Sizes, seen: Mapping[str, Sequence[tuple[int, ...]]]) -> str | None:
+def _axis_label(axis: int, size: int, sizes: Sizes, seen: Mapping[str, Sequence[tuple[int, ...]]]) -> str | None:
     """The size of an axis as a number, as `2*batch + 1`, or None where it is neither."""
     moving = [dim for dim, shapes in seen.items() if any(len(s) <= axis or s[axis] != size for s in shapes)]
     if not moving:
@@ -56,10 +58,6 @@ def _axis(axis: int, size: int, sizes: Sizes, seen: Mapping[str, Sequence[tuple[
     dim = moving[0]
     if len(moving) > 1 or any(len(shape) <= axis for shape in seen[dim]):
         return None
-    first, second = (shape[axis] for shape in seen[dim])
-    steps, further = (other - sizes[dim] for other in _others(sizes[dim]))
-    factor = (first - size) // steps
-    if first != size + factor * steps or second != size + factor * further:
-        return None
-    rest = size - factor * sizes[dim]
-    return (dim if factor == 1 else f"{factor}*{dim}") + (f" + {rest}" if rest > 0 else f" - {-rest}" if rest else "")
+    grown = tuple(shape[axis] for shape in seen[dim])
+    line = whole_line((size, *grown), (sizes[dim], *_other_sizes(sizes[dim])))
+    return None if line is None else plus(dim if line[0] == 1 else f"{line[0]}*{dim}", line[1])

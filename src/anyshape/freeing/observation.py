@@ -17,35 +17,25 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.errors import AnyshapeError, first_line
-from anyshape.freeing.preparation import bodies, is_standard
+from anyshape.onnxfile.graph import attribute, graphs_in, is_op
+from anyshape.runtime.made_up_inputs import is_mask, make_inputs
 from anyshape.runtime.session import load_runtime
+from anyshape.sizes import budgets
 
-Sizes = Mapping[str, tuple[int, ...]]
+AxisSizes = Mapping[str, tuple[int, ...]]
+"""The sizes of every axis of values, by name."""
 _NO_TENSORS = {
-    "SequenceConstruct",
-    "SequenceEmpty",
-    "SequenceInsert",
-    "SequenceErase",
-    "SequenceMap",
-    "SplitToSequence",
-}
-_NO_TENSORS |= {"Optional", "OptionalGetElement", "ZipMap", "DictVectorizer", "CastMap"}
-_LARGEST_FEED = 2**28
+    "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceMap", "SplitToSequence",
+    "Optional", "OptionalGetElement", "ZipMap", "DictVectorizer", "CastMap",
+}  # fmt: skip
+"""Operators whose results have no shape to ask for."""
 _SAME_VALUES = (
-    "Cast",
-    "Reshape",
-    "Flatten",
-    "Identity",
-    "Unsqueeze",
-    "Squeeze",
-    "Transpose",
-    "Expand",
-    "Slice",
-    "Clip",
-)
+    "Cast", "Reshape", "Flatten", "Identity", "Unsqueeze", "Squeeze", "Transpose", "Expand", "Slice", "Clip",
+)  # fmt: skip
+"""What gives no other numbers than it gets, and so may stand between an input and the table that it indexes."""
 
 
-def observe(model: ir.Model, shapes: Sizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
+def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str, tuple[int, ...]]:
     """Value -> its shape for inputs of these shapes, for every tensor of the main graph."""
     proto = ir.to_proto(model)
     asked = [value.name for value in _tensors(model.graph) if value.name]
@@ -60,13 +50,13 @@ def observe(model: ir.Model, shapes: Sizes, folder: Path | None) -> dict[str, tu
         onnx.helper.make_tensor_value_info(f"observed_shape_{index}", onnx.TensorProto.INT64, None)
         for index in range(len(asked))
     )
-    found = _run(proto, feeds(model.graph, shapes), folder)
+    found = _results_of_run(proto, feeds(model.graph, shapes), folder)
     return {name: tuple(map(int, shape)) for name, shape in zip(asked, found, strict=False)} | dict(shapes)
 
 
 def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
     for node in graph:
-        if node.op_type in _NO_TENSORS or (bodies(node) and _has_sequences(node)):
+        if node.op_type in _NO_TENSORS or (graphs_in(node) and _has_sequences(node)):
             continue
         for value in node.outputs:
             if value.type is None or isinstance(value.type, ir.TensorType):
@@ -74,10 +64,10 @@ def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _has_sequences(node: ir.Node) -> bool:
-    return any(inner.op_type in _NO_TENSORS for body in bodies(node) for inner in body)
+    return any(inner.op_type in _NO_TENSORS for body in graphs_in(node) for inner in body)
 
 
-def _run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
+def _results_of_run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
     ort = load_runtime()
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -95,28 +85,33 @@ def _run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) 
 # ---- inputs
 
 
-def feeds(graph: ir.Graph, shapes: Sizes) -> dict[str, Any]:
+def feeds(graph: ir.Graph, shapes: AxisSizes) -> dict[str, Any]:
     """Random tensors that the file takes: indices below the length of their table, masks of ones."""
-    random = np.random.default_rng(0)
-    given = [value for value in graph.inputs if value.name not in graph.initializers]
-    return {str(value.name): _feed(value, shapes[str(value.name)], random) for value in given}
+    given = {str(value.name): value for value in graph.inputs if value.name not in graph.initializers}
+
+    def drawn(chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+        _refuse_odd_shape(name, shape)
+        if given[name].dtype == ir.DataType.STRING:
+            return np.full(shape, "a", dtype=object)
+        if "float" in dtype.name:
+            return chance.standard_normal(shape, dtype=np.float32)
+        return np.ones(shape) if is_mask(name, dtype.name) else chance.integers(0, table_length(given[name]), shape)
+
+    types = ((name, _numpy_type(value)) for name, value in given.items())
+    return make_inputs(types, shapes, np.random.default_rng(0), drawn)
 
 
-def _feed(value: ir.Value, shape: tuple[int, ...], random: np.random.Generator) -> Any:
+def _numpy_type(value: ir.Value) -> np.dtype[Any]:
     if value.dtype is None:
         raise AnyshapeError(f"input `{value.name}` is no tensor, or has no type")
+    return np.dtype(object) if value.dtype == ir.DataType.STRING else value.dtype.numpy()
+
+
+def _refuse_odd_shape(name: str, shape: tuple[int, ...]) -> None:
     if any(n < 0 for n in shape):
-        raise AnyshapeError(f"input `{value.name}` has the shape {list(shape)}, and no size is negative")
-    if math.prod(shape) > _LARGEST_FEED:
-        raise AnyshapeError(f"input `{value.name}` has the shape {list(shape)}, which is too large to run")
-    if value.dtype == ir.DataType.STRING:
-        return np.full(shape, "a", dtype=object)
-    dtype = value.dtype.numpy()
-    if value.dtype.is_floating_point():
-        return random.standard_normal(shape, dtype=np.float32).astype(dtype)
-    if dtype == np.bool_ or "mask" in (value.name or "").lower():
-        return np.ones(shape, dtype)
-    return random.integers(0, table_length(value), shape).astype(dtype)
+        raise AnyshapeError(f"input `{name}` has the shape {list(shape)}, and no size is negative")
+    if math.prod(shape) > budgets.LARGEST_FEED:
+        raise AnyshapeError(f"input `{name}` has the shape {list(shape)}, which is too large to run")
 
 
 def table_length(value: ir.Value) -> int:
@@ -124,7 +119,7 @@ def table_length(value: ir.Value) -> int:
     lengths, waiting, seen = [], [value], {value}
     while waiting:
         for node, place in waiting.pop().uses():
-            rows = _rows(node) if place == 1 else None
+            rows = _rows_of_table(node) if place == 1 else None
             lengths += [rows] if rows else []
             if node.op_type in _SAME_VALUES and place == 0 and node.outputs[0] not in seen:
                 seen.add(node.outputs[0])
@@ -132,12 +127,11 @@ def table_length(value: ir.Value) -> int:
     return min(lengths, default=2)
 
 
-def _rows(node: ir.Node) -> int | None:
+def _rows_of_table(node: ir.Node) -> int | None:
     table = node.inputs[0]
-    if not is_standard(node) or node.op_type != "Gather" or table is None or table.const_value is None:
+    if not is_op(node, "Gather") or table is None or table.const_value is None:
         return None
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    length = table.const_value.shape[axis]
+    length = table.const_value.shape[attribute(node, "axis", 0)]
     return length if isinstance(length, int) else None
 
 

@@ -9,15 +9,11 @@ import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
 
 from anyshape.errors import AnyshapeError
+from anyshape.onnxfile.graph import graphs_in
+from anyshape.sizes import budgets
 
-_DEEPEST_BODY = 20
-_DEFAULT = ("", "ai.onnx")
-
+# it warns of every operator that it does not know, which the walk copes with
 logging.getLogger("onnx_shape_inference").setLevel(logging.ERROR)
-
-
-def is_standard(node: ir.Node) -> bool:
-    return node.domain in _DEFAULT
 
 
 def prepared(model: ir.Model) -> ir.Model:
@@ -31,7 +27,7 @@ def prepared(model: ir.Model) -> ir.Model:
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(clone)
         RemoveUnusedNodesPass()(clone)
     except Exception as error:
-        raise AnyshapeError(f"the graph cannot be put in order: {_reason(error)}") from error
+        raise AnyshapeError(f"the graph cannot be put in order: {_root_cause(error)}") from error
     if not clone.opset_imports.get("") and not clone.opset_imports.get("ai.onnx"):
         raise AnyshapeError("the file names no opset of ONNX")
     clone.opset_imports.setdefault("", clone.opset_imports.get("ai.onnx", 1))
@@ -39,7 +35,7 @@ def prepared(model: ir.Model) -> ir.Model:
     return clone
 
 
-def _reason(error: BaseException) -> str:
+def _root_cause(error: BaseException) -> str:
     """What was at the root of it, first line only."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -48,39 +44,26 @@ def _reason(error: BaseException) -> str:
 
 def _refuse_unsound(graph: ir.Graph, outer: frozenset[str] = frozenset(), depth: int = 0) -> None:
     """Two values of one name cannot be told apart, and graphs inside of graphs without end cannot be walked."""
-    if depth > _DEEPEST_BODY:
+    if depth > budgets.DEEPEST_BODY:
         raise AnyshapeError("the graphs inside of this file are nested too deeply")
     seen = set(outer)
-    _define(graph.inputs, seen)
+    _note_names(graph.inputs, seen)
     known = {*seen, *(str(name) for name in graph.initializers)}
     for node in graph:
         for value in node.inputs:
             if value is not None and value.name not in known:
                 raise AnyshapeError(f"`{value.name}` is used before any node gives it: it is missing, or in a cycle")
-        for body in bodies(node):
+        for body in graphs_in(node):
             _refuse_unsound(body, frozenset(known), depth + 1)
-        _define(node.outputs, seen)
+        _note_names(node.outputs, seen)
         known |= {value.name or "" for value in node.outputs}
 
 
-def _define(values: Sequence[ir.Value], seen: set[str]) -> None:
+def _note_names(values: Sequence[ir.Value], seen: set[str]) -> None:
     for value in values:
         if value.name in seen:
             raise AnyshapeError(f"two values of the file are called `{value.name}`")
         seen |= {value.name} if value.name else set()
-
-
-def bodies(node: ir.Node) -> list[ir.Graph]:
-    """The graphs inside of a node."""
-    found = []
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            found.append(attribute.as_graph())
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            found += attribute.as_graphs()
-    return found
 
 
 def _forget_shapes(graph: ir.Graph) -> None:
@@ -88,5 +71,5 @@ def _forget_shapes(graph: ir.Graph) -> None:
     for node in graph:
         for value in node.outputs:
             value.shape = None
-        for body in bodies(node):
+        for body in graphs_in(node):
             _forget_shapes(body)

@@ -1,246 +1,264 @@
-"""Twins: the same node on grown inputs, beside the node that it is a twin of."""
+"""Growth pushed back through the node that computes a value, to the constants behind it: one function per operator.
+
+A node is not changed but gets a twin beside it: the same operator on operands that have grown. How an operand grows is
+not known here; `growth` hands that in, and comes back here for an operand that is computed in its turn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import onnx_ir as ir
 
 from anyshape.freeing.constant_patterns import is_uniform, ramp_step
 from anyshape.freeing.families import ELEMENTWISE, axes_of, broadcast, einsum_terms
-from anyshape.freeing.growth import Wants, grown, sliced
-from anyshape.freeing.preparation import is_standard
-from anyshape.freeing.walk import Walk, attribute
+from anyshape.freeing.walk import Walk
+from anyshape.onnxfile.graph import attribute, is_standard
 from anyshape.sizes.expressions import Shape, Size, is_number, number, product
 
+Wants = Mapping[int, Size]
+"""Axis -> the size that it shall have."""
 Pushed = ir.Value | None
 """The grown output of a twin; None where the node is not understood."""
-PushBack = Callable[[Walk, ir.Node, Wants], Pushed]
 
 
-def again(walk: Walk, node: ir.Node, inputs: Sequence[ir.Value | None], shape: Shape) -> ir.Value:
-    """The same node on other inputs."""
-    twin = ir.node(node.op_type, list(inputs), attributes=dict(node.attributes), domain=node.domain)
-    return walk.builder.insert(twin, shape, node.outputs[0].dtype)
+class Grow(Protocol):
+    """The value with these sizes, for the sake of a node; or 1 instead of them, where that broadcasts."""
+
+    def __call__(self, walk: Walk, node: ir.Node, value: ir.Value, wants: Wants, *, broadcasts: bool) -> ir.Value: ...
 
 
-def input_grown(walk: Walk, node: ir.Node, wants: Wants, place: int = 0) -> ir.Value:
-    value = node.inputs[place]
-    assert value is not None
-    return grown(walk, node, value, wants, broadcasts=True)
+@dataclass(frozen=True)
+class Twin:
+    """A node whose output is to grow along some axes."""
+
+    walk: Walk
+    node: ir.Node
+    wants: Wants
+    grow: Grow
+
+    def shape(self, place: int) -> Shape | None:
+        """Of an operand."""
+        return self.walk.shape(self.node.inputs[place])
+
+    @property
+    def result(self) -> Shape:
+        """The shape of the node's output, before it grows."""
+        return self.walk.shape(self.node.outputs[0]) or ()
+
+    @property
+    def grown_result(self) -> Shape:
+        return tuple(self.wants.get(axis, size) for axis, size in enumerate(self.result))
+
+    def operand(self, wants: Wants, place: int = 0) -> ir.Value:
+        """An operand that has grown."""
+        value = self.node.inputs[place]
+        assert value is not None
+        return self.grow(self.walk, self.node, value, wants, broadcasts=True)
+
+    def exact_operand(self, value: ir.Value | None, wants: Wants) -> ir.Value | None:
+        """The same for a node that does not broadcast."""
+        return None if value is None else self.grow(self.walk, self.node, value, wants, broadcasts=False)
+
+    def on(self, inputs: Sequence[ir.Value | None], shape: Shape) -> ir.Value:
+        """The same node on other inputs."""
+        node = self.node
+        twin = ir.node(node.op_type, list(inputs), attributes=dict(node.attributes), domain=node.domain)
+        return self.walk.builder.insert(twin, shape, node.outputs[0].dtype)
+
+    def shape_after(self, operand: ir.Value, inner: Wants) -> Shape:
+        """The node's shape, with what became of the operand's grown axes: `inner`, in the order of `wants`."""
+        shape, sizes = list(self.result), self.walk.shape(operand) or ()
+        for axis, source in zip(self.wants, inner, strict=True):
+            shape[axis] = sizes[source]
+        return tuple(shape)
+
+    def moved(self, source: Callable[[int], int | None]) -> Pushed:
+        """For nodes whose output axes are those of their first input, each elsewhere."""
+        inner: dict[int, Size] = {}
+        for axis, size in self.wants.items():
+            place = source(axis)
+            if place is None:
+                return None
+            inner[place] = size
+        operand = self.operand(inner)
+        return self.on([operand, *self.node.inputs[1:]], self.shape_after(operand, inner))
 
 
-def after(walk: Walk, node: ir.Node, new: ir.Value, wants: Wants, inner: Wants) -> Shape:
-    """The node's shape, with what became of the input's grown axes; `wants` and `inner` list them in the same order."""
-    shape, sizes = list(walk.shape(node.outputs[0]) or ()), walk.shape(new) or ()
-    for axis, source in zip(wants, inner, strict=True):
-        shape[axis] = sizes[source]
-    return tuple(shape)
+# ---- nodes whose axes are those of their operands, in place or moved: growth goes to the same axis there
 
 
-def moved(walk: Walk, node: ir.Node, wants: Wants, source: Callable[[int], int | None]) -> Pushed:
-    """For nodes whose output axes are those of their first input, each elsewhere."""
-    inner: dict[int, Size] = {}
-    for axis, size in wants.items():
-        place = source(axis)
-        if place is None:
-            return None
-        inner[place] = size
-    new = input_grown(walk, node, inner)
-    return again(walk, node, [new, *node.inputs[1:]], after(walk, node, new, wants, inner))
-
-
-def _elementwise(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    rank = len(walk.shape(node.outputs[0]) or ())
+def _elementwise(twin: Twin) -> Pushed:
+    walk, rank = twin.walk, len(twin.result)
     inputs: list[ir.Value | None] = []
-    for value in node.inputs:
+    for place, value in enumerate(twin.node.inputs):
         shape = walk.shape(value)
-        if value is None or shape is None:
+        if shape is None:
             inputs.append(value)
             continue
         shift = rank - len(shape)
-        own = {axis - shift: size for axis, size in wants.items() if axis >= shift and shape[axis - shift] != 1}
-        inputs.append(grown(walk, node, value, own, broadcasts=True))
-    return again(walk, node, inputs, broadcast([walk.shape(v) or () for v in inputs if v is not None]))
+        own = {axis - shift: size for axis, size in twin.wants.items() if axis >= shift and shape[axis - shift] != 1}
+        inputs.append(twin.operand(own, place))
+    return twin.on(inputs, broadcast([walk.shape(v) or () for v in inputs if v is not None]))
 
 
-def _transpose(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    rank = len(walk.shape(node.outputs[0]) or ())
-    order = attribute(node, "perm") or list(range(rank))[::-1]
-    return moved(walk, node, wants, lambda axis: int(order[axis]))
+def _transpose(twin: Twin) -> Pushed:
+    order = attribute(twin.node, "perm") or list(range(len(twin.result)))[::-1]
+    return twin.moved(lambda axis: int(order[axis]))
 
 
-def _unsqueeze(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    added = axes_of(walk, node, len(walk.shape(node.outputs[0]) or ()))
+def _unsqueeze(twin: Twin) -> Pushed:
+    added = axes_of(twin.walk, twin.node, len(twin.result))
     if added is None:
         return None
-    return moved(walk, node, wants, lambda axis: None if axis in added else axis - sum(a < axis for a in added))
+    return twin.moved(lambda axis: None if axis in added else axis - sum(a < axis for a in added))
 
 
-def _squeeze(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    shape = walk.shape(node.inputs[0]) or ()
-    dropped = axes_of(walk, node, len(shape))
+def _squeeze(twin: Twin) -> Pushed:
+    shape = twin.shape(0) or ()
+    dropped = axes_of(twin.walk, twin.node, len(shape))
     if dropped is None:
         dropped = [axis for axis, size in enumerate(shape) if size == 1]
     kept = [axis for axis in range(len(shape)) if axis not in dropped]
-    return moved(walk, node, wants, lambda axis: kept[axis])
+    return twin.moved(lambda axis: kept[axis])
 
 
-def _kept_axes(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
+def _kept_axes(twin: Twin) -> Pushed:
     """Reductions that keep their axes, and normalisations: every other axis passes."""
-    rank = len(walk.shape(node.inputs[0]) or ())
-    worked = axes_of(walk, node, rank)
+    node, rank = twin.node, len(twin.shape(0) or ())
+    worked = axes_of(twin.walk, node, rank)
     if node.op_type.startswith("Reduce") and not attribute(node, "keepdims", 1):
         return None
     if node.op_type == "LayerNormalization":
         worked = list(range(int(attribute(node, "axis", -1)) % rank, rank))
     if node.op_type in ("Softmax", "LogSoftmax"):
         worked = [int(attribute(node, "axis", -1)) % rank]
-    return moved(walk, node, wants, lambda axis: None if worked is None or axis in worked else axis)
+    return twin.moved(lambda axis: None if worked is None or axis in worked else axis)
 
 
-def _same_axes(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    return moved(walk, node, wants, lambda axis: axis)
+def _same_axes(twin: Twin) -> Pushed:
+    return twin.moved(lambda axis: axis)
 
 
-def _reshape(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
+def _reshape(twin: Twin) -> Pushed:
     """Axes that only move, because sizes of 1 come or go."""
-    data, out = walk.shape(node.inputs[0]), walk.shape(node.outputs[0])
+    data, out = twin.shape(0), twin.walk.shape(twin.node.outputs[0])
     if data is None or out is None:
         return None
     inner: dict[int, Size] = {}
-    for axis, size in wants.items():
+    for axis, size in twin.wants.items():
         before = product(out[:axis])
         same = [i for i, s in enumerate(data) if s == out[axis] and product(data[:i]) == before]
         if not same:
             return None
         inner[same[0]] = size
-    new = input_grown(walk, node, inner)
-    shape = after(walk, node, new, wants, inner)
-    return again(walk, node, [new, walk.builder.vector(shape)], shape)
+    operand = twin.operand(inner)
+    shape = twin.shape_after(operand, inner)
+    return twin.on([operand, twin.walk.builder.vector(shape)], shape)
 
 
-def _matmul(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
+def _matmul(twin: Twin) -> Pushed:
     """Rows of the first matrix, which pass through."""
-    left, out = walk.shape(node.inputs[0]), walk.shape(node.outputs[0])
-    right = walk.shape(node.inputs[1])
+    left, right, out = twin.shape(0), twin.shape(1), twin.walk.shape(twin.node.outputs[0])
     if left is None or right is None or out is None or len(left) != len(out) or len(right) > 2:
         return None
-    return moved(walk, node, wants, lambda axis: axis if axis < len(out) - 1 else None)
+    return twin.moved(lambda axis: axis if axis < len(out) - 1 else None)
 
 
-def _einsum(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
+def _einsum(twin: Twin) -> Pushed:
     """Letters of the result: every operand that has one of them grows along it."""
-    terms = einsum_terms(node)
+    terms = einsum_terms(twin.node)
     if terms is None:
         return None
     *operands, result = terms
-    sizes = {result[axis]: size for axis, size in wants.items()}
+    sizes = {result[axis]: size for axis, size in twin.wants.items()}
     inputs: list[ir.Value | None] = []
-    for term, value in zip(operands, node.inputs, strict=True):
+    for term, value in zip(operands, twin.node.inputs, strict=True):
         own = {axis: sizes[letter] for axis, letter in enumerate(term) if letter in sizes}
-        inputs.append(None if value is None else grown(walk, node, value, own, broadcasts=False))
-    shape = tuple(wants.get(axis, size) for axis, size in enumerate(walk.shape(node.outputs[0]) or ()))
-    return again(walk, node, inputs, shape)
+        inputs.append(twin.exact_operand(value, own))
+    return twin.on(inputs, twin.grown_result)
 
 
-AXIS_RULES: dict[str, PushBack] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
-    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"), _kept_axes),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization"), _kept_axes),
-    **dict.fromkeys(("CumSum", "Trilu", "QuantizeLinear", "DequantizeLinear"), _same_axes),
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
-    "Squeeze": _squeeze,
-    "Reshape": _reshape,
-    "MatMul": _matmul,
-    "Einsum": _einsum,
-}
+# ---- nodes that repeat, join or pick: growth goes to what says how often, or to the rows that are picked
 
 
-def _expand(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    target, data = walk.numbers(node.inputs[1]), walk.shape(node.inputs[0])
-    out = walk.shape(node.outputs[0])
+def _expand(twin: Twin) -> Pushed:
+    wants, target, data = twin.wants, twin.walk.numbers(twin.node.inputs[1]), twin.shape(0)
+    out = twin.walk.shape(twin.node.outputs[0])
     if target is None or data is None or out is None:
         return None
     shift, lead = len(out) - len(data), len(out) - len(target)
-    inner = {a - shift: s for a, s in wants.items() if a >= shift and data[a - shift] != 1}
-    new = input_grown(walk, node, inner)
+    operand = twin.operand({a - shift: s for a, s in wants.items() if a >= shift and data[a - shift] != 1})
     goal = [wants.get(axis + lead, size) for axis, size in enumerate(target)]
-    shape = tuple(wants.get(axis, size) for axis, size in enumerate(out))
-    return again(walk, node, [new, walk.builder.vector(goal)], shape)
+    return twin.on([operand, twin.walk.builder.vector(goal)], twin.grown_result)
 
 
-def _tile(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    repeats, data = walk.constant(node.inputs[1]), walk.shape(node.inputs[0])
-    if repeats is None or data is None:
+def _tile(twin: Twin) -> Pushed:
+    walk, wants = twin.walk, twin.wants
+    repeats, data = walk.constant(twin.node.inputs[1]), twin.shape(0)
+    if repeats is None or data is None or any(repeats[axis] != 1 and data[axis] != 1 for axis in wants):
         return None
-    if any(repeats[axis] != 1 and data[axis] != 1 for axis in wants):
-        return None
-    inner = {axis: size for axis, size in wants.items() if data[axis] != 1}
-    new = input_grown(walk, node, inner)
+    operand = twin.operand({axis: size for axis, size in wants.items() if data[axis] != 1})
     times = [wants[a] if a in wants and data[a] == 1 else number(n) for a, n in enumerate(repeats)]
-    shape = tuple(wants.get(axis, size) for axis, size in enumerate(walk.shape(node.outputs[0]) or ()))
-    sizes = walk.shape(new) or ()
+    sizes = walk.shape(operand) or ()  # of size 1 where it turned out to be the same everywhere
     times = [wants[a] if a in wants and sizes[a] == 1 else n for a, n in enumerate(times)]
-    return again(walk, node, [new, walk.builder.vector(times)], shape)
+    return twin.on([operand, walk.builder.vector(times)], twin.grown_result)
 
 
-def _concat(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    rank = len(walk.shape(node.outputs[0]) or ())
-    if int(attribute(node, "axis", 0)) % rank in wants:
+def _concat(twin: Twin) -> Pushed:
+    if int(attribute(twin.node, "axis", 0)) % len(twin.result) in twin.wants:
         return None
-    inputs = [None if v is None else grown(walk, node, v, wants, broadcasts=False) for v in node.inputs]
-    shape = tuple(wants.get(axis, size) for axis, size in enumerate(walk.shape(node.outputs[0]) or ()))
-    return again(walk, node, inputs, shape)
+    return twin.on([twin.exact_operand(value, twin.wants) for value in twin.node.inputs], twin.grown_result)
 
 
-def _gather(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
+def _gather(twin: Twin) -> Pushed:
     """Axes of the output: those of the table before its indexed axis, those of the index, the rest of the table."""
-    table, index = walk.shape(node.inputs[0]), walk.shape(node.inputs[1])
+    walk, wants, table, index = twin.walk, twin.wants, twin.shape(0), twin.shape(1)
     if table is None or index is None:
         return None
-    axis = int(attribute(node, "axis", 0)) % len(table)
+    axis = int(attribute(twin.node, "axis", 0)) % len(table)
     of_index = {a - axis: s for a, s in wants.items() if axis <= a < axis + len(index)}
     of_table = {a if a < axis else a - len(index) + 1: s for a, s in wants.items() if a - axis not in of_index}
-    data, where = input_grown(walk, node, of_table), input_grown(walk, node, of_index, 1)
+    data, where = twin.operand(of_table), twin.operand(of_index, 1)
     new, places = walk.shape(data) or (), walk.shape(where) or ()
-    result = again(walk, node, [data, where], (*new[:axis], *places, *new[axis + 1 :]))
+    result = twin.on([data, where], (*new[:axis], *places, *new[axis + 1 :]))
     if is_number(table[axis]):
-        _bound_rows(walk, node, int(table[axis]), of_index, result)
+        _bound_rows(twin, int(table[axis]), of_index, result)
     return result
 
 
-def _gather_elements(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
-    """The output has the shape of the index, and the data has it, too, but for the axis that is indexed."""
-    data = walk.shape(node.inputs[0])
-    if data is None:
-        return None
-    own = int(attribute(node, "axis", 0)) % len(data)
-    others = {axis: size for axis, size in wants.items() if axis != own and is_number(data[axis])}
-    inputs: list[ir.Value | None] = []
-    for value, part in zip(node.inputs, (others, wants), strict=True):
-        inputs.append(None if value is None else grown(walk, node, value, part, broadcasts=False))
-    return again(walk, node, inputs, walk.shape(inputs[1]) or ())
-
-
-def _bound_rows(walk: Walk, node: ir.Node, rows: int, wants: Wants, result: ir.Value) -> None:
+def _bound_rows(twin: Twin, rows: int, wants: Wants, result: ir.Value) -> None:
     """A ramp of indices comes to the end of the table."""
-    index = walk.constant(node.inputs[1])
+    index, table = twin.walk.constant(twin.node.inputs[1]), twin.node.inputs[0]
     if index is None:
         return
     for axis, size in wants.items():
         step = None if is_uniform(index, axis) else ramp_step(index, axis)
         if step is not None:
-            name = node.inputs[0].name if node.inputs[0] is not None else "?"
+            name = table.name if table is not None else "?"
             first = int(np.take(index, 0, axis).max())
             most = rows - first if (step == 1).all() and index.min() >= 0 else index.shape[axis]
-            walk.bound(size, most, f"the table `{name}` has {rows} rows", result)
+            twin.walk.bound(size, most, f"the table `{name}` has {rows} rows", result)
 
 
-def _slice(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
+def _gather_elements(twin: Twin) -> Pushed:
+    """The output has the shape of the index, and the data has it, too, but for the axis that is indexed."""
+    data = twin.shape(0)
+    if data is None:
+        return None
+    own = int(attribute(twin.node, "axis", 0)) % len(data)
+    others = {axis: size for axis, size in twin.wants.items() if axis != own and is_number(data[axis])}
+    pairs = zip(twin.node.inputs, (others, twin.wants), strict=True)
+    inputs = [twin.exact_operand(value, wants) for value, wants in pairs]
+    return twin.on(inputs, twin.walk.shape(inputs[1]) or ())
+
+
+def _slice(twin: Twin) -> Pushed:
     """A part of a longer table: a larger part of it."""
+    walk, node, wants = twin.walk, twin.node, twin.wants
     if walk.opset < 10:
         return None
     data, starts, ends = node.inputs[0], walk.constant(node.inputs[1]), walk.constant(node.inputs[2])
@@ -252,8 +270,7 @@ def _slice(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
     steps = walk.constant(node.inputs[4]) if len(node.inputs) > 4 else None
     if steps is not None and any(steps != 1):
         return None
-    passed = {a: s for a, s in wants.items() if a not in axes}
-    source = input_grown(walk, node, passed)
+    source = twin.operand({a: s for a, s in wants.items() if a not in axes})
     parts: dict[int, tuple[Size, Size]] = {}
     limits: dict[int, tuple[int, int]] = {}
     result = list(walk.shape(source) or ())
@@ -265,14 +282,24 @@ def _slice(walk: Walk, node: ir.Node, wants: Wants) -> Pushed:
             parts[axis], result[axis] = (number(first), first + wants[axis]), wants[axis]
         else:
             parts[axis] = (number(start), number(end))
-            result[axis] = (walk.shape(node.outputs[0]) or ())[axis]
-    new = sliced(walk, source, parts, tuple(result))
+            result[axis] = twin.result[axis]
+    new = walk.builder.sliced(source, parts, tuple(result))
     for axis, (most, rows) in limits.items():
         walk.bound(wants[axis], most, f"the table `{data.name}` has {rows} rows", new)
     return new
 
 
-TABLE_RULES: dict[str, PushBack] = {
+_RULES: dict[str, Callable[[Twin], Pushed]] = {
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"), _kept_axes),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization"), _kept_axes),
+    **dict.fromkeys(("CumSum", "Trilu", "QuantizeLinear", "DequantizeLinear"), _same_axes),
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Reshape": _reshape,
+    "MatMul": _matmul,
+    "Einsum": _einsum,
     "Expand": _expand,
     "Tile": _tile,
     "Concat": _concat,
@@ -281,14 +308,12 @@ TABLE_RULES: dict[str, PushBack] = {
     "Slice": _slice,
 }
 
-_RULES = {**AXIS_RULES, **TABLE_RULES}
 
-
-def grown_backwards(walk: Walk, value: ir.Value, wants: Wants) -> Pushed:
+def grown_backwards(walk: Walk, value: ir.Value, wants: Wants, grow: Grow) -> Pushed:
     """The value with these sizes (or 1 where it is uniform along the axis); None where its origin is not understood."""
     node = value.producer()
     assert node is not None
     rule = _RULES.get(node.op_type)
     if rule is None or not is_standard(node) or node.outputs[0] is not value:
         return None
-    return rule(walk, node, wants)
+    return rule(Twin(walk, node, wants, grow))

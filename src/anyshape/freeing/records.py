@@ -1,4 +1,4 @@
-"""What goes into the freeing of a file, and what comes out of it."""
+"""What goes into the freeing of a file and what comes out of it: axes, dims, readings, changes, limits, refusals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import onnx_ir as ir
 
 from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, dim_symbol, evaluated
 
 Wanted = Mapping[str, tuple[str | None, ...]]
@@ -50,6 +51,9 @@ class Freed:
     """Which of them stands in the model; a reading that led to a contradiction was left by itself."""
 
 
+# ---- refusals
+
+
 class PinnedError(AnyshapeError):
     """A node holds a dim to its size in the file, and no rule frees it."""
 
@@ -74,8 +78,9 @@ class StatePinnedError(PinnedError):
         self.state, self.wants = state, wants
 
 
+# ---- ambiguous places: each has its readings in order of likelihood, and a plan says which one to take
+
 T = TypeVar("T")
-_MOST_READINGS = 8
 
 
 class Chooser:
@@ -88,7 +93,7 @@ class Chooser:
 
     def choose(self, readings: Sequence[T]) -> T:
         """One reading is no choice, and is not counted."""
-        readings = readings[:_MOST_READINGS]
+        readings = readings[: budgets.MOST_READINGS_OF_A_PLACE]
         if len(readings) == 1:
             return readings[0]
         place = len(self.counts)
@@ -107,8 +112,10 @@ def next_plan(chooser: Chooser, fixed: int) -> tuple[int, ...] | None:
     return None
 
 
-_FARTHEST = 2**20
+# ---- the dims of one file: their symbols, where they are read, and what they are in the file
+
 _SMALLEST_TELLING = 3
+"""A 1 or a 2 is in a file for many reasons."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ class Dims:
         if len(symbols) != 1 or symbols[0].name not in self.sizes:
             return None, 0
         symbol = symbols[0]
-        low, high = self.sizes[symbol.name], _FARTHEST
+        low, high = self.sizes[symbol.name], budgets.FARTHEST_SIZE_OF_A_FREED_DIM
         while low < high:  # sizes grow with their dim
             middle = (low + high + 1) // 2
             fits = (evaluated(size, {symbol: middle}) or 0) <= most

@@ -14,8 +14,9 @@ from onnx_shape_inference import ShapeInferenceContext, registry
 
 from anyshape.freeing.builder import Builder
 from anyshape.freeing.constant_values import Evaluator
-from anyshape.freeing.preparation import is_standard
 from anyshape.freeing.records import Bound, Chooser, Dims, DisagreeingError, PinnedError, Rewrite, State
+from anyshape.onnxfile.graph import is_op, is_standard, name_of
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import (
     Factors,
     Shape,
@@ -44,11 +45,12 @@ class Walk:
         observed: Mapping[str, tuple[int, ...]],
         chooser: Chooser,
         larger_states: Mapping[State, Mapping[int, Size]],
+        rule_for: Callable[[ir.Node], Rule | None],
         *,
         strict: bool,
     ) -> None:
         """`strict` refuses sizes that disagree, which is right as long as there may be another reading."""
-        self.strict = strict
+        self.strict, self._rule_for = strict, rule_for
         self.model, self.dims, self.chooser = model, dims, chooser
         self.builder = Builder(model, dims.sources)
         self.inference = Inference(model.opset_imports, list(dims.sizes))
@@ -85,9 +87,10 @@ class Walk:
     def numbers(self, value: ir.Value | None) -> Shape | None:
         """What a tensor of sizes holds, as expressions of the dims."""
         array = self.constant(value)
-        if array is not None:
-            return tuple(number(n) for n in array.ravel()) if array.dtype.kind in "iu" and array.size < 64 else None
-        return self.inference.numbers(value)
+        if array is None:
+            return self.inference.numbers(value)
+        is_short = array.dtype.kind in "iu" and array.size < budgets.MOST_NUMBERS_OF_A_SIZE_VALUE
+        return tuple(number(n) for n in array.ravel()) if is_short else None
 
     def at_file(self, size: Size) -> int | None:
         return self.dims.at_file(size)
@@ -139,7 +142,7 @@ class Walk:
 
     def pinned(self, node: ir.Node, why: str, size: Size = None) -> PinnedError:
         dims = sorted(s.name for s in size.free_symbols if s.name in self.dims.sizes) if size is not None else []
-        sentence = f"{node.op_type} node `{name_of(node)}` pins {_listed(dims)}: {why}"
+        sentence = f"{node.op_type} node `{name_of(node)}` pins {_named_dims(dims)}: {why}"
         return PinnedError(sentence, node=name_of(node), operator=node.op_type, dim=dims[0] if dims else None)
 
     def refuse_disagreement(self, node: ir.Node, sizes: Sequence[Size]) -> None:
@@ -153,27 +156,26 @@ class Walk:
     # ---- the walk itself
 
     def graph(self, graph: ir.Graph) -> None:
+        """Walk through a graph; rules call it for the graphs inside of a node."""
         for node in list(graph):
             self.builder.enter(node)
             try:
-                self.node(node)
+                self._walk_node(node)
             finally:
                 self.builder.leave()
 
-    def node(self, node: ir.Node) -> None:
-        from anyshape.freeing.rules import rule_for
-
-        rule = rule_for(node)
+    def _walk_node(self, node: ir.Node) -> None:
+        rule = self._rule_for(node)
         shapes = rule(self, node) if rule else None
-        self.infer(node)
+        self._infer_shapes(node)
         for value, shape in zip(node.outputs, shapes or (), strict=False):
             if shape is not None:
                 value.shape = to_ir(shape)
-        self._follow(node)
-        self._settle(node)
+        self._note_followers(node)
+        self._settle_shapes(node)
         self.factors.carry(node)
 
-    def infer(self, node: ir.Node) -> None:
+    def _infer_shapes(self, node: ir.Node) -> None:
         types = [value.type for value in node.outputs]
         self.inference.infer(node)
         for value, told in zip(node.outputs, types, strict=True):
@@ -188,26 +190,26 @@ class Walk:
         if value.const_value is not None or value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
             return None
         array = self.constant(value)
-        return array if array is not None and array.size <= 64 else None
+        return array if array is not None and array.size <= budgets.MOST_NUMBERS_OF_A_SIZE_VALUE else None
 
-    def _follow(self, node: ir.Node) -> None:
+    def _note_followers(self, node: ir.Node) -> None:
         """Remember which numbers follow from free sizes: what is observed about them holds for the file only."""
-        reads = node.op_type in _READS_SIZES and is_standard(node) and self.varies(node.inputs[0])
+        reads = is_op(node, *_READS_SIZES) and self.varies(node.inputs[0])
         if reads or any(value in self._follows for value in node.inputs):
             self._follows.update(node.outputs)
 
-    def _settle(self, node: ir.Node) -> None:
+    def _settle_shapes(self, node: ir.Node) -> None:
         for value in node.outputs:
             seen = self.observed(value)
             shape = self.shape(value)
             if seen is not None and (shape is None or len(shape) != len(seen)):
-                shape = self._guessed(node, seen)
+                shape = self._guessed_shape(node, seen)
                 value.shape = to_ir(shape)
             if shape is None:
                 self._follows |= set() if self._is_rigid(node) else {value}
                 continue
             if seen is not None:
-                shape = tuple(self._settled(node, size, n) for size, n in zip(shape, seen, strict=True))
+                shape = tuple(self._settled_size(node, size, n) for size, n in zip(shape, seen, strict=True))
                 value.shape = to_ir(shape)
             self._remember(shape)
 
@@ -216,7 +218,7 @@ class Walk:
             if self.is_free(size) and size not in self._known_sizes.setdefault(axis, []):
                 self._known_sizes[axis].append(size)
 
-    def _settled(self, node: ir.Node, size: Size, seen: int) -> Size:
+    def _settled_size(self, node: ir.Node, size: Size, seen: int) -> Size:
         if self.is_unknown(size):
             return number(seen) if self._is_rigid(node) else size
         if self.at_file(size) == seen:
@@ -231,7 +233,7 @@ class Walk:
             return False
         return not any(self.varies(value) or value in self._follows for value in node.inputs)
 
-    def _guessed(self, node: ir.Node, seen: tuple[int, ...]) -> Shape:
+    def _guessed_shape(self, node: ir.Node, seen: tuple[int, ...]) -> Shape:
         """An operator without a rule: like an input of the same shape, else as observed if nothing varies."""
         if self._is_rigid(node):
             return tuple(number(n) for n in seen)
@@ -246,18 +248,18 @@ class Walk:
         raise self.pinned(node, f"nothing is known about this operator{domain}", product(free) if free else None)
 
 
-def name_of(node: ir.Node) -> str:
-    return node.name or (node.outputs[0].name if node.outputs else None) or "?"
-
-
-def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
-    """The plain value of an attribute."""
-    found = node.attributes.get(name)
-    return default if found is None or found.is_ref() else found.value
-
-
-def _listed(dims: Sequence[str]) -> str:
+def _named_dims(dims: Sequence[str]) -> str:
     return " and ".join(f"`{dim}`" for dim in dims) if dims else "the sizes of the file"
+
+
+# ---- what a rule is
+
+Shapes = Sequence[Shape | None] | None
+"""The shapes of a node's outputs, None where the inference knows them."""
+Rule = Callable[[Walk, ir.Node], Shapes]
+
+
+# ---- which factors each axis is the product of, in their order
 
 
 class FactorTable:
@@ -301,6 +303,9 @@ def _came_through(size: Size, axis: int, inputs: Sequence[tuple[Factors, ...]]) 
     return every[0] if every else (size,)
 
 
+# ---- symbolic shapes of one node's outputs, by onnx-shape-inference
+
+
 class Inference:
     """One context for a whole walk: it carries the values of shapes that nodes compute."""
 
@@ -340,8 +345,3 @@ class Inference:
 
     def unknown(self) -> Size:
         return dim_symbol(str(self._context.new_symbolic_dim().value))
-
-
-Shapes = Sequence[Shape | None] | None
-"""The shapes of a node's outputs, None where the inference knows them."""
-Rule = Callable[[Walk, ir.Node], Shapes]

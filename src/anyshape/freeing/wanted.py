@@ -58,14 +58,14 @@ def declare_free(
     if dims is None:
         wanted, notes = _batch_on_axis_0(ports)
     else:
-        wanted, notes = _declared(ports, dims), ()
+        wanted, notes = _declared_rows(ports, dims), ()
     if not any(name and _shape(ports[leaf])[axis] for leaf, row in wanted.items() for axis, name in enumerate(row)):
         raise DeclarationError("`dims` names no dim: write the name of each axis that is to be free, such as `batch`")
     wanted, kept = _with_open_axes(ports, wanted)
     found = _sizes_in_file(ports, wanted)
     kept = tuple(dim for dim in kept if dim not in found)
     every = dict.fromkeys(name for row in wanted.values() for name in row if name is not None)
-    return Declaration(wanted, found, _ranges(every, sizes or {}), notes, kept)
+    return Declaration(wanted, found, _size_ranges(every, sizes or {}), notes, kept)
 
 
 def _ports(interface: Interface) -> dict[str, Port]:
@@ -89,7 +89,7 @@ def _shape(port: Port) -> tuple[int | None, ...]:
     return tuple(axis if isinstance(axis, int) else None for axis in port.axes or ())
 
 
-def _told(port: Port) -> str:
+def _shape_text(port: Port) -> str:
     """The shape as a reader writes it: `(batch, 3)`."""
     axes = [str(axis) if axis is not None else "?" for axis in port.axes or ()]
     return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
@@ -111,13 +111,13 @@ def _with_open_axes(ports: Mapping[str, Port], wanted: Rows) -> tuple[Rows, tupl
         for axis, name in enumerate(row):
             if name is not None and _shape(ports[leaf])[axis] is None:
                 renamed.setdefault(_open_name(ports[leaf], axis), name)
-    every = {leaf: _names(ports[leaf], wanted.get(leaf), renamed) for leaf in dict.fromkeys((*wanted, *ports))}
+    every = {leaf: _dims_of(ports[leaf], wanted.get(leaf), renamed) for leaf in dict.fromkeys((*wanted, *ports))}
     rows = {leaf: row for leaf, row in every.items() if any(row)}
     kept = {name for leaf, row in rows.items() for name, size in zip(row, _shape(ports[leaf]), strict=True) if not size}
     return rows, tuple(sorted(name for name in kept if name is not None))
 
 
-def _names(port: Port, wanted: tuple[str | None, ...] | None, renamed: Mapping[str, str]) -> tuple[str | None, ...]:
+def _dims_of(port: Port, wanted: tuple[str | None, ...] | None, renamed: Mapping[str, str]) -> tuple[str | None, ...]:
     """The dims of one input: the wanted ones, then those that it leaves open."""
     names = []
     for axis, size in enumerate(_shape(port)):
@@ -151,18 +151,18 @@ def _batch_on_axis_0(ports: Mapping[str, Port]) -> tuple[Rows, tuple[str, ...]]:
 # ---- with one
 
 
-def _declared(ports: Mapping[str, Port], dims: Mapping[str, Any]) -> Rows:
+def _declared_rows(ports: Mapping[str, Port], dims: Mapping[str, Any]) -> Rows:
     if not isinstance(dims, Mapping):
         raise DeclarationError(f'dims is {dims!r}: give a dict, such as {{"x": "batch 3 224 224"}}')
     found: dict[str, tuple[bool, tuple[str | None, ...]]] = {}
     for key, declared in dims.items():
-        for name in _matches(str(key), ports):
+        for name in _inputs_named(str(key), ports):
             if name == key or name not in found or not found[name][0]:  # the exact name wins
                 found[name] = (name == key, _axes_of(ports[name], declared))
     return {name: axes for name, (_, axes) in found.items() if any(axes)}
 
 
-def _matches(key: str, ports: Mapping[str, Port]) -> list[str]:
+def _inputs_named(key: str, ports: Mapping[str, Port]) -> list[str]:
     names = [key] if key in ports else [name for name in ports if fnmatch.fnmatchcase(name, key)]
     if not names:
         raise DeclarationError(f"`dims` names `{key}`, but the inputs are {_listing(ports)}{did_you_mean(key, ports)}")
@@ -173,29 +173,29 @@ def _axes_of(port: Port, declared: Any) -> tuple[str | None, ...]:
     if declared is None:
         return (None,) * len(_shape(port))
     entries = parse_axes(declared, where=port.name)
-    filled = _numbered(port, entries) if isinstance(entries, dict) else _filled(port, entries, declared)
+    filled = _by_axis(port, entries) if isinstance(entries, dict) else _in_order(port, entries, declared)
     return tuple(_dim(port, axis, entry) for axis, entry in enumerate(filled))
 
 
-def _numbered(port: Port, entries: Mapping[int, Axis]) -> list[Axis]:
+def _by_axis(port: Port, entries: Mapping[int, Axis]) -> list[Axis]:
     shape = _shape(port)
     filled: list[Axis] = [STATIC] * len(shape)
     for axis, entry in entries.items():
         if not -len(shape) <= axis < len(shape):
             raise DeclarationError(
-                f"`{port.name}` is declared with an axis {axis} but has shape {_told(port)} in the file"
+                f"`{port.name}` is declared with an axis {axis} but has shape {_shape_text(port)} in the file"
             )
         filled[axis] = entry
     return filled
 
 
-def _filled(port: Port, entries: tuple[Axis | EllipsisType, ...], declared: Any) -> list[Axis]:
+def _in_order(port: Port, entries: tuple[Axis | EllipsisType, ...], declared: Any) -> list[Axis]:
     shape = _shape(port)
     rest = len([entry for entry in entries if entry is not Ellipsis])
     dots = len(entries) - rest
     if dots > 1 or rest > len(shape) or (dots == 0 and rest != len(shape)):
         written = declared if isinstance(declared, str) else " ".join(map(_as_written, declared))
-        raise DeclarationError(f"`{port.name}` is declared `{written}` but has shape {_told(port)} in the file")
+        raise DeclarationError(f"`{port.name}` is declared `{written}` but has shape {_shape_text(port)} in the file")
     filled: list[Axis] = []
     for entry in entries:
         filled.extend([STATIC] * (len(shape) - rest) if isinstance(entry, EllipsisType) else [entry])
@@ -216,7 +216,7 @@ def _dim(port: Port, axis: int, entry: Axis) -> str | None:
         return entry.text
     if entry not in (STATIC, _shape(port)[axis]):
         raise DeclarationError(
-            f"`{port.name}` is declared {entry} on axis {axis} but has shape {_told(port)} in the file"
+            f"`{port.name}` is declared {entry} on axis {axis} but has shape {_shape_text(port)} in the file"
         )
     return None
 
@@ -238,7 +238,7 @@ def _sizes_in_file(ports: Mapping[str, Port], wanted: Mapping[str, tuple[str | N
     return found
 
 
-def _ranges(found: Iterable[str], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
+def _size_ranges(found: Iterable[str], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
     for name in sizes:
         if name not in found:
             raise DeclarationError(

@@ -1,1 +1,1 @@
-"""anyshape.model"""
+"""The model in PyTorch, which is the oracle: what it gives, what it keeps, and which sizes it cannot do."""

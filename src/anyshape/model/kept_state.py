@@ -1,8 +1,8 @@
-"""Grids, masks and tables that a module keeps from call to call: at which sizes it builds them, and of which sizes.
+"""What a module holds that has a length: what it keeps from call to call, and the tables that it was made with.
 
 A module that was warmed up reads what it kept, and a trace at that size would hold it as a constant. Traced where the
 module builds anew, the file builds at every size. Whether that is the same where the module reads what it kept is for
-the check, which has to run those sizes.
+the check, which has to run those sizes. Where a table ends, so may the sizes that the module takes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,8 @@ import torch
 from torch import nn
 
 from anyshape.model.oracle import Reference
-from anyshape.sizes.notation import SizeRange
-
-Sizes = dict[str, int]
-_MOST_TRIED = 8
-_SECONDS = 1.0
-"""Small models tell at once; for a large one the search must not cost more than it may save."""
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import SizeRange, Sizes
 
 
 def building_sizes(
@@ -32,9 +28,9 @@ def building_sizes(
     lengths: Sequence[int],
 ) -> Sizes:
     """`start`, or near it sizes at which the module builds something that it does not build there."""
-    until = time.monotonic() + _SECONDS
+    until = time.monotonic() + budgets.SECONDS_FOR_KEPT_STATE
     best, most = start, reference.changes(reference.run(start))
-    for proposed in itertools.islice(_other_sizes(start, ranges, lengths), _MOST_TRIED):
+    for proposed in itertools.islice(_other_sizes(start, ranges, lengths), budgets.MOST_SIZES_FOR_KEPT_STATE):
         sizes = admit(proposed)
         if time.monotonic() > until:
             break
@@ -59,13 +55,13 @@ def _other_sizes(start: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequenc
             yield sizes
 
 
-def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> list[Sizes]:
+def kept_sizes(sizes: Sizes, ranges: Mapping[str, SizeRange], lengths: Sequence[int]) -> Sequence[Sizes]:
     """Sizes at which the module may read what it kept: one dim as long as something that it holds."""
     near = [{**sizes, dim: length} for length in lengths for dim in sizes if length in ranges[dim]]
-    return near[:_MOST_TRIED]
+    return near[: budgets.MOST_SIZES_FOR_KEPT_STATE]
 
 
-_FAR = 2**13
+# ---- lengths of what is kept
 
 
 def kept_lengths(module: nn.Module) -> tuple[int, ...]:
@@ -73,30 +69,31 @@ def kept_lengths(module: nn.Module) -> tuple[int, ...]:
     found: set[int] = set()
     for part in module.modules():
         if not type(part).__module__.startswith("torch."):
-            found.update(_lengths({k: v for k, v in vars(part).items() if k not in _OF_TORCH}, depth=0))
-    return tuple(sorted(length for length in found if 1 < length < _FAR))
+            found.update(_lengths_within({k: v for k, v in vars(part).items() if k not in _OF_TORCH}, depth=0))
+    return tuple(sorted(length for length in found if 1 < length < budgets.LARGEST_SIZE_OF_KEPT_STATE))
 
 
 _OF_TORCH = set(vars(nn.Module())) - {"_buffers"}
-_DEEPEST = 4
-_MANY = 64
 
 
-def _lengths(value: Any, *, depth: int) -> Iterator[int]:
-    if depth > _DEEPEST or isinstance(value, (nn.Module, nn.Parameter)):
+def _lengths_within(value: Any, *, depth: int) -> Iterator[int]:
+    if depth > budgets.DEEPEST_KEPT_STATE or isinstance(value, (nn.Module, nn.Parameter)):
         return
     if isinstance(value, torch.Tensor):
         yield from value.shape
     elif isinstance(value, dict):
-        for key, inner in itertools.islice(value.items(), _MANY):
+        for key, inner in itertools.islice(value.items(), budgets.MOST_ENTRIES_OF_KEPT_STATE):
             keys = key if isinstance(key, tuple) else (key,)
             yield from (number for number in keys if isinstance(number, int))
-            yield from _lengths(inner, depth=depth + 1)
+            yield from _lengths_within(inner, depth=depth + 1)
     elif isinstance(value, (list, tuple, set)):
-        for inner in itertools.islice(value, _MANY):
-            yield from _lengths(inner, depth=depth + 1)
+        for inner in itertools.islice(value, budgets.MOST_ENTRIES_OF_KEPT_STATE):
+            yield from _lengths_within(inner, depth=depth + 1)
     elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
-        yield from _lengths(vars(value), depth=depth + 1)
+        yield from _lengths_within(vars(value), depth=depth + 1)
+
+
+# ---- lengths of tables
 
 
 _OWNERS_OF_FEATURES = (nn.Linear, nn.Bilinear, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.RNNBase)

@@ -1,13 +1,12 @@
-"""The names and dims that a file shows: the user's for inputs, true expressions for outputs."""
+"""What a file shows: the user's names for inputs, true expressions for outputs, the structure of call and result."""
 
 from __future__ import annotations
 
 import collections
-import copy
+import contextlib
 import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -111,6 +110,8 @@ def _written_axis(
     return label
 
 
+# ---- the structure of a call: which leaf stands where in the module's terms
+
 _WAYS: dict[Any, Way] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
     inspect.Parameter.POSITIONAL_OR_KEYWORD: "both",
@@ -129,35 +130,35 @@ def call_structure(target: Target, signature: Signature, ports: Mapping[str, str
             given = bound.get(name, {})
             found += [Parameter(key, "keyword", _input_node(key, value, ports)) for key, value in given.items()]
         else:
-            node = _input_node(name, bound[name], ports) if name in bound else _default(parameter)
+            node = _input_node(name, bound[name], ports) if name in bound else _default_node(parameter)
             found.append(Parameter(name, _WAYS[parameter.kind], node))
     return tuple(found)
 
 
-def _default(parameter: inspect.Parameter) -> Node:
-    return Branch("tuple", (), ()) if parameter.kind is parameter.VAR_POSITIONAL else _fixed(parameter.default)
+def _default_node(parameter: inspect.Parameter) -> Node:
+    return Branch("tuple", (), ()) if parameter.kind is parameter.VAR_POSITIONAL else _fixed_node(parameter.default)
 
 
 def _input_node(name: str, value: Any, ports: Mapping[str, str]) -> Node:
     if isinstance(value, (torch.Tensor, int, float)):
-        return Slot(ports[name]) if name in ports else _fixed(value)
+        return Slot(ports[name]) if name in ports else _fixed_node(value)
     found = parts_of(value)
     if found is None:
-        return _fixed(value)
+        return _fixed_node(value)
     kind, parts = found
     nodes = tuple(_input_node(f"{name}.{key}", part, ports) for key, part in parts.items())
-    return _branch(kind, value, tuple(parts), nodes)
+    return _branch_of(kind, value, tuple(parts), nodes)
 
 
-def _fixed(value: Any) -> Fixed:
+def _fixed_node(value: Any) -> Fixed:
     """A number or a text; JSON has neither infinity nor other objects."""
     is_plain = isinstance(value, (int, str)) or (isinstance(value, float) and math.isfinite(value))
     return Fixed(value if is_plain else None)
 
 
-def _branch(kind: str, value: Any, keys: tuple[str, ...], parts: tuple[Node, ...]) -> Branch:
+def _branch_of(kind: str, value: Any, keys: tuple[str, ...], parts: tuple[Node, ...]) -> Branch:
     if kind == "cache":
-        return Branch("cache", (), tuple(_layers(keys, parts)))
+        return Branch("cache", (), tuple(_layer_branches(keys, parts)))
     if kind in ("list", "tuple"):
         return Branch(cast("Kind", kind), (), parts)
     if kind == "dict" and type(value) in (dict, collections.OrderedDict):
@@ -168,7 +169,7 @@ def _branch(kind: str, value: Any, keys: tuple[str, ...], parts: tuple[Node, ...
     return Branch("fields", keys, parts)
 
 
-def _layers(keys: Sequence[str], parts: Sequence[Node]) -> Iterator[Node]:
+def _layer_branches(keys: Sequence[str], parts: Sequence[Node]) -> Iterator[Node]:
     """`0.key`, `0.value`, `1.key`, ...: one tuple for each layer."""
     grouped: dict[str, list[Node]] = {}
     for key, part in zip(keys, parts, strict=True):
@@ -176,7 +177,7 @@ def _layers(keys: Sequence[str], parts: Sequence[Node]) -> Iterator[Node]:
     yield from (Branch("tuple", (), tuple(layer)) for layer in grouped.values())
 
 
-# ---- a result
+# ---- the structure of a result
 
 
 def result_structure(reference: Reference, outcome: Outcome, names: Sequence[str]) -> Node | None:
@@ -185,17 +186,9 @@ def result_structure(reference: Reference, outcome: Outcome, names: Sequence[str
     The module is called once more: outcomes keep flat tensors alone.
     """
     seen: list[Node] = []
-    target = reference.target
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        result = target.call(*args, **kwargs)
-        seen.extend(_result_node(result, names))
-        return result
-
     reference.put_back()
-    twin = copy.copy(reference)
-    twin.target = replace(target, call=watched)
-    twin.with_leaves(outcome, {})
+    with contextlib.suppress(Exception):  # the user's own model
+        reference.module.call(outcome.leaves, look=lambda result: seen.extend(_result_node(result, names)))
     return seen[0] if seen else None
 
 
@@ -213,9 +206,9 @@ def _output_node(value: Any, waiting: list[tuple[int, str]]) -> Node:
     if isinstance(value, (torch.Tensor, int, float)):
         if waiting and waiting[-1][0] == id(value):
             return Slot(waiting.pop()[1])
-        return _fixed(value)
+        return _fixed_node(value)
     found = parts_of(value)
     if found is None:
-        return _fixed(value)
+        return _fixed_node(value)
     kind, parts = found
-    return _branch(kind, value, tuple(parts), tuple(_output_node(part, waiting) for part in parts.values()))
+    return _branch_of(kind, value, tuple(parts), tuple(_output_node(part, waiting) for part in parts.values()))

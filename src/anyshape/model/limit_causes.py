@@ -1,7 +1,8 @@
-"""Why does PyTorch fail at a size? The condition that it violates: a multiple, a bound, or a relation between two dims.
+"""Why does PyTorch fail at a size? The condition that it violates: a multiple, a bound, a relation or a tie of dims.
 
 Bisection finds where it begins to fail. A bound that moves with another dim is a joint one: where it lies at a few
-sizes of the other tells a sum from a difference from a product.
+sizes of the other tells a sum from a difference from a product. Ties are only proposed here: `b2 == b`,
+`total == past + seq`, `patches == h * w`; the model decides which of them hold.
 """
 
 from __future__ import annotations
@@ -10,26 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from anyshape.sizes.notation import Condition, SizeRange, parse_condition
-
-Sizes = dict[str, int]
-LARGEST_MULTIPLE = 128
-_ENOUGH_EDGES = 3
-_FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
-    ("+", lambda a, b: a + b),
-    ("-", lambda a, b: a - b),
-    ("*", lambda a, b: a * b),
-)
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
 
 
 class Known(Protocol):
     """What is known of a model, and a way to ask it."""
 
-    base: Sizes
-    """Sizes at which it runs."""
-    suggestions: tuple[Condition, ...]
-    """Guards of a trace."""
-
+    @property
+    def base(self) -> Sizes: ...
+    @property
+    def suggestions(self) -> tuple[Condition, ...]: ...
     @property
     def free(self) -> list[str]: ...
     def grid(self, dim: str) -> SizeRange: ...
@@ -39,40 +31,40 @@ class Known(Protocol):
 
 def find_limit(known: Known, cause: Sizes) -> Condition | None:
     """The condition that a failing size violates, as far as one explains all that is known."""
-    return next((condition for condition in _candidates(known, cause) if known.explains(condition, cause)), None)
+    return next((condition for condition in _conditions_to_try(known, cause) if known.explains(condition, cause)), None)
 
 
-def _candidates(known: Known, cause: Sizes) -> Iterator[Condition]:
+def _conditions_to_try(known: Known, cause: Sizes) -> Iterator[Condition]:
     moved = [dim for dim in known.free if cause[dim] != known.base[dim]]
     if len(moved) == 1:
-        yield from _alone(known, moved[0], cause)
+        yield from _conditions_on_one(known, moved[0], cause)
     else:
-        yield from _suggested(known, moved)
+        yield from _suggestions_about(known, moved)
     if len(moved) == 2:
-        yield from _pair(known, moved[0], moved[1], cause)
+        yield from _conditions_on_two(known, moved[0], moved[1], cause)
 
 
-def _suggested(known: Known, dims: Iterable[str]) -> Iterator[Condition]:
+def _suggestions_about(known: Known, dims: Iterable[str]) -> Iterator[Condition]:
     return (condition for condition in known.suggestions if set(condition.names) <= set(dims))
 
 
-def _alone(known: Known, dim: str, cause: Sizes) -> Iterator[Condition]:
+def _conditions_on_one(known: Known, dim: str, cause: Sizes) -> Iterator[Condition]:
     size, failing = known.base[dim], cause[dim]
     if step := _step_between(known, dim, failing):
         yield parse_condition(f"{dim} % {step} == {size % step}")
         return
-    last, beyond = _edge(known, dim, failing, known.base)
+    last, beyond = _edge_towards(known, dim, failing, known.base)
     if other := _depends_on(known, {**known.base, dim: beyond}, (dim,)):
-        yield from _suggested(known, (dim, other))
-        yield from _jointly(known, dim, other, _around(known, other), cause)
+        yield from _suggestions_about(known, (dim, other))
+        yield from _joint_bounds(known, dim, other, _sizes_around(known, other), cause)
     else:
         yield parse_condition(f"{dim} {_relation(failing, size)} {last}")
 
 
-def _pair(known: Known, d: str, e: str, cause: Sizes) -> Iterator[Condition]:
+def _conditions_on_two(known: Known, d: str, e: str, cause: Sizes) -> Iterator[Condition]:
     near, far, grid = known.base[e], cause[e], known.grid(e)
     sizes = (far, grid.nearest((near + far) // 2), grid.nearest((near + 3 * far) // 4))
-    return _jointly(known, d, e, dict.fromkeys(sizes), cause)
+    return _joint_bounds(known, d, e, dict.fromkeys(sizes), cause)
 
 
 # ---- one dim
@@ -84,7 +76,7 @@ def _step_between(known: Known, dim: str, failing: int) -> int | None:
     stride = grid.step if failing > size else -grid.step
     beyond = [s for s in (failing + stride * k for k in range(1, 9)) if s in grid]
     running = [s for s in beyond if known.runs({**known.base, dim: s})]
-    for step in range(2 * grid.step, LARGEST_MULTIPLE + 1, grid.step) if running else ():
+    for step in range(2 * grid.step, budgets.LARGEST_MULTIPLE + 1, grid.step) if running else ():
         if (failing - size) % step and all((s - size) % step == 0 for s in running):
             nearby = [s for s in (size + step, size + 2 * step) if s in grid]
             if all(known.runs({**known.base, dim: s}) for s in nearby):
@@ -92,9 +84,9 @@ def _step_between(known: Known, dim: str, failing: int) -> int | None:
     return None
 
 
-def _edge(known: Known, dim: str, failing: int, base: Mapping[str, int]) -> tuple[int, int]:
+def _edge_towards(known: Known, dim: str, failing: int, base: Mapping[str, int]) -> tuple[int, int]:
     """The last size that runs and the next, which does not, on the way from the base to one that fails."""
-    way = _way(known.grid(dim), base[dim], failing)
+    way = _sizes_between(known.grid(dim), base[dim], failing)
     low, high = 0, len(way) - 1
     middle = high - 1  # what lies beyond a table fails at once
     while high - low > 1:
@@ -106,7 +98,7 @@ def _edge(known: Known, dim: str, failing: int, base: Mapping[str, int]) -> tupl
     return way[low], way[high]
 
 
-def _way(grid: SizeRange, start: int, end: int) -> Sequence[int]:
+def _sizes_between(grid: SizeRange, start: int, end: int) -> Sequence[int]:
     """The sizes of a range from one to another."""
     sign = 1 if end > start else -1
     if grid.values is not None:
@@ -130,7 +122,7 @@ class _Edge:
     other: int
 
 
-def _around(known: Known, dim: str) -> list[int]:
+def _sizes_around(known: Known, dim: str) -> list[int]:
     """The base and sizes on both sides of it, the telling ones first."""
     grid, size = known.grid(dim), known.base[dim]
     wanted = (size, size // 2, 2 * size, size - grid.step, size + grid.step)
@@ -140,20 +132,27 @@ def _around(known: Known, dim: str) -> list[int]:
 def _depends_on(known: Known, failing: Sizes, dims: Sequence[str]) -> str | None:
     """Another dim at whose smaller or larger size these run as well: the bound is a joint one."""
     for other in known.free:
-        if other not in dims and any(known.runs({**failing, other: size}) for size in _around(known, other)[1:]):
+        if other not in dims and any(known.runs({**failing, other: size}) for size in _sizes_around(known, other)[1:]):
             return other
     return None
 
 
-def _jointly(known: Known, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> Iterator[Condition]:
+_FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
+    ("+", lambda a, b: a + b),
+    ("-", lambda a, b: a - b),
+    ("*", lambda a, b: a * b),
+)
+
+
+def _joint_bounds(known: Known, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> Iterator[Condition]:
     """Where `d` begins to fail at some sizes of `e`, as a condition on both."""
-    edges = _edges(known, d, e, sizes, cause[d])
+    edges = _edges_at(known, d, e, sizes, cause[d])
     if len(edges) < 2 or _depends_on(known, {**known.base, d: edges[0].beyond, e: edges[0].other}, (d, e)):
         return
     relation = _relation(cause[d], known.base[d])
     first, second = (dim for dim in known.base if dim in (d, e))
     for sign, value in _FORMS:
-        bound = _bound(edges, value, relation)
+        bound = _dividing_value(edges, value, relation)
         if bound == 0 and sign == "-":
             yield parse_condition(f"{d} {relation} {e}")
         elif bound is not None:
@@ -161,7 +160,7 @@ def _jointly(known: Known, d: str, e: str, sizes: Iterable[int], cause: Sizes) -
             yield parse_condition(f"{left} {relation} {bound}")
 
 
-def _bound(edges: Sequence[_Edge], value: Callable[[int, int], int], relation: str) -> int | None:
+def _dividing_value(edges: Sequence[_Edge], value: Callable[[int, int], int], relation: str) -> int | None:
     """The value that parts what runs from what does not on all edges."""
     inside = [value(edge.last, edge.other) for edge in edges]
     outside = [value(edge.beyond, edge.other) for edge in edges]
@@ -170,24 +169,27 @@ def _bound(edges: Sequence[_Edge], value: Callable[[int, int], int], relation: s
     return min(inside) if min(inside) > max(outside) else None
 
 
-def _edges(known: Known, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
+def _edges_at(known: Known, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
     far = known.grid(d).nearest(failing + 2 * (failing - known.base[d]))
     edges: list[_Edge] = []
     for size in sizes:
         base = {**known.base, e: size}
-        if len(edges) < _ENOUGH_EDGES and known.runs(base) and not known.runs({**base, d: far}):
-            edges.append(_Edge(*_edge(known, d, far, base), size))
+        if len(edges) < budgets.ENOUGH_EDGES_OF_A_LIMIT and known.runs(base) and not known.runs({**base, d: far}):
+            edges.append(_Edge(*_edge_towards(known, d, far, base), size))
     return edges
+
+
+# ---- ties
 
 
 def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
     """Sets of equalities that hold at these sizes and speak of one dim, the simplest first; the left side follows."""
     others = [other for other in sizes if other != dim]
     same = [other for other in others if sizes[other] == sizes[dim]]
-    pairs = [_ordered(dim, other, sizes) for other in others if other not in same]
-    yield from ((_equal(dim, other, sizes),) for other in same)
+    pairs = [_larger_first(dim, other, sizes) for other in others if other not in same]
+    yield from ((_equality(dim, other, sizes),) for other in same)
     for large, small in pairs:
-        yield from ((text,) for text in _of_three(large, small, sizes))
+        yield from ((text,) for text in _sums_and_products(large, small, sizes))
     for large, small in pairs:
         if sizes[small] and sizes[large] % sizes[small] == 0:
             yield (f"{large} == {sizes[large] // sizes[small]} * {small}",)
@@ -197,25 +199,25 @@ def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ..
         yield tuple(f"{name} == {first}" for name in rest)
 
 
-def _ordered(d: str, e: str, sizes: Mapping[str, int]) -> tuple[str, str]:
+def _larger_first(d: str, e: str, sizes: Mapping[str, int]) -> tuple[str, str]:
     return (d, e) if sizes[d] > sizes[e] else (e, d)
 
 
-def _equal(d: str, e: str, sizes: Mapping[str, int]) -> str:
+def _equality(d: str, e: str, sizes: Mapping[str, int]) -> str:
     first, second = (name for name in sizes if name in (d, e))
     return f"{second} == {first}"
 
 
-def _of_three(large: str, small: str, sizes: Mapping[str, int]) -> Iterator[str]:
+def _sums_and_products(large: str, small: str, sizes: Mapping[str, int]) -> Iterator[str]:
     for third in sizes:
         if third == large or sizes[third] > sizes[large]:
             continue
         if third != small and sizes[small] + sizes[third] == sizes[large]:
-            yield f"{large} == {_joined('+', small, third, sizes)}"
+            yield f"{large} == {_in_order_of_dims('+', small, third, sizes)}"
         if sizes[small] * sizes[third] == sizes[large] and sizes[small] > 1:
-            yield f"{large} == {_joined('*', small, third, sizes)}"
+            yield f"{large} == {_in_order_of_dims('*', small, third, sizes)}"
 
 
-def _joined(sign: str, d: str, e: str, sizes: Mapping[str, int]) -> str:
+def _in_order_of_dims(sign: str, d: str, e: str, sizes: Mapping[str, int]) -> str:
     order = list(sizes)
     return f" {sign} ".join(sorted((d, e), key=order.index))

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 
-from anyshape.declaration import examples, resized_calls
+from anyshape.declaration import resized_calls, resized_leaf
 from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
 from anyshape.torchkit.state import Change, ModuleState, seed_generators
-
-Sizes = Mapping[str, int]
-_REMEMBERED_BYTES = 512 * 2**20
 
 
 @dataclass(frozen=True)
@@ -53,79 +53,44 @@ class CallMaker(Protocol):
     def __call__(self, sizes: Sizes, content: int, level: int) -> dict[str, Any]: ...
 
 
-class Reference:
-    """The user's module in eager, at any size."""
+class EagerModule:
+    """The user's module in eager, as it was handed over: whatever a call changes in it is put back."""
 
-    def __init__(self, target: Target, signature: Signature, spec: Spec, make_call: CallMaker, *, levels: int) -> None:
+    def __init__(self, target: Target, signature: Signature) -> None:
         self.target = target
         self.signature = signature
-        self.spec = spec
-        self._make_call = make_call
-        self._levels = levels
         self._state = ModuleState(target.module)
-        self._remembered: dict[tuple[Any, ...], Outcome] = {}
-        self._bytes = 0
-        self.largest_result = 0
 
-    def run(self, sizes: Sizes, content: int = 0) -> Outcome:
-        """The module's outputs at these sizes, for one of the contents."""
-        key = (*sorted(sizes.items()), content)
-        if key not in self._remembered:
-            outcome = self._climb(sizes, content)
-            self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
-            if self._bytes > _REMEMBERED_BYTES:
-                return outcome
-            self._remembered[key] = outcome
-        return self._remembered[key]
+    def call(
+        self,
+        leaves: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        copies: bool = True,
+        gradients: bool = False,
+        look: Callable[[Any], object] | None = None,
+    ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
+        """Names and values of the outputs; without `copies` the module may write to the leaves.
 
-    def forgetful(self) -> Reference:
-        """The same oracle without its memory: for a module whose code has changed."""
-        return Reference(self.target, self.signature, self.spec, self._make_call, levels=self._levels)
-
-    def exact(self, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
-        """The same call in float64; None where the module cannot run in it."""
-        return self.computed_in(torch.float64, outcome)
-
-    def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        `look` is shown what the module returns, which may be a part of its state, before that is put back.
+        """
+        args, kwargs = self.signature.build(_copies(leaves) if copies else leaves)
+        seed_generators(seed)
         try:
-            with precision.computing_in(dtype, self.target.module) as mode:
-                outputs = self._call(outcome.leaves, gradients=outcome.gradients)[1]
-        except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
-            return None
-        self.largest_result = max(self.largest_result, mode.largest)
-        return outputs
+            with torch.set_grad_enabled(gradients):
+                returned = self.target.call(*args, **kwargs)
+                if look is not None:
+                    look(returned)
+                result = flatten_outputs(returned)
+            # an output may be a view of a buffer, which is put back next
+            outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
+        finally:
+            self._state.restore()
+        return tuple(name for name, _ in result), outputs
 
-    def jittered(self, outcome: Outcome, seeds: Iterable[int]) -> list[tuple[torch.Tensor, ...]]:
-        """The same call with every operator's result moved by a rounding, once for each seed."""
-        runs = []
-        for seed in seeds:
-            with contextlib.suppress(Exception):
-                run = lambda: self._call(outcome.leaves, gradients=outcome.gradients)[1]  # noqa: E731
-                runs.append(precision.run_jittered(run, seed))
-        return runs
-
-    def with_gradients(self, outcome: Outcome) -> Outcome | None:
-        """The same call with gradients on, where that gives another result; it is PyTorch's answer just as well."""
-        try:
-            names, outputs = self._call(outcome.leaves, gradients=True)
-        except Exception:  # noqa: BLE001  the user's own model
-            return None
-        if all(_same(a, b) for a, b in zip(outcome.outputs, outputs, strict=True)):
-            return None
-        return replace(outcome, names=names, outputs=outputs, gradients=True)
-
-    def with_leaves(self, outcome: Outcome, leaves: Mapping[str, Any]) -> Outcome:
-        """The same call with other values for these leaves."""
-        leaves = {**outcome.leaves, **leaves}
-        try:
-            names, outputs = self._call(leaves)
-        except Exception as error:  # noqa: BLE001  the user's own model
-            return Outcome(outcome.sizes, outcome.content, leaves, error=error)
-        return replace(outcome, leaves=leaves, names=names, outputs=outputs)
-
-    def changes(self, outcome: Outcome) -> frozenset[Change]:
-        """What the module keeps of this call for later ones: attributes that it sets, entries that it makes."""
-        args, kwargs = self.signature.build(_copies(outcome.leaves))
+    def changes(self, leaves: Mapping[str, Any]) -> frozenset[Change]:
+        """What the module keeps of a call for later ones: attributes that it sets, entries that it makes."""
+        args, kwargs = self.signature.build(_copies(leaves))
         try:
             with torch.no_grad():
                 self.target.call(*args, **kwargs)
@@ -136,44 +101,51 @@ class Reference:
             self._state.restore()
 
     def put_back(self) -> None:
-        """The module as it was handed over, whatever a trace left in it."""
         self._state.restore()
 
-    def value_decisions(self, outcome: Outcome) -> dict[Span | None, set[object]]:
-        """Where the module reads values of this call into Python, and what it reads there."""
-        leaves = _copies(outcome.leaves)
-        tensors = [value for value in leaves.values() if isinstance(value, torch.Tensor)]
-        return value_decisions(lambda: self._call(leaves, copies=False), tensors)
 
-    def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
-        """Every floating result on the way to the outputs, with the user's line that it came from."""
-        return floating_results(lambda: self._call(outcome.leaves, gradients=True))
+class Reference:
+    """What the user's module gives, at any size."""
 
-    def depends_on(self, leaf: str, outcome: Outcome) -> bool:
-        """Whether another value of one input gives other results, or none."""
-        other = self.run(outcome.sizes, 1).leaves.get(leaf, outcome.leaves[leaf])
-        try:
-            outputs = self._call({**outcome.leaves, leaf: other})[1]
-        except Exception:  # noqa: BLE001  the user's own model
-            return True
-        return not all(_same(a, b) for a, b in zip(outcome.outputs, outputs, strict=True))
+    def __init__(self, target: Target, signature: Signature, spec: Spec, make_call: CallMaker, *, levels: int) -> None:
+        self.target = target
+        self.signature = signature
+        self.spec = spec
+        self._make_call = make_call
+        self._levels = levels
+        self.module = EagerModule(target, signature)
+        self._remembered: dict[tuple[Any, ...], Outcome] = {}
+        self._bytes = 0
+        self.largest_result = 0
 
-    def calls(self, outcome: Outcome) -> CallTrack:
-        """Every call of torch on the way to the outputs."""
-        return track_calls(lambda: self._call(outcome.leaves))
+    # ---- runs, and the memory of them
 
-    def is_random(self, outcome: Outcome) -> bool:
-        """Whether the same call gives other results under another random seed."""
-        again = self._call(outcome.leaves, seed=1)[1]
-        return any(not _same(a, b) for a, b in zip(outcome.outputs, again, strict=True))
+    def volume(self, sizes: Sizes) -> int:
+        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+        total = 1
+        for name in self.spec.axes:
+            own = tuple(self.signature.values[name].shape)
+            total += math.prod(max(n, 1) for n in self.spec.shape(name, sizes, own))
+        return total
 
-    def _climb(self, sizes: Sizes, content: int) -> Outcome:
+    def run(self, sizes: Sizes, content: int = 0) -> Outcome:
+        """The module's outputs at these sizes, for one of the contents."""
+        key = (*sorted(sizes.items()), content)
+        if key not in self._remembered:
+            outcome = self._first_accepted(sizes, content)
+            self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
+            if self._bytes > budgets.BYTES_OF_REMEMBERED_RUNS:
+                return outcome
+            self._remembered[key] = outcome
+        return self._remembered[key]
+
+    def _first_accepted(self, sizes: Sizes, content: int) -> Outcome:
         """The first level of content that the module accepts; a refusal on every level makes the size invalid."""
         first: Outcome | None = None
         for level in range(self._levels):
             try:
                 leaves = self._make_call(sizes, content, level)
-                names, outputs = self._call(leaves)
+                names, outputs = self.module.call(leaves)
             except DeclarationError:
                 raise
             except Exception as error:  # noqa: BLE001  the user's own model
@@ -188,31 +160,104 @@ class Reference:
             return self.run(sizes, 0)
         return first
 
-    def _call(
-        self, leaves: Mapping[str, Any], *, seed: int = 0, copies: bool = True, gradients: bool = False
-    ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
-        if copies:
-            leaves = _copies(leaves)
-        args, kwargs = self.signature.build(leaves)
-        seed_generators(seed)
+    def forgetful(self) -> Reference:
+        """The same oracle without its memory: for a module whose code has changed."""
+        return Reference(self.target, self.signature, self.spec, self._make_call, levels=self._levels)
+
+    def with_leaves(self, outcome: Outcome, leaves: Mapping[str, Any]) -> Outcome:
+        """The same call with other values for these leaves."""
+        leaves = {**outcome.leaves, **leaves}
         try:
-            with torch.set_grad_enabled(gradients):
-                result = flatten_outputs(self.target.call(*args, **kwargs))
-            # an output may be a view of a buffer, which is put back next
-            outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
-        finally:
-            self._state.restore()
-        return tuple(name for name, _ in result), outputs
+            names, outputs = self.module.call(leaves)
+        except Exception as error:  # noqa: BLE001  the user's own model
+            return Outcome(outcome.sizes, outcome.content, leaves, error=error)
+        return replace(outcome, leaves=leaves, names=names, outputs=outputs)
+
+    # ---- the same call in other arithmetic
+
+    def exact(self, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        """The same call in float64; None where the module cannot run in it."""
+        return self.computed_in(torch.float64, outcome)
+
+    def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        try:
+            with precision.computing_in(dtype, self.target.module) as mode:
+                outputs = self._again(outcome)
+        except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
+            return None
+        self.largest_result = max(self.largest_result, mode.largest)
+        return outputs
+
+    def jittered(self, outcome: Outcome, seeds: Iterable[int]) -> list[tuple[torch.Tensor, ...]]:
+        """The same call with every operator's result moved by a rounding, once for each seed."""
+        runs = []
+        for seed in seeds:
+            with contextlib.suppress(Exception):
+                runs.append(precision.run_jittered(lambda: self._again(outcome), seed))
+        return runs
+
+    def with_gradients(self, outcome: Outcome) -> Outcome | None:
+        """The same call with gradients on, where that gives another result; it is PyTorch's answer just as well."""
+        try:
+            names, outputs = self.module.call(outcome.leaves, gradients=True)
+        except Exception:  # noqa: BLE001  the user's own model
+            return None
+        if _are_equal(outcome.outputs, outputs):
+            return None
+        return replace(outcome, names=names, outputs=outputs, gradients=True)
+
+    def _again(self, outcome: Outcome) -> tuple[torch.Tensor, ...]:
+        return self.module.call(outcome.leaves, gradients=outcome.gradients)[1]
+
+    # ---- questions about a call's values, and about what it leaves behind
+
+    def is_random(self, outcome: Outcome) -> bool:
+        """Whether the same call gives other results under another random seed."""
+        return not _are_equal(outcome.outputs, self.module.call(outcome.leaves, seed=1)[1])
+
+    def depends_on(self, leaf: str, outcome: Outcome) -> bool:
+        """Whether another value of one input gives other results, or none."""
+        other = self.run(outcome.sizes, 1).leaves.get(leaf, outcome.leaves[leaf])
+        changed = self.with_leaves(outcome, {leaf: other})
+        return not changed.runs or not _are_equal(outcome.outputs, changed.outputs)
+
+    def changes(self, outcome: Outcome) -> frozenset[Change]:
+        """What the module keeps of this call for later ones."""
+        return self.module.changes(outcome.leaves)
+
+    def put_back(self) -> None:
+        """The module as it was handed over, whatever a trace left in it."""
+        self.module.put_back()
+
+    def value_decisions(self, outcome: Outcome) -> dict[Span | None, set[object]]:
+        """Where the module reads values of this call into Python, and what it reads there."""
+        leaves = _copies(outcome.leaves)
+        tensors = [value for value in leaves.values() if isinstance(value, torch.Tensor)]
+        # the very tensors that are followed have to go in
+        return value_decisions(lambda: self.module.call(leaves, copies=False), tensors)
+
+    def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
+        """Every floating result on the way to the outputs, with the user's line that it came from."""
+        return floating_results(lambda: self.module.call(outcome.leaves, gradients=True))
+
+    def calls(self, outcome: Outcome) -> CallTrack:
+        """Every call of torch on the way to the outputs."""
+        return track_calls(lambda: self.module.call(outcome.leaves))
 
 
 def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
 
 
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and torch.equal(
-        a.nan_to_num(0.0) if a.is_floating_point() else a, b.nan_to_num(0.0) if b.is_floating_point() else b
+def _are_equal(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    """Whether outputs are alike to the last bit; NaN is no difference, since it never equals itself."""
+    return all(
+        a.shape == b.shape and torch.equal(_without_nan(a), _without_nan(b)) for a, b in zip(some, others, strict=True)
     )
+
+
+def _without_nan(value: torch.Tensor) -> torch.Tensor:
+    return value.nan_to_num(0.0) if value.is_floating_point() else value
 
 
 # ---- two makers of calls
@@ -220,8 +265,8 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
     """A reference that resizes the user's example."""
-    example = examples.Example(signature.values, spec.axes, spec.scalars, spec.example)
-    ranges: dict[str, examples.ValueRange] = {}
+    example = resized_leaf.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, resized_leaf.ValueRange] = {}
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
@@ -231,7 +276,7 @@ def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int)
 
     def runs(leaves: Mapping[str, Any]) -> bool:
         try:
-            outputs = reference._call(leaves)[1]  # noqa: SLF001  our own
+            outputs = reference.module.call(leaves)[1]
         except Exception:  # noqa: BLE001  the user's own model
             return False
         return not any(output.isnan().any() for output in outputs if output.is_floating_point())
@@ -257,10 +302,11 @@ def from_make_inputs(
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:
-            example = examples.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            example = resized_leaf.Example(leaves, spec.axes, spec.scalars, dict(sizes))
             leaves = resized_calls.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 
+    # the values as the user makes them are the second level, for a model that refuses others
     return Reference(target, signature, spec, make_call, levels=2)
 
 
@@ -269,16 +315,10 @@ def call_make_inputs(make_inputs: Callable[..., Any], sizes: Sizes, *, seed: int
     parameters = inspect.signature(make_inputs).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     wanted = {name: size for name, size in sizes.items() if takes_any or name in parameters}
-    with _seeded(seed):
-        made = make_inputs(**wanted)
-    return bind_call(target, *read_call(made))
-
-
-@contextlib.contextmanager
-def _seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        yield
+        made = make_inputs(**wanted)
+    return bind_call(target, *read_call(made))
 
 
 def _check_shapes(made: Signature, signature: Signature, spec: Spec, sizes: Sizes) -> None:

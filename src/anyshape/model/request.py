@@ -12,14 +12,13 @@ from typing import Any
 import torch
 
 from anyshape.declaration import torch_forms
-from anyshape.declaration.calls import Signature, bind_call
+from anyshape.declaration.calls import Signature, bind_call, example_of
 from anyshape.declaration.dims import Spec, declare, mentioned
 from anyshape.declaration.dtypes import as_dtype, cast, casting, converted
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.oracle import call_make_inputs
-from anyshape.model.proposal.undeclared import example_of
 from anyshape.sizes.notation import SizeRange, did_you_mean, parse_sizes
 from anyshape.torchkit.state import untouched
 
@@ -58,19 +57,17 @@ def understand(
 ) -> Request:
     """Bind the call, read the declaration in whichever form it came, and check one against the other."""
     _refuse_other_types(dims=dims, sizes=sizes, dynamic_axes=dynamic_axes, kwargs=kwargs)
-    _one_way("declare the dims", dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
-    ways = {"args": args if _is_given(args, None) else None, "kwargs": kwargs or None, "make_inputs": make_inputs}
-    for name, value in ways.items():
-        _one_way("give the call", examples=examples, **{name: value})
+    _refuse_two_ways("declare the dims", dims=dims, dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes)
+    _refuse_two_calls(examples, args, kwargs, make_inputs)
     target = resolve_target(model)
     if dtype is not None:
         target = converted(target, as_dtype(dtype))
         make_inputs = make_inputs and casting(make_inputs, target, as_dtype(dtype))
-    call = _call(target, args, kwargs, examples, make_inputs, dims or {}, sizes or {})
+    call = _calls_given(target, args, kwargs, examples, make_inputs, dims or {}, sizes or {})
     call = call if dtype is None else call.cast(as_dtype(dtype))
     signature = call.signature
     if dims is None and dynamic_axes is None and dynamic_shapes is None:
-        found = _undeclared(target, call, make_inputs, sizes or {})
+        found = _found_dims(target, call, make_inputs, sizes or {})
     else:
         found = Declared(dict(dims or {}))
     names = _input_names(signature, input_names, found.dims)
@@ -94,8 +91,11 @@ def understand(
     )
 
 
+# ---- the call
+
+
 @dataclass(frozen=True)
-class _Call:
+class _GivenCalls:
     """What the user calls the model with, once or several times."""
 
     calls: tuple[Signature, ...]
@@ -109,11 +109,11 @@ class _Call:
     def signature(self) -> Signature:
         return self.calls[self.best]
 
-    def cast(self, dtype: torch.dtype) -> _Call:
+    def cast(self, dtype: torch.dtype) -> _GivenCalls:
         return replace(self, calls=tuple(cast(call, dtype) for call in self.calls))
 
 
-def _call(
+def _calls_given(
     target: Target,
     args: Any,
     kwargs: Mapping[str, Any] | None,
@@ -121,25 +121,25 @@ def _call(
     make_inputs: Callable[..., Any] | None,
     dims: Mapping[str, Any],
     sizes: Mapping[str, Any],
-) -> _Call:
+) -> _GivenCalls:
     if examples is not None:
-        return _shown(target, examples)
+        return _calls_of_examples(target, examples)
     if make_inputs is not None and not _is_given(args, kwargs):
         made, known = first_call(make_inputs, dims, sizes, target)
-        return _Call((made,), known)
+        return _GivenCalls((made,), known)
     own = None if _is_given(args, kwargs) or target.call is not target.module else example_of(target.module)
-    return _Call((bind_call(target, *(own or (args, kwargs))),), {})
+    return _GivenCalls((bind_call(target, *(own or (args, kwargs))),), {})
 
 
-def _shown(target: Target, examples: Any) -> _Call:
-    from anyshape.model.proposal.given_calls import Seen, best_call, read_calls  # as below
+def _calls_of_examples(target: Target, examples: Any) -> _GivenCalls:
+    from anyshape.model.proposal.given_calls import SeenCalls, best_call, read_calls  # as below
 
     calls = read_calls(target, examples)
-    return _Call(calls, {}, tuple(examples.notes if isinstance(examples, Seen) else ()), best_call(calls))
+    return _GivenCalls(calls, {}, tuple(examples.notes if isinstance(examples, SeenCalls) else ()), best_call(calls))
 
 
-def _undeclared(
-    target: Target, call: _Call, make_inputs: Callable[..., Any] | None, sizes: Mapping[str, Any]
+def _found_dims(
+    target: Target, call: _GivenCalls, make_inputs: Callable[..., Any] | None, sizes: Mapping[str, Any]
 ) -> Declared:
     """What is found where the user says nothing."""
     from anyshape.model.proposal.undeclared import propose  # whoever declares does not wait for it
@@ -150,6 +150,9 @@ def _undeclared(
     proposal = propose(target, call.calls, make_inputs, known)
     found = {dim: parse_sizes(text, dim=dim) for dim, text in proposal.sizes.items()}
     return Declared(dict(proposal.dims), found, notes=list(proposal.notes), offered=frozenset(found))
+
+
+# ---- the other arguments
 
 
 def _refuse_other_types(**arguments: Any) -> None:
@@ -170,10 +173,17 @@ def _is_given(args: Any, kwargs: Mapping[str, Any] | None) -> bool:
     return bool(kwargs) or not (args is None or (isinstance(args, tuple) and not args))
 
 
-def _one_way(what: str, **ways: Any) -> None:
+def _refuse_two_ways(what: str, **ways: Any) -> None:
     used = [f"{name}=" for name, value in ways.items() if value is not None]
     if len(used) > 1:
         raise DeclarationError(f"{' and '.join(used)} both {what}: give one of them")
+
+
+def _refuse_two_calls(examples: Any, args: Any, kwargs: Mapping[str, Any] | None, make_inputs: Any) -> None:
+    """`examples` beside another way; a call may stand beside `make_inputs`."""
+    ways = {"args": args if _is_given(args, None) else None, "kwargs": kwargs or None, "make_inputs": make_inputs}
+    for name, value in ways.items():
+        _refuse_two_ways("give the call", examples=examples, **{name: value})
 
 
 def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mapping[str, Any]) -> dict[str, str]:
@@ -188,6 +198,8 @@ def _input_names(signature: Signature, given: Sequence[str] | None, dims: Mappin
     return dict(zip(in_order, leaves, strict=True))
 
 
+# ---- the first call of `make_inputs`: at which sizes it returns one that the model accepts
+
 _FIRST_SIZES = (
     (3, 5, 7, 4, 6, 9, 8, 10),
     (2, 4, 6, 3, 5, 8, 7, 9),
@@ -195,6 +207,7 @@ _FIRST_SIZES = (
     (8, 16, 24, 12, 20),
     (64, 128, 96),
 )
+"""Small and different ones first; then larger ones, which many numbers divide."""
 
 
 def first_call(
@@ -205,7 +218,7 @@ def first_call(
     for candidate in _size_candidates(make_inputs, dims, sizes):
         try:
             signature = call_make_inputs(make_inputs, candidate, seed=0, target=target)
-            _run(target, signature)
+            _run_once(target, signature)
         except DeclarationError:
             raise
         except Exception as failure:  # noqa: BLE001  the user's own function
@@ -219,7 +232,7 @@ def first_call(
     )
 
 
-def _run(target: Target, signature: Signature) -> None:
+def _run_once(target: Target, signature: Signature) -> None:
     args, kwargs = signature.build({leaf.name: leaf.value.clone() for leaf in signature.leaves if leaf.is_tensor})
     with untouched(target.module), torch.no_grad():
         target.call(*args, **kwargs)
@@ -228,14 +241,14 @@ def _run(target: Target, signature: Signature) -> None:
 def _size_candidates(
     make_inputs: Callable[..., Any], dims: Mapping[str, Any], sizes: Mapping[str, Any]
 ) -> Iterator[dict[str, int]]:
-    defaults = _parameters(make_inputs, (*mentioned(dims), *sizes))
+    defaults = _size_parameters(make_inputs, (*mentioned(dims), *sizes))
     ranges = {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else SizeRange(lo=0) for dim in defaults}
     for row in _FIRST_SIZES:
         wanted = zip(defaults.items(), itertools.cycle(row), strict=False)
         yield {dim: ranges[dim].nearest(size if default is None else default) for (dim, default), size in wanted}
 
 
-def _parameters(make_inputs: Callable[..., Any], others: Iterable[str]) -> dict[str, int | None]:
+def _size_parameters(make_inputs: Callable[..., Any], others: Iterable[str]) -> dict[str, int | None]:
     """The sizes that make_inputs takes and their defaults; a parameter with another default, a dtype say, is none."""
     parameters = inspect.signature(make_inputs).parameters.values()
     named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
@@ -253,8 +266,8 @@ def with_fixed_rest(
 ) -> Callable[..., Any]:
     """What it takes beside the declared dims keeps its first size; without a first size, that is an error."""
     dims = tuple(dims)
-    rest = [name for name in _parameters(make_inputs, known) if name not in dims]
-    required = [n for n in rest if n not in known and _parameters(make_inputs, ())[n] is None]
+    rest = [name for name in _size_parameters(make_inputs, known) if name not in dims]
+    required = [n for n in rest if n not in known and _size_parameters(make_inputs, ())[n] is None]
     if required:
         raise DeclarationError(
             f"make_inputs takes `{required[0]}`, but no axis is called so{did_you_mean(required[0], dims)}"

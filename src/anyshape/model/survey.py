@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.bench.bench import volume
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Tier, trace_sizes
 from anyshape.errors import DeclarationError, first_line
@@ -23,6 +22,7 @@ from anyshape.model.limits import Boundaries
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
 from anyshape.runtime.custom_ops import CustomOps
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
 from anyshape.source.spans import Span
@@ -32,7 +32,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ExportOptions:
     """How to export and check, as the user asked for it."""
 
     destination: Path | None
@@ -60,11 +60,11 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Survey:
     """What is known before the first strategy runs: the reference, the model's limits, the size to trace at."""
 
     request: Request
-    wishes: Wishes
+    options: ExportOptions
     reference: Reference
     boundaries: Boundaries
     traced: Sizes
@@ -75,40 +75,38 @@ class Ground:
     """The sizes of the example, moved into the declared ones."""
 
 
-def survey(request: Request, wishes: Wishes) -> Ground:
+def take_survey(request: Request, options: ExportOptions) -> Survey:
     """Run the example, find which dims move, and choose the sizes to trace at."""
-    wishes.tell("running the model")
-    reference = make_reference(request, wishes.seed)
+    options.tell("running the model")
+    reference = make_reference(request, options.seed)
     start, example = start_sizes(reference, request)
     check_labels(request, output_names(request, example.names))
     boundaries = make_boundaries(reference, request, start)
     boundaries.probe()
     traced = start if boundaries.pins else _trace_sizes(reference, request, boundaries, start)
-    boundaries.base = traced
+    boundaries.rebase(traced)
     started = time.monotonic()
     first = reference.run(traced) if traced != start else example
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
         boundaries.probe_tables(_affordable(reference, traced, time.monotonic() - started))
-    notes = [*wishes.notes, *request.notes, *blind_spots(request.target.module)]
-    if wishes.training:
-        parts = ", ".join(f"`{name or request.target.name}`" for name in wishes.training[:3])
-        more = f" and {len(wishes.training) - 3} more" if len(wishes.training) > 3 else ""
+    notes = [*options.notes, *request.notes, *blind_spots(request.target.module)]
+    if options.training:
+        parts = ", ".join(f"`{name or request.target.name}`" for name in options.training[:3])
+        more = f" and {len(options.training) - 3} more" if len(options.training) > 3 else ""
         notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
     home = span_of_definition(request.target.source)
-    return Ground(request, wishes, reference, boundaries, traced, first, home, tuple(notes), start)
-
-
-_TABLE_SECONDS = 1.0
-_TABLE_ELEMENTS = 2**22
+    return Survey(request, options, reference, boundaries, traced, first, home, tuple(notes), start)
 
 
 def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable[[Sizes], bool]:
     """Whether a size is predicted to run in about a second, without filling the memory."""
 
     def affordable(sizes: Sizes) -> bool:
-        leaves = reference.signature.values
-        wanted, base = volume(reference.spec, leaves, sizes), volume(reference.spec, leaves, traced)
-        return wanted <= _TABLE_ELEMENTS and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= _TABLE_SECONDS
+        wanted, base = reference.volume(sizes), reference.volume(traced)
+        return (
+            wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE
+            and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= budgets.SECONDS_PER_TABLE_PROBE
+        )
 
     return affordable
 

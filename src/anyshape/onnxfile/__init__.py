@@ -1,1 +1,1 @@
-"""The artefact: saving, its contract, reading it back."""
+"""The artefact: one toolkit for its graph, its interface and contract, saving it and reading it back."""

@@ -15,6 +15,7 @@ import numpy as np
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Port
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Evaluate, Expression, SizeRange, evaluator, parse_expression, solve_for
 
 _NUMPY = frozenset({
@@ -24,7 +25,7 @@ _NUMPY = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class AcceptedInput:
     """What one input must be; no dtype or no rank is asked for where there is none."""
 
     name: str
@@ -58,13 +59,19 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedSize:
     """An axis whose size is an expression, or an input whose value is one."""
 
     name: str
     axis: int | None
     expression: Expression
     value: Evaluate
+
+    def value_at(self, sizes: Mapping[str, int]) -> int | None:
+        try:
+            return self.value(sizes)
+        except ZeroDivisionError:
+            return None
 
     def size(self, feeds: Mapping[str, Any]) -> int:
         return int(feeds[self.name]) if self.axis is None else int(feeds[self.name].shape[self.axis])
@@ -75,11 +82,11 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Guards:
+class Acceptance:
     """All that a file asks of its inputs."""
 
-    inputs: tuple[Guard, ...]
-    computed: tuple[Computed, ...]
+    inputs: tuple[AcceptedInput, ...]
+    computed: tuple[ComputedSize, ...]
     ranges: tuple[tuple[str, Container[int], SizeRange], ...]
     """Each dim with its sizes twice: as Python finds a member soonest, and as it was declared."""
     conditions: tuple[tuple[Condition, frozenset[str]], ...]
@@ -88,14 +95,14 @@ class Guards:
     def check(self, feeds: Mapping[str, Any]) -> dict[str, int]:
         """The size of every dim in these arrays; a sentence where they are not what the file takes."""
         sizes: dict[str, int] = {}
-        for guard in self.inputs:
-            array = feeds[guard.name]
-            shape = guard.check(array)
-            for axis, dim in guard.named:
+        for one in self.inputs:
+            array = feeds[one.name]
+            shape = one.check(array)
+            for axis, dim in one.named:
                 if sizes.setdefault(dim, shape[axis]) != shape[axis]:
                     raise DeclarationError(self._two_sizes(dim, feeds))
-            if guard.number is not None and sizes.setdefault(guard.number, int(array)) != array:
-                raise DeclarationError(self._two_sizes(guard.number, feeds))
+            if one.number is not None and sizes.setdefault(one.number, int(array)) != array:
+                raise DeclarationError(self._two_sizes(one.number, feeds))
         if self.computed:
             self._check_computed(feeds, sizes)
         self._check_sizes(sizes)
@@ -104,10 +111,10 @@ class Guards:
     def _check_sizes(self, sizes: Mapping[str, int]) -> None:
         for dim, allowed, declared in self.ranges:
             if dim in sizes and sizes[dim] not in allowed:
-                raise DeclarationError(_outside(dim, sizes[dim], declared))
+                raise DeclarationError(_outside_range(dim, sizes[dim], declared))
         for condition, dims in self.conditions:
             if sizes.keys() >= dims and not condition.holds(sizes):
-                raise DeclarationError(_broken(condition, sizes))
+                raise DeclarationError(_broken_condition(condition, sizes))
 
     def _check_computed(self, feeds: Mapping[str, Any], sizes: dict[str, int]) -> None:
         """Dims that stand only in expressions are solved for where the others leave one answer."""
@@ -116,9 +123,9 @@ class Guards:
             if len(unknown) == 1 and (found := solve_for(unknown[0], one.value, one.size(feeds), sizes)) is not None:
                 sizes[unknown[0]] = found
         for one in self.computed:
-            if sizes.keys() >= set(one.expression.names) and _value(one, sizes) != one.size(feeds):
+            if sizes.keys() >= set(one.expression.names) and one.value_at(sizes) != one.size(feeds):
                 used = ", ".join(f"{dim} = {sizes[dim]}" for dim in one.expression.names)
-                wanted = f"`{one.expression}` = {_value(one, sizes)} with {used}"
+                wanted = f"`{one.expression}` = {one.value_at(sizes)} with {used}"
                 raise DeclarationError(f"{one.where} is {one.size(feeds)}, but takes {wanted}")
 
     def _two_sizes(self, dim: str, feeds: Mapping[str, Any]) -> str:
@@ -133,14 +140,7 @@ class Guards:
         return f"`{dim}` is {size} in `{name}` but {other_size} in `{other}`"
 
 
-def _value(one: Computed, sizes: Mapping[str, int]) -> int | None:
-    try:
-        return one.value(sizes)
-    except ZeroDivisionError:
-        return None
-
-
-def _outside(dim: str, size: int, allowed: SizeRange) -> str:
+def _outside_range(dim: str, size: int, allowed: SizeRange) -> str:
     if allowed.values is not None:
         return f"`{dim}` = {size} is none of {', '.join(map(str, allowed.values))}"
     if size < allowed.lo:
@@ -150,7 +150,7 @@ def _outside(dim: str, size: int, allowed: SizeRange) -> str:
     return f"`{dim}` = {size} is not in {allowed}"
 
 
-def _broken(condition: Condition, sizes: Mapping[str, int]) -> str:
+def _broken_condition(condition: Condition, sizes: Mapping[str, int]) -> str:
     given = " and ".join(f"`{dim}` = {sizes[dim]}" for dim in condition.names)
     return f"the file takes `{condition}`, but {given}"
 
@@ -158,35 +158,32 @@ def _broken(condition: Condition, sizes: Mapping[str, int]) -> str:
 # ---- from what a file declares
 
 
-def make_guards(ports: Sequence[Port], contract: Contract | None) -> Guards:
+def acceptance_of(ports: Sequence[Port], contract: Contract | None) -> Acceptance:
     """Expressions count where a contract vouches for them; elsewhere a label is a name, however it is written."""
     numbers = contract.numbers if contract is not None else {}
-    return Guards(
-        tuple(_guard(port, numbers.get(port.name), has_contract=contract is not None) for port in ports),
-        tuple(_computed(ports, numbers)) if contract is not None else (),
+    return Acceptance(
+        tuple(_accepted_input(port, numbers.get(port.name), has_contract=contract is not None) for port in ports),
+        tuple(_computed_sizes(ports, numbers)) if contract is not None else (),
         tuple((dim, _members(sizes), sizes) for dim, sizes in contract.dims.items()) if contract is not None else (),
-        tuple((one, frozenset(one.names)) for one in _conditions(contract)),
+        tuple((one, frozenset(one.names)) for one in contract.relations) if contract is not None else (),
     )
-
-
-_LARGEST_SIZE = 2**62
 
 
 def _members(sizes: SizeRange) -> Container[int]:
     if sizes.values is not None:
         return frozenset(sizes.values)
-    return range(sizes.lo, (_LARGEST_SIZE if sizes.hi is None else sizes.hi) + 1, sizes.step)
+    return range(sizes.lo, (budgets.LARGEST_ACCEPTED_SIZE if sizes.hi is None else sizes.hi) + 1, sizes.step)
 
 
-def _guard(port: Port, number: Expression | None, *, has_contract: bool) -> Guard:
+def _accepted_input(port: Port, number: Expression | None, *, has_contract: bool) -> AcceptedInput:
     dtype = np.dtype(port.dtype) if port.dtype in _NUMPY else None
     if port.axes is None:
-        return Guard(port.name, dtype, None, (), ())
+        return AcceptedInput(port.name, dtype, None, (), ())
     labels = [(axis, label) for axis, label in enumerate(port.axes) if isinstance(label, str)]
     named = tuple((axis, label) for axis, label in labels if not (has_contract and _is_computed(label)))
     fixed = tuple((axis, size) for axis, size in enumerate(port.axes) if isinstance(size, int))
     bare = number.text if number is not None and number.is_name and not port.axes else None
-    return Guard(port.name, dtype, len(port.axes), fixed, named, bare)
+    return AcceptedInput(port.name, dtype, len(port.axes), fixed, named, bare)
 
 
 def _is_computed(label: str) -> bool:
@@ -196,16 +193,12 @@ def _is_computed(label: str) -> bool:
         return False
 
 
-def _computed(ports: Iterable[Port], numbers: Mapping[str, Expression]) -> Iterable[Computed]:
+def _computed_sizes(ports: Iterable[Port], numbers: Mapping[str, Expression]) -> Iterable[ComputedSize]:
     for port in ports:
         for axis, label in enumerate(port.axes or ()):
             if isinstance(label, str) and _is_computed(label):
                 expression = parse_expression(label)
-                yield Computed(port.name, axis, expression, evaluator(expression.text))
+                yield ComputedSize(port.name, axis, expression, evaluator(expression.text))
         number = numbers.get(port.name)
         if number is not None and not number.is_name and port.axes == ():
-            yield Computed(port.name, None, number, evaluator(number.text))
-
-
-def _conditions(contract: Contract | None) -> list[Condition]:
-    return [] if contract is None else list(contract.relations)
+            yield ComputedSize(port.name, None, number, evaluator(number.text))

@@ -5,22 +5,23 @@ Only what can be read off the graph: a static axis that looks like a batch, and 
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
 
 import onnx
-import onnx.numpy_helper
 import onnx.shape_inference
 
-from anyshape.onnxfile.interface import DeclaredAxis, Interface, Port
+from anyshape.onnxfile.graph import is_standard
+from anyshape.onnxfile.integers import integer_constants
+from anyshape.onnxfile.interface import DeclaredAxis, Interface, Port, port_of
 from anyshape.onnxfile.metadata import SOURCE_KEY
+from anyshape.sizes import budgets
 
 _END_OF_AXIS = 2**31
-_STACK_KEY = "pkg.torch.onnx.stack_trace"
-_LARGEST_INFERRED_BYTES = 2**30
+"""Exporters write a number from here on for "up to the end"."""
 
 Axes = Sequence[DeclaredAxis]
 
@@ -40,6 +41,10 @@ class Baked:
 
     def __str__(self) -> str:
         return f"{self.sentence}, from {self.source}" if self.source else self.sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values for JSON."""
+        return {**vars(self), "constant": list(self.constant)}
 
 
 def find_baked(model: onnx.ModelProto, interface: Interface) -> tuple[Baked, ...]:
@@ -62,7 +67,7 @@ def _static_batch(port: Port) -> Baked | None:
 
 
 @dataclass(frozen=True)
-class _View:
+class _NodeView:
     """One node and what is known about the values around it."""
 
     node: onnx.NodeProto
@@ -93,7 +98,7 @@ def _is_dim(axis: DeclaredAxis) -> bool:
     return isinstance(axis, str) and not axis.startswith("unk__")
 
 
-def _reshape(view: _View) -> tuple[int, ...]:
+def _reshape(view: _NodeView) -> tuple[int, ...]:
     """All axes as numbers, or a number other than 1 in front where the data varies."""
     shape, axes = view.constant(1), view.axes
     if not shape or shape[0] <= 0 or not view.varies:
@@ -103,7 +108,7 @@ def _reshape(view: _View) -> tuple[int, ...]:
     return shape if shape[0] > 1 and axes and _is_dim(axes[0]) else ()
 
 
-def _expand(view: _View) -> tuple[int, ...]:
+def _expand(view: _NodeView) -> tuple[int, ...]:
     """Data that varies cannot be broadcast to a number; data that does not is copied for so many rows."""
     shape, axes = view.constant(1), view.axes
     if view.varies and axes is not None:
@@ -112,17 +117,17 @@ def _expand(view: _View) -> tuple[int, ...]:
     return shape if len(shape) > 1 and shape[0] > 1 else ()
 
 
-def _constant_of_shape(view: _View) -> tuple[int, ...]:
+def _constant_of_shape(view: _NodeView) -> tuple[int, ...]:
     shape = view.constant(0)
     return shape if len(shape) > 1 and shape[0] > 1 else ()
 
 
-def _tile(view: _View) -> tuple[int, ...]:
+def _tile(view: _NodeView) -> tuple[int, ...]:
     repeats = view.constant(1)
     return repeats if len(repeats) > 1 and repeats[0] > 1 and not view.varies else ()
 
 
-def _slice(view: _View) -> tuple[int, ...]:
+def _slice(view: _NodeView) -> tuple[int, ...]:
     """The first rows of an axis that varies: fewer rows than that are not there, more are cut off."""
     starts, ends, axes = view.constant(1), view.constant(2), view.constant(3) or (0,)
     if not view.axes or not _is_dim(view.axes[0]) or 0 not in axes[: len(ends)]:
@@ -132,7 +137,7 @@ def _slice(view: _View) -> tuple[int, ...]:
     return ends if first == 0 and 1 < ends[place] < _END_OF_AXIS else ()
 
 
-_RULES: Mapping[str, tuple[str, Callable[[_View], tuple[int, ...]]]] = {
+_RULES: Mapping[str, tuple[str, Callable[[_NodeView], tuple[int, ...]]]] = {
     "Reshape": ("shape", _reshape),
     "Expand": ("shape", _expand),
     "ConstantOfShape": ("shape", _constant_of_shape),
@@ -149,14 +154,14 @@ def _pinning_nodes(model: onnx.ModelProto) -> list[Baked]:
     for node in model.graph.node:
         if any(name in varying for name in node.input):
             varying.update(node.output)
-        if node.op_type in _RULES and node.domain in ("", "ai.onnx"):
+        if node.op_type in _RULES and is_standard(node):
             word, rule = _RULES[node.op_type]
-            if constant := rule(_View(node, constants, shapes, varying)):
-                found.append(_baked_node(node, word, constant))
+            if constant := rule(_NodeView(node, constants, shapes, varying)):
+                found.append(_baked_by(node, word, constant))
     return found
 
 
-def _baked_node(node: onnx.NodeProto, word: str, constant: tuple[int, ...]) -> Baked:
+def _baked_by(node: onnx.NodeProto, word: str, constant: tuple[int, ...]) -> Baked:
     name = node.name or (node.output[0] if node.output else "")
     sentence = f"{node.op_type} node `{name}` has the constant {word} {list(constant)}"
     return Baked(sentence, name, node.op_type, constant, _source_of(node))
@@ -174,26 +179,22 @@ def _varying_inputs(model: onnx.ModelProto) -> set[str]:
 def _inferred_shapes(model: onnx.ModelProto) -> dict[str, Axes]:
     """Value name -> axes, as far as ONNX's own inference knows them."""
     for tensor in model.graph.initializer:
-        if len(tensor.raw_data) > 4096:
+        if len(tensor.raw_data) > budgets.MOST_BYTES_READ_FOR_BAKED:
             tensor.ClearField("raw_data")
-    if model.ByteSize() > _LARGEST_INFERRED_BYTES:
+    if model.ByteSize() > budgets.MOST_BYTES_TO_INFER:
         return {}
     try:
         model = onnx.shape_inference.infer_shapes(model)
     except Exception:  # noqa: BLE001  whatever is wrong with the graph, nothing is known about its shapes
         return {}
     values = (*model.graph.input, *model.graph.value_info, *model.graph.output)
-    return {
-        v.name: tuple(map(_axis, v.type.tensor_type.shape.dim)) for v in values if v.type.tensor_type.HasField("shape")
-    }
-
-
-def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:
-    return int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or None
+    return {port.name: port.axes for port in map(port_of, values) if port.axes is not None}
 
 
 # ---- where a node came from
 
+_STACK_KEY = "pkg.torch.onnx.stack_trace"
+"""Where torch's exporter notes the stack, in a file that we did not finish."""
 _STACK_LINE = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)')
 
 
@@ -202,72 +203,16 @@ def _source_of(node: onnx.NodeProto) -> str:
     entries: dict[str, str] = {entry.key: entry.value for entry in node.metadata_props}
     if SOURCE_KEY in entries:
         return entries[SOURCE_KEY]
-    frames = [
-        (_relative(file), line, function) for file, line, function in _STACK_LINE.findall(entries.get(_STACK_KEY, ""))
-    ]
+    found = _STACK_LINE.findall(entries.get(_STACK_KEY, ""))
+    frames = [(_portable_path(file), line, function) for file, line, function in found]
     own = [frame for frame in frames if not frame[0].startswith("torch/")]
     return "{}:{} in {}".format(*own[-1]) if own else ""
 
 
-def _relative(file: str) -> str:
+def _portable_path(file: str) -> str:
     """The path below the folder of packages, or the bare file name."""
     path = PureWindowsPath(file) if "\\" in file else PurePosixPath(file)
     for folder in ("site-packages", "dist-packages"):
         if folder in path.parts:
             return "/".join(path.parts[path.parts.index(folder) + 1 :])
     return path.name
-
-
-_MOST_NUMBERS = 16
-_LARGEST_SIZE = 2**31
-
-
-def graphs_of(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """The main graph and every graph inside it."""
-    waiting = [model.graph]
-    while waiting:
-        graph = waiting.pop()
-        yield graph
-        for attribute in (attribute for node in graph.node for attribute in node.attribute):
-            waiting += [attribute.g] if attribute.HasField("g") else []
-            waiting += attribute.graphs
-
-
-def integer_constants(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """Value name -> its numbers, for short constants of whole numbers; what cannot be read is left out."""
-    found: dict[str, tuple[int, ...]] = {}
-    for graph in graphs_of(model):
-        found |= {t.name: numbers for t in graph.initializer if (numbers := _numbers(t)) is not None}
-        for node in graph.node:
-            if node.op_type == "Constant" and node.output and (numbers := _numbers_of_constant(node)) is not None:
-                found[node.output[0]] = numbers
-    return found
-
-
-def telling_sizes(model: onnx.ModelProto) -> tuple[int, ...]:
-    """The sizes that stand in a file: its short constants first, then the lengths of its tables."""
-    written = {n for numbers in integer_constants(model).values() for n in numbers if 0 < n < _LARGEST_SIZE}
-    tables = {n for graph in graphs_of(model) for t in graph.initializer for n in t.dims if 1 < n < _LARGEST_SIZE}
-    return (*sorted(written), *sorted(tables - written))
-
-
-def _numbers_of_constant(node: onnx.NodeProto) -> tuple[int, ...] | None:
-    for attribute in node.attribute:
-        if attribute.name == "value" and attribute.HasField("t"):
-            return _numbers(attribute.t)
-        if attribute.name == "value_int":
-            return (int(attribute.i),)
-        if attribute.name == "value_ints" and len(attribute.ints) <= _MOST_NUMBERS:
-            return tuple(int(number) for number in attribute.ints)
-    return None
-
-
-def _numbers(tensor: onnx.TensorProto) -> tuple[int, ...] | None:
-    if tensor.data_type not in (onnx.TensorProto.INT64, onnx.TensorProto.INT32) or tensor.external_data:
-        return None
-    if any(n < 0 for n in tensor.dims) or math.prod(tensor.dims) > _MOST_NUMBERS:
-        return None
-    try:
-        return tuple(int(number) for number in onnx.numpy_helper.to_array(tensor).ravel())
-    except Exception:  # noqa: BLE001  a file is data: a tensor that contradicts itself has no numbers
-        return None

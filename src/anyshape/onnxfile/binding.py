@@ -1,4 +1,8 @@
-"""From a call as the module took it to the file's inputs, and from the file's outputs to what the module returned."""
+"""From a call as the module took it to the file's inputs, and from the file's outputs to what the module returned.
+
+An input may be a numpy array, a tensor of torch or of others, or a number. Nothing is cast, and nothing copied but what
+lies on another device. torch is not imported: who gives a tensor has it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,47 @@ from typing import Any
 import numpy as np
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.contract import Contract
+from anyshape.onnxfile.interface import Interface
 from anyshape.onnxfile.structure import Branch, Fixed, Node, Parameter, Slot, slots
 from anyshape.sizes.notation import did_you_mean
 
 Feeds = dict[str, Any]
 _Take = Callable[[Any, Feeds], None]
 _Make = Callable[[Sequence[Any]], Any]
+Array = np.ndarray[Any, Any]
+
+
+def parameters_of(interface: Interface, contract: Contract | None) -> Sequence[Parameter]:
+    """The module's own, where the contract has them for these inputs; else the file's inputs in their order."""
+    names = {port.name for port in interface.inputs}
+    if contract is not None and contract.call is not None:
+        told = [name for parameter in contract.call for name in slots(parameter.node)]
+        if names <= set(told) and len(told) == len(set(told)):
+            return contract.call
+    return [Parameter(port.name, "both", Slot(port.name)) for port in interface.inputs]
+
+
+def result_of(interface: Interface, contract: Contract | None) -> Node:
+    """The module's own, where the contract has it for these outputs; else a dict by the file's names."""
+    names = tuple(port.name for port in interface.outputs)
+    if contract is not None and contract.returns is not None and set(slots(contract.returns)) <= set(names):
+        return contract.returns
+    return Branch("dict", names, tuple(map(Slot, names)))
+
+
+def refuse_other_names(feeds: Mapping[str, Any], names: Sequence[str]) -> None:
+    """By name, all inputs of the file are given, and nothing else."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    for name in names:
+        if name not in feeds:
+            raise DeclarationError(f"`{name}` is missing: the file takes {listed}")
+    for name in feeds:
+        if name not in names:
+            raise DeclarationError(f"`{name}` is unknown: the file takes {listed}{did_you_mean(name, names)}")
+
+
+# ---- taking a call apart
 
 
 class Binder:
@@ -25,7 +64,7 @@ class Binder:
         self._positional = tuple(p.name for p in parameters if p.way in ("both", "positional"))
         self._named = frozenset(p.name for p in parameters if p.way in ("both", "keyword"))
         self._many = next((p.name for p in parameters if p.way == "many"), None)
-        self._takes = tuple((p.name, _needs_something(p.node), taker(p.name, p.node)) for p in parameters)
+        self._takes = tuple((p.name, _needs_something(p.node), _taker(p.name, p.node)) for p in parameters)
 
     def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Feeds:
         """The file's inputs by name, as they were given."""
@@ -34,7 +73,7 @@ class Binder:
             self._take_surplus(args, given)
         for name, value in kwargs.items():
             if name in given or name not in self._named:
-                raise DeclarationError(self._unfit(name, given))
+                raise DeclarationError(self._sentence_about(name, given))
             given[name] = value
         feeds: Feeds = {}
         for name, is_needed, take in self._takes:
@@ -49,7 +88,7 @@ class Binder:
             raise DeclarationError(f"{len(args)} arguments are given: the file takes {self._listed}")
         given[self._many] = args[len(given) :]
 
-    def _unfit(self, name: str, given: Feeds) -> str:
+    def _sentence_about(self, name: str, given: Feeds) -> str:
         if name in given:
             return f"`{name}` is given twice: by its place and by its name"
         known = [one for one, _, _ in self._takes]
@@ -64,15 +103,12 @@ def _needs_something(node: Node) -> bool:
     return next(slots(node), None) is not None
 
 
-# ---- taking a value apart
-
-
-def taker(where: str, node: Node) -> _Take:
+def _taker(where: str, node: Node) -> _Take:
     """What puts the inputs below a value into feeds."""
     if isinstance(node, Slot):
         return _slot_taker(where, node.name)
     if isinstance(node, Fixed):
-        return lambda value, _: _compare(where, value, node.value)
+        return lambda value, _: _refuse_other_constant(where, value, node.value)
     if node.kind in ("list", "tuple", "cache"):
         return _sequence_taker(where, node)
     return _keyed_taker(where, node)
@@ -87,7 +123,7 @@ def _slot_taker(where: str, name: str) -> _Take:
     return take
 
 
-def _compare(where: str, value: Any, wanted: object) -> None:
+def _refuse_other_constant(where: str, value: Any, wanted: object) -> None:
     """A value that became part of the file; what the file knows nothing of (a device, a dtype) may be anything."""
     if wanted is None:
         if isinstance(value, (bool, int, float, list, tuple, Mapping)) or hasattr(value, "shape"):
@@ -98,7 +134,7 @@ def _compare(where: str, value: Any, wanted: object) -> None:
 
 
 def _sequence_taker(where: str, node: Branch) -> _Take:
-    takes = [taker(f"{where}.{index}", part) for index, part in enumerate(node.parts)]
+    takes = [_taker(f"{where}.{index}", part) for index, part in enumerate(node.parts)]
 
     def take(value: Any, feeds: Feeds) -> None:
         parts = _layers(value) if node.kind == "cache" else value
@@ -123,7 +159,7 @@ def _layers(cache: Any) -> Any:
 
 
 def _keyed_taker(where: str, node: Branch) -> _Take:
-    takes = {key: taker(f"{where}.{key}", part) for key, part in zip(node.keys, node.parts, strict=True)}
+    takes = {key: _taker(f"{where}.{key}", part) for key, part in zip(node.keys, node.parts, strict=True)}
     needed = [key for key, part in zip(node.keys, node.parts, strict=True) if _needs_something(part)]
     kind, listed = node.name or "dict", ", ".join(f"`{key}`" for key in needed)
 
@@ -168,19 +204,19 @@ class Fields(dict[str, Any]):
             raise AttributeError(name) from None
 
 
-def maker(node: Node, places: Mapping[str, int]) -> _Make:
+def result_maker(node: Node, places: Mapping[str, int]) -> _Make:
     """What builds the module's result from the flat results of the file."""
     if isinstance(node, Slot):
         place = places[node.name]
         return lambda results: results[place]
     if isinstance(node, Fixed):
         return lambda _: node.value
-    parts = [maker(part, places) for part in node.parts]
-    build = _builder(node)
+    parts = [result_maker(part, places) for part in node.parts]
+    build = _container_maker(node)
     return lambda results: build([part(results) for part in parts])
 
 
-def _builder(node: Branch) -> Callable[[list[Any]], Any]:
+def _container_maker(node: Branch) -> Callable[[list[Any]], Any]:
     if node.kind in ("list", "cache"):
         return list
     if node.kind == "tuple":
@@ -192,7 +228,7 @@ def _builder(node: Branch) -> Callable[[list[Any]], Any]:
     return lambda parts: keyed(zip(node.keys, parts, strict=True))
 
 
-Array = np.ndarray[Any, Any]
+# ---- arrays in, and tensors out where tensors came in
 
 
 def is_tensor(value: Any) -> bool:
@@ -220,10 +256,10 @@ def from_tensor(name: str, tensor: Any) -> Array:
     try:
         return tensor.numpy()  # type: ignore[no-any-return]
     except (RuntimeError, TypeError):
-        return _forced(name, tensor)
+        return _brought_to_cpu(name, tensor)
 
 
-def _forced(name: str, tensor: Any) -> Array:
+def _brought_to_cpu(name: str, tensor: Any) -> Array:
     try:
         return tensor.numpy(force=True)  # type: ignore[no-any-return]
     except TypeError:
@@ -246,8 +282,8 @@ def _from_number(name: str, value: float, dtype: np.dtype[Any] | None, rank: int
         raise DeclarationError(f"`{name}` = {value} does not fit into {dtype}") from None
 
 
-def like(tensor: Any, results: list[Any]) -> list[Any]:
+def as_tensors(like: Any, results: list[Any]) -> list[Any]:
     """Results as tensors on the device of this one, without a copy on the CPU; what is no array of numbers stays."""
-    make = sys.modules["torch"].from_numpy
-    made = [make(r) if isinstance(r, np.ndarray) and r.dtype.kind in "biufc" else r for r in results]
-    return made if tensor.is_cpu else [one.to(tensor.device) if is_tensor(one) else one for one in made]
+    from_numpy = sys.modules["torch"].from_numpy
+    tensors = [from_numpy(r) if isinstance(r, np.ndarray) and r.dtype.kind in "biufc" else r for r in results]
+    return tensors if like.is_cpu else [one.to(like.device) if is_tensor(one) else one for one in tensors]

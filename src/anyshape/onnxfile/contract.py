@@ -6,24 +6,30 @@ docs/contract.md has a table of its fields. What a later format adds is ignored;
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.structure import Node, Parameter, from_rows, parameter_from_rows, parameter_to_rows, to_rows
+from anyshape.onnxfile.structure import (
+    Node,
+    Parameter,
+    Slot,
+    from_rows,
+    parameter_from_rows,
+    parameter_to_rows,
+    shown,
+    shown_call,
+    to_rows,
+)
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_condition, parse_expression, parse_sizes
-
-if TYPE_CHECKING:
-    pass
-
 
 KEY = "anyshape.contract"
 FORMAT = 2
 """Format 1 had no number, no structures, and did not say what was checked."""
-_LONGEST = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ def read_contract(model: onnx.ModelProto) -> Contract | None:
 
 
 def parse_contract(text: str) -> Contract | None:
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > budgets.LONGEST_CONTRACT:
         return None
     try:
         return _from_rows(json.loads(text))
@@ -147,16 +153,7 @@ def _call_from_rows(rows: Iterable[Any]) -> tuple[Parameter, ...]:
 
 
 def _evidence_to_rows(evidence: Evidence) -> dict[str, Any]:
-    return {
-        "sizes": evidence.sizes,
-        "ranges": {dim: list(ends) for dim, ends in evidence.ranges.items()},
-        "runtime": evidence.runtime,
-        "against": evidence.against,
-        "error": evidence.error,
-        "allowed": evidence.allowed,
-        "unit": evidence.unit,
-        "computed_in": evidence.computed_in,
-    }
+    return {**vars(evidence), "ranges": {dim: list(ends) for dim, ends in evidence.ranges.items()}}
 
 
 def _evidence_from_rows(rows: Any) -> Evidence:
@@ -170,3 +167,43 @@ def _evidence_from_rows(rows: Any) -> Evidence:
         str(rows["unit"]),
         None if rows["computed_in"] is None else str(rows["computed_in"]),
     )
+
+
+# ---- for people and machines that inspect a file
+
+
+def contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
+    """Labels and texts, one row each."""
+    if contract.where:
+        yield "where", ", ".join(map(str, contract.where))
+    yield from (("limit", f"{limit} (PyTorch itself)") for limit in contract.limits)
+    yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
+    if contract.constants:
+        yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
+    yield from _structure_facts(contract)
+    yield "contract", f"{contract.verdict} by anyshape {contract.version}".rstrip()
+    if contract.evidence is not None:
+        yield "checked", str(contract.evidence)
+
+
+def _structure_facts(contract: Contract) -> Iterator[tuple[str, str]]:
+    """How the module is called and what it returns, where the list of inputs and outputs does not say it already."""
+    if contract.call is not None and any(shown(p.node) != p.name for p in contract.call):
+        yield "call", shown_call(contract.call)
+    if contract.returns is not None and not isinstance(contract.returns, Slot):
+        yield "returns", shown(contract.returns)
+
+
+_AS_IN_THE_FILE = ("numbers", "call", "returns", "checked")
+"""What is given as it stands in the file; null where it does not."""
+
+
+def contract_to_dict(contract: Contract) -> dict[str, Any]:
+    """As plain values for JSON; the outputs' formulas stand with the outputs there."""
+    rows = json.loads(contract.to_text())
+    told = ("verdict", "version", "dims", "where", "limits", "conditions")
+    return {
+        **{key: rows[key] for key in told},
+        "constants": {name: str(value) for name, value in contract.constants.items()},
+        **{key: rows.get(key) for key in _AS_IN_THE_FILE},
+    }

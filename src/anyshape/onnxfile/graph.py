@@ -1,4 +1,7 @@
-"""Reading and replacing nodes: the few words in which all rewrites are written."""
+"""The graph of a file, read and changed: the few words in which rewrites, control flow and freeing are written.
+
+Every function that changes something changes the graph in place, for a caller that owns it.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,56 @@ from operator import or_
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
-_LONGEST = 64
-"""Numbers in a constant that tells an axis, a size or an order; weights are not read."""
+from anyshape.sizes import budgets
+
+STANDARD_DOMAINS = ("", "ai.onnx")
+"""Two names of one set of operators: a file may use either."""
+
+Axes = Sequence[int | str | None]
+Array = Any
+
+
+# ---- nodes
+
+
+def is_standard(node: ir.Node | onnx.NodeProto) -> bool:
+    """Whether an operator is one of ONNX itself."""
+    return node.domain in STANDARD_DOMAINS
 
 
 def is_op(node: ir.Node | None, *kinds: str) -> bool:
-    return node is not None and node.domain in ("", "ai.onnx") and node.op_type in kinds
+    return node is not None and is_standard(node) and node.op_type in kinds
 
 
-def maker(value: ir.Value | None, *kinds: str) -> ir.Node | None:
-    """The node that makes a value, if it is of one of these kinds."""
-    node = None if value is None else value.producer()
-    return node if is_op(node, *kinds) else None
+def name_of(node: ir.Node) -> str:
+    """How a node is called in a sentence; many have no name, but their results do."""
+    return node.name or (node.outputs[0].name if node.outputs else None) or "?"
+
+
+def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
+    """The plain value of an attribute; a reference to a function's parameter has none."""
+    found = node.attributes.get(name)
+    return default if found is None or found.is_ref() else found.value
+
+
+def permutation(node: ir.Node) -> tuple[int, ...]:
+    """The order of a Transpose; empty where it is left to the rank."""
+    return tuple(node.attributes.get_ints("perm", ()))
 
 
 def first_input(node: ir.Node) -> ir.Value:
     value = node.inputs[0]
     assert value is not None
     return value
+
+
+def maker(value: ir.Value | None, *kinds: str) -> ir.Node | None:
+    """The node that makes a value, if it is of one of these kinds."""
+    node = None if value is None else value.producer()
+    return node if is_op(node, *kinds) else None
 
 
 def users(value: ir.Value) -> list[ir.Node]:
@@ -40,62 +73,7 @@ def only_user(value: ir.Value, *kinds: str) -> ir.Node | None:
     return found[0] if len(found) == 1 and not value.is_graph_output() and is_op(found[0], *kinds) else None
 
 
-def whole_numbers(value: ir.Value | None) -> tuple[int, ...] | None:
-    """The numbers of a short integer constant; None for anything else."""
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    if tensor is None or tensor.size > _LONGEST or tensor.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
-        return None
-    return tuple(int(number) for number in tensor.numpy().ravel())
-
-
-def permutation(node: ir.Node) -> tuple[int, ...]:
-    """The order of a Transpose; empty where it is left to the rank."""
-    return tuple(node.attributes.get_ints("perm", ()))
-
-
-def constant(graph: ir.Graph, numbers: int | Sequence[int]) -> ir.Value:
-    """Whole numbers as an initializer; one for all that ask for the same."""
-    array = np.asarray(numbers, dtype=np.int64)
-    kind = "size_" if array.ndim == 0 else "sizes_"
-    name = kind + "_".join(str(number).replace("-", "minus") for number in array.ravel())
-    if name not in graph.initializers:
-        tensor = ir.tensor(array, name=name)
-        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
-        graph.register_initializer(value)
-    return graph.initializers[name]
-
-
-def insert(
-    before: ir.Node, kind: str, inputs: Sequence[ir.Value | None], attributes: dict[str, Any] | None = None, *,
-    axes: Sequence[int | str | None] | None = None, like: ir.Value | None = None,
-) -> ir.Value:  # fmt: skip
-    """The result of a new node in front of another one; `axes` are its sizes, and its type is that of `like`."""
-    return insert_several(before, kind, inputs, attributes or {}, [(axes, like)])[0]
-
-
-def insert_several(
-    before: ir.Node, kind: str, inputs: Sequence[ir.Value | None], attributes: dict[str, Any],
-    results: Sequence[tuple[Sequence[int | str | None] | None, ir.Value | None]],
-) -> Sequence[ir.Value]:  # fmt: skip
-    """The same with several results, for each its sizes and what it is like."""
-    node = ir.node(kind, list(inputs), attributes, num_outputs=len(results))
-    node.metadata_props.update(before.metadata_props)
-    for made, (axes, like) in zip(node.outputs, results, strict=True):
-        made.shape = None if axes is None else ir.Shape(list(axes))
-        made.type = None if like is None else like.type
-    assert before.graph is not None
-    before.graph.insert_before(before, node)
-    return node.outputs
-
-
-def transposed(before: ir.Node, value: ir.Value, order: Sequence[int], axes: Sequence[int | str | None]) -> ir.Value:
-    """A value with its axes in another order; `axes` are its sizes as they stand."""
-    return insert(before, "Transpose", [value], {"perm": list(order)}, axes=[axes[axis] for axis in order], like=value)
-
-
-def replace(old: ir.Value, new: ir.Value) -> None:
-    """Everybody who read the old value reads the new one; what the model returns keeps its place."""
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
+# ---- graphs
 
 
 def nodes_of(graph: ir.Graph, *kinds: str) -> Iterable[ir.Node]:
@@ -103,15 +81,175 @@ def nodes_of(graph: ir.Graph, *kinds: str) -> Iterable[ir.Node]:
     return [node for node in graph if is_op(node, *kinds)]
 
 
+def every_node(graph: ir.Graph, *kinds: str) -> list[ir.Node]:
+    """The nodes that are there now, with those of the graphs inside; all of them where no kinds are named."""
+    nodes = ir.traversal.RecursiveGraphIterator(graph)
+    return [node for node in nodes if is_op(node, *kinds)] if kinds else list(nodes)
+
+
 def graphs_in(node: ir.Node) -> list[ir.Graph]:
     """The bodies of a node: branches of an If, the step of a Scan or Loop."""
     found: list[ir.Graph] = []
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            found.append(attribute.as_graph())
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            found.extend(attribute.as_graphs())
+    for one in node.attributes.values():
+        if one.is_ref():
+            continue
+        if one.type == ir.AttributeType.GRAPH:
+            found.append(one.as_graph())
+        elif one.type == ir.AttributeType.GRAPHS:
+            found.extend(one.as_graphs())
     return found
+
+
+def proto_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The main graph of a file as protobuf reads it, and every graph inside of it."""
+    waiting = [model.graph]
+    while waiting:
+        graph = waiting.pop()
+        yield graph
+        for one in (one for node in graph.node for one in node.attribute):
+            waiting += [one.g] if one.HasField("g") else []
+            waiting += one.graphs
+
+
+def names_in(model: ir.Model) -> set[str]:
+    """The names of all values and nodes, in whatever graph they are."""
+    taken = set()
+    for graph in model.graphs():
+        taken |= {value.name or "" for value in (*graph.inputs, *graph.initializers.values())}
+        for node in graph:
+            taken |= {node.name or "", *(value.name or "" for value in node.outputs)}
+    return taken
+
+
+# ---- constants
+
+
+def constant_of(value: ir.Value | None) -> Array | None:
+    """The numbers of a constant, or None."""
+    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    return None if tensor is None else tensor.numpy()
+
+
+def integers_in(tensor: ir.TensorProtocol | None, most: int) -> tuple[int, ...] | None:
+    """The numbers of a tensor of whole numbers; None for any other, and for more than `most`, which are not read."""
+    if tensor is None or tensor.dtype not in (ir.DataType.INT64, ir.DataType.INT32) or tensor.size > most:
+        return None
+    return tuple(int(number) for number in tensor.numpy().ravel())
+
+
+def whole_numbers(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The numbers of a short integer constant; None for anything else."""
+    return (
+        None if value is None else integers_in(ir.convenience.get_const_tensor(value), budgets.LONGEST_SHORT_CONSTANT)
+    )
+
+
+def initializer(graph: ir.Graph, name: str, array: Array, dtype: ir.DataType | None = None) -> ir.Value:
+    """Numbers stored with the graph; `dtype` is for those that NumPy has under another name."""
+    tensor = ir.tensor(array, dtype=dtype, name=name)
+    value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
+    graph.register_initializer(value)
+    return value
+
+
+def constant(graph: ir.Graph, numbers: int | Sequence[int]) -> ir.Value:
+    """Whole numbers as an initializer; one for all that ask for the same."""
+    array = np.asarray(numbers, dtype=np.int64)
+    kind = "size_" if array.ndim == 0 else "sizes_"
+    name = kind + "_".join(str(number).replace("-", "minus") for number in array.ravel())
+    return graph.initializers[name] if name in graph.initializers else initializer(graph, name, array)
+
+
+def constant_node(numbers: int | Sequence[int], *, like: ir.Node) -> ir.Node:
+    """Whole numbers as a node, which can go to a body with what needs them."""
+    node = new_node("Constant", [], {"value": ir.tensor(np.array(numbers, dtype=np.int64))}, like=like)
+    node.outputs[0].dtype = ir.DataType.INT64
+    node.outputs[0].shape = ir.Shape(np.shape(numbers))
+    return node
+
+
+# ---- new nodes
+
+
+def new_node(
+    operator: str, inputs: Sequence[ir.Value | None], attributes: Any = None, *, like: ir.Node,
+    outputs: int = 1, domain: str = "",
+) -> ir.Node:  # fmt: skip
+    """A node that comes from the same line of the user's as another; it stands nowhere yet."""
+    node = ir.node(operator, list(inputs), attributes, domain=domain, num_outputs=outputs)
+    node.metadata_props.update(like.metadata_props)
+    return node
+
+
+def insert(
+    before: ir.Node, operator: str, inputs: Sequence[ir.Value | None], attributes: dict[str, Any] | None = None, *,
+    axes: Axes | None = None, like: ir.Value | None = None,
+) -> ir.Value:  # fmt: skip
+    """The result of a new node in front of another one; `axes` are its sizes, and its type is that of `like`."""
+    return insert_several(before, operator, inputs, attributes or {}, [(axes, like)])[0]
+
+
+def insert_several(
+    before: ir.Node, operator: str, inputs: Sequence[ir.Value | None], attributes: dict[str, Any],
+    results: Sequence[tuple[Axes | None, ir.Value | None]],
+) -> Sequence[ir.Value]:  # fmt: skip
+    """The same with several results, for each its sizes and what it is like."""
+    node = new_node(operator, inputs, attributes, like=before, outputs=len(results))
+    for result, (axes, like) in zip(node.outputs, results, strict=True):
+        result.shape = None if axes is None else ir.Shape(list(axes))
+        result.type = None if like is None else like.type
+    assert before.graph is not None
+    before.graph.insert_before(before, node)
+    return node.outputs
+
+
+def transposed(before: ir.Node, value: ir.Value, order: Sequence[int], axes: Axes) -> ir.Value:
+    """A value with its axes in another order; `axes` are its sizes as they stand."""
+    return insert(before, "Transpose", [value], {"perm": list(order)}, axes=[axes[axis] for axis in order], like=value)
+
+
+def describe(value: ir.Value, like: ir.Value) -> ir.Value:
+    """Give a value the type and shape of another."""
+    value.type, value.shape = like.type, None if like.shape is None else like.shape.copy()
+    return value
+
+
+# ---- other nodes in the place of old ones
+
+
+def replace(old: ir.Value, new: ir.Value, *, keep_name: bool = False) -> None:
+    """Everybody who read the old value reads the new one; what the graph returns keeps its place.
+
+    `keep_name` is for a new value that nobody knows by its name: where the old one is returned, it gets that one's.
+    """
+    if keep_name and old.is_graph_output():
+        new.name, old.name = old.name, None
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+
+
+def prune(graph: ir.Graph, nodes: Iterable[ir.Node]) -> None:
+    """Remove those of some nodes in order that nobody uses."""
+    for node in reversed(list(nodes)):
+        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+            graph.remove(node, safe=True)
+
+
+def hand_out(graph_nodes: list[ir.Node], values: Iterable[ir.Value], *, like: ir.Node) -> list[ir.Value]:
+    """The outputs of a body: each is made in it and is another value than the rest, by an Identity where it must."""
+    own = {id(value) for node in graph_nodes for value in node.outputs}
+    outputs = []
+    for value in values:
+        if id(value) in own:
+            own.remove(id(value))
+            outputs.append(value)
+        else:
+            node = new_node("Identity", [value], like=like)
+            graph_nodes.append(node)
+            outputs.append(describe(node.outputs[0], value))
+    return outputs
+
+
+# ---- what depends on what, where nodes may hold graphs of their own
 
 
 def reads(node: ir.Node) -> list[ir.Value]:
@@ -182,58 +320,3 @@ class Dependencies:
             place = self.place.get(id(value.producer()))
             if place is not None:
                 yield place
-
-
-def new_node(operator: str, inputs: Sequence[ir.Value | None], attributes: Any = None, *, like: ir.Node) -> ir.Node:
-    """A node with one output that comes from the same line of the user's as another."""
-    node = ir.node(operator, inputs, attributes)
-    node.metadata_props.update(like.metadata_props)
-    return node
-
-
-def constant_node(value: int | Sequence[int], *, like: ir.Node) -> ir.Node:
-    node = new_node("Constant", [], {"value": ir.tensor(np.array(value, dtype=np.int64))}, like=like)
-    node.outputs[0].dtype = ir.DataType.INT64
-    node.outputs[0].shape = ir.Shape(np.shape(value))
-    return node
-
-
-def constant_of(value: ir.Value | None) -> Any:
-    """The numbers of a constant as a NumPy array, or None."""
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
-
-
-def replace_and_rename(old: ir.Value, new: ir.Value) -> None:
-    """Let everyone use another value; an output of the graph keeps its name."""
-    if old.is_graph_output():
-        new.name, old.name = old.name, None
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
-
-
-def describe(value: ir.Value, like: ir.Value) -> ir.Value:
-    """Give a value the type and shape of another."""
-    value.type, value.shape = like.type, None if like.shape is None else like.shape.copy()
-    return value
-
-
-def prune(graph: ir.Graph, nodes: Iterable[ir.Node]) -> None:
-    """Remove those of some nodes in order that nobody uses."""
-    for node in reversed(list(nodes)):
-        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
-            graph.remove(node, safe=True)
-
-
-def hand_out(graph_nodes: list[ir.Node], values: Iterable[ir.Value], *, like: ir.Node) -> list[ir.Value]:
-    """The outputs of a body: each is made in it and is another value than the rest, by an Identity where it must."""
-    own = {id(value) for node in graph_nodes for value in node.outputs}
-    outputs = []
-    for value in values:
-        if id(value) in own:
-            own.remove(id(value))
-            outputs.append(value)
-        else:
-            node = new_node("Identity", [value], like=like)
-            graph_nodes.append(node)
-            outputs.append(describe(node.outputs[0], value))
-    return outputs

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import onnx
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import parse_expression
 
 DeclaredAxis = int | str | None
@@ -22,9 +24,14 @@ class Port:
     axes: tuple[DeclaredAxis, ...] | None
 
     def __str__(self) -> str:
+        return f"{self.name}: {self.typed()}"
+
+    def typed(self, axes: Sequence[str] | None = None) -> str:
+        """`float32[batch, 3]`; the axes may be said in other words."""
         if self.axes is None:
-            return f"{self.name}: {self.dtype}[...]"
-        return f"{self.name}: {self.dtype}[{', '.join('?' if a is None else str(a) for a in self.axes)}]"
+            return f"{self.dtype}[...]"
+        words = axes if axes is not None else ["?" if axis is None else str(axis) for axis in self.axes]
+        return f"{self.dtype}[{', '.join(words)}]"
 
 
 @dataclass(frozen=True)
@@ -39,29 +46,34 @@ class Interface:
         for port in self.inputs:
             for axis in port.axes or ():
                 if isinstance(axis, str):
-                    names.update(dict.fromkeys(_names(axis)))
+                    names.update(dict.fromkeys(_dims_in(axis)))
         return tuple(names)
+
+
+def port_rows(kind: str, named: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """`  input    x  float32[batch, 3]`: a picture of the first inputs or outputs, each a name and its type."""
+    width = max((len(name) for name, _ in named), default=0)
+    yield from (f"  {kind:<8} {name:<{width}}  {typed}" for name, typed in named[: budgets.MOST_ROWS_OF_PORTS])
+    if len(named) > budgets.MOST_ROWS_OF_PORTS:
+        yield f"  {kind:<8} ... and {len(named) - budgets.MOST_ROWS_OF_PORTS} more"
 
 
 def read_interface(model: onnx.ModelProto) -> Interface:
     initialised = {tensor.name for tensor in model.graph.initializer}
-    inputs = tuple(_port(value) for value in model.graph.input if value.name not in initialised)
-    return Interface(inputs, tuple(_port(value) for value in model.graph.output))
+    inputs = tuple(port_of(value) for value in model.graph.input if value.name not in initialised)
+    return Interface(inputs, tuple(port_of(value) for value in model.graph.output))
+
+
+def opset_of(model: onnx.ModelProto) -> int | None:
+    """The version of ONNX's own operators that a file is written in."""
+    return next((int(entry.version) for entry in model.opset_import if entry.domain in STANDARD_DOMAINS), None)
 
 
 def unused_inputs(model: onnx.ModelProto) -> list[str]:
     """Inputs that no node looks at."""
-    used = {value.name for value in model.graph.output} | set(_used(model.graph))
+    used = {name for graph in proto_graphs(model) for node in graph.node for name in node.input}
+    used |= {value.name for value in model.graph.output}
     return [value.name for value in model.graph.input if value.name not in used]
-
-
-def _used(graph: onnx.GraphProto) -> Iterator[str]:
-    for node in graph.node:
-        yield from node.input
-        for attribute in node.attribute:
-            yield from _used(attribute.g)
-            for inner in attribute.graphs:
-                yield from _used(inner)
 
 
 _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()} | {
@@ -70,12 +82,12 @@ _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataTyp
 }
 
 
-def _port(value: onnx.ValueInfoProto) -> Port:
+def port_of(value: onnx.ValueInfoProto) -> Port:
     kind = value.type.tensor_type
     dtype = _TYPE_NAMES.get(kind.elem_type, f"type {kind.elem_type}")
     if not kind.HasField("shape"):
         return Port(value.name, dtype, None)
-    return Port(value.name, dtype, tuple(_axis(dim) for dim in kind.shape.dim))
+    return Port(value.name, dtype, tuple(map(_axis, kind.shape.dim)))
 
 
 def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:
@@ -84,7 +96,7 @@ def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:
     return dim.dim_param or None
 
 
-def _names(axis: str) -> tuple[str, ...]:
+def _dims_in(axis: str) -> tuple[str, ...]:
     try:
         return parse_expression(axis).names
     except DeclarationError:
@@ -110,7 +122,7 @@ def broken_promise(
     # what stands alone tells the dims, expressions are checked by them; inputs come before outputs
     axes = [(port, shape, i, a) for port, shape in sized for i, a in enumerate(port.axes or ()) if isinstance(a, str)]
     for port, shape, index, axis in sorted(axes, key=lambda row: not row[3].isidentifier()):
-        expected = _expected(axis, known)
+        expected = _expected_size(axis, known)
         if expected not in (None, shape[index]):
             return port.name, f"declares `{axis}` = {expected} on axis {index} but has shape {shape}"
         known.setdefault(axis, shape[index])
@@ -128,7 +140,7 @@ def _contradicts_numbers(port: Port, shape: Shape) -> str | None:
     return None
 
 
-def _expected(declared: str, known: Mapping[str, int]) -> int | None:
+def _expected_size(declared: str, known: Mapping[str, int]) -> int | None:
     """The size of a declared axis, where what is bound so far tells it."""
     if declared in known:
         return known[declared]

@@ -1,7 +1,8 @@
 """Writing a file so that a failure, an exception or Ctrl-C leaves what was there before, and nothing else.
 
 A model is written into a temporary folder beside its target and checked there. On success the data gets its final name
-first and the model is replaced last; until then the old files can be put back.
+first and the model is replaced last; until then the old files can be put back. Weights are streamed from where they lie
+in memory, into a file beside the model or behind the graph in the model itself: nothing copies them on the way.
 """
 
 from __future__ import annotations
@@ -18,48 +19,9 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 
-EXTERNAL_FROM_BYTES = 128 * 2**20
-"""Weights beyond this go to `model.onnx.data`: inline, they end at 2 GB."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A temporary folder that holds the model under its final name."""
-
-    path: Path
-    destination: Path | None
-    _weights: list[ExternalWeights] = field(default_factory=list)
-    """What an earlier `write` put beside the model."""
-
-    def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
-        """Write a model here; the weights that it shares with the one before are not written again."""
-        known = self._weights.pop() if self._weights else ExternalWeights(_beside(self.path))
-        if _goes_outside(model, external_data):
-            known.save(model, self.path)
-            self._weights.append(known)
-        else:
-            write_model(model, self.path, external_data=False)
-
-    def commit(self) -> None:
-        """Put the files in their final place; the old ones come back if anything goes wrong."""
-        if self.destination is not None:
-            _replace(self.path, self.destination)
-
-
-def write_model(model: ir.Model, path: Path, *, external_data: bool | None = None) -> None:
-    """Write a model; weights go beside it when asked for, or by themselves when they are large."""
-    beside = _beside(path)
-    beside.unlink(missing_ok=True)
-    if _goes_outside(model, external_data):
-        ExternalWeights(beside).save(model, path)
-    else:
-        save(model, path)
-
-
-def _goes_outside(model: ir.Model, external_data: bool | None) -> bool:
-    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
-    return bool(weights) and (external_data if external_data is not None else weights > EXTERNAL_FROM_BYTES)
+# ---- a stage, and what leads to and from it
 
 
 @contextlib.contextmanager
@@ -69,6 +31,30 @@ def staged(destination: Path | None) -> Iterator[Stage]:
     with tempfile.TemporaryDirectory(prefix=".anyshape-", dir=parent) as folder:
         name = "model.onnx" if destination is None else destination.name
         yield Stage(Path(folder) / name, destination)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A temporary folder that holds the model under its final name."""
+
+    path: Path
+    destination: Path | None
+    _weights: list[ExternalWeights] = field(default_factory=list)
+    """What an earlier `write` put beside the model; a list, since a frozen stage remembers it from write to write."""
+
+    def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
+        """Write a model here; the weights that it shares with the one before are not written again."""
+        known = self._weights.pop() if self._weights else ExternalWeights(_data_file(self.path))
+        if _goes_beside(model, external_data):
+            known.save(model, self.path)
+            self._weights.append(known)
+        else:
+            write_model(model, self.path, external_data=False)
+
+    def commit(self) -> None:
+        """Put the files in their final place; the old ones come back if anything goes wrong."""
+        if self.destination is not None:
+            _put_in_place(self.path, self.destination)
 
 
 def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
@@ -87,8 +73,8 @@ def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
     return path.resolve()
 
 
-def _replace(staged_model: Path, destination: Path) -> None:
-    new_data, data = _beside(staged_model), _beside(destination)
+def _put_in_place(staged_model: Path, destination: Path) -> None:
+    new_data, data = _data_file(staged_model), _data_file(destination)
     aside = staged_model.with_name(staged_model.name + ".previous")
     has_data = new_data.exists()
     replaces_data = data.exists() and (has_data or destination.exists())
@@ -107,12 +93,82 @@ def _replace(staged_model: Path, destination: Path) -> None:
         raise
 
 
-def _beside(path: Path) -> Path:
+def _data_file(path: Path) -> Path:
     return path.with_name(path.name + ".data")
 
 
-_FROM_BYTES = 1024
-"""Smaller ones stay in the model, where tools that simplify shapes look for them."""
+# ---- a model with its weights, beside it or inside
+
+
+def write_model(model: ir.Model, path: Path, *, external_data: bool | None = None) -> None:
+    """Write a model; weights go beside it when asked for, or by themselves when they are large."""
+    beside = _data_file(path)
+    beside.unlink(missing_ok=True)
+    if _goes_beside(model, external_data):
+        ExternalWeights(beside).save(model, path)
+    else:
+        save_inline(model, path)
+
+
+def _goes_beside(model: ir.Model, external_data: bool | None) -> bool:
+    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
+    return bool(weights) and (external_data if external_data is not None else weights > budgets.EXTERNAL_FROM_BYTES)
+
+
+def _is_large(value: ir.Value) -> bool:
+    return value.const_value is not None and value.const_value.nbytes > budgets.BESIDE_THE_MODEL_FROM_BYTES
+
+
+@contextlib.contextmanager
+def _putting_back(values: list[ir.Value]) -> Iterator[None]:
+    """Afterwards the model holds its weights in memory again: the file may move."""
+    kept = [value.const_value for value in values]
+    try:
+        yield
+    finally:
+        for value, tensor in zip(values, kept, strict=True):
+            value.const_value = tensor
+
+
+# ---- beside the model: streamed to their file once; what shares memory shares its place in the file, too
+
+
+@dataclass
+class ExternalWeights:
+    """The weights in one data file, which a model that is written again with the same weights keeps as it is.
+
+    It is written again when its contract is known.
+    """
+
+    path: Path
+    _stored: list[Any] = field(default_factory=list)
+    """As they are in memory, kept alive: an identity must not be given twice."""
+    _places: dict[int, ir.ExternalTensor] = field(default_factory=dict)
+
+    def save(self, model: ir.Model, path: Path) -> None:
+        """Write the model, and its weights where they are others than those in the file."""
+        values = [value for graph in model.graphs() for value in graph.initializers.values() if _is_large(value)]
+        tensors = [value.const_value for value in values]
+        if not self._holds_all(tensors):
+            self._write_data(tensors)
+        with _putting_back(values):
+            for value in values:
+                value.const_value = self._places[id(value.const_value)]
+            ir.save(model, path)
+
+    def _holds_all(self, tensors: list[Any]) -> bool:
+        same = len(tensors) == len(self._stored) and all(a is b for a, b in zip(tensors, self._stored, strict=True))
+        return same and self.path.exists()
+
+    def _write_data(self, tensors: list[Any]) -> None:
+        """Those that lie inside of another one's memory are not written, but pointed to."""
+        whole, inside = _own_and_shared({id(tensor): tensor for tensor in tensors})
+        self.path.unlink(missing_ok=True)  # two of them need not find room
+        placed = ir.external_data.convert_tensors_to_external(list(whole.values()), self.path.parent, self.path.name)
+        self._places = dict(zip(whole, placed, strict=True))
+        for key, (tensor, other, shift) in inside.items():
+            self._places[key] = _place_inside(self._places[id(other)], tensor, shift)
+        self._stored = tensors
 
 
 @dataclass(frozen=True)
@@ -127,46 +183,7 @@ class _Memory:
         return self.device == other.device and self.start <= other.start and other.end <= self.end
 
 
-@dataclass
-class ExternalWeights:
-    """The weights in one data file."""
-
-    path: Path
-    _stored: list[Any] = field(default_factory=list)
-    """As they are in memory, kept alive: an identity must not be given twice."""
-    _places: dict[int, ir.ExternalTensor] = field(default_factory=dict)
-
-    def save(self, model: ir.Model, path: Path) -> None:
-        """Write the model, and its weights where they are others than those in the file."""
-        values = [value for graph in model.graphs() for value in graph.initializers.values() if is_large(value)]
-        tensors = [value.const_value for value in values]
-        if not self._holds(tensors):
-            self._write(tensors)
-        with put_back(values):
-            for value in values:
-                value.const_value = self._places[id(value.const_value)]
-            ir.save(model, path)
-
-    def _holds(self, tensors: list[Any]) -> bool:
-        same = len(tensors) == len(self._stored) and all(a is b for a, b in zip(tensors, self._stored, strict=True))
-        return same and self.path.exists()
-
-    def _write(self, tensors: list[Any]) -> None:
-        """Those that lie inside of another one's memory are not written, but pointed to."""
-        whole, inside = _parted({id(tensor): tensor for tensor in tensors})
-        self.path.unlink(missing_ok=True)  # two of them need not find room
-        placed = ir.external_data.convert_tensors_to_external(list(whole.values()), self.path.parent, self.path.name)
-        self._places = dict(zip(whole, placed, strict=True))
-        for key, (tensor, other, shift) in inside.items():
-            self._places[key] = _shifted(self._places[id(other)], tensor, shift)
-        self._stored = tensors
-
-
-def is_large(value: ir.Value) -> bool:
-    return value.const_value is not None and value.const_value.nbytes > _FROM_BYTES
-
-
-def _parted(tensors: dict[int, Any]) -> tuple[dict[int, Any], dict[int, tuple[Any, Any, int]]]:
+def _own_and_shared(tensors: dict[int, Any]) -> tuple[dict[int, Any], dict[int, tuple[Any, Any, int]]]:
     """Tensors with memory of their own; and those in another's memory, with it and the place inside."""
     inside: dict[int, tuple[Any, Any, int]] = {}
     last: tuple[Any, _Memory] | None = None
@@ -187,44 +204,36 @@ def _memory_of(tensor: Any) -> _Memory | None:
     return _Memory(str(raw.device), raw.data_ptr(), raw.data_ptr() + raw.nbytes)
 
 
-def _shifted(place: ir.ExternalTensor, tensor: Any, shift: int) -> ir.ExternalTensor:
+def _place_inside(place: ir.ExternalTensor, tensor: Any, shift: int) -> ir.ExternalTensor:
     return ir.ExternalTensor(
         place.location, (place.offset or 0) + shift, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=tensor.name,
         base_dir=place.base_dir,
     )  # fmt: skip
 
 
-@contextlib.contextmanager
-def put_back(values: list[ir.Value]) -> Iterator[None]:
-    """Afterwards the model holds its weights in memory again: the file may move."""
-    kept = [value.const_value for value in values]
-    try:
-        yield
-    finally:
-        for value, tensor in zip(values, kept, strict=True):
-            value.const_value = tensor
-
+# ---- inside: protobuf would copy weights three times on the way to the file
+#
+# In a protobuf message fields may stand in any order, and each says how long it is. So the model is encoded without its
+# weights, and these follow at the end of its graph.
 
 _GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
 _INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
 _RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
-_MOST_BYTES = 2**31 - 1
-"""What protobuf reads."""
-_ROOM = 2**20
-"""For what stands before the tensors and beside the graph."""
 
 
-def save(model: ir.Model, path: Path) -> None:
+def save_inline(model: ir.Model, path: Path) -> None:
     """Write the model with all weights in it."""
-    values = [value for value in model.graph.initializers.values() if is_large(value) and _has_bytes(value.const_value)]
+    values = [
+        value for value in model.graph.initializers.values() if _is_large(value) and _has_bytes(value.const_value)
+    ]
     tensors = {str(value.name): value.const_value for value in values if value.const_value is not None}
     weights = sum(tensor.nbytes for tensor in tensors.values())
-    if not tensors or weights > _MOST_BYTES:
+    if not tensors or weights > budgets.MOST_BYTES_INLINE:
         ir.save(model, path)  # which says what is wrong
         return
-    proto = _without(model, values)
+    proto = _proto_without(model, values)
     graph = proto.graph.SerializeToString()
-    if weights + len(graph) > _MOST_BYTES - _ROOM:
+    if weights + len(graph) > budgets.MOST_BYTES_INLINE - budgets.ROOM_FOR_THE_REST:
         ir.save(model, path)
         return
     proto.ClearField("graph")
@@ -238,10 +247,10 @@ def _has_bytes(tensor: object) -> bool:
     return not isinstance(tensor, ir.StringTensor | ir.ExternalTensor)
 
 
-def _without(model: ir.Model, values: list[ir.Value]) -> onnx.ModelProto:
+def _proto_without(model: ir.Model, values: list[ir.Value]) -> onnx.ModelProto:
     """The model without these weights."""
     nothing = ir.tensor([0])
-    with put_back(values):
+    with _putting_back(values):
         for value in values:
             value.const_value = nothing
         proto = ir.to_proto(model)
@@ -254,28 +263,28 @@ def _without(model: ir.Model, values: list[ir.Value]) -> onnx.ModelProto:
 
 def _write_graph(file: BinaryIO, graph: bytes, tensors: Mapping[str, ir.TensorProtocol]) -> None:
     """The rest of a graph, and the weights behind it."""
-    heads = {name: _head(name, tensor) for name, tensor in tensors.items()}
+    heads = {name: _tensor_head(name, tensor) for name, tensor in tensors.items()}
     lengths = {name: len(head) + tensors[name].nbytes for name, head in heads.items()}
-    whole = len(graph) + sum(len(_start(_INITIALIZER, length)) + length for length in lengths.values())
-    file.write(_start(_GRAPH, whole) + graph)
+    whole = len(graph) + sum(len(_field_start(_INITIALIZER, length)) + length for length in lengths.values())
+    file.write(_field_start(_GRAPH, whole) + graph)
     for name, tensor in tensors.items():
         data = tensor.tobytes()
         if len(data) != tensor.nbytes:
             raise ValueError(f"{name} says that it has {tensor.nbytes} bytes, and has {len(data)}")
-        file.write(_start(_INITIALIZER, lengths[name]) + heads[name])
+        file.write(_field_start(_INITIALIZER, lengths[name]) + heads[name])
         file.write(data)
 
 
-def _head(name: str, tensor: ir.TensorProtocol) -> bytes:
+def _tensor_head(name: str, tensor: ir.TensorProtocol) -> bytes:
     """A tensor up to its data."""
     proto = onnx.TensorProto(name=name, data_type=tensor.dtype.value, dims=tensor.shape.numpy())
     if tensor.doc_string:
         proto.doc_string = tensor.doc_string
     proto.metadata_props.extend(onnx.StringStringEntryProto(key=k, value=v) for k, v in tensor.metadata_props.items())
-    return bytes(proto.SerializeToString()) + _start(_RAW_DATA, tensor.nbytes)
+    return bytes(proto.SerializeToString()) + _field_start(_RAW_DATA, tensor.nbytes)
 
 
-def _start(field: int, length: int) -> bytes:
+def _field_start(field: int, length: int) -> bytes:
     """What stands before the bytes of a field: its number, that it has a length, and the length."""
     return _varint(field << 3 | 2) + _varint(length)
 

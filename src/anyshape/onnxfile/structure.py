@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any, Literal
 
+from anyshape.sizes import budgets
+
 Kind = Literal["list", "tuple", "dict", "namedtuple", "fields", "cache"]
 Way = Literal["both", "positional", "keyword", "many"]
 _KINDS = ("list", "tuple", "dict", "namedtuple", "fields", "cache")
 _WAYS = ("both", "positional", "keyword", "many")
 _KEYED = ("dict", "namedtuple", "fields")
-_DEEPEST = 64
-"""Far more than anybody nests, and far less than Python's stack."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ def from_rows(rows: Any, depth: int = 0) -> Node:
     if rows is None:
         return Fixed(None)
     if rows["kind"] == "fixed":
-        return Fixed(_plain(rows["value"]))
-    if rows["kind"] not in _KINDS or depth == _DEEPEST:
+        return Fixed(_checked_constant(rows["value"]))
+    if rows["kind"] not in _KINDS or depth == budgets.DEEPEST_STRUCTURE:
         raise ValueError("no such container")
-    keys = tuple(map(_key, rows["keys"])) if rows["kind"] in _KEYED else ()
+    keys = tuple(map(_checked_key, rows["keys"])) if rows["kind"] in _KEYED else ()
     parts = tuple(from_rows(part, depth + 1) for part in rows["parts"])
-    name = _name(rows.get("name", ""))
+    name = _checked_name(rows.get("name", ""))
     if rows["kind"] in _KEYED and len(set(keys)) != len(parts):
         raise ValueError("keys and parts differ in number")
     if rows["kind"] == "namedtuple" and not all(map(_is_field, (name, *keys))):
@@ -140,26 +140,26 @@ def parameter_to_rows(parameter: Parameter) -> dict[str, Any]:
 def parameter_from_rows(rows: Any) -> Parameter:
     if rows["way"] not in _WAYS:
         raise ValueError("no such parameter")
-    return Parameter(_name(rows["name"]), rows["way"], from_rows(rows["value"]))
+    return Parameter(_checked_name(rows["name"]), rows["way"], from_rows(rows["value"]))
 
 
 def _is_field(name: str | int) -> bool:
     return isinstance(name, str) and name.isidentifier() and not iskeyword(name) and not name.startswith("_")
 
 
-def _key(value: Any) -> str | int:
+def _checked_key(value: Any) -> str | int:
     if not isinstance(value, (str, int)):
         raise TypeError("keys are texts or numbers")
     return value
 
 
-def _name(value: Any) -> str:
+def _checked_name(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("names are texts")
     return value
 
 
-def _plain(value: Any) -> str | float | bool:
+def _checked_constant(value: Any) -> str | float | bool:
     if not isinstance(value, (str, int, float)):
         raise TypeError("only numbers and texts become part of a file")
     return value

@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 
 from anyshape.errors import DeclarationError, first_line
+from anyshape.onnxfile.graph import proto_graphs
 
 
 def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
@@ -33,13 +34,20 @@ def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
             if entry.key != "location":
                 continue
             kept = f"`{path.name}` keeps `{tensor.name}` in `{entry.value}`"
-            target = _inside(path, entry.value)
+            target = _target_inside(path, entry.value)
             if target is None:
                 raise DeclarationError(f"{kept}, outside its own folder: refused")
             if not target.is_file():
                 raise DeclarationError(f"{kept}, which does not exist")
             if missing := _bytes_missing(tensor, target):
                 raise DeclarationError(f"{kept}, which is {missing} bytes too short for it")
+
+
+def external_files(model: onnx.ModelProto, path: Path) -> dict[str, int]:
+    """The files that hold the weights of a model which passed the checks above, with their bytes."""
+    tensors = (tensor for graph in proto_graphs(model) for tensor in graph.initializer)
+    names = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
+    return {name: (path.parent / name).stat().st_size for name in sorted(names)}
 
 
 def _bytes_missing(tensor: onnx.TensorProto, target: Path) -> int:
@@ -49,7 +57,7 @@ def _bytes_missing(tensor: onnx.TensorProto, target: Path) -> int:
     return max(0, end - target.stat().st_size)
 
 
-def _inside(model: Path, location: str) -> Path | None:
+def _target_inside(model: Path, location: str) -> Path | None:
     """Where a location leads, links followed; None for what lies elsewhere, or leads nowhere."""
     named = Path(location)
     if named.is_absolute() or ".." in named.parts:
@@ -67,15 +75,15 @@ def _tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.Ten
     for graph in graphs:
         if isinstance(graph, onnx.GraphProto):
             yield from graph.initializer
-            yield from _parts(graph.sparse_initializer)
+            yield from _tensors_of_sparse(graph.sparse_initializer)
         for attribute in (attribute for node in graph.node for attribute in node.attribute):
             yield from (attribute.t, *attribute.tensors)
-            yield from _parts((attribute.sparse_tensor, *attribute.sparse_tensors))
+            yield from _tensors_of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
             yield from (
                 _tensors(attribute.g, *attribute.graphs) if attribute.HasField("g") else _tensors(*attribute.graphs)
             )
 
 
-def _parts(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+def _tensors_of_sparse(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
     for tensor in sparse:
         yield from (tensor.values, tensor.indices)

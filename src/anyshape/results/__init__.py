@@ -1,1 +1,1 @@
-"""Results as text and as JSON."""
+"""What anyshape says: findings, attempts, checks and results as values, as text and as JSON, and the pages of rules."""

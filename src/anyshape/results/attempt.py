@@ -1,4 +1,4 @@
-"""anyshape.results.attempt."""
+"""An attempt: how one strategy's try at a model ended, what its trace assumed, and which operator stopped it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from anyshape.sizes import torch_symbols
-from anyshape.sizes.notation import Condition
+from anyshape.sizes.notation import Condition, Sizes
 from anyshape.source.spans import Span
 
 
@@ -31,6 +31,10 @@ class Attempt:
     """Operators that were replaced, each by itself, by what they are made of."""
     copied: tuple[str, ...] = ()
     """Classes of parts whose nodes were copied from parts like them."""
+    wrong_at: tuple[Sizes, ...] = field(default=(), compare=False, repr=False)
+    """Sizes at which its file was wrong."""
+    ran_right: bool = field(default=False, compare=False, repr=False)
+    """Whether its file was right at every size that was run, whatever became of it for other reasons."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,21 @@ class PinnedByTrace:
     dim: str
     size: int
     span: Span | None
+
+
+class UntranslatedOperatorError(Exception):
+    """An operator that can be neither traced nor translated, the user's call of it, and why.
+
+    Where it is `shapeless`, it has a translation, but torch cannot tell the shape of its result.
+    """
+
+    def __init__(
+        self, name: str, overload: str, arguments: tuple[str, ...], span: Span | None, why: str, *, shapeless: bool
+    ) -> None:
+        super().__init__(f"`{name}` has no {'shape' if shapeless else 'ONNX translation'}; {why}")
+        self.name = name
+        self.overload = overload
+        """As it is found below `torch.ops`."""
+        self.arguments = arguments
+        """As in a `def`: `x`, `factor=2.0`."""
+        self.span, self.why, self.shapeless = span, why, shapeless

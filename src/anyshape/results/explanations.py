@@ -40,7 +40,7 @@ def page_of(rule: str) -> str:
     """The page of a rule, in Markdown."""
     if rule not in RULES:
         raise DeclarationError(f"there is no rule `{rule}`{did_you_mean(rule, RULES)}")
-    return (files("anyshape.diagnosis") / "pages" / f"{rule}.md").read_text(encoding="utf-8")
+    return (files("anyshape.results") / "pages" / f"{rule}.md").read_text(encoding="utf-8")
 
 
 def write_pages(folder: Path) -> None:

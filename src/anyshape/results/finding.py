@@ -11,14 +11,6 @@ from typing import Any, Literal
 from anyshape.source.edits import Edit, combined
 from anyshape.source.spans import Span
 
-
-def usable_edits(findings: Iterable[Finding]) -> list[Edit]:
-    """The edits that mend every error, one for each file; empty where one has none, or none that is safe."""
-    edits = [finding.edit for finding in findings if finding.level == "error"]
-    safe = [edit for edit in edits if edit is not None and edit.safe]
-    return combined(safe) if len(safe) == len(edits) else []
-
-
 Level = Literal["error", "warning"]
 Origin = Literal["model", "export"]
 
@@ -87,3 +79,10 @@ class Finding:
     @classmethod
     def from_json(cls, text: str) -> Finding:
         return cls.from_dict(json.loads(text))
+
+
+def usable_edits(findings: Iterable[Finding]) -> list[Edit]:
+    """The edits that mend every error, one for each file; empty where one has none, or none that is safe."""
+    edits = [finding.edit for finding in findings if finding.level == "error"]
+    safe = [edit for edit in edits if edit is not None and edit.safe]
+    return combined(safe) if len(safe) == len(edits) else []

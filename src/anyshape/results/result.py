@@ -9,20 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.errors import AnyshapeError
-from anyshape.onnxfile.interface import Port
-from anyshape.results.finding import Finding
-from anyshape.sizes.notation import SizeRange
 
 if TYPE_CHECKING:
+    # the command line imports this file for its error: it must not wait for onnx, nor for sympy
     import onnx
     import onnx_ir as ir
 
+    from anyshape.onnxfile.interface import Port
     from anyshape.results.attempt import Attempt
+    from anyshape.results.finding import Finding
     from anyshape.results.verification import Verification
     from anyshape.runtime.custom_ops import CustomOps
+    from anyshape.sizes.notation import SizeRange
 
 
 Verdict = Literal["checked", "narrowed", "unchecked", "refused"]
+Verb = Literal["export", "check", "make-dynamic"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Result:
     where: tuple[str, ...] = ()
     """Relations between dims that were declared."""
     shapes: str = "tested"
-    what: str = "export"
+    what: Verb = "export"
+    """The verb that it is the result of: each has its own words in `text.py`."""
     _model: ir.Model | None = field(default=None, repr=False, compare=False)
     _custom_ops: CustomOps | None = field(default=None, repr=False, compare=False)
 

@@ -7,18 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyshape.onnxfile.interface import port_rows
+from anyshape.sizes import budgets
 from anyshape.source.stacks import source_line
 
 if TYPE_CHECKING:
-    from anyshape.onnxfile.interface import Port
     from anyshape.results.finding import Finding
-    from anyshape.results.result import Result
+    from anyshape.results.result import Result, Verb
     from anyshape.results.verification import Verification
     from anyshape.source.edits import Edit
 
 
-_MOST_ROWS = 12
 _WIDTH = 120
+"""Where the words about an edit are wrapped."""
+
+
+# ---- a finding
 
 
 def render_finding(finding: Finding) -> str:
@@ -30,14 +34,14 @@ def render_finding(finding: Finding) -> str:
     text = source_line(span)
     if text is not None:
         lines += [f"{margin} |", f"{number} | {text}", f"{margin} | {_underline(finding, text)}".rstrip()]
-    lines += _hanging(margin, "note", finding.notes)
+    lines += _indented_texts(margin, "note", finding.notes)
     if finding.edit is not None:
-        lines += _hanging(margin, "help", [_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
-    lines += _hanging(margin, "help", finding.helps)
+        lines += _indented_texts(margin, "help", [_shown_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
+    lines += _indented_texts(margin, "help", finding.helps)
     return "\n".join(lines)
 
 
-def _edit(edit: Edit, *, room: int) -> str:
+def _shown_edit(edit: Edit, *, room: int) -> str:
     """What is done and how it was tried, then each changed line before and after."""
     how = "; ".join(filter(None, ("" if edit.safe else "unsafe", edit.tried and f"tried: {edit.tried}")))
     head = [f"{edit.title}   [{how}]" if how else edit.title]
@@ -57,10 +61,13 @@ def _underline(finding: Finding, text: str) -> str:
     return " " * start + "^" * max(1, end - start) + (f" {finding.label}" if finding.label else "")
 
 
-def _hanging(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
+def _indented_texts(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
     indent = f"\n{margin}   {' ' * len(kind)}  "
     hanging = (f"{margin} = {kind}: {text.replace(chr(10), indent)}" for text in texts)
     return ["\n".join(line.rstrip() for line in text.splitlines()) for text in hanging]
+
+
+# ---- a result
 
 
 def render_result(result: Result) -> str:
@@ -68,8 +75,8 @@ def render_result(result: Result) -> str:
     if result.verdict == "refused":
         lines += _refusal(result)
     else:
-        lines += _ports("input", result.inputs)
-        lines += _ports("output", result.outputs)
+        lines += port_rows("input", [(port.name, port.typed()) for port in result.inputs])
+        lines += port_rows("output", [(port.name, port.typed()) for port in result.outputs])
         lines += [f"  {label:<8} {text}" for label, text in _facts(result)]
     lines += [f"  note     {note}" for note in result.notes]
     for finding in result.findings:
@@ -90,14 +97,14 @@ class _Words:
     """What took the time that is told; nothing is told where it is empty."""
 
 
-_WORDS = {
+_WORDS: Mapping[Verb, _Words] = {
     "export": _Words(verb="convert"),
     "check": _Words(refused="the file is wrong"),
     "make-dynamic": _Words(
         unchecked="not every dim could be checked",
         limited_by="",
         change="rewrite",
-        most_changes=_MOST_ROWS,
+        most_changes=budgets.MOST_ROWS_OF_TEXT,
         verb="free",
     ),
 }
@@ -108,28 +115,16 @@ def _headline(result: Result) -> str:
     if result.verdict == "refused":
         return f"refused: {words.refused}"
     if result.verdict == "unchecked" or verification is None:
-        return f"unchecked: {_where(result)}, {words.unchecked}"
+        return f"unchecked: {_file_of(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
     where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
     if not verification.compares_values:
-        return f"{result.verdict}: {_where(result)}, keeps the shapes it declares at {where}"
-    return f"{result.verdict}: {_where(result)}, right at {where} against {verification.against}"
+        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}"
+    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}"
 
 
-def _where(result: Result) -> str:
+def _file_of(result: Result) -> str:
     return result.path.name if result.path is not None else "model"
-
-
-def _ports(kind: str, ports: tuple[Port, ...]) -> list[str]:
-    width = max((len(port.name) for port in ports), default=0)
-    rows = [f"  {kind:<8} {port.name:<{width}}  {port.dtype}[{_axes(port)}]" for port in ports[:_MOST_ROWS]]
-    if len(ports) > _MOST_ROWS:
-        rows.append(f"  {kind:<8} ... and {len(ports) - _MOST_ROWS} more")
-    return rows
-
-
-def _axes(port: Port) -> str:
-    return "..." if port.axes is None else ", ".join("?" if axis is None else str(axis) for axis in port.axes)
 
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:
@@ -153,10 +148,10 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     if words.verb:
         winner = next((a.strategy for a in result.attempts if a.outcome in ("checked", "narrowed")), None)
         what = f"{words.verb} by {winner}" if winner else words.verb
-        yield "took", f"{result.seconds:.1f} s to {what} (opset {result.opset}), {_seconds(result)} to check"
+        yield "took", f"{result.seconds:.1f} s to {what} (opset {result.opset}), {_seconds_to_check(result)} to check"
 
 
-def _seconds(result: Result) -> str:
+def _seconds_to_check(result: Result) -> str:
     return f"{result.verification.seconds:.1f} s" if result.verification else "0 s"
 
 

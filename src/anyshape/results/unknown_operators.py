@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import onnx
+from typing import TYPE_CHECKING
 
 from anyshape.results.finding import Finding
-from anyshape.runtime.custom_ops import CustomOps, UnknownOperator
-from anyshape.runtime.custom_ops import unknown_operators as in_file
-from anyshape.runtime.session import RuntimeFailureError
-from anyshape.source.spans import Span
+from anyshape.runtime import custom_ops as ops
+
+if TYPE_CHECKING:
+    import onnx
+
+    from anyshape.results.result import Verb
+    from anyshape.runtime.session import RuntimeFailureError
+    from anyshape.source.spans import Span
 
 
-def unknown_operators(operators: Sequence[UnknownOperator], home: Span, what: str = "export") -> list[Finding]:
+def unknown_operators(operators: Sequence[ops.UnknownOperator], home: Span, what: Verb = "export") -> list[Finding]:
     """Operators of a domain of the user's that the runtime does not have, each at the line that it came from."""
     return [_unknown_operator(one, home, what) for one in operators]
 
 
-def _unknown_operator(operator: UnknownOperator, home: Span, what: str) -> Finding:
+def _unknown_operator(operator: ops.UnknownOperator, home: Span, what: Verb) -> Finding:
     function = operator.name.partition("::")[2].lower()
     lines = (
         f"def {function}({', '.join(operator.arguments)}):",
@@ -37,9 +40,9 @@ def _unknown_operator(operator: UnknownOperator, home: Span, what: str) -> Findi
 
 
 def not_loaded(
-    failure: RuntimeFailureError, model: onnx.ModelProto, custom_ops: CustomOps, home: Span
+    failure: RuntimeFailureError, model: onnx.ModelProto, custom_ops: ops.CustomOps, home: Span
 ) -> tuple[Finding, ...]:
     """Why the runtime does not load an existing file: its own operators, or what the runtime says."""
-    if unknown := in_file(model, custom_ops):
+    if unknown := ops.unknown_operators(model, custom_ops):
         return tuple(unknown_operators(unknown, home, "check"))
     return (Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home),)

@@ -11,22 +11,6 @@ from anyshape.sizes.fit import Observation
 from anyshape.sizes.notation import Sizes
 
 
-def evidence_of(verification: Verification) -> Evidence:
-    run = verification.sizes_run
-    dims = run[0] if run else {}
-    ratio = verification.largest_ratio
-    return Evidence(
-        len(run),
-        {dim: (min(sizes[dim] for sizes in run), max(sizes[dim] for sizes in run)) for dim in dims},
-        verification.runtime,
-        verification.against,
-        round(ratio, 2) if verification.compares_values and math.isfinite(ratio) else None,
-        verification.factor,
-        verification.measure,
-        verification.computed_in,
-    )
-
-
 @dataclass(frozen=True)
 class Check:
     """One run that was right; `ratio` is its largest error in units of rounding noise."""
@@ -91,3 +75,20 @@ class Verification:
     @property
     def compares_values(self) -> bool:
         return self.factor > 0
+
+
+def evidence_of(verification: Verification) -> Evidence:
+    """What a file's contract says of its check."""
+    run = verification.sizes_run
+    dims = run[0] if run else {}
+    ratio = verification.largest_ratio
+    return Evidence(
+        len(run),
+        {dim: (min(sizes[dim] for sizes in run), max(sizes[dim] for sizes in run)) for dim in dims},
+        verification.runtime,
+        verification.against,
+        round(ratio, 2) if verification.compares_values and math.isfinite(ratio) else None,
+        verification.factor,
+        verification.measure,
+        verification.computed_in,
+    )

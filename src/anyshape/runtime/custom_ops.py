@@ -6,7 +6,6 @@ A library for ONNX Runtime computes them inside it; a Python function computes t
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +32,7 @@ class CustomOps:
     def open(self, model: Path, providers: Sequence[str] | None = None) -> Session:
         """The model loaded, in parts where it holds operators with a Python function."""
         proto = onnx.load(model, load_external_data=False) if self.functions else onnx.ModelProto()
-        held = {name for name, _ in _nodes(proto)}
+        held = {name for name, _ in _named_nodes(proto)}
         functions = {name: function for name, function in self.functions.items() if name in held}
         if not functions:
             return Session(model, providers=providers, libraries=self.libraries)
@@ -54,15 +53,20 @@ class CustomOps:
         return notes
 
 
-def understand_custom_ops(given: Any) -> CustomOps:
-    """A list of libraries, a mapping from operators to functions, or a list that holds both; else one sentence."""
+def understand_custom_ops(given: Any, function_of: Callable[[Any], Function | None] = lambda _: None) -> CustomOps:
+    """A list of libraries, a mapping from operators to functions, or a list that holds both; else one sentence.
+
+    `function_of` makes a function of arrays of what is none by itself, such as an operator of torch.
+    """
     if isinstance(given, str) or not isinstance(given, (Mapping, list, tuple, set, frozenset)):
         raise DeclarationError(f"custom_ops is {given!r}: give a list of libraries, or a dict of Python functions")
     libraries: list[str] = []
     functions: dict[str, Function] = {}
     for one in [given] if isinstance(given, Mapping) else given:
         if isinstance(one, Mapping):
-            functions |= {_operator_name(name): _function(name, function) for name, function in one.items()}
+            functions |= {
+                _operator_name(name): function_of(one[name]) or _checked_function(name, one[name]) for name in one
+            }
         elif isinstance(one, (str, os.PathLike)):
             libraries.append(os.fspath(one))
         else:
@@ -77,12 +81,7 @@ def _operator_name(name: Any) -> str:
     return str(name)
 
 
-def _function(name: str, function: Any) -> Function:
-    if "torch" in sys.modules:
-        from anyshape.torchkit.custom_operators import is_operator, on_arrays
-
-        if is_operator(function):
-            return on_arrays(function)
+def _checked_function(name: str, function: Any) -> Function:
     if not callable(function):
         raise DeclarationError(
             f"custom_ops: {name!r} is given a {type(function).__name__}: give a function of numpy arrays"
@@ -109,7 +108,7 @@ def foreign_operators(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
     """Operators of domains that ONNX Runtime does not come with, each with its first node."""
     defined = {f"{function.domain}::{function.name}" for function in model.functions}
     found: dict[str, onnx.NodeProto] = {}
-    for name, node in _nodes(model):
+    for name, node in _named_nodes(model):
         if node.domain not in _KNOWN_DOMAINS and name not in defined:
             found.setdefault(name, node)
     return dict(sorted(found.items()))
@@ -118,24 +117,24 @@ def foreign_operators(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
 def unknown_operators(model: onnx.ModelProto, custom_ops: CustomOps) -> list[UnknownOperator]:
     """Those of a file for which no Python function is given; whether a library has them, the runtime knows."""
     left = {name: node for name, node in foreign_operators(model).items() if name not in custom_ops.functions}
-    return [UnknownOperator(name, _arguments(node), span_of_node(node)) for name, node in left.items()]
+    return [UnknownOperator(name, _arguments_of(node), span_of_node(node)) for name, node in left.items()]
 
 
-def _arguments(node: onnx.NodeProto) -> tuple[str, ...]:
+def _arguments_of(node: onnx.NodeProto) -> tuple[str, ...]:
     inputs = ("x",) if len(node.input) == 1 else tuple(f"x{index}" for index in range(len(node.input)))
     attributes = [attribute.name for attribute in node.attribute]
     return (*inputs, "*", *attributes) if attributes else inputs
 
 
-def _nodes(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.NodeProto]]:
+def _named_nodes(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.NodeProto]]:
     """Every node of a file, inner graphs and functions included."""
-    for node in _inside([model.graph.node, *(function.node for function in model.functions)]):
+    for node in _nodes_inside([model.graph.node, *(function.node for function in model.functions)]):
         yield f"{node.domain}::{node.op_type}", node
 
 
-def _inside(levels: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[onnx.NodeProto]:
+def _nodes_inside(levels: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[onnx.NodeProto]:
     for nodes in levels:
         for node in nodes:
             yield node
             graphs = [graph for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)]
-            yield from _inside(graph.node for graph in graphs)
+            yield from _nodes_inside(graph.node for graph in graphs)

@@ -1,10 +1,14 @@
-"""Inputs for a file that nobody gave inputs for: of any size, with values that the file takes."""
+"""Inputs for a file that nobody gave inputs for: of any size, with values that the file takes.
+
+`make_inputs` is the one maker. Whoever calls it says how values are drawn: `Contents` for a static file, whose values
+are found by running it; `Calls` for a file of any sizes, where another content is tried when one is refused.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,19 +17,41 @@ import numpy as np
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Interface, Port
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression, parse_expression
 
-MOST_ELEMENTS = 2**26
-"""Of all inputs together: the sizes stand in a file that nobody vouches for."""
 _FLOATS = ("float16", "float32", "float64")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+Shapes = Mapping[str, tuple[int, ...]]
+Draw = Callable[[np.random.Generator, str, np.dtype[Any], tuple[int, ...]], Any]
+"""The values of an input, by its name, its type and its shape."""
+
+
+def make_inputs(
+    types: Iterable[tuple[str, np.dtype[Any]]], shapes: Shapes, chance: np.random.Generator, draw: Draw
+) -> Feeds:
+    """One array for each input, one after the other: what is drawn for one depends on those before."""
+    return {
+        name: np.asarray(draw(chance, name, dtype, shapes[name])).astype(dtype, copy=False) for name, dtype in types
+    }
+
+
+def _types_of(ports: Iterable[Port]) -> list[tuple[str, np.dtype[Any]]]:
+    return [(port.name, np.dtype(port.dtype)) for port in ports]
+
+
+def is_mask(name: str, dtype: str) -> bool:
+    return dtype == "bool" or "mask" in name.lower()
+
+
+# ---- of a static file
+
 _BELOW = (1000, 100, 30, 8)
 """Integers may be indices into a table of any length: the largest of these that runs is taken, else 0 and 1."""
 _SHOWN = 0.8
 """The part of a mask that is 1."""
 _MOST_NAN = 0.1
-
-Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -42,25 +68,25 @@ class Contents:
     def make(self, shapes: Shapes, number: int) -> Feeds:
         """The inputs with these shapes; another number gives other values."""
         volume = sum(math.prod(shape) for shape in shapes.values())
-        if volume > MOST_ELEMENTS:
-            raise DeclarationError(f"the inputs have {volume:,} elements, more than the {MOST_ELEMENTS:,} made up here")
-        chance = np.random.default_rng((self.seed, number))
-        return {port.name: self._values(port, shapes[port.name], chance) for port in self.ports}
+        if volume > budgets.MOST_ELEMENTS_MADE_UP:
+            raise DeclarationError(
+                f"the inputs have {volume:,} elements, more than the {budgets.MOST_ELEMENTS_MADE_UP:,} made up here"
+            )
+        return make_inputs(
+            _types_of(self.ports), shapes, np.random.default_rng((self.seed, number)), self._drawn_values
+        )
 
-    def _values(self, port: Port, shape: tuple[int, ...], chance: np.random.Generator) -> Array:
-        if is_mask(port):
+    def _drawn_values(
+        self, chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> Any:
+        if is_mask(name, dtype.name):
             mask = chance.random(shape) < _SHOWN
             if shape:
                 mask[..., 0] = True  # a row that shows nothing has no mean
-            return mask.astype(port.dtype)
-        if port.dtype in _FLOATS:
-            values = chance.random(shape) if self.is_positive else chance.standard_normal(shape)
-            return np.asarray(values).astype(port.dtype)
-        return np.asarray(chance.integers(0, self.below.get(port.name, 2), shape)).astype(port.dtype)
-
-
-def is_mask(port: Port) -> bool:
-    return port.dtype == "bool" or "mask" in port.name.lower()
+            return mask
+        if dtype.kind == "f":
+            return chance.random(shape) if self.is_positive else chance.standard_normal(shape)
+        return chance.integers(0, self.below.get(name, 2), shape)
 
 
 def own_shapes(ports: tuple[Port, ...]) -> dict[str, tuple[int, ...]]:
@@ -73,10 +99,11 @@ def find_contents(session: Session, ports: tuple[Port, ...], seed: int) -> Conte
         if port.dtype not in (*_FLOATS, *_INTEGERS, "bool"):
             raise DeclarationError(f"input `{port.name}` is {port.dtype}, so that no values can be made up for it")
     contents = Contents(ports, seed)
+    # NaN on both sides agree, so a file that gives mostly NaN would pass whatever it does
     if not _are_numbers(session.run(contents.make(own_shapes(ports), 0))):
         contents = replace(contents, is_positive=True)
     for port in ports:
-        if port.dtype in _INTEGERS and not is_mask(port):
+        if port.dtype in _INTEGERS and not is_mask(port.name, port.dtype):
             contents = _as_wide_as_possible(contents, port, session)
     return contents
 
@@ -91,6 +118,7 @@ def _as_wide_as_possible(contents: Contents, port: Port, session: Session) -> Co
         if below > 127 and port.dtype in ("int8", "uint8"):
             continue
         feeds = contents.make(own_shapes(contents.ports), 0)
+        # the largest value alone: drawn ones would miss it, and the first index out of range is what fails
         feeds[port.name] = np.full_like(feeds[port.name], below - 1)
         try:
             session.run(feeds)
@@ -100,17 +128,10 @@ def _as_wide_as_possible(contents: Contents, port: Port, session: Session) -> Co
     return contents
 
 
-def _floats(generator: np.random.Generator, shape: tuple[int, ...], content: int) -> np.ndarray[Any, Any]:
-    return (generator.standard_normal(shape), generator.random(shape), np.ones(shape))[content]
+# ---- of a file with names on its axes
 
-
-def _integers(generator: np.random.Generator, shape: tuple[int, ...], content: int) -> np.ndarray[Any, Any]:
-    """0 and 1 are valid as an index, a mask and a flag; all ones as a length, too."""
-    return (generator.integers(0, 2, shape), np.ones(shape), np.zeros(shape))[content]
-
-
-_INTEGERS_AND_BOOL = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_MAKERS = dict.fromkeys(_FLOATS, _floats) | dict.fromkeys(_INTEGERS_AND_BOOL, _integers)
+CONTENTS = 3
+"""How many contents there are to try."""
 
 
 @dataclass(frozen=True)
@@ -134,34 +155,36 @@ class Calls:
             return None
         return found if all(size >= 0 for shape in found.values() for size in shape) else None
 
-    def make(self, shapes: Mapping[str, tuple[int, ...]], content: int) -> dict[str, np.ndarray[Any, Any]]:
-        generator = np.random.default_rng(self.seed)
-        return {
-            port.name: _MAKERS[port.dtype](generator, shapes[port.name], content).astype(port.dtype)
-            for port in self.interface.inputs
-        }
+    def make(self, shapes: Shapes, content: int) -> Feeds:
+        def drawn(chance: np.random.Generator, _: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+            if dtype.kind == "f":
+                return (chance.standard_normal(shape), chance.random(shape), np.ones(shape))[content]
+            # 0 and 1 are valid as an index, a mask and a flag; all ones as a length, too
+            return (chance.integers(0, 2, shape), np.ones(shape), np.zeros(shape))[content]
+
+        return make_inputs(_types_of(self.interface.inputs), shapes, np.random.default_rng(self.seed), drawn)
 
 
 def axes_of(port: Port) -> tuple[Expression | int, ...]:
     """Every axis as a number or an expression; one that is open and unnamed gets a name."""
     if port.axes is None:
         raise DeclarationError(f"input `{port.name}` declares no axes, so no call can be made up: give the model, too")
-    if port.dtype not in _MAKERS:
+    if port.dtype not in (*_FLOATS, *_INTEGERS, "bool"):
         raise DeclarationError(f"input `{port.name}` is {port.dtype}, so no call can be made up: give the model, too")
     if negative := [axis for axis in port.axes if isinstance(axis, int) and axis < 0]:
         raise DeclarationError(f"input `{port.name}` declares the size {negative[0]}")
-    return tuple(_axis(port.name, index, axis) for index, axis in enumerate(port.axes))
+    return tuple(_axis_as_expression(port.name, index, axis) for index, axis in enumerate(port.axes))
 
 
-def _axis(name: str, index: int, axis: int | str | None) -> Expression | int:
+def _axis_as_expression(name: str, index: int, axis: int | str | None) -> Expression | int:
     if isinstance(axis, int):
         return axis
     try:
-        return parse_expression(axis if axis is not None else _plain(f"{name}_dim{index}"))
+        return parse_expression(axis if axis is not None else _dim_name(f"{name}_dim{index}"))
     except DeclarationError:
-        return parse_expression(_plain(axis or ""))  # a name such as `batch size`
+        return parse_expression(_dim_name(axis or ""))  # a name such as `batch size`
 
 
-def _plain(name: str) -> str:
+def _dim_name(text: str) -> str:
     """A dim's name from any text."""
-    return re.sub(r"\W", "_", name if name[:1].isalpha() or name[:1] == "_" else f"_{name}")
+    return re.sub(r"\W", "_", text if text[:1].isalpha() or text[:1] == "_" else f"_{text}")

@@ -1,18 +1,24 @@
-"""Run a model on tensors: what a result does when it is called."""
+"""Run a model on tensors: what a result does when it is called.
+
+No torch is imported: whoever holds tensors has done that.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
 from anyshape.onnxfile.saving import write_model
 from anyshape.runtime.custom_ops import CustomOps
+from anyshape.runtime.session import Array
 
 
 def run_model(
@@ -22,11 +28,9 @@ def run_model(
     kwargs: Mapping[str, Any],
     custom_ops: CustomOps | None = None,
 ) -> Sequence[Any]:
-    """The outputs as tensors; arguments are tensors or numbers in the file's order, nested ones as their leaves."""
-    import torch
-
-    from anyshape.bench.bench import as_numpy
-
+    """The outputs as tensors, as arrays where there is no torch; arguments are tensors, arrays or numbers in the
+    file's order, nested ones as their leaves.
+    """
     leaves, names = _leaves(args), [port.name for port in inputs]
     surplus = [name for name in kwargs if name not in names]
     if surplus or len(leaves) > len(names):
@@ -41,7 +45,8 @@ def run_model(
         write_model(model, path)
         session = (custom_ops or CustomOps()).open(path)
         results = session.run({port.name: as_numpy(given[port.name], port.dtype) for port in inputs})
-    return [torch.from_numpy(result) for result in results]
+    torch = sys.modules.get("torch")
+    return results if torch is None else [torch.from_numpy(result) for result in results]
 
 
 def _leaves(args: Sequence[Any]) -> list[Any]:
@@ -54,3 +59,14 @@ def _leaves(args: Sequence[Any]) -> list[Any]:
         elif value is not None:
             found.append(value)
     return found
+
+
+def as_numpy(value: Any, dtype: str) -> Array:
+    """A leaf of a call as the runtime takes it for an input of this type."""
+    if not hasattr(value, "detach"):  # no tensor of torch
+        return np.asarray(value, dtype=np.dtype(dtype))
+    value = value.detach().cpu()
+    if str(value.dtype) == "torch.bfloat16":  # which numpy lacks: such a graph is run in float32
+        value = value.float()
+    array: Array = value.contiguous().numpy()
+    return array if str(array.dtype) == dtype or dtype == "bfloat16" else array.astype(np.dtype(dtype))

@@ -13,13 +13,10 @@ import onnx
 import onnx.helper
 
 from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.sizes import budgets
 
 if TYPE_CHECKING:
     import onnxruntime
-
-
-_BIG_WEIGHTS = 256 * 2**20
-_LARGEST_GRAPH = 32 * 2**20
 
 
 class RuntimeFailureError(AnyshapeError):
@@ -56,14 +53,14 @@ class Session:
         self._providers, self._libraries = providers, libraries
         self._source, self._folder = model, folder
         size, types = _weights_beside(model) if isinstance(model, Path) else (0, set())
-        self._is_large = size > _BIG_WEIGHTS
+        self._is_large = size > budgets.BYTES_OF_BIG_WEIGHTS
         self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
         self._session: onnxruntime.InferenceSession | None = None
-        session = self._opened()
+        session = self._loaded_session()
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in session.get_inputs()}
         self.outputs = tuple(o.name for o in session.get_outputs())
 
-    def _opened(self) -> onnxruntime.InferenceSession:
+    def _loaded_session(self) -> onnxruntime.InferenceSession:
         if self._session is not None:
             return self._session
         ort = load_runtime()
@@ -71,9 +68,9 @@ class Session:
         options.log_severity_level = 4
         # between two runs comes PyTorch's turn: threads that wait for work by spinning would take its cores
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        _refuse_missing_providers(ort, self._providers or ())
+        refuse_missing_providers(ort, self._providers or ())
         for library in self._libraries:
-            _register(options, library)
+            _register_library(options, library)
         if self._is_large:
             _leave_weights_in_their_file(ort, options)
             if self._is_widened:
@@ -87,7 +84,7 @@ class Session:
                 source, options, providers=list(self._providers or ["CPUExecutionProvider"])
             )
         except Exception as error:
-            raise RuntimeFailureError(_shortened(error)) from error
+            raise RuntimeFailureError(_in_short(error)) from error
         return self._session
 
     def reopened(self, model: bytes) -> Session:
@@ -100,14 +97,14 @@ class Session:
             self._session = None
 
     def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        session = self._opened()
+        session = self._loaded_session()
         try:
             return list(session.run(None, {name: feeds[name] for name in self.inputs}))
         except Exception as error:
-            raise RuntimeFailureError(_shortened(error)) from error
+            raise RuntimeFailureError(_in_short(error)) from error
 
 
-def _refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
+def refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
     """ONNX Runtime would take another provider without a word."""
     available = ort.get_available_providers()
     for provider in providers:
@@ -116,16 +113,16 @@ def _refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
             raise DeclarationError(f"this ONNX Runtime has no `{name}`, only {', '.join(available)}")
 
 
-def _register(options: Any, library: str) -> None:
+def _register_library(options: Any, library: str) -> None:
     try:
         options.register_custom_ops_library(library)
     except Exception as error:  # noqa: BLE001  as below
-        raise DeclarationError(f"`{library}` is no library of custom operators: {_shortened(error)}") from None
+        raise DeclarationError(f"`{library}` is no library of custom operators: {_in_short(error)}") from None
 
 
 def _weights_beside(model: Path) -> tuple[int, set[int]]:
     """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
-    if not model.is_file() or model.stat().st_size > _LARGEST_GRAPH:
+    if not model.is_file() or model.stat().st_size > budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS:
         return 0, set()
     try:
         stored = onnx.load(model, load_external_data=False).graph.initializer
@@ -137,13 +134,12 @@ def _weights_beside(model: Path) -> tuple[int, set[int]]:
     return sum(file.stat().st_size for file in files if file.is_file()), types
 
 
-_LARGEST_FOLDED = 2**20
-
-
 def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
     """The runtime maps external weights; nothing may copy them: not packed, laid out anew or widened beforehand."""
     options.add_session_config_entry("session.disable_prepacking", "1")
-    options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(_LARGEST_FOLDED))
+    options.add_session_config_entry(
+        "optimization.constant_folding_max_output_size_in_bytes", str(budgets.LARGEST_FOLDED_CONSTANT)
+    )
     # the levels above change layouts, and widen float16 weights that the CPU has no kernel for, all at once
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     # weights that are widened for one node must go before the next: widened late, not planned for together, not pooled
@@ -152,10 +148,9 @@ def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
 
 
 _NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)
-_LONGEST_REASON = 240
 
 
-def _shortened(error: Exception) -> str:
+def _in_short(error: Exception) -> str:
     """The runtime's own words without its file names and C++ signatures."""
     text = str(error).strip() or type(error).__name__
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
@@ -164,7 +159,7 @@ def _shortened(error: Exception) -> str:
         message = message.split(" was false. ")[-1]
         text = f"{operator} node `{name}`: {message}" if name else f"{operator} node: {message}"
     line = text.splitlines()[0].strip()
-    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
+    return line if len(line) <= budgets.LONGEST_RUNTIME_REASON else line[: budgets.LONGEST_RUNTIME_REASON - 3] + "..."
 
 
 @functools.cache

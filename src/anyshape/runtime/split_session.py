@@ -38,9 +38,10 @@ class PartedSession(Session):
     ) -> None:
         self._functions, self._folder = functions, folder
         self._providers, self._libraries = providers, libraries
+        # a call inside of a function cannot be parted from what stands around it
         self._model = onnx.inliner.inline_local_functions(model) if model.functions else model
         _refuse_inner(self._model.graph, functions)
-        self._steps = _steps(self._model.graph, functions)
+        self._steps = _steps_of(self._model.graph, functions)
         weights = {tensor.name for tensor in self._model.graph.initializer}
         self.inputs = {v.name: ("", ()) for v in self._model.graph.input if v.name not in weights}
         self.outputs = tuple(value.name for value in self._model.graph.output)
@@ -56,17 +57,18 @@ class PartedSession(Session):
             if step.function is None:
                 values |= self._run_part(index, step, values)
             else:
-                values |= _call(step.nodes[0], step.function, values)
+                values |= _results_of_function(step.nodes[0], step.function, values)
         if missing := [name for name in self.outputs if name not in values]:
             raise RuntimeFailureError(f"`{missing[0]}` is computed by no node")
         return [values[name] for name in self.outputs]
 
     def _run_part(self, index: int, step: _Step, values: Mapping[str, Array]) -> dict[str, Array]:
         given = {name: values[name] for name in step.reads if name in values}
+        # the same part may get other types at another call: a function gives what it likes
         key = (index, *(array.dtype.str for array in given.values()))
         if key not in self._loaded:
             self._loaded[key] = Session(
-                _part(self._model, step, given), providers=self._providers, libraries=self._libraries,
+                _model_of_step(self._model, step, given), providers=self._providers, libraries=self._libraries,
                 folder=self._folder,
             )  # fmt: skip
         results = self._loaded[key].run(given)
@@ -86,7 +88,7 @@ class _Step:
     gives: list[str] = field(default_factory=list)
 
 
-def _steps(graph: onnx.GraphProto, functions: Mapping[str, Function]) -> list[_Step]:
+def _steps_of(graph: onnx.GraphProto, functions: Mapping[str, Function]) -> list[_Step]:
     """The nodes in rounds: as much as can run, then the functions whose inputs are there, and so on."""
     rounds: dict[int, tuple[_Step, list[_Step]]] = {}
     known: dict[str, int] = {}
@@ -100,11 +102,11 @@ def _steps(graph: onnx.GraphProto, functions: Mapping[str, Function]) -> list[_S
             calls.append(_Step([node], function))
         known |= dict.fromkeys(node.output, number if function is None else number + 1)
     steps = [step for _, (part, calls) in sorted(rounds.items()) for step in (part, *calls) if step.nodes]
-    _connect(steps, [value.name for value in graph.output])
+    _connect_steps(steps, [value.name for value in graph.output])
     return steps
 
 
-def _connect(steps: Sequence[_Step], outputs: Iterable[str]) -> None:
+def _connect_steps(steps: Sequence[_Step], outputs: Iterable[str]) -> None:
     """What each step needs from outside, and what others need of it."""
     for step in steps:
         own = {name for node in step.nodes for name in node.output}
@@ -117,13 +119,13 @@ def _connect(steps: Sequence[_Step], outputs: Iterable[str]) -> None:
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node reads, those that its inner graphs take from outside included."""
     yield from node.input
-    for graph in _graphs(node):
+    for graph in _graphs_in(node):
         for inner in graph.node:
             yield from _read_by(inner)
         yield from (value.name for value in graph.output)
 
 
-def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+def _graphs_in(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [graph for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)]
 
 
@@ -137,11 +139,11 @@ def _refuse_inner(
                 f"`{name}` stands inside a {holder.op_type} node, where no Python function can be called: "
                 "give a library for ONNX Runtime"
             )
-        for inner in _graphs(node):
+        for inner in _graphs_in(node):
             _refuse_inner(inner, functions, node)
 
 
-def _part(model: onnx.ModelProto, step: _Step, given: Mapping[str, Array]) -> bytes:
+def _model_of_step(model: onnx.ModelProto, step: _Step, given: Mapping[str, Array]) -> bytes:
     """The nodes of a step as a model of their own."""
     inputs = [
         onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), None)
@@ -155,12 +157,12 @@ def _part(model: onnx.ModelProto, step: _Step, given: Mapping[str, Array]) -> by
     return bytes(part.SerializeToString())
 
 
-def _call(node: onnx.NodeProto, function: Function, values: Mapping[str, Array]) -> dict[str, Array]:
+def _results_of_function(node: onnx.NodeProto, function: Function, values: Mapping[str, Array]) -> dict[str, Array]:
     """A node's outputs by its function, on copies: it may change what it is given."""
     name = f"{node.domain}::{node.op_type}"
     arrays = [values[one].copy() if one else None for one in node.input]
     try:
-        results = function(*arrays, **{attribute.name: _plain(attribute) for attribute in node.attribute})
+        results = function(*arrays, **{attribute.name: _attribute_value(attribute) for attribute in node.attribute})
     except Exception as error:
         raise RuntimeFailureError(f"`{name}` in Python: {type(error).__name__}: {first_line(error)}") from error
     results = results if isinstance(results, (tuple, list)) else (results,)
@@ -170,7 +172,7 @@ def _call(node: onnx.NodeProto, function: Function, values: Mapping[str, Array])
     return {output: np.ascontiguousarray(result).reshape(np.shape(result)) for output, result in pairs if output}
 
 
-def _plain(attribute: onnx.AttributeProto) -> Any:
+def _attribute_value(attribute: onnx.AttributeProto) -> Any:
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, onnx.TensorProto):
         return onnx.numpy_helper.to_array(value)

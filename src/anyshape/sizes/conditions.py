@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.sizes.notation import Condition, Expression, SizeRange, did_you_mean, parse_conditions
-
-Sizes = dict[str, int]
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Condition, SizeRange, Sizes, did_you_mean, parse_conditions
 
 
 def parse_where(where: Any, dims: Iterable[str]) -> tuple[Condition, ...]:
@@ -56,7 +55,7 @@ def narrowed_range(declared: SizeRange, conditions: Iterable[Condition], dim: st
     if declared.values is not None:
         kept = tuple(v for v in declared.values if all(c.holds({dim: v}) for c in conditions))
         return SizeRange(lo=kept[0], hi=kept[-1], values=kept) if kept else declared
-    bounds = [bound for condition in conditions if (bound := _bound(condition)) is not None]
+    bounds = [bound for condition in conditions if (bound := _bounds_of(condition)) is not None]
     multiples = [condition for condition in conditions if _MULTIPLE.fullmatch(str(condition))]
     step = math.lcm(declared.step, *(int(str(c).split()[2]) for c in multiples))
     lowest = max([declared.lo, *(lo for lo, _ in bounds if lo is not None)])
@@ -72,7 +71,7 @@ def narrowed_range(declared: SizeRange, conditions: Iterable[Condition], dim: st
 _MULTIPLE = re.compile(r"\w+ % [1-9]\d* == \d+")
 
 
-def _bound(condition: Condition) -> tuple[int | None, int | None] | None:
+def _bounds_of(condition: Condition) -> tuple[int | None, int | None] | None:
     """The lowest and the highest size of `dim <= 512` and its like."""
     if not condition.left.is_name or condition.right.names:
         return None
@@ -90,28 +89,23 @@ def _bound(condition: Condition) -> tuple[int | None, int | None] | None:
 # ---- sizes that fit all of them
 
 
-def fitting_sizes(start: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes:
+def fitting_sizes(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes:
     """The example's sizes, moved into the ranges and relations as little as it takes; a sentence where nothing fits."""
     moved = {dim: ranges[dim].nearest(size) for dim, size in start.items()}
     if all(condition.holds(moved) for condition in where):
         return moved
-    found = _found(moved, ranges, where)
+    found = _sizes_that_fit(moved, ranges, where)
     if found is None:
         raise DeclarationError(_contradiction(moved, ranges, where))
     return found
 
 
-_MOST_STEPS = 20_000
-_NEAR = 40
-_LARGEST = 2**40
-
-
-def _found(start: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes | None:
+def _sizes_that_fit(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes | None:
     """Near the start; else near the smallest sizes, where most relations hold."""
-    return _search(start, ranges, where) or _search({dim: ranges[dim].lo for dim in start}, ranges, where)
+    return _sizes_near(start, ranges, where) or _sizes_near({dim: ranges[dim].lo for dim in start}, ranges, where)
 
 
-def _search(start: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes | None:
+def _sizes_near(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Sizes | None:
     """Dims one after the other, each at the nearest size at which no relation between known dims is broken."""
     dims = sorted({name for condition in where for name in condition.names}, key=list(start).index)
     steps = itertools.count()
@@ -120,8 +114,8 @@ def _search(start: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Se
         dim = next((one for one in dims if one not in known), None)
         if dim is None:
             return known
-        for size in _candidates(dim, start[dim], ranges[dim], where, known):
-            if next(steps) > _MOST_STEPS:
+        for size in _sizes_to_try(dim, start[dim], ranges[dim], where, known):
+            if next(steps) > budgets.MOST_STEPS_TO_FIT:
                 return None
             further = {**known, dim: size}
             if all(c.holds(further) for c in where if further.keys() >= set(c.names)):
@@ -134,32 +128,33 @@ def _search(start: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Se
     return None if found is None else {**start, **found}
 
 
-def _candidates(
-    dim: str, start: int, declared: SizeRange, where: Sequence[Condition], known: Mapping[str, int]
-) -> list[int]:
+def _sizes_to_try(dim: str, start: int, declared: SizeRange, where: Sequence[Condition], known: Sizes) -> list[int]:
     """Sizes worth a try, the nearest first: around the start, around the relations' numbers, and where one turns."""
     mine = [condition for condition in where if dim in condition.names]
-    numbers = {number for condition in mine for number in _numbers(condition)}
+    numbers = {number for condition in mine for number in _numbers_in(condition)}
     wanted = {start, declared.lo, declared.hi or declared.lo, *numbers}
-    wanted |= {near + steps * declared.step for near in tuple(wanted) for steps in range(-_NEAR, _NEAR + 1)}
+    wanted |= {
+        near + steps * declared.step
+        for near in tuple(wanted)
+        for steps in range(-budgets.SIZES_NEAR, budgets.SIZES_NEAR + 1)
+    }
     for condition in mine:
         if set(condition.names) - known.keys() == {dim}:
-            wanted |= set(_turning(condition, dim, start, declared, known))
+            wanted |= set(_turning_points(condition, dim, start, declared, known))
     inside = {declared.nearest(size) for size in wanted if size >= 0}
     return sorted(inside, key=lambda size: (abs(size - start), size))
 
 
-def _numbers(condition: Condition) -> list[int]:
+def _numbers_in(condition: Condition) -> list[int]:
     texts = re.findall(r"\b\d+\b", str(condition))
-    return [int(text) for text in texts if len(text) <= len(str(_LARGEST))]
+    return [int(text) for text in texts if len(text) <= len(str(budgets.LARGEST_SIZE))]
 
 
-def _turning(
-    condition: Condition, dim: str, start: int, declared: SizeRange, known: Mapping[str, int]
-) -> Iterator[int]:
+def _turning_points(condition: Condition, dim: str, start: int, declared: SizeRange, known: Sizes) -> Iterator[int]:
     """Where a relation of one unknown begins to hold: by doubling away from the start, then by bisection."""
     if condition.relation == "==" and condition.left.is_name and condition.left.text == dim:
-        yield from _value(condition.right, known)
+        value = condition.right.value_or_none(known) if known.keys() >= set(condition.right.names) else None
+        yield from () if value is None else (value,)
     far = [start + 2**power for power in range(40)], [start - 2**power for power in range(start.bit_length())]
     for ahead in far:
         size = next((s for s in map(declared.nearest, ahead) if condition.holds({**known, dim: s})), None)
@@ -173,20 +168,12 @@ def _turning(
         yield from (size, size + (1 if size > start else -1) * declared.step)
 
 
-def _value(expression: Expression, known: Mapping[str, int]) -> Iterator[int]:
-    if known.keys() >= set(expression.names):
-        try:
-            yield expression.value(known)
-        except ZeroDivisionError:
-            return
-
-
-def _contradiction(start: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> str:
+def _contradiction(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> str:
     """The fewest relations that nothing fits, and the smallest sizes with the relation that is broken there."""
     needed = list(where)
     for condition in where:
         fewer = [one for one in needed if one is not condition]
-        if fewer and _found(start, ranges, fewer) is None:
+        if fewer and _sizes_that_fit(start, ranges, fewer) is None:
             needed = fewer
     dims = list(dict.fromkeys(name for condition in needed for name in condition.names))
     smallest = {dim: ranges[dim].lo for dim in dims}

@@ -15,6 +15,7 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
 from anyshape.errors import AnyshapeError
+from anyshape.sizes import budgets
 
 Size = Any
 """A sympy expression; sympy has no types."""
@@ -23,8 +24,6 @@ Factors = tuple[Size, ...]
 """What a size is the product of, in the order in which it lies in memory."""
 
 ONE = sympy.Integer(1)
-_LONGEST = 2000
-_MOST_LEAVES = 400
 
 
 def dim_symbol(name: str) -> Size:
@@ -59,18 +58,18 @@ def from_dim(dim: int | ir.SymbolicDim) -> Size:
     if isinstance(dim, int):
         return number(dim)
     if dim.value is None:
-        return sympy.Dummy("unknown", integer=True, positive=True)
-    if len(dim.value) > _LONGEST:
+        return sympy.Dummy("unknown", integer=True, positive=True)  # no two are equal, unlike symbols of one name
+    if len(dim.value) > budgets.LONGEST_SIZE_TEXT:
         raise AnyshapeError("a size of this file is too long an expression to work with")
-    return _tidied(dim._expr)  # noqa: SLF001  the expression behind a dim has no public name
+    return _tidy_size(dim._expr)  # noqa: SLF001  the expression behind a dim has no public name
 
 
 @functools.lru_cache(maxsize=4096)
-def _tidied(size: Size) -> Size:
+def _tidy_size(size: Size) -> Size:
     """With symbols that are known to be positive, floors of floors merged and maxima with 0 left out."""
     size = sympy.sympify(size)
     size = size.xreplace({s: dim_symbol(s.name) for s in size.free_symbols if not isinstance(s, sympy.Dummy)})
-    if sum(1 for _ in sympy.preorder_traversal(size)) > _MOST_LEAVES:
+    if sum(1 for _ in sympy.preorder_traversal(size)) > budgets.MOST_LEAVES_OF_A_SIZE:
         raise AnyshapeError("a size of this file is too large an expression to work with")
     size = size.replace(sympy.Max, _without_zero)
     size = size.replace(sympy.floor, _merged_floor)

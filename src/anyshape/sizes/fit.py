@@ -1,4 +1,14 @@
-"""The size of every output axis as an expression of the dims: the trace's own where it holds, else one that fits."""
+"""The formula behind numbers that were seen at several sizes: fitted exactly, the simplest first, and checked on all.
+
+Numbers stand in columns, one for each observation. Three questions are asked of them, each with forms of its own and
+another idea of what is simple:
+
+- the size of an output axis, from runs of the model: the expression of dims that a user would write (`fit_outputs`);
+- a whole number that static exports left behind: any expression that gives it, however composed (`whole_number`);
+- how sizes of several calls hang together: every way to compute one from the others (`formulas`).
+
+The arithmetic behind them is the same, and so is the rule that nothing is believed which misses an observation.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +20,80 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import sympy
 
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, evaluated, number
 from anyshape.sizes.notation import Expression, parse_expression
 
-if TYPE_CHECKING:
-    import torch
+Column = tuple[int, ...]
+"""One number per observation."""
+
+_FEWEST_POINTS = 3
+"""Two points make a line through anything."""
 
 
-Shape = tuple[int, ...]
+# ---- the arithmetic: exact, over all observations
+
+
+def offset_of(column: Column, computed: Iterable[int]) -> int | None:
+    """What must be added to all computed numbers, where that is one number."""
+    differences = {n - other for n, other in zip(column, computed, strict=True)}
+    return differences.pop() if len(differences) == 1 else None
+
+
+def ratio_of(column: Column, other: Column) -> Fraction | None:
+    """How many times another column this one is, where that is one number."""
+    if not other[0]:
+        return None
+    ratio = Fraction(column[0], other[0])
+    return ratio if all(n == ratio * m for n, m in zip(column, other, strict=True)) else None
+
+
+def line_through(column: Column, other: Column) -> tuple[Fraction, Fraction] | None:
+    """Slope and start of the line on which a column follows another; None where there is none, or many."""
+    low, high = other.index(min(other)), other.index(max(other))
+    if other[low] == other[high]:
+        return None
+    slope = Fraction(column[high] - column[low], other[high] - other[low])
+    start = column[low] - slope * other[low]
+    return (slope, start) if all(n == slope * m + start for n, m in zip(column, other, strict=True)) else None
+
+
+def whole_line(column: Column, other: Column) -> tuple[int, int] | None:
+    """The same where its slope is a whole number, and so its start."""
+    line = line_through(column, other)
+    return None if line is None or line[0].denominator != 1 else (int(line[0]), int(line[1]))
+
+
+def quotient_offsets(column: Column, other: Column, divisor: int) -> range:
+    """Every `a` with which `(other + a) // divisor` is the column."""
+    # a quotient is at least its number, and less than one more
+    least = max(divisor * n - m for n, m in zip(column, other, strict=True))
+    most = min(divisor * n - m for n, m in zip(column, other, strict=True)) + divisor - 1
+    return range(least, most + 1)
+
+
+_T = TypeVar("_T")
+
+
+def holding(candidates: Iterable[_T], column: Column, value: Callable[[_T, int], int | None]) -> Iterator[_T]:
+    """The candidates that give every number of a column; `value` computes one at the observation with an index."""
+    for candidate in candidates:
+        if all(value(candidate, index) == n for index, n in enumerate(column)):
+            yield candidate
+
+
+def plus(text: str, constant: int) -> str:
+    """`seq + 1`, `seq - 1`, `seq`."""
+    return f"{text} + {constant}" if constant > 0 else f"{text} - {-constant}" if constant else text
+
+
+# ---- the size of every output axis: the trace's own expression where it holds, else one that fits
+
 FittedAxis = int | Expression | None
-_LARGEST_STRIDE = 64
 
 
 @dataclass(frozen=True)
@@ -31,10 +101,10 @@ class Observation:
     """The shapes of all outputs in one run of the module."""
 
     sizes: Mapping[str, int]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[tuple[int, ...], ...]
 
 
-def observed_at(sizes: Mapping[str, int], outputs: Iterable[torch.Tensor]) -> Observation:
+def observed_at(sizes: Mapping[str, int], outputs: Iterable[Any]) -> Observation:
     return Observation(dict(sizes), tuple(tuple(output.shape) for output in outputs))
 
 
@@ -50,6 +120,7 @@ def fit_outputs(
     An output whose very number of axes varies has no row at all. With `scalars`, a size that torch leaves to run time
     may depend on a number among the inputs, which is a dim as others are.
     """
+    runs = [observation.sizes for observation in observations]
     fitted: list[tuple[FittedAxis, ...] | None] = []
     for index, shape in enumerate(observations[0].shapes):
         if any(len(o.shapes[index]) != len(shape) for o in observations):
@@ -57,17 +128,17 @@ def fit_outputs(
             continue
         row: list[FittedAxis] = []
         for axis in range(len(shape)):
-            seen = [(o.sizes, o.shapes[index][axis]) for o in observations]
-            hint = _hint(proposed, index, axis)
-            if hint is not None and not scalars and _depends_on_data(hint, observations[0].sizes):
+            hint = _size_of_trace(proposed, index, axis)
+            if hint is not None and not scalars and _depends_on_data(hint, runs[0]):
                 row.append(None)  # that all runs agree is an accident of their data
             else:
-                row.append(_fit(seen, [*([hint] if hint else []), *declared]))
+                seen = tuple(o.shapes[index][axis] for o in observations)
+                row.append(_axis_size(seen, runs, [*([hint] if hint else []), *declared]))
         fitted.append(tuple(row))
     return fitted
 
 
-def _hint(proposed: Sequence[Sequence[Expression | None]] | None, index: int, axis: int) -> Expression | None:
+def _size_of_trace(proposed: Sequence[Sequence[Expression | None]] | None, index: int, axis: int) -> Expression | None:
     if proposed is None or index >= len(proposed) or axis >= len(proposed[index]):
         return None
     return proposed[index][axis]
@@ -81,24 +152,27 @@ def _depends_on_data(hint: Expression, dims: Mapping[str, int]) -> bool:
     return any(_AT_RUN_TIME.fullmatch(name) for name in hint.names if name not in dims)
 
 
-_Seen = Sequence[tuple[Mapping[str, int], int]]
-
-
-def _fit(seen: _Seen, candidates: Sequence[Expression]) -> FittedAxis:
+def _axis_size(seen: Column, runs: Sequence[Mapping[str, int]], written: Sequence[Expression]) -> FittedAxis:
     """The first expression that holds in all runs, or a shorter one that means the same."""
-    first = seen[0][1]
-    if all(size == first for _, size in seen):
-        return first
-    simple = itertools.islice((form for form in _forms(seen) if _holds(form, seen)), 1)
-    found = [*(candidate for candidate in candidates if _holds(candidate, seen)), *simple]
-    same = [expression for expression in found if _agree(expression, found[0], list(seen[0][0]))]
+    if len(set(seen)) == 1:
+        return seen[0]
+
+    def value(expression: Expression, run: int) -> int | None:
+        is_of_dims = set(expression.names) <= runs[run].keys()  # else torch itself could not express it in dims
+        return expression.value_or_none(runs[run]) if is_of_dims else None
+
+    dims = {dim: tuple(sizes[dim] for sizes in runs) for dim in runs[0]}
+    simple = itertools.islice(holding(map(parse_expression, _simple_texts(seen, dims)), seen, value), 1)
+    # what was written comes first: it may mean more than the runs can show
+    found = [*holding(written, seen, value), *simple]
+    same = [expression for expression in found if _are_equal_far_off(expression, found[0], list(dims))]
     return min(same, key=lambda expression: len(expression.text), default=None)
 
 
 _FAR_SIZES = (1, 2, 3, 5, 8, 13, 31, 64, 127, 513, 1000, 4097)
 
 
-def _agree(one: Expression, other: Expression, dims: Sequence[str]) -> bool:
+def _are_equal_far_off(one: Expression, other: Expression, dims: Sequence[str]) -> bool:
     """Whether two expressions are equal far beyond the runs too: `seq` fits the runs where `min(seq, 512)` is meant."""
     far = ({dim: size + shift * i for i, dim in enumerate(dims)} for size in _FAR_SIZES for shift in (0, 1, 7, 50))
     try:
@@ -107,152 +181,136 @@ def _agree(one: Expression, other: Expression, dims: Sequence[str]) -> bool:
         return one == other
 
 
-def _holds(candidate: Expression, seen: _Seen) -> bool:
-    if not set(candidate.names) <= set(seen[0][0]):
-        return False  # a size that torch itself could not express in dims
-    try:
-        return all(candidate.value(sizes) == size for sizes, size in seen)
-    except ZeroDivisionError:
-        return False
+def _simple_texts(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
+    """Simple expressions for a size, the simplest first."""
+    yield from dims
+    for dim, known in dims.items():
+        if (line := whole_line(seen, known)) is not None:
+            yield plus(dim if line[0] == 1 else f"{line[0]} * {dim}", line[1])
+        yield from (f"min({dim}, {max(seen)})", f"max({dim}, {min(seen)})")
+    for (d, one), (e, other) in itertools.combinations_with_replacement(dims.items(), 2):
+        if d != e:
+            if (offset := offset_of(seen, map(sum, zip(one, other, strict=True)))) is not None:
+                yield plus(f"{d} + {e}", offset)
+            yield from (f"min({d}, {e})", f"max({d}, {e})")
+        yield from _with_product(f"{d} * {e}", seen, tuple(map(math.prod, zip(one, other, strict=True))))
+    yield from _strided(seen, dims)
 
 
-def _forms(seen: _Seen) -> Iterator[Expression]:
-    """Simple expressions, the simplest first; each is fitted on two runs and then has to hold in all."""
-    dims = list(seen[0][0])
-    yield from map(parse_expression, (*dims, *_linear(dims, seen), *_combined(dims, seen)))
-    yield from _strided(dims, seen)
+def _with_product(text: str, seen: Column, product: Column) -> Iterator[str]:
+    ratio = ratio_of(seen, product)
+    if ratio is not None and ratio.denominator == 1:
+        yield text if ratio == 1 else f"{ratio} * {text}"
+    if (offset := offset_of(seen, product)) is not None:
+        yield plus(text, offset)
 
 
-def _linear(dims: Sequence[str], seen: _Seen) -> Iterator[str]:
-    for dim in dims:
-        (a, x), (b, y) = _apart(seen, dim)
-        if a != b and (y - x) % (b - a) == 0 and (y - x) // (b - a) != 0:
-            slope = (y - x) // (b - a)
-            yield _sum(dim if slope == 1 else f"{slope} * {dim}", x - slope * a)
-        bounds = sorted({size for _, size in seen})
-        yield from (f"min({dim}, {bounds[-1]})", f"max({dim}, {bounds[0]})")
-
-
-def _combined(dims: Sequence[str], seen: _Seen) -> Iterator[str]:
-    sizes, size = seen[0]
-    for i, d in enumerate(dims):
-        for e in dims[i:]:
-            if e != d:
-                yield _sum(f"{d} + {e}", size - sizes[d] - sizes[e])
-                yield from (f"min({d}, {e})", f"max({d}, {e})")
-            product = sizes[d] * sizes[e]
-            if product and size % product == 0 and size:
-                yield f"{d} * {e}" if size == product else f"{size // product} * {d} * {e}"
-            yield _sum(f"{d} * {e}", size - product)
-
-
-def _strided(dims: Sequence[str], seen: _Seen) -> Iterator[Expression]:
+def _strided(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
     """What convolutions and pools make of a size: (d + a) // b + c; none where the runs cannot tell two apart."""
-    sizes, size = seen[0]
-    found = []
-    for dim in dims:
-        for stride in range(2, _LARGEST_STRIDE + 1):
-            for offset in range(stride):
-                shift = size - (sizes[dim] + offset) // stride
-                if _strided_holds(seen, dim, stride, offset, shift):
-                    inner = dim if offset == 0 else f"({dim} + {offset})"
-                    found.append(parse_expression(_sum(f"{inner} // {stride}", shift)))
-    return iter(found if len(found) == 1 else ())
+    found = [
+        (dim, stride, offset)
+        for dim, known in dims.items()
+        for stride in range(2, budgets.LARGEST_DIVISOR + 1)
+        for offset in quotient_offsets(seen, known, stride)
+    ]
+    if len(found) == 1:
+        ((dim, stride, offset),) = found
+        inner = f"({dim} + {offset % stride})" if offset % stride else dim
+        yield plus(f"{inner} // {stride}", offset // stride)
 
 
-def _strided_holds(seen: _Seen, dim: str, stride: int, offset: int, shift: int) -> bool:
-    value: Callable[[int], int] = lambda n: (n + offset) // stride + shift  # noqa: E731
-    return all(value(sizes[dim]) == size for sizes, size in seen)
+# ---- a whole number of static exports, as an expression of sizes
 
 
-def _apart(seen: _Seen, dim: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The runs with the smallest and the largest size of a dim."""
-    ordered = sorted((sizes[dim], size) for sizes, size in seen)
-    return ordered[0], ordered[-1]
+@dataclass(frozen=True)
+class Points:
+    """One mapping from dims to sizes per observation; `derived` sizes, as `height//2`, count like dims."""
+
+    at: tuple[Mapping[Size, int], ...]
+    derived: Mapping[Size, Column]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @functools.cached_property
+    def dims(self) -> Mapping[Size, Column]:
+        return {dim: tuple(point[dim] for point in self.at) for dim in self.at[0]}
+
+    @functools.cached_property
+    def sizes(self) -> Mapping[Size, Column]:
+        """The dims, then what is derived from them."""
+        return {**self.dims, **self.derived}
+
+    @functools.cached_property
+    def products(self) -> Sequence[tuple[Size, Column, int]]:
+        """`batch`, `seq`, `batch*seq`, `seq**2` and so on with their numbers and how many factors: shortest first."""
+        found = []
+        for count in (1, 2, 3):
+            for factors in itertools.combinations_with_replacement(self.sizes, count):
+                rows = zip(*(self.sizes[factor] for factor in factors), strict=True)
+                found.append((sympy.Mul(*factors), tuple(map(math.prod, rows)), count))
+        return found
+
+    def only(self, places: Sequence[int]) -> Points:
+        """The observations at these places."""
+        derived = {size: tuple(numbers[place] for place in places) for size, numbers in self.derived.items()}
+        return Points(tuple(self.at[place] for place in places), derived)
 
 
-def _sum(text: str, constant: int) -> str:
-    if constant == 0:
-        return text
-    return f"{text} + {constant}" if constant > 0 else f"{text} - {-constant}"
+def whole_number(column: Column, points: Points, depth: int = 0) -> Size | None:
+    """The expression behind these numbers, one per point; None where there is none."""
+    if len(set(column)) == 1:
+        return number(column[0])
+    found = (size for form in _FORMS if (size := form(column, points, depth)) is not None)
+    return next(holding(found, column, lambda size, index: evaluated(size, points.at[index])), None)
 
 
-_LARGEST_DIVISOR = 64
-_FEWEST_POINTS = 3
-"""Two points make a line through anything."""
-_DEEPEST = 3
-
-
-def whole_number(values: Numbers, points: Points, depth: int = 0) -> Size | None:
-    """The expression behind these values, one per point; None where there is none."""
-    if len(set(values)) == 1:
-        return number(values[0])
-    for find in _FORMS:
-        found = find(values, points, depth)
-        if found is not None and _agrees(found, values, points):
-            return found
-    return None
-
-
-def _agrees(size: Size, values: Numbers, points: Points) -> bool:
-    return all(evaluated(size, point) == value for value, point in zip(values, points.at, strict=True))
-
-
-# ---- the forms
-
-
-def _multiple(values: Numbers, points: Points, _depth: int) -> Size | None:
+def _multiple_of_a_size(column: Column, points: Points, _depth: int) -> Size | None:
     for product, known, _ in points.products:
-        ratio = Fraction(values[0], known[0])
-        if len(set(known)) > 1 and all(v == ratio * n for v, n in zip(values, known, strict=True)):
+        ratio = ratio_of(column, known)
+        if ratio is not None and len(set(known)) > 1:
             return _rounded_down(ratio.numerator * product, ratio.denominator)
     return None
 
 
-def _line(values: Numbers, points: Points, _depth: int) -> Size | None:
+def _line_along_a_size(column: Column, points: Points, _depth: int) -> Size | None:
     """`a*seq + b`, of one dim or one product of dims."""
     for product, known, count in points.products:
-        slope = _slope(values, known) if count <= 2 and len(set(known)) >= _FEWEST_POINTS else None
-        if slope is not None:
-            start = values[0] - slope * known[0]
+        line = line_through(column, known) if count <= 2 and len(set(known)) >= _FEWEST_POINTS else None
+        if line is not None:
+            slope, start = line
             below = math.lcm(slope.denominator, start.denominator)
             return _rounded_down(int(slope * below) * product + int(start * below), below)
     return None
-
-
-def _slope(values: Numbers, known: Numbers) -> Fraction | None:
-    pairs = sorted(set(zip(known, values, strict=True)))
-    steps = {Fraction(y1 - y0, x1 - x0) if x1 != x0 else None for (x0, y0), (x1, y1) in itertools.pairwise(pairs)}
-    return steps.pop() if len(steps) == 1 else None
 
 
 def _rounded_down(size: Size, divisor: int) -> Size:
     return size if divisor == 1 else sympy.floor(size / divisor)
 
 
-def _times_a_size(values: Numbers, points: Points, depth: int) -> Size | None:
-    """`batch * (seq + 1)`: what is left after a size or a number that divides all values."""
-    if depth >= _DEEPEST:
+def _times_a_size(column: Column, points: Points, depth: int) -> Size | None:
+    """`batch * (seq + 1)`: what is left after a size or a number that divides all of the column."""
+    if depth >= budgets.DEEPEST_FORMULA:
         return None
     for size, known in points.sizes.items():
-        if all(n and value % n == 0 for value, n in zip(values, known, strict=True)):
-            rest = whole_number(tuple(v // n for v, n in zip(values, known, strict=True)), points, depth + 1)
+        if all(m and n % m == 0 for n, m in zip(column, known, strict=True)):
+            rest = whole_number(tuple(n // m for n, m in zip(column, known, strict=True)), points, depth + 1)
             if rest is not None:
                 return size * rest
-    common = math.gcd(*values)
+    common = math.gcd(*column)
     if common > 1:
-        rest = whole_number(tuple(value // common for value in values), points, depth + 1)
+        rest = whole_number(tuple(n // common for n in column), points, depth + 1)
         return None if rest is None else common * rest
     return None
 
 
-def _sum_over_dims(values: Numbers, points: Points, _depth: int) -> Size | None:
+def _sum_over_dims(column: Column, points: Points, _depth: int) -> Size | None:
     """`a*height + b*width + c`, where there are more points than numbers to find."""
     dims = list(points.dims)
     if len(dims) < 2 or len(points) < len(dims) + 2:
         return None
     rows = [[*(point[dim] for dim in dims), 1] for point in points.at]
-    solution = sympy.linsolve((sympy.Matrix(rows), sympy.Matrix(list(values))))
+    solution = sympy.linsolve((sympy.Matrix(rows), sympy.Matrix(list(column))))
     if not solution:
         return None
     *factors, start = next(iter(solution))
@@ -261,67 +319,66 @@ def _sum_over_dims(values: Numbers, points: Points, _depth: int) -> Size | None:
     return sum((factor * dim for factor, dim in zip(factors, dims, strict=True)), start)
 
 
-def _half(values: Numbers, points: Points, depth: int) -> Size | None:
+def _half_of_a_product(column: Column, points: Points, depth: int) -> Size | None:
     """`seq * (seq + 1) / 2`, how many pairs there are."""
-    double = whole_number(tuple(2 * value for value in values), points, _DEEPEST - 1) if not depth else None
+    double = whole_number(tuple(2 * n for n in column), points, budgets.DEEPEST_FORMULA - 1) if not depth else None
     return None if double is None else sympy.floor(double / 2)
 
 
-def _division(values: Numbers, points: Points, _depth: int) -> Size | None:
+def _rounded_quotient(column: Column, points: Points, _depth: int) -> Size | None:
     """`seq // 4`, rounded down or up, and with an offset where it can be only one."""
-    for divisor, (size, known) in itertools.product(range(2, _LARGEST_DIVISOR + 1), points.sizes.items()):
-        # the offset is between these: a quotient is at least the value, and less than one more
-        pairs = [(divisor * value, n) for value, n in zip(values, known, strict=True)]
-        least, most = max(v - n for v, n in pairs), min(v + divisor - 1 - n for v, n in pairs)
-        offsets = [offset for offset in (0, divisor - 1) if least <= offset <= most]
-        if offsets or least == most:
-            return sympy.floor((size + (offsets[0] if offsets else least)) / divisor)
+    for divisor, (size, known) in itertools.product(range(2, budgets.LARGEST_DIVISOR + 1), points.sizes.items()):
+        possible = quotient_offsets(column, known, divisor)
+        plain = [offset for offset in (0, divisor - 1) if offset in possible]
+        if plain or len(possible) == 1:
+            return sympy.floor((size + (plain or possible)[0]) / divisor)
     return None
 
 
-def _beside_a_dim(values: Numbers, points: Points, depth: int) -> Size | None:
+def _beside_a_dim(column: Column, points: Points, depth: int) -> Size | None:
     """`8 * ceil(seq / 8) - seq`, what is missing up to a multiple, and `seq - seq // 2`."""
     if depth:
         return None
     for dim, known in points.dims.items():
-        rest = whole_number(tuple(v + n for v, n in zip(values, known, strict=True)), points, _DEEPEST - 1)
+        rest = whole_number(
+            tuple(n + m for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
+        )
         if rest is not None:
             return rest - dim
-        rest = whole_number(tuple(n - v for v, n in zip(values, known, strict=True)), points, _DEEPEST - 1)
+        rest = whole_number(
+            tuple(m - n for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
+        )
         if rest is not None:
             return dim - rest
     return None
 
 
-def _cut_off(values: Numbers, points: Points, depth: int) -> Size | None:
+def _cut_off(column: Column, points: Points, depth: int) -> Size | None:
     """`min(seq, 16)` and `max(seq // 4, 1)`, where the end was reached at two points and not at three others."""
     if depth:
         return None
-    for end, cut in ((max(values), sympy.Min), (min(values), sympy.Max)):
-        free = [place for place, value in enumerate(values) if value != end]
-        if len(free) < _FEWEST_POINTS or len(values) - len(free) < 2:
+    for end, cut in ((max(column), sympy.Min), (min(column), sympy.Max)):
+        free = [place for place, n in enumerate(column) if n != end]
+        if len(free) < _FEWEST_POINTS or len(column) - len(free) < 2:
             continue
-        inner = whole_number(tuple(values[place] for place in free), points.only(free), _DEEPEST)
+        inner = whole_number(tuple(column[place] for place in free), points.only(free), budgets.DEEPEST_FORMULA)
         if inner is not None:
             return cut(inner, number(end))
     return None
 
 
-_FORMS: tuple[Callable[[Numbers, Points, int], Size | None], ...] = (
-    _multiple, _line, _times_a_size, _sum_over_dims, _half, _division, _beside_a_dim, _cut_off,
+_FORMS: tuple[Callable[[Column, Points, int], Size | None], ...] = (
+    _multiple_of_a_size, _line_along_a_size, _times_a_size, _sum_over_dims, _half_of_a_product, _rounded_quotient,
+    _beside_a_dim, _cut_off,
 )  # fmt: skip
-
-Column = tuple[int, ...]
-"""The size of one axis in each call."""
-
-_OFFSETS = frozenset((1, 2))
-"""What is believed to be added to a size: a start token, a start and an end."""
-_LARGEST_RATIO = 16
-_DIVISORS = (2, 3, 4, 5, 8, 16, 32)
+"""The first form that fits is taken: each is less likely than those before to have been meant."""
 
 
-class Kind(enum.IntEnum):
-    """What a relation is; the lower, the plainer."""
+# ---- how the sizes of several calls hang together
+
+
+class FormulaKind(enum.IntEnum):
+    """What a formula is; the lower, the plainer."""
 
     SAME = 0
     SUM = 1
@@ -335,14 +392,14 @@ class Kind(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Reading:
+class Formula:
     """One way to compute a column from others."""
 
     form: str
     """`{0} + {1}`: the notation, with places for the columns that it is computed from."""
     of: tuple[int, ...]
     """Which columns these are."""
-    kind: Kind
+    kind: FormulaKind
 
     def text(self, names: Mapping[int, str]) -> str:
         """In the notation of `dims=`."""
@@ -354,11 +411,13 @@ class Reading:
         return Expression(self.text(letters)).value({letters[index]: sizes[index] for index in self.of})
 
 
-def readings(column: Column, others: Sequence[Column], still: Iterable[int] = ()) -> tuple[Reading, ...]:
+def formulas(column: Column, others: Sequence[Column], still: Iterable[int] = ()) -> tuple[Formula, ...]:
     """Every way to compute a column from the others, the plainest first; `still` are sizes of axes that do not move."""
-    found = [reading for read in _RULES for reading in read(column, others)]
-    found += _offsets(column, others, _OFFSETS.union(still))
-    return tuple(sorted(found, key=lambda reading: reading.kind))
+    candidates = [formula for rule in _RULES for formula in rule(column, others)]
+    # what is added to a size that moves may be a size that does not
+    candidates += _offsets(column, others, _OFFSETS.union(still))
+    found = holding(candidates, column, lambda formula, call: formula.value({i: others[i][call] for i in formula.of}))
+    return tuple(sorted(found, key=lambda formula: formula.kind))
 
 
 def moves(column: Column) -> bool:
@@ -374,141 +433,86 @@ def are_squares(column: Column) -> bool:
     return all(math.isqrt(size) ** 2 == size for size in column)
 
 
-# ---- one rule for each kind of relation
+def _equal_columns(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
+    yield from (Formula("{0}", (i,), FormulaKind.SAME) for i, other in enumerate(others) if other == column)
 
 
-def _same(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
-    yield from (Reading("{0}", (i,), Kind.SAME) for i, other in enumerate(others) if other == column)
-
-
-def _sums(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _sums(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     for i, j in itertools.combinations(range(len(others)), 2):
-        offset = _offset(column, [a + b for a, b in zip(others[i], others[j], strict=True)])
+        offset = offset_of(column, map(sum, zip(others[i], others[j], strict=True)))
         if offset is not None and abs(offset) <= 1:
-            yield Reading("{0} + {1}" + _signed(offset), (i, j), Kind.LONG_SUM if offset else Kind.SUM)
+            kind = FormulaKind.LONG_SUM if offset else FormulaKind.SUM
+            yield Formula(plus("{0} + {1}", offset), (i, j), kind)
 
 
-def _sums_of_three(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _sums_of_three(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     for of in itertools.combinations(range(len(others)), 3):
-        if column == tuple(map(sum, zip(*(others[i] for i in of), strict=True))):
-            yield Reading("{0} + {1} + {2}", of, Kind.LONG_SUM)
+        if offset_of(column, map(sum, zip(*(others[i] for i in of), strict=True))) == 0:
+            yield Formula("{0} + {1} + {2}", of, FormulaKind.LONG_SUM)
 
 
-def _offsets(column: Column, others: Sequence[Column], offsets: frozenset[int]) -> Iterator[Reading]:
+_OFFSETS = frozenset((1, 2))
+"""What is believed to be added to a size: a start token, a start and an end."""
+
+
+def _offsets(column: Column, others: Sequence[Column], offsets: frozenset[int]) -> Iterator[Formula]:
     """`n + 1`; the smaller of the two is `n`, so that every size from 1 on is valid."""
     for i, other in enumerate(others):
-        offset = _offset(column, other)
+        offset = offset_of(column, other)
         if offset in offsets and offset:
-            yield Reading("{0}" + _signed(offset), (i,), Kind.OFFSET)
+            yield Formula(plus("{0}", offset), (i,), FormulaKind.OFFSET)
 
 
-def _multiples(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _multiples(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`2 * n`; and `3 * n // 2` where the smaller of the two is no divisor of the larger."""
     for i, other in enumerate(others):
-        ratio = _ratio(column, other)
-        if ratio is None or ratio[0] <= ratio[1]:
+        ratio = _ratio_without_zeros(column, other)
+        if ratio is None or ratio <= 1:
             continue
-        if ratio[1] == 1:
-            yield Reading(f"{ratio[0]} * {{0}}", (i,), Kind.MULTIPLE)
-        elif max(ratio) <= _LARGEST_RATIO:
-            yield Reading(f"{ratio[0]} * {{0}} // {ratio[1]}", (i,), Kind.PART)
+        if ratio.denominator == 1:
+            yield Formula(f"{ratio} * {{0}}", (i,), FormulaKind.MULTIPLE)
+        elif ratio.numerator <= budgets.LARGEST_RATIO:
+            yield Formula(f"{ratio.numerator} * {{0}} // {ratio.denominator}", (i,), FormulaKind.PART)
 
 
-def _products(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _ratio_without_zeros(column: Column, other: Column) -> Fraction | None:
+    """Where a size is 0, no ratio is believed."""
+    return ratio_of(column, other) if all(column) and all(other) else None
+
+
+def _products(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`height * width`, `n * n`, and one more for a token that stands for the whole."""
     for i, j in itertools.combinations_with_replacement(range(len(others)), 2):
-        offset = _offset(column, [a * b for a, b in zip(others[i], others[j], strict=True)])
+        offset = offset_of(column, map(math.prod, zip(others[i], others[j], strict=True)))
         if offset in (0, 1):
-            yield Reading("{0} * {1}" + _signed(offset), (i, j), Kind.LONG_PRODUCT if offset else Kind.PRODUCT)
+            kind = FormulaKind.LONG_PRODUCT if offset else FormulaKind.PRODUCT
+            yield Formula(plus("{0} * {1}", offset), (i, j), kind)
 
 
-def _parts(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+_DIVISORS = (2, 3, 4, 5, 8, 16, 32)
+
+
+def _quotients(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`n // 2`, `n // 2 + 1`, `(n + 3) // 4`: what strides and spectra leave."""
     for (i, other), divisor in itertools.product(enumerate(others), _DIVISORS):
-        if _ratio(other, column) == (divisor, 1):
+        if _ratio_without_zeros(other, column) == divisor:
             continue  # the other is a multiple of this one, which says the same in plainer words
-        offset = _offset(column, [size // divisor for size in other])
-        if offset in (0, 1):
-            yield Reading(f"{{0}} // {divisor}" + _signed(offset), (i,), Kind.PART)
-        if column == tuple(-(-size // divisor) for size in other):
-            yield Reading(f"({{0}} + {divisor - 1}) // {divisor}", (i,), Kind.PART)
+        forms = {0: "{{0}} // {0}", divisor: "{{0}} // {0} + 1", divisor - 1: "({{0}} + {1}) // {0}"}
+        possible = quotient_offsets(column, other, divisor)
+        for offset, form in forms.items():
+            if offset in possible:
+                yield Formula(form.format(divisor, divisor - 1), (i,), FormulaKind.PART)
 
 
-def _lines(column: Column, others: Sequence[Column]) -> Iterator[Reading]:
+def _lines(column: Column, others: Sequence[Column]) -> Iterator[Formula]:
     """`2 * n - 1`; a line goes through any two calls, so two are believed this one alone and three any other."""
     for i, other in enumerate(others):
-        factor = _slope_of_columns(column, other)
-        furthest = factor if len(set(other)) > 2 else int(factor == 2)
-        offset = _offset(column, [factor * size for size in other])
+        factor, offset = whole_line(column, other) or (0, 0)
+        furthest = factor if len(set(other)) >= _FEWEST_POINTS else int(factor == 2)
         if factor > 1 and offset and abs(offset) <= furthest:
-            yield Reading(f"{factor} * {{0}}" + _signed(offset), (i,), Kind.LINE)
+            yield Formula(plus(f"{factor} * {{0}}", offset), (i,), FormulaKind.LINE)
 
 
-def _slope_of_columns(column: Column, other: Column) -> int:
-    """By how much a column grows while the other grows by one; 0 where that is no whole number."""
-    run = max(other) - min(other)
-    rise = column[other.index(max(other))] - column[other.index(min(other))]
-    return 0 if run == 0 or rise % run else rise // run
-
-
-_RULES: tuple[Callable[[Column, Sequence[Column]], Iterator[Reading]], ...] = (
-    _same, _sums, _sums_of_three, _multiples, _products, _parts, _lines,
+_RULES: tuple[Callable[[Column, Sequence[Column]], Iterator[Formula]], ...] = (
+    _equal_columns, _sums, _sums_of_three, _multiples, _products, _quotients, _lines,
 )  # fmt: skip
-
-
-def _offset(column: Column, computed: Sequence[int]) -> int | None:
-    """What must be added to all computed sizes, where that is one number."""
-    differences = {size - other for size, other in zip(column, computed, strict=True)}
-    return differences.pop() if len(differences) == 1 else None
-
-
-def _ratio(column: Column, other: Column) -> tuple[int, int] | None:
-    """The fraction of two columns in lowest terms, where that is one."""
-    if not all(column) or not all(other):
-        return None
-    shared = math.gcd(column[0], other[0])
-    ratio = column[0] // shared, other[0] // shared
-    return ratio if all(a * ratio[1] == b * ratio[0] for a, b in zip(column, other, strict=True)) else None
-
-
-def _signed(offset: int) -> str:
-    return "" if offset == 0 else f" + {offset}" if offset > 0 else f" - {-offset}"
-
-
-Numbers = tuple[int, ...]
-"""One number per observation."""
-
-
-@dataclass(frozen=True)
-class Points:
-    """One mapping from dims to sizes per observation; `derived` sizes, as `height//2`, count like dims."""
-
-    at: tuple[Mapping[Size, int], ...]
-    derived: Mapping[Size, Numbers]
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    @functools.cached_property
-    def dims(self) -> Mapping[Size, Numbers]:
-        return {dim: tuple(point[dim] for point in self.at) for dim in self.at[0]}
-
-    @functools.cached_property
-    def sizes(self) -> Mapping[Size, Numbers]:
-        """The dims, then what is derived from them."""
-        return {**self.dims, **self.derived}
-
-    @functools.cached_property
-    def products(self) -> Sequence[tuple[Size, Numbers, int]]:
-        """`batch`, `seq`, `batch*seq`, `seq**2` and so on with their numbers and how many factors: shortest first."""
-        found = []
-        for count in (1, 2, 3):
-            for factors in itertools.combinations_with_replacement(self.sizes, count):
-                rows = zip(*(self.sizes[factor] for factor in factors), strict=True)
-                found.append((sympy.Mul(*factors), tuple(math.prod(row) for row in rows), count))
-        return found
-
-    def only(self, places: Sequence[int]) -> Points:
-        """The observations at these places."""
-        derived = {size: tuple(numbers[place] for place in places) for size, numbers in self.derived.items()}
-        return Points(tuple(self.at[place] for place in places), derived)

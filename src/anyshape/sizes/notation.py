@@ -16,10 +16,23 @@ from dataclasses import dataclass
 from types import EllipsisType
 
 from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
 
-_LONGEST_EXPRESSION = 1000
-_DEEPEST_EXPRESSION = 64
-"""Far more than anybody writes, and far less than Python's stack."""
+Sizes = Mapping[str, int]
+"""The size of each dim."""
+
+# ---- an expression of dims
+
+Evaluate = Callable[[Sizes], int]
+
+OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
 
 
 @dataclass(frozen=True)
@@ -39,9 +52,16 @@ class Expression:
         """True for a bare dim such as `batch`."""
         return isinstance(self._tree, ast.Name)
 
-    def value(self, sizes: Mapping[str, int]) -> int:
+    def value(self, sizes: Sizes) -> int:
         """Its size where the dims have these sizes; ZeroDivisionError where it has none."""
         return evaluator(self.text)(sizes)
+
+    def value_or_none(self, sizes: Sizes) -> int | None:
+        """The same, None where it divides by zero."""
+        try:
+            return self.value(sizes)
+        except ZeroDivisionError:
+            return None
 
     @functools.cached_property
     def _tree(self) -> ast.expr:
@@ -54,8 +74,10 @@ class Expression:
 def parse_expression(text: str) -> Expression:
     """`past+seq` -> Expression("past + seq"); a sentence where it is none."""
     reason = f"`{text}` is not a size: use names, whole numbers, + - * // % and min(), max()"
-    if len(text) > _LONGEST_EXPRESSION:
-        raise DeclarationError(f"an expression of {len(text)} characters is too long: at most {_LONGEST_EXPRESSION}")
+    if len(text) > budgets.LONGEST_EXPRESSION:
+        raise DeclarationError(
+            f"an expression of {len(text)} characters is too long: at most {budgets.LONGEST_EXPRESSION}"
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -67,7 +89,7 @@ def parse_expression(text: str) -> Expression:
 
 def _is_deep(tree: ast.AST) -> bool:
     level = [tree]
-    for _ in range(_DEEPEST_EXPRESSION):
+    for _ in range(budgets.DEEPEST_EXPRESSION):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     return bool(level)
 
@@ -86,6 +108,50 @@ def _is_allowed(node: ast.expr) -> bool:
             return name in FUNCTIONS and len(node.args) >= 2 and all(map(_is_allowed, node.args))
     return False
 
+
+@functools.lru_cache(maxsize=4096)
+def evaluator(text: str) -> Evaluate:
+    """The size of an expression from those of its dims, as a function that is made once for many calls."""
+    return _evaluator_of(ast.parse(text, mode="eval").body)
+
+
+def _evaluator_of(node: ast.expr) -> Evaluate:
+    match node:
+        case ast.Name(id=name):
+            return operator.itemgetter(name)
+        case ast.Constant(value=int(number)):
+            return lambda _: number
+        case ast.UnaryOp(operand=operand):
+            inner = _evaluator_of(operand)
+            return lambda sizes: -inner(sizes)
+        case ast.BinOp(left=left, op=op, right=right):
+            compute, first, second = OPERATORS[type(op)], _evaluator_of(left), _evaluator_of(right)
+            return lambda sizes: compute(first(sizes), second(sizes))
+        case ast.Call(func=ast.Name(id=name), args=args):
+            choose, parts = FUNCTIONS[name], [_evaluator_of(part) for part in args]
+            return lambda sizes: choose(part(sizes) for part in parts)
+    raise AssertionError(ast.dump(node))  # `parse_expression` lets nothing else through
+
+
+def solve_for(dim: str, evaluate: Evaluate, size: int, known: Sizes) -> int | None:
+    """The one size of `dim` that gives this size; None where there is none, or several, or it is not found.
+
+    Expressions of sizes grow with them, so halving finds it; `n // 2` = 3 has two answers and gets none.
+    """
+    trial = dict(known)
+
+    def at(candidate: int) -> int:
+        trial[dim] = candidate
+        return evaluate(trial)
+
+    try:
+        found = bisect.bisect_left(range(budgets.LARGEST_SIZE), size, key=at)
+        return found if at(found) == size and at(found + 1) != size else None
+    except ZeroDivisionError:
+        return None
+
+
+# ---- a relation between sizes
 
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
@@ -109,7 +175,7 @@ class Condition:
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.left.names, *self.right.names)))
 
-    def holds(self, sizes: Mapping[str, int]) -> bool:
+    def holds(self, sizes: Sizes) -> bool:
         try:
             return _RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes))
         except ZeroDivisionError:
@@ -150,9 +216,9 @@ STATIC = "_"
 def parse_axes(declared: object, *, where: str) -> tuple[Axis | EllipsisType, ...] | dict[int, Axis]:
     """The axes of one input: from text, a list or tuple of entries, or `{axis: entry}`."""
     if isinstance(declared, str):
-        return tuple(_parse_entry(part, where=where) for part in _split(declared))
+        return tuple(_parse_entry(part, where=where) for part in _entries_of(declared))
     if isinstance(declared, Mapping):
-        return {_axis_number(k, where=where): _one_axis(v, where=where) for k, v in declared.items()}
+        return {_axis_number(k, where=where): _parse_axis(v, where=where) for k, v in declared.items()}
     if isinstance(declared, Sequence):
         return tuple(_parse_entry(part, where=where) for part in declared)
     raise DeclarationError(
@@ -161,7 +227,7 @@ def parse_axes(declared: object, *, where: str) -> tuple[Axis | EllipsisType, ..
     )
 
 
-def _split(text: str) -> list[str]:
+def _entries_of(text: str) -> list[str]:
     """On commas where there are any outside brackets, else on spaces that do not surround an operator."""
     parts = _split_outside_brackets(text, ",")
     if len(parts) == 1:
@@ -193,7 +259,7 @@ def _parse_entry(entry: object, *, where: str) -> Axis | EllipsisType:
     return int(text) if text.isdecimal() else parse_expression(text)
 
 
-def _one_axis(entry: object, *, where: str) -> Axis:
+def _parse_axis(entry: object, *, where: str) -> Axis:
     parsed = _parse_entry(entry, where=where)
     if parsed is Ellipsis:
         raise DeclarationError(f"`{where}` has `...` on a numbered axis: an axis that is not listed is static anyway")
@@ -270,41 +336,41 @@ def parse_sizes(declared: object, *, dim: str) -> SizeRange:
         case bool():
             pass
         case int():
-            return _listed([declared], dim=dim)
+            return _range_of_values([declared], dim=dim)
         case range():
             if len(declared) and declared.step > 0:
-                return _ranged(declared.start, declared[-1], declared.step, dim=dim)
+                return _range_of_ends(declared.start, declared[-1], declared.step, dim=dim)
         case (int(), int() | None) if isinstance(declared, tuple):
-            return _ranged(declared[0], declared[1], 1, dim=dim)
+            return _range_of_ends(declared[0], declared[1], 1, dim=dim)
         case list() | set() | frozenset() if declared and all(type(v) is int for v in declared):
-            return _listed(declared, dim=dim)
+            return _range_of_values(declared, dim=dim)
         case str():
-            return _parse_size_text(declared, dim=dim)
+            return _range_of_text(declared, dim=dim)
     raise DeclarationError(
         f'the sizes of `{dim}` are {declared!r}: write "1..512", "8..", "32..1024 step 32", '
         "a range, a list, a tuple (lo, hi) or a number"
     )
 
 
-def _parse_size_text(text: str, *, dim: str) -> SizeRange:
+def _range_of_text(text: str, *, dim: str) -> SizeRange:
     if match := _RANGE.fullmatch(text):
         lo, hi, step = match.groups()
-        return _ranged(int(lo or 1), int(hi) if hi else None, int(step or 1), dim=dim)
+        return _range_of_ends(int(lo or 1), int(hi) if hi else None, int(step or 1), dim=dim)
     parts = text.strip("{}[] ").replace(",", " ").split()
     if parts and all(p.isdecimal() for p in parts):
-        return _listed([int(p) for p in parts], dim=dim)
+        return _range_of_values([int(p) for p in parts], dim=dim)
     raise DeclarationError(
         f"the sizes of `{dim}` are `{text}`: write `1..512`, `8..`, `32..1024 step 32` or numbers `1, 2, 4`"
     )
 
 
-def _ranged(lo: int, hi: int | None, step: int, *, dim: str) -> SizeRange:
+def _range_of_ends(lo: int, hi: int | None, step: int, *, dim: str) -> SizeRange:
     if lo < 0 or step < 1 or (hi is not None and hi < lo):
         raise DeclarationError(f"the sizes of `{dim}` from {lo} to {hi} in steps of {step} hold no size")
     return SizeRange(lo, None if hi is None else lo + (hi - lo) // step * step, step)
 
 
-def _listed(values: Iterable[int], *, dim: str) -> SizeRange:
+def _range_of_values(values: Iterable[int], *, dim: str) -> SizeRange:
     kept = tuple(sorted(set(values)))
     if kept[0] < 0:
         raise DeclarationError(f"the sizes of `{dim}` hold {kept[0]}: a size is not negative")
@@ -342,63 +408,3 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean `seq`?`, or nothing."""
     close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.5)
     return f"; did you mean `{close[0]}`?" if close else ""
-
-
-Evaluate = Callable[[Mapping[str, int]], int]
-
-OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
-
-
-@functools.lru_cache(maxsize=4096)
-def evaluator(text: str) -> Evaluate:
-    """The size of an expression from those of its dims, as a function."""
-    return _function(ast.parse(text, mode="eval").body)
-
-
-def _function(node: ast.expr) -> Evaluate:
-    match node:
-        case ast.Name(id=name):
-            return operator.itemgetter(name)
-        case ast.Constant(value=int(number)):
-            return lambda _: number
-        case ast.UnaryOp(operand=operand):
-            inner = _function(operand)
-            return lambda sizes: -inner(sizes)
-        case ast.BinOp(left=left, op=op, right=right):
-            compute, first, second = OPERATORS[type(op)], _function(left), _function(right)
-            return lambda sizes: compute(first(sizes), second(sizes))
-        case ast.Call(func=ast.Name(id=name), args=args):
-            choose, parts = FUNCTIONS[name], [_function(part) for part in args]
-            return lambda sizes: choose(part(sizes) for part in parts)
-    raise AssertionError(ast.dump(node))  # `parse_expression` lets nothing else through
-
-
-_LARGEST_SIZE = 2**40
-
-
-def solve_for(dim: str, evaluate: Evaluate, size: int, known: Mapping[str, int]) -> int | None:
-    """The one size of `dim` that gives this size; None where there is none, or several, or it is not found.
-
-    Expressions of sizes grow with them, so halving finds it; `n // 2` = 3 has two answers and gets none.
-    """
-    trial = dict(known)
-
-    def at(candidate: int) -> int:
-        trial[dim] = candidate
-        return evaluate(trial)
-
-    try:
-        found = bisect.bisect_left(range(_LARGEST_SIZE), size, key=at)
-        return found if at(found) == size and at(found + 1) != size else None
-    except ZeroDivisionError:
-        return None
-
-
-Sizes = dict[str, int]

@@ -14,16 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anyshape.errors import AnyshapeError
-from anyshape.source.placement import Change, NotThereError, Slot, replaced, slots_in, slots_now, undone
-
-if TYPE_CHECKING:
-    pass
-
-
-__all__ = ["Change", "Edit", "combined"]
+from anyshape.source.placement import Change, NotThereError, TextSlot, replaced, slots_in, slots_now, undone
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ class Edit:
     @property
     def diff(self) -> str:
         """All that changes, as `patch -p1` and `git apply` understand it."""
-        return "".join(_unified(_lines(self.original), _lines(self.source), self.name))
+        return "".join(_unified_diff(_lines_with_ends(self.original), _lines_with_ends(self.source), self.name))
 
     @property
     def changed_lines(self) -> tuple[tuple[str, str], ...]:
@@ -83,13 +77,13 @@ class Edit:
         if not path.is_file():
             raise AnyshapeError(f"`{self.path}` is not a file on disk: make the change at line {self._line} by hand")
         path = path.resolve()  # a link stays a link
-        text, encoding = self._read(path)
+        text, encoding = self._text_on_disk(path)
         try:
-            slots = slots_now(_plain(self.original), [_plain_change(one) for one in self.changes], _plain(text))
+            slots = slots_now(_lf_only(self.original), [_lf_only_change(one) for one in self.changes], _lf_only(text))
         except NotThereError as error:
             raise self._not_there(error.change) from None
         if slots:
-            self._write(path, self._encoded(replaced(text, _slots_as_written(text, slots)), encoding))
+            self._write(path, self._bytes_in(replaced(text, _slots_as_written(text, slots)), encoding))
         return bool(slots)
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +116,7 @@ class Edit:
             f"`{self.name}` has changed: `{shown}` no longer stands at line {change.line}; nothing was written"
         )
 
-    def _read(self, path: Path) -> tuple[str, str]:
+    def _text_on_disk(self, path: Path) -> tuple[str, str]:
         """The file's text, its line ends as they are, and its encoding."""
         try:
             data = path.read_bytes()
@@ -131,7 +125,7 @@ class Edit:
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             raise AnyshapeError(f"`{self.name}` cannot be read, to change line {self._line}: {error}") from error
 
-    def _encoded(self, text: str, encoding: str) -> bytes:
+    def _bytes_in(self, text: str, encoding: str) -> bytes:
         try:
             return text.encode(encoding)
         except UnicodeEncodeError as error:
@@ -155,19 +149,19 @@ def combined(edits: Iterable[Edit]) -> list[Edit]:
     files: dict[tuple[str, str], list[Edit]] = {}
     for edit in edits:
         kept = files.setdefault((edit.path, edit.original), [])
-        if not any(_clash(one, other) for earlier in kept for one in earlier.changes for other in edit.changes):
+        if not any(_clashes(one, other) for earlier in kept for one in earlier.changes for other in edit.changes):
             kept.append(edit)
-    return [_joined(kept) for kept in files.values()]
+    return [_one_edit(kept) for kept in files.values()]
 
 
-def _clash(one: Change, other: Change) -> bool:
+def _clashes(one: Change, other: Change) -> bool:
     apart = (one.end_line, one.end_column) <= (other.line, other.column) or (
         (other.end_line, other.end_column) <= (one.line, one.column)
     )
     return one != other and not apart
 
 
-def _joined(edits: Sequence[Edit]) -> Edit:
+def _one_edit(edits: Sequence[Edit]) -> Edit:
     return replace(
         edits[0],
         changes=tuple(dict.fromkeys(change for edit in edits for change in edit.changes)),
@@ -180,31 +174,31 @@ def _joined(edits: Sequence[Edit]) -> Edit:
 # ---- text
 
 
-def _plain(text: str) -> str:
+def _lf_only(text: str) -> str:
     """As Python reads it: every line ends alike."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _plain_change(change: Change) -> Change:
-    return replace(change, old=_plain(change.old), new=_plain(change.new))
+def _lf_only_change(change: Change) -> Change:
+    return replace(change, old=_lf_only(change.old), new=_lf_only(change.new))
 
 
-def _slots_as_written(text: str, slots: Sequence[Slot]) -> list[Slot]:
+def _slots_as_written(text: str, slots: Sequence[TextSlot]) -> list[TextSlot]:
     """The same places where lines may end in two characters; what is put there ends its lines as its line does."""
     pairs = [match.start() - count for count, match in enumerate(re.finditer("\r\n", text))]
     written = []
     for slot in slots:
         start, end = (place + bisect.bisect_left(pairs, place) for place in slot[:2])
         line_end = re.compile("\r\n|\r|\n").search(text, start) or re.search("\r\n|\r|\n", text)
-        written.append(Slot(start, end, slot.new.replace("\n", line_end.group() if line_end else "\n")))
+        written.append(TextSlot(start, end, slot.new.replace("\n", line_end.group() if line_end else "\n")))
     return written
 
 
-def _lines(text: str) -> list[str]:
+def _lines_with_ends(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _unified(old: list[str], new: list[str], name: str) -> Iterable[str]:
+def _unified_diff(old: list[str], new: list[str], name: str) -> Iterable[str]:
     for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 

@@ -7,10 +7,13 @@ made already is told by following what it would have made of the text.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from anyshape.sizes import budgets
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class NotThereError(Exception):
         self.change = change
 
 
-class Slot(NamedTuple):
+class TextSlot(NamedTuple):
     """Characters of a text that give way to others."""
 
     start: int
@@ -58,18 +61,18 @@ def in_order(changes: Sequence[Change]) -> list[Change]:
     return sorted(dict.fromkeys(changes), key=lambda change: (change.line, change.column, change.end_line))
 
 
-def slots_in(text: str, changes: Sequence[Change]) -> list[Slot]:
+def slots_in(text: str, changes: Sequence[Change]) -> list[TextSlot]:
     """Where changes stand in the text that they were made for."""
-    slots: list[Slot] = []
+    slots: list[TextSlot] = []
     for change in in_order(changes):
         start, end = (offset_of(text, change.line, change.column), offset_of(text, change.end_line, change.end_column))
         if text[start:end] != change.old or (slots and start < slots[-1].end):
             raise NotThereError(change)
-        slots.append(Slot(start, end, change.new))
+        slots.append(TextSlot(start, end, change.new))
     return slots
 
 
-def replaced(text: str, slots: Sequence[Slot]) -> str:
+def replaced(text: str, slots: Sequence[TextSlot]) -> str:
     """The text with other characters in these places; slots are in order and do not overlap."""
     for slot in reversed(slots):
         text = text[: slot.start] + slot.new + text[slot.end :]
@@ -84,7 +87,7 @@ def undone(text: str, changes: Sequence[Change]) -> str:
     return text
 
 
-def slots_now(original: str, changes: Sequence[Change], current: str) -> list[Slot]:
+def slots_now(original: str, changes: Sequence[Change], current: str) -> list[TextSlot]:
     """Where the changes of `original` are still to be made in `current`; those that stand there already are left."""
     before = slots_in(original, changes)
     result = replaced(original, before)
@@ -96,9 +99,9 @@ def slots_now(original: str, changes: Sequence[Change], current: str) -> list[Sl
         found = follow_old.find(slot.start, slot.end)
         done = follow_new.find(slot.start + shift, slot.start + shift + len(slot.new))
         shift += len(slot.new) - (slot.end - slot.start)
-        place = _decide(change, found, done, current)
+        place = _place_to_change(change, found, done, current)
         if place is not None:
-            slots.append(Slot(place, place + len(change.old), change.new))
+            slots.append(TextSlot(place, place + len(change.old), change.new))
     return slots
 
 
@@ -110,7 +113,7 @@ class _Found(NamedTuple):
     surroundings: tuple[int, int]
 
 
-def _decide(change: Change, old: _Found, new: _Found, current: str) -> int | None:
+def _place_to_change(change: Change, old: _Found, new: _Found, current: str) -> int | None:
     """Where the old text is to be replaced; None where the new one stands already."""
     is_done = new.place is not None and bool(change.new)
     if old.place is not None and not (is_done and new.likeness > old.likeness):
@@ -138,17 +141,13 @@ def _occurrences(expression: str, text: str) -> list[int]:
     return [match.start() for match in re.finditer(whole, text)]
 
 
-_MOST_CHARACTERS = 20_000
-"""Words are compared one by one: a file that was written anew is not followed."""
-
-
 class _Alignment:
     """How one text became another, line by line."""
 
     def __init__(self, text: str, other: str) -> None:
         self._text, self._other = text, other
         lines, other_lines = text.split("\n"), other.split("\n")
-        self._starts, self._other_starts = _starts(lines), _starts(other_lines)
+        self._starts, self._other_starts = (_starts(f"{line}\n" for line in one) for one in (lines, other_lines))
         self._steps = difflib.SequenceMatcher(None, lines, other_lines, autojunk=False).get_opcodes()
 
     def find(self, start: int, end: int) -> _Found:
@@ -161,7 +160,7 @@ class _Alignment:
         text, other = self._text[a:b], self._other[c:d]
         if text == other:
             return _Found(start - a + c, 1.0, (c, d))
-        if len(text) + len(other) > _MOST_CHARACTERS:
+        if len(text) + len(other) > budgets.MOST_CHARACTERS_COMPARED:
             return _Found(None, 0.0, (c, c))
         place, likeness = _follow_words(text, other, start - a, end - a)
         return _Found(None if place is None else place + c, likeness, (c, d))
@@ -182,17 +181,10 @@ def _to_line(step: _Step, line: int) -> tuple[int, int]:
     return (line + 1, j + line + 1 - i) if kind == "equal" else (i_end, j_end)
 
 
-def _starts(lines: Sequence[str]) -> list[int]:
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
-
-
 def _follow_words(text: str, other: str, start: int, end: int) -> tuple[int | None, float]:
     """Where `text[start:end]` is in the other text, and how alike the two are."""
     words, others = re.findall(r"\w+|\W", text), re.findall(r"\w+|\W", other)
-    at, other_at = _places(words), _places(others)
+    at, other_at = _starts(words), _starts(others)
     matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
     for block in matcher.get_matching_blocks():
         first, last = at[block.a], at[block.a + block.size]
@@ -202,8 +194,6 @@ def _follow_words(text: str, other: str, start: int, end: int) -> tuple[int | No
     return None, matcher.ratio()
 
 
-def _places(words: Sequence[str]) -> list[int]:
-    places = [0]
-    for word in words:
-        places.append(places[-1] + len(word))
-    return places
+def _starts(parts: Iterable[str]) -> list[int]:
+    """Where each part of a text begins, and where the text ends."""
+    return list(itertools.accumulate(map(len, parts), initial=0))

@@ -1,4 +1,7 @@
-"""A site: where the model's own code stands at a moment, with the names that it knows there."""
+"""A site: where the model's own code stands at a moment, with the names that it knows there, and what it says.
+
+Of the expression at a site only names, attributes, numbers and arithmetic on them are read; nothing is called.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from anyshape.source.spans import Span
-from anyshape.source.stacks import is_outer, is_users, span_of_code
+from anyshape.source.stacks import frames_of_model, span_of_code, steps_of_error
 from anyshape.source.syntax import Source, source_of
 
 
@@ -34,40 +37,27 @@ class Site:
 def site_of_error(error: BaseException) -> Site | None:
     """The innermost place of the model's that an exception passed through."""
     found: Site | None = None
-    step = error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
-        if is_users(code.co_filename):
-            found = Site(code, step.tb_lasti, step.tb_lineno, {}, step.tb_frame.f_globals, found)
-        step = step.tb_next
+    for step in steps_of_error(error):
+        found = Site(step.tb_frame.f_code, step.tb_lasti, step.tb_lineno, {}, step.tb_frame.f_globals, found)
     return found
 
 
 def site_of_stack(frame: FrameType | None) -> Site | None:
     """The innermost place of the model's, seen from `frame` outwards, with those further out behind it."""
-    users: list[FrameType] = []
-    while frame is not None and not is_outer(frame.f_code.co_filename):
-        if is_users(frame.f_code.co_filename):
-            users.append(frame)
-        frame = frame.f_back
     site: Site | None = None
-    for one in reversed(users):
+    for one in reversed(list(frames_of_model(frame))):
         site = Site(one.f_code, one.f_lasti, one.f_lineno, dict(one.f_locals), one.f_globals, site)
     return site
 
 
+# ---- the expression at a site
+
+
 UNKNOWN = object()
-_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.USub: operator.neg,
-}
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class SourceReading:
     """The expression that runs at a site."""
 
     site: Site
@@ -77,23 +67,23 @@ class Reading:
     def value_of(self, node: ast.AST) -> Any:
         """The value of a simple expression; UNKNOWN where it would take a call."""
         try:
-            return _value(node, self.site)
+            return _value_at(node, self.site)
         except Exception:  # noqa: BLE001  the user's own attributes and numbers
             return UNKNOWN
 
     def text_of(self, node: ast.AST) -> str:
         return self.source.text_of(node)
 
-    def numbers(self, inside: ast.AST | None = None) -> Iterator[tuple[ast.expr, int]]:
+    def numbers(self) -> Iterator[tuple[ast.expr, int]]:
         """The largest parts of the expression that are plain whole numbers, from left to right."""
-        return _numbers(self, inside or self.node)
+        return _numbers_below(self.node, self)
 
 
-def read(site: Site) -> Reading | None:
+def read(site: Site) -> SourceReading | None:
     """The source at a site; None for code without source."""
     source = source_of(site.code.co_filename)
     node = source.node_at(site.code, site.instruction) if source is not None else None
-    return None if source is None or node is None else Reading(site, source, node)
+    return None if source is None or node is None else SourceReading(site, source, node)
 
 
 def is_decision(site: Site) -> bool:
@@ -108,41 +98,53 @@ def is_decision(site: Site) -> bool:
     return isinstance(node, (ast.If, ast.While, ast.Assert))
 
 
-def span_of_expression(reading: Reading) -> Span:
+def span_of_expression(reading: SourceReading) -> Span:
     """Where an expression stands that is not the one of its site."""
     change = reading.source.change(reading.node, "")
     place = reading.site.span
     return Span(place.path, change.line, change.column, change.end_line, change.end_column, place.function)
 
 
-def _numbers(reading: Reading, node: ast.AST) -> Iterator[tuple[ast.expr, int]]:
+def _numbers_below(node: ast.AST, reading: SourceReading) -> Iterator[tuple[ast.expr, int]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             value = UNKNOWN if isinstance(child, (ast.Tuple, ast.List)) else reading.value_of(child)
             if type(value) is int or (type(value) is float and value.is_integer()):
                 yield child, int(value)
                 continue
-        yield from _numbers(reading, child)
+        yield from _numbers_below(child, reading)
 
 
-def _value(node: ast.AST, site: Site) -> Any:
+# ---- values without calls
+
+
+def _value_at(node: ast.AST, site: Site) -> Any:
     read = next((read for kinds, read in _READERS if isinstance(node, kinds)), None)
     return UNKNOWN if read is None else read(node, site)
 
 
-def _calculated(node: Any, site: Site) -> Any:
+_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.USub: operator.neg,
+}
+
+
+def _value_of_arithmetic(node: Any, site: Site) -> Any:
     operands = (node.operand,) if isinstance(node, ast.UnaryOp) else (node.left, node.right)
     calculate = _ARITHMETIC.get(type(node.op))
-    return UNKNOWN if calculate is None else calculate(*(_number(one, site) for one in operands))
+    return UNKNOWN if calculate is None else calculate(*(_whole_number(one, site) for one in operands))
 
 
-def _item(node: Any, site: Site) -> Any:
+def _value_of_entry(node: Any, site: Site) -> Any:
     """An entry of a tuple or a dict is read, of a tensor is not."""
-    owner = _known(node.value, site)
-    return owner[_known(node.slice, site)] if isinstance(owner, (tuple, list, dict)) else UNKNOWN
+    owner = _known_value(node.value, site)
+    return owner[_known_value(node.slice, site)] if isinstance(owner, (tuple, list, dict)) else UNKNOWN
 
 
-def _named(name: str, site: Site) -> Any:
+def _value_of_name(name: str, site: Site) -> Any:
     place: Site | None = site
     while place is not None:
         if name in place.names:
@@ -167,15 +169,15 @@ def names_at(site: Site) -> dict[str, Any]:
     return {name: value for name, value in names.items() if name.isidentifier()}
 
 
-def _known(node: ast.AST, site: Site) -> Any:
-    value = _value(node, site)
+def _known_value(node: ast.AST, site: Site) -> Any:
+    value = _value_at(node, site)
     if value is UNKNOWN:
         raise LookupError
     return value
 
 
-def _number(node: ast.AST, site: Site) -> Any:
-    value = _known(node, site)
+def _whole_number(node: ast.AST, site: Site) -> Any:
+    value = _known_value(node, site)
     if type(value) is not int:
         raise TypeError
     return value
@@ -183,9 +185,9 @@ def _number(node: ast.AST, site: Site) -> Any:
 
 _READERS: tuple[tuple[Any, Callable[[Any, Site], Any]], ...] = (
     (ast.Constant, lambda node, _: node.value),
-    (ast.Name, lambda node, site: _named(node.id, site)),
-    (ast.Attribute, lambda node, site: getattr(_known(node.value, site), node.attr)),
-    ((ast.Tuple, ast.List), lambda node, site: [_known(one, site) for one in node.elts]),
-    (ast.Subscript, _item),
-    ((ast.UnaryOp, ast.BinOp), _calculated),
+    (ast.Name, lambda node, site: _value_of_name(node.id, site)),
+    (ast.Attribute, lambda node, site: getattr(_known_value(node.value, site), node.attr)),
+    ((ast.Tuple, ast.List), lambda node, site: [_known_value(one, site) for one in node.elts]),
+    (ast.Subscript, _value_of_entry),
+    ((ast.UnaryOp, ast.BinOp), _value_of_arithmetic),
 )

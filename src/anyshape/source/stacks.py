@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import linecache
 import re
 import site
@@ -15,31 +14,31 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from anyshape.source.spans import Span
+from anyshape.sizes import budgets
+from anyshape.source.spans import Span, characters_before, extent_of
 
-_OURS = str(Path(__file__).resolve().parent.parent)
-_CALLED_BY_THE_MODEL = (
-    "torchkit",
-    "conversion/operators",
-    "conversion/control_flow",
-    "conversion/speed",
-    "diagnosis/open_trace.py",
-)
-_HOOKS = tuple(str(Path(_OURS, *place.split("/"))) for place in _CALLED_BY_THE_MODEL)
-"""Our own code that stands in for something of torch: on the stack, the model lies further out."""
+OURS = str(Path(__file__).resolve().parent.parent)
+_HOOKS = tuple(
+    str(Path(OURS) / place)
+    for place in (
+        "torchkit", "conversion/operators", "conversion/control_flow", "conversion/speed", "diagnosis/open_trace.py",
+    )
+)  # fmt: skip
+"""What of ours a running model calls: the model lies further out on the stack."""
 
 _WITHOUT_FILE = ("<ipython-input-", "<stdin>", "<string>")
 """What a cell of a notebook, a line at the prompt and text given to exec are called instead of a file."""
 
 
 def _library_roots() -> tuple[str, ...]:
-    roots = [_OURS]
+    """Folders of code that is neither the user's nor a model library's, the standard library last."""
+    roots = [OURS]
     for name in ("torch", "sympy", "onnxscript", "onnx_ir", "numpy", "typing_extensions"):
         module = sys.modules.get(name)
         if module is not None and module.__file__:
             path = Path(module.__file__).resolve()
             roots.append(str(path.parent if path.name == "__init__.py" else path))
-    roots.append(str(Path(inspect.__file__).resolve().parent))  # the standard library
+    roots.append(str(Path(inspect.__file__).resolve().parent))
     return tuple(roots)
 
 
@@ -49,6 +48,7 @@ def is_users(filename: str) -> bool:
     if filename.startswith("<"):
         return filename.startswith(_WITHOUT_FILE)
     if is_librarys(filename):
+        # installed packages lie inside the standard library's folder
         return not any(filename.startswith(root) for root in _library_roots()[:-1])
     return not any(filename.startswith(root) for root in _library_roots())
 
@@ -60,31 +60,36 @@ def is_librarys(filename: str) -> bool:
 
 def is_outer(filename: str) -> bool:
     """Whether what lies further out on the stack is no longer the model, but whoever called us."""
-    return filename.startswith(_OURS) and not filename.startswith(_HOOKS)
+    return filename.startswith(OURS) and not filename.startswith(_HOOKS)
+
+
+def frames_of_model(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames of the model's, seen from `frame` outwards; none where the model is not on the stack."""
+    while frame is not None and not is_outer(frame.f_code.co_filename):
+        if is_users(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
 
 
 def span_of_stack(frame: FrameType | None) -> Span | None:
-    """The innermost frame of the model's, seen from `frame` outwards; None where the model is not on the stack."""
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        if is_users(filename):
-            return span_of_code(frame.f_code, frame.f_lasti, frame.f_lineno)
-        if is_outer(filename):
-            return None
-        frame = frame.f_back
-    return None
+    """The innermost place of the model's, seen from `frame` outwards."""
+    found = next(frames_of_model(frame), None)
+    return None if found is None else span_of_code(found.f_code, found.f_lasti, found.f_lineno)
+
+
+def steps_of_error(error: BaseException) -> Iterator[TracebackType]:
+    """The places of the user's that an exception passed through, the innermost last."""
+    step = error.__traceback__
+    while step is not None:
+        if is_users(step.tb_frame.f_code.co_filename):
+            yield step
+        step = step.tb_next
 
 
 def span_of_error(error: BaseException) -> Span | None:
     """The innermost place of the user's that an exception passed through."""
-    found: Span | None = None
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
-        if is_users(code.co_filename):
-            found = span_of_code(code, step.tb_lasti, step.tb_lineno)
-        step = step.tb_next
-    return found
+    steps = list(steps_of_error(error))
+    return span_of_code(steps[-1].tb_frame.f_code, steps[-1].tb_lasti, steps[-1].tb_lineno) if steps else None
 
 
 def span_of_definition(function: Callable[..., Any]) -> Span:
@@ -101,43 +106,43 @@ def span_of_definition(function: Callable[..., Any]) -> Span:
             return Span("<unknown>", 1, 1, function=owner.__qualname__)
     line = code.co_firstlineno
     while (
-        line < code.co_firstlineno + 50
+        line < code.co_firstlineno + budgets.MOST_DECORATOR_LINES
         and "def " not in linecache.getline(code.co_filename, line)
         and linecache.getline(code.co_filename, line)
     ):
         line += 1  # past the decorators
-    text = linecache.getline(code.co_filename, line)
-    column = len(text) - len(text.lstrip()) + 1
-    return Span(shown_path(code.co_filename), line, column, function=_qualified(code))
+    column = _indent(linecache.getline(code.co_filename, line)) + 1
+    return Span(shown_path(code.co_filename), line, column, function=_qualified_name(code))
 
 
 def span_of_code(code: CodeType, instruction: int, line: int) -> Span:
     """The place of one instruction."""
-    positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (line, None, None, None))
-    first, last, start, end = positions
+    first, last, start, end = extent_of(code, instruction)
     # a multi-line call chain is named at the method's own line
     first = first or line
     text = linecache.getline(code.co_filename, first)
     if start is None:
-        start, end, last = len(text) - len(text.lstrip()), None, None
-    column = _characters(text, start)
+        start, end, last = _indent(text), None, None
+    column = characters_before(text, start)
     last_text = linecache.getline(code.co_filename, last) if last else text
-    end_column = None if end is None else _characters(last_text, end) + 1
-    return Span(shown_path(code.co_filename), first, column + 1, last, end_column, _qualified(code))
+    end_column = None if end is None else characters_before(last_text, end) + 1
+    return Span(shown_path(code.co_filename), first, column + 1, last, end_column, _qualified_name(code))
 
 
-def _characters(text: str, offset: int) -> int:
-    """Columns are counted in bytes by the compiler, in characters by people."""
-    return len(text.encode()[:offset].decode(errors="replace"))
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
-def _qualified(code: CodeType) -> str:
+def _qualified_name(code: CodeType) -> str:
     return code.co_qualname.replace("<locals>.", "")
+
+
+# ---- paths as people know them
 
 
 def shown_path(filename: str) -> str:
     """A path as the user knows it: relative to the working directory or to the folder that packages lie in."""
-    shown = _shown(Path(filename))
+    shown = _path_below_a_root(Path(filename))
     _FILENAMES[shown] = filename
     return shown
 
@@ -146,7 +151,7 @@ _FILENAMES: dict[str, str] = {}
 """Path as shown -> the file, which may lie elsewhere than the working directory and the packages."""
 
 
-def _shown(path: Path) -> str:
+def _path_below_a_root(path: Path) -> str:
     for root in _roots():
         # relative to the file system's own root would be the whole path
         if root != Path(root.anchor) and path.is_relative_to(root):
@@ -176,7 +181,11 @@ def source_line(span: Span) -> str | None:
     return None
 
 
+# ---- nodes of a file
+
+
 _SOURCE_KEYS = ("anyshape.source", "pkg.torch.onnx.stack_trace")
+"""What we write into a file, and what torch's own exporter writes."""
 
 
 def span_of_node(node: Any) -> Span | None:
@@ -192,8 +201,7 @@ def span_of_node(node: Any) -> Span | None:
 
 
 def _at_first_character(span: Span) -> Span:
-    text = source_line(span) or ""
-    return replace(span, column=len(text) - len(text.lstrip()) + 1)
+    return replace(span, column=_indent(source_line(span) or "") + 1)
 
 
 _STACK_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -204,7 +212,6 @@ def span_of_recorded_stack(stack: str) -> Span | None:
     found = None
     for filename, line, function in _STACK_LINE.findall(stack):
         if is_users(filename):
-            text = linecache.getline(filename, int(line))
-            column = len(text) - len(text.lstrip()) + 1
+            column = _indent(linecache.getline(filename, int(line))) + 1
             found = Span(shown_path(filename), int(line), column, function=function)
     return found

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType
 
 from anyshape.source.placement import Change
+from anyshape.source.spans import characters_before, extent_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Extent = tuple[int, int, int, int]
@@ -21,11 +22,11 @@ _Extent = tuple[int, int, int, int]
 
 def source_of(filename: str) -> Source | None:
     """A file's source, or a notebook cell's; None where there is none, or where it does not parse."""
-    text = _text_of(filename)
-    return None if text is None else _parsed(filename, text)
+    text = _text_in_use(filename)
+    return None if text is None else _source_of_text(filename, text)
 
 
-def _text_of(filename: str) -> str | None:
+def _text_in_use(filename: str) -> str | None:
     entry = linecache.cache.get(filename)
     # without a time of change it is no copy of a file: a notebook's cell, or an edit that is being tried
     if entry is not None and len(entry) == 4 and entry[1] is None:
@@ -40,7 +41,7 @@ def _text_of(filename: str) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _parsed(filename: str, text: str) -> Source | None:
+def _source_of_text(filename: str, text: str) -> Source | None:
     try:
         return Source(filename, text, ast.parse(text))
     except (SyntaxError, ValueError, RecursionError):
@@ -57,8 +58,7 @@ class Source:
 
     def node_at(self, code: CodeType, instruction: int) -> ast.AST | None:
         """The expression that an instruction (`f_lasti`, `tb_lasti`) computes, or the statement that it belongs to."""
-        positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-        line, end_line, column, end_column = positions
+        line, end_line, column, end_column = extent_of(code, instruction)
         if line is None or end_line is None or column is None or end_column is None:
             return None
         extent = (line, column, end_line, end_column)
@@ -93,7 +93,7 @@ class Source:
         found = []
         for node in _own_nodes(function):
             for target, value in _bindings(node):
-                found += [one for bound, one in _pairs(target, value) if bound == name]
+                found += [one for bound, one in _names_with_values(target, value) if bound == name]
         return found
 
     def text_of(self, node: ast.AST) -> str:
@@ -117,7 +117,7 @@ class Source:
         return (line, self._column(line, column)), (end_line, self._column(end_line, end_column))
 
     def _column(self, line: int, offset: int) -> int:
-        return len(self._lines[line - 1].encode()[:offset].decode(errors="replace")) + 1
+        return characters_before(self._lines[line - 1], offset) + 1
 
     def _upwards(self, node: ast.AST) -> Iterator[ast.AST]:
         outer: ast.AST | None = node
@@ -176,7 +176,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield node.target, node.value
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def _names_with_values(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """Names and their values; of `a, b = 4, 5` each with its own, of `a, b = x.shape` both with the whole."""
     if isinstance(target, ast.Starred):
         target = target.value
@@ -184,7 +184,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         yield target.id, value
     elif isinstance(target, ast.Tuple | ast.List):
         for one, its in zip(target.elts, _shares(target.elts, value), strict=True):
-            yield from _pairs(one, its)
+            yield from _names_with_values(one, its)
 
 
 def _shares(targets: list[ast.expr], value: ast.expr) -> list[ast.expr]:

@@ -1,52 +1,93 @@
-"""How an export ends: a file with its contract in its place, or a refusal with its findings."""
+"""How an export ends once its strategies were tried: with a file in its place, a narrower one, or a refusal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import onnx
 import onnx_ir as ir
 
-from anyshape.conversion.candidates import Candidate
-from anyshape.conversion.graph import finish
-from anyshape.conversion.operators.custom import UntranslatedOperatorError
 from anyshape.conversion.strategies import REPAIRED
 from anyshape.diagnosis import wording
-from anyshape.errors import first_line
-from anyshape.garbage import uncollected
-from anyshape.model import oracle as references
-from anyshape.model.labels import call_structure, declared_expressions, output_axes, output_names, result_structure
+from anyshape.diagnosis.doubts import doubts
 from anyshape.model.limits import effective_range
-from anyshape.model.survey import Ground
-from anyshape.onnxfile.contract import KEY, Contract
-from anyshape.onnxfile.interface import read_interface, unused_inputs
-from anyshape.onnxfile.metadata import session_advice
+from anyshape.model.survey import Survey
+from anyshape.onnxfile.interface import unused_inputs
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt
+from anyshape.results.attempt import Attempt, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
-from anyshape.results.verification import Verification, evidence_of
-from anyshape.sizes.fit import fit_outputs, observed_at
-from anyshape.sizes.notation import SizeRange
-from anyshape.verification.candidate_check import Checked, give_names
+from anyshape.results.unknown_operators import unknown_operators
+from anyshape.results.verification import Verification
+from anyshape.stages.narrowing import narrowed_file
+from anyshape.stages.strategy_walk import Tried
+from anyshape.stages.written_file import failures_without_a_rule, write_file
+from anyshape.verification.candidate_check import Checked
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The result, and the dims to try again without where the user allows a narrower file."""
+
+    result: Result
+    pinned: tuple[str, ...] = ()
+
+
+def conclude(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
+    """What the last try came to; what the others did stays in the result."""
+    last, attempts = tries[-1], [tried.attempt for tried in tries]
+    if last.checked is not None and last.is_right:
+        return _conclude_right(survey, stage, last.checked, attempts)
+    if last.unknown and last.candidate is not None:
+        # written without a check where the user asked for just that
+        if {operator.name for operator in last.unknown} <= set(survey.options.unchecked):
+            return Conclusion(write_file(survey, stage, last.candidate, attempts, None, "unchecked"))
+        return Conclusion(refuse(survey, attempts, unknown_operators(last.unknown, survey.home)))
+    return _conclude_wrong(survey, stage, tries)
+
+
+def _conclude_right(survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> Conclusion:
+    """The file is right; is the model what its author meant? An error is refused, a warning is shown."""
+    found = doubts(survey, checked.candidate.guards)
+    errors = [finding for finding in found if finding.level == "error"]
+    if errors:
+        dims = sorted({dim for finding in errors for dim in finding.dims}) if survey.options.narrow else ()
+        return Conclusion(refuse(survey, attempts, found, checked.verification), tuple(dims))
+    return Conclusion(accept(survey, stage, checked, attempts, found))
+
+
+def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
+    """No strategy is right for all that was declared: a refusal, or a narrower file at the user's wish."""
+    attempts = [tried.attempt for tried in tries]
+    wrong = [tried.checked for tried in tries if tried.checked is not None and tried.checked.verification.failures]
+    findings = explain(survey, attempts, wrong)
+    refusal = refuse(survey, attempts, findings, wrong[0].verification if wrong else None)
+    if not survey.options.narrow:
+        return Conclusion(refusal)
+    telling = most_telling(attempts)
+    if telling.outcome == "failed" and telling.pins:
+        return Conclusion(refusal, tuple(sorted({pin.dim for pin in telling.pins})))
+    for checked in wrong:
+        if (result := narrowed_file(survey, stage, checked, attempts, findings)) is not None:
+            return Conclusion(result)
+    return Conclusion(refusal)
 
 
 def accept(
-    ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], warnings: Sequence[Finding] = ()
+    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], warnings: Sequence[Finding] = ()
 ) -> Result:
     """The file is right where it was run: is that all that the user declared?"""
-    limited = limits_against_declaration(ground)
+    limited = limits_against_declaration(survey)
     findings = [*limited, *warnings]
-    if limited and not ground.wishes.narrow:
-        return refuse(ground, attempts, findings, checked.verification)
-    verdict: Verdict = "narrowed" if limited or ground.wishes.given_up else "checked"
-    return write(ground, stage, checked.candidate, attempts, checked.verification, verdict, findings)
+    if limited and not survey.options.narrow:
+        return refuse(survey, attempts, findings, checked.verification)
+    verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
+    return write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings)
 
 
-def limits_against_declaration(ground: Ground) -> list[Finding]:
+def limits_against_declaration(survey: Survey) -> list[Finding]:
     """Limits that exclude sizes which the user wrote, or leave a dim a single size."""
-    spec, boundaries = ground.request.spec, ground.boundaries
+    spec, boundaries = survey.request.spec, survey.boundaries
     findings = []
     for limit in boundaries.limits:
         names = limit.condition.names
@@ -56,139 +97,8 @@ def limits_against_declaration(ground: Ground) -> list[Finding]:
         left = effective_range(spec.ranges[dim], boundaries.limits, dim)
         single = not left.is_open and len(left) == 1 and (spec.ranges[dim].is_open or len(spec.ranges[dim]) > 1)
         if dim in spec.explicit or single:
-            findings.append(wording.limited_in_pytorch(limit, dim, spec.ranges[dim], ground.home))
+            findings.append(wording.limited_in_pytorch(limit, dim, spec.ranges[dim], survey.home))
     return findings
-
-
-def write(
-    ground: Ground,
-    stage: Stage,
-    candidate: Candidate,
-    attempts: Sequence[Attempt],
-    verification: Verification | None,
-    verdict: Verdict | None = None,
-    findings: Sequence[Finding] = (),
-    ranges: Mapping[str, SizeRange] | None = None,
-) -> Result:
-    """Write the final dims and the contract, and move the file to its place."""
-    wishes, spec = ground.wishes, ground.request.spec
-    limits = ground.boundaries.limits
-    if verification is None:
-        verdict = "unchecked"
-        give_names(ground, candidate)
-    assert verdict is not None
-    notes = [*ground.notes, *_unexplained(ground)]
-    formulas = _label_outputs(ground, candidate, verification, notes)
-    final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
-    contract = _contract(ground, final_ranges, formulas, verdict, verification)
-    advice = session_advice(candidate.model)
-    finish.metadata(candidate.model, {**wishes.metadata, **advice, KEY: contract.to_text()})
-    with uncollected():
-        stage.write(candidate.model, external_data=wishes.external_data)
-        if verification is not None and verification.computed_in is None:
-            wishes.custom_ops.open(stage.path, wishes.providers)  # the final bytes load
-        written = onnx.load(stage.path, load_external_data=False)
-    notes += [] if verification is None else [*verification.notes, *wishes.custom_ops.notes_on(written)]
-    interface = read_interface(written)
-    stage.commit()
-    return Result(
-        verdict,
-        interface.inputs,
-        interface.outputs,
-        final_ranges,
-        tuple(str(limit) for limit in limits if not limit.of_export),
-        spec.constants,
-        tuple(attempts),
-        candidate.repairs,
-        verification,
-        tuple(findings),
-        tuple(notes),
-        wishes.destination,
-        candidate.opset,
-        sum(attempt.seconds for attempt in attempts),
-        given_up=_given_up(ground, ranges or spec.ranges),
-        where=tuple(map(str, spec.where)),
-        _model=candidate.model,
-        _custom_ops=wishes.custom_ops,
-    )
-
-
-def _contract(
-    ground: Ground,
-    ranges: Mapping[str, SizeRange],
-    formulas: Mapping[str, tuple[str, ...]],
-    verdict: Verdict,
-    verification: Verification | None,
-) -> Contract:
-    spec, limits = ground.request.spec, ground.boundaries.limits
-    return Contract(
-        ranges,
-        tuple(limit.condition for limit in limits if not limit.of_export),
-        tuple(limit.condition for limit in limits if limit.of_export),
-        formulas,
-        spec.constants,
-        verdict,
-        _version(),
-        **_structures(ground),
-        evidence=None if verification is None else evidence_of(verification),
-        where=spec.where,
-    )
-
-
-def _structures(ground: Ground) -> dict[str, Any]:
-    """Where the file's inputs and outputs stand in the module's call and result."""
-    request, ports = ground.request, ground.request.input_names
-    names = output_names(request, ground.first.names)
-    return {
-        "numbers": {ports[leaf]: expression for leaf, expression in request.spec.scalars.items()},
-        "call": call_structure(request.target, request.signature, ports),
-        "returns": result_structure(ground.reference, ground.first, names),
-    }
-
-
-def _label_outputs(
-    ground: Ground, candidate: Candidate, verification: Verification | None, notes: list[str]
-) -> Mapping[str, tuple[str, ...]]:
-    """Write the dims of the outputs, as all runs have shown them; the formula behind each is given back."""
-    request, first = ground.request, ground.first
-    observations = verification.observations if verification else [observed_at(first.sizes, first.outputs)]
-    fitted = fit_outputs(
-        observations, candidate.outputs, declared_expressions(request), scalars=bool(request.spec.scalars)
-    )
-    names = output_names(request, ground.first.names)
-    axes, formulas = output_axes(request, names, fitted, [o.shapes for o in observations], notes)
-    finish.set_output_axes(candidate.model, axes)
-    return formulas
-
-
-def _given_up(ground: Ground, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
-    """What a narrowed file does not serve although it was declared; the model's own limits count where explicit."""
-    spec, limits = ground.request.spec, ground.boundaries.limits
-    own = [limit for limit in limits if not limit.of_export]
-    rows = [*ground.wishes.given_up, *(f"only where {limit}" for limit in limits if limit.of_export)]
-    for dim, declared in spec.ranges.items():
-        wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
-        left = effective_range(ranges[dim], own, dim)
-        if left != wanted:
-            rows.append(f"{dim} {left} instead of {wanted}")
-    return tuple(rows)
-
-
-def _version() -> str:
-    import anyshape
-
-    return anyshape.__version__
-
-
-def _unexplained(ground: Ground) -> list[str]:
-    found = ground.boundaries.unexplained
-    if not found:
-        return []
-    sizes, error = found[0]
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    reason = f"{type(error).__name__}: {first_line(error)}"
-    place = f"PyTorch fails at {references.describe(sizes)}{more}"
-    return [f"{place} by no rule that was found ({reason}); if the call is to blame, give make_inputs="]
 
 
 def most_telling(attempts: Sequence[Attempt]) -> Attempt:
@@ -200,41 +110,41 @@ def most_telling(attempts: Sequence[Attempt]) -> Attempt:
     return plain
 
 
-def explain(ground: Ground, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
+def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
     """One finding per cause: the first wrong file, or the dims that tracing pinned, or why nothing was converted."""
     telling = most_telling(attempts)
     for attempt in attempts:
         if isinstance(attempt.error, UntranslatedOperatorError):
-            return [wording.untranslated_operator(attempt.error, ground.home)]
-    pinned = wording.pinned_by_export(telling, ground.home)
+            return [wording.untranslated_operator(attempt.error, survey.home)]
+    pinned = wording.pinned_by_export(telling, survey.home)
     if telling.outcome == "failed" and pinned:
         return pinned
     if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
         return decided
-    places = list(ground.reference.value_decisions(ground.first))
+    places = list(survey.reference.value_decisions(survey.first))
     if places and not wrong:
-        return wording.frozen_decisions(places, ground.home)
+        return wording.frozen_decisions(places, survey.home)
     if wrong:
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])
         assert first.smallest is not None
         guards, lost = first.candidate.guards, unused_inputs(ir.to_proto(first.candidate.model))
-        return [wording.wrong_file(first.smallest, first.verification, guards, ground.home, first.where, lost)]
-    return pinned or [wording.not_converted(attempts, ground.home)]
+        return [wording.wrong_file(first.smallest, first.verification, guards, survey.home, first.where, lost)]
+    return pinned or [wording.not_converted(attempts, survey.home)]
 
 
 def refuse(
-    ground: Ground, attempts: Sequence[Attempt], findings: Sequence[Finding], verification: Verification | None = None
+    survey: Survey, attempts: Sequence[Attempt], findings: Sequence[Finding], verification: Verification | None = None
 ) -> Result:
-    spec = ground.request.spec
+    spec = survey.request.spec
     return Result(
         "refused",
         dims=spec.ranges,
-        limits=tuple(str(limit) for limit in ground.boundaries.limits),
+        limits=tuple(str(limit) for limit in survey.boundaries.limits),
         constants=spec.constants,
         attempts=tuple(attempts),
         verification=verification,
         findings=tuple(findings),
-        notes=(*ground.notes, *(() if any(one.breaks_at for one in findings) else _unexplained(ground))),
+        notes=(*survey.notes, *(() if any(one.breaks_at for one in findings) else failures_without_a_rule(survey))),
         seconds=sum(attempt.seconds for attempt in attempts),
         where=tuple(map(str, spec.where)),
     )

@@ -16,22 +16,15 @@ from anyshape.freeing.names_alone import named, with_outputs
 from anyshape.freeing.records import Bound, Freed, PinnedError
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
-from anyshape.onnxfile.saving import EXTERNAL_FROM_BYTES, Stage
+from anyshape.onnxfile.saving import Stage
 from anyshape.results.finding import Finding
 from anyshape.results.result import Verdict
 from anyshape.results.verification import evidence_of
-from anyshape.runtime.made_up_inputs import Contents
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, parse_condition
-from anyshape.verification.freed_file import Subject, Trial, judged
+from anyshape.verification.freed_file import RunningFile, StaticFile, Trial, with_verdict
 from anyshape.verification.static_twin import Pair
-
-_MOST_READINGS = 24
-_MOST_OTHERS = 3
-"""Of one ambiguous place, beyond the likeliest."""
-_MOST_SECOND_LOOKS = 8
-_SMALL = 1024
-"""Bytes of a weight that stays in the model when the others lie beside it."""
 
 Choices = tuple[int, ...]
 
@@ -44,23 +37,26 @@ class UnwritableError(AnyshapeError):
 class _Job:
     """What every reading starts from."""
 
-    subject: Subject
+    running: RunningFile
     model: ir.Model
-    static: Session
-    contents: Contents
     stage: Stage
 
+    @property
+    def file(self) -> StaticFile:
+        return self.running.file
 
-def first_that_is_right(subject: Subject, static: Session, contents: Contents, stage: Stage) -> Trial:
+
+def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
     """The first reading that passes its checks; else names alone, if they do; else the likeliest reading, refused."""
+    file = running.file
     try:
-        model = ir.load(subject.path)
+        model = ir.load(file.path)
     except Exception as error:  # noqa: BLE001  a file is data: the runtime took it, the parser need not
-        message = f"the file cannot be read: {_root_of(error)}"
-        return Trial(findings=(Finding("not-converted", message, subject.home),))
-    for value, port in zip(_inputs(model.graph), subject.interface.inputs, strict=True):
+        message = f"the file cannot be read: {_first_cause(error)}"
+        return Trial(findings=(Finding("not-converted", message, file.home),))
+    for value, port in zip(_given_inputs(model.graph), file.interface.inputs, strict=True):
         value.shape = ir.Shape([int(axis or 0) for axis in port.axes or ()])  # open axes as they are run
-    job = _Job(subject, model, static, contents, stage)
+    job = _Job(running, model, stage)
     trial = _by_readings(job)
     if trial.findings:
         renamed = _by_names_alone(job)
@@ -68,7 +64,7 @@ def first_that_is_right(subject: Subject, static: Session, contents: Contents, s
     return trial
 
 
-def _inputs(graph: ir.Graph) -> list[ir.Value]:
+def _given_inputs(graph: ir.Graph) -> list[ir.Value]:
     """Those that a caller gives: others may hold weights."""
     return [value for value in graph.inputs if value.name not in graph.initializers]
 
@@ -78,7 +74,7 @@ def _by_readings(job: _Job) -> Trial:
     tried = 0
     for choices in (readings := _Readings()):
         tried += 1
-        job.subject.wishes.tell(f"freeing {job.subject.path.name}" + (f", reading {tried}" if tried > 1 else ""))
+        job.file.options.tell(f"freeing {job.file.path.name}" + (f", reading {tried}" if tried > 1 else ""))
         trial = _by_engine(job, choices)
         first = first or trial
         if not trial.findings:
@@ -90,7 +86,7 @@ def _by_readings(job: _Job) -> Trial:
     return first if tried == 1 else replace(first, findings=_with_count(first.findings, tried))
 
 
-def _root_of(error: BaseException) -> str:
+def _first_cause(error: BaseException) -> str:
     """What went wrong first: a parser wraps it once for each level of the file."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -105,7 +101,7 @@ class _Readings:
         self._seen: set[Choices] = set()
 
     def __iter__(self) -> Iterator[Choices]:
-        while self._waiting and len(self._seen) < _MOST_READINGS:
+        while self._waiting and len(self._seen) < budgets.MOST_READINGS_OF_A_FILE:
             choices = self._waiting.pop(0)
             if choices not in self._seen:
                 self._seen.add(choices)
@@ -115,7 +111,7 @@ class _Readings:
         for place, count in reversed(list(enumerate(freed.choices if freed is not None else ()))):
             assert freed is not None
             taken = freed.taken
-            others = [one for one in range(count) if one != taken[place]][:_MOST_OTHERS]
+            others = [one for one in range(count) if one != taken[place]][: budgets.MOST_OTHER_READINGS]
             self._waiting += [(*taken[:place], other) for other in others]
 
 
@@ -125,11 +121,11 @@ def _with_fewest_limits(job: _Job, right: Trial) -> Trial:
     if right.limits and right.freed is not None and right.freed.choices:
         readings = _Readings()
         readings.add_others(right.freed)
-        for choices in itertools.islice(readings, 1, 1 + _MOST_SECOND_LOOKS):
+        for choices in itertools.islice(readings, 1, 1 + budgets.MOST_SECOND_LOOKS):
             trial = _by_engine(job, choices)
             if not trial.findings and trial.verdict == right.verdict and len(trial.limits) < len(best.limits):
                 best = trial
-        _write(best, job.stage, best.verdict)
+        _write_to_stage(best, job.stage, best.verdict)
     return best
 
 
@@ -142,76 +138,80 @@ def _with_count(findings: Sequence[Finding], tried: int) -> tuple[Finding, ...]:
 
 
 def _by_engine(job: _Job, choices: Choices) -> Trial:
-    subject = job.subject
-    job.static.rest()  # the engine looks at every tensor of the file itself
+    file = job.file
+    job.running.session.rest()  # the engine looks at every tensor of the file itself
     try:
-        freed = free(job.model, subject.declaration.wanted, choices, folder=subject.path.parent)
+        freed = free(job.model, file.declaration.wanted, choices, folder=file.path.parent)
     except PinnedError as error:
         dims = (error.dim,) if error.dim is not None else ()
-        return Trial(findings=(Finding("pinned-dim", str(error), subject.home, dims=dims),))
+        return Trial(findings=(Finding("pinned-dim", str(error), file.home, dims=dims),))
     except AnyshapeError as error:
-        return Trial(findings=(Finding("not-converted", str(error), subject.home),))
+        return Trial(findings=(Finding("not-converted", str(error), file.home),))
     try:
-        return _tried(job, freed)
+        return _checked_reading(job, freed)
     except UnwritableError as error:
-        return Trial(findings=(Finding("not-converted", str(error), subject.home),))
+        return Trial(findings=(Finding("not-converted", str(error), file.home),))
 
 
 def _by_names_alone(job: _Job) -> Trial | None:
     """Operators that the engine does not know may be free as they are; the checks must then cover every dim."""
-    declaration = job.subject.declaration
+    declaration = job.file.declaration
     try:
         freed = named(job.model, declaration.wanted, declaration.sizes)
     except Exception:  # noqa: BLE001  a file is data: what was read need not be fit to be copied
         return None
     try:
-        _write(Trial(freed, ranges=declaration.ranges), job.stage, "checked")
-        dynamic = Session(job.stage.path)
-        interface = read_interface(onnx.load(job.stage.path, load_external_data=False))
-        pair = Pair(job.static, dynamic, interface, declaration.wanted, declaration.sizes, job.contents)
+        _write_to_stage(Trial(freed, ranges=declaration.ranges), job.stage, "checked")
+        pair = _pair_with_staged(job)
 
         def shapes_at(sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
-            return [output.shape for output in dynamic.run(pair.feeds(sizes, 0))]
+            return [output.shape for output in pair.dynamic.run(pair.feeds(sizes, 0))]
 
         freed = with_outputs(freed, shapes_at)
     except AnyshapeError:  # it does not run at other sizes
         return None
-    return _tried(job, freed)
+    return _checked_reading(job, freed)
 
 
-def _tried(job: _Job, freed: Freed) -> Trial:
+def _checked_reading(job: _Job, freed: Freed) -> Trial:
     """A freed model, written to the stage and checked there."""
-    subject, stage = job.subject, job.stage
-    ranges = {dim: _within(declared, dim, freed.bounds) for dim, declared in subject.declaration.ranges.items()}
+    file, stage = job.file, job.stage
+    ranges = {dim: _range_within(declared, dim, freed.bounds) for dim, declared in file.declaration.ranges.items()}
     limits = tuple(f"{one.dim} <= {one.most}: {one.why}" for one in freed.bounds)
     trial = Trial(freed, ranges=ranges, limits=limits)
-    _write(trial, stage, "checked")
+    _write_to_stage(trial, stage, "checked")
     try:
-        dynamic = Session(stage.path)
+        pair = _pair_with_staged(job)
     except RuntimeFailureError as failure:
         message = f"ONNX Runtime does not load the freed file: {failure}"
-        return replace(trial, findings=(Finding("runtime-error", message, subject.home),))
-    interface = read_interface(onnx.load(stage.path, load_external_data=False))
-    declaration = subject.declaration
-    pair = Pair(
-        job.static, dynamic, interface, declaration.wanted, declaration.sizes, job.contents, kept=declaration.kept
-    )
+        return replace(trial, findings=(Finding("runtime-error", message, file.home),))
     try:
-        trial = judged(subject, trial, pair, stage.path)
+        trial = with_verdict(file, trial, pair, stage.path)
     except RuntimeFailureError as failure:  # of the static file: those of the freed one are what is looked for
         message = f"the static file does not run on inputs that were made up: {failure}"
-        return replace(trial, findings=(Finding("runtime-error", message, subject.home),))
+        return replace(trial, findings=(Finding("runtime-error", message, file.home),))
     if not trial.findings:
-        _write(trial, stage, trial.verdict)  # with what was run; weights stay where they are
+        _write_to_stage(trial, stage, trial.verdict)  # with what was run; weights stay where they are
     return trial
 
 
-def _within(declared: SizeRange, dim: str, bounds: Sequence[Bound]) -> SizeRange:
+def _pair_with_staged(job: _Job) -> Pair:
+    """The static file and what lies in the stage."""
+    declaration, running, path = job.file.declaration, job.running, job.stage.path
+    dynamic = Session(path)
+    interface = read_interface(onnx.load(path, load_external_data=False))
+    return Pair(
+        running.session, dynamic, interface, declaration.wanted, declaration.sizes, running.contents,
+        kept=declaration.kept,
+    )  # fmt: skip
+
+
+def _range_within(declared: SizeRange, dim: str, bounds: Sequence[Bound]) -> SizeRange:
     most = min((bound.most for bound in bounds if bound.dim == dim), default=None)
     return declared if most is None else declared.up_to(most)
 
 
-def _write(trial: Trial, stage: Stage, verdict: Verdict) -> None:
+def _write_to_stage(trial: Trial, stage: Stage, verdict: Verdict) -> None:
     """The freed model with its contract, in the stage."""
     freed = trial.freed
     assert freed is not None
@@ -224,19 +224,21 @@ def _write(trial: Trial, stage: Stage, verdict: Verdict) -> None:
     contract = Contract(trial.ranges, (), conditions, outputs, {}, verdict, anyshape.__version__, evidence=evidence)
     freed.model.metadata_props[KEY] = contract.to_text()
     try:
-        _take_in(freed.model)
+        _take_weights_in(freed.model)
         stage.write(freed.model)
     except OSError:
         raise
     except Exception as error:  # a file is data: what the runtime took need not be fit to be written again
-        raise UnwritableError(f"the freed file cannot be written: {_root_of(error)}") from error
+        raise UnwritableError(f"the freed file cannot be written: {_first_cause(error)}") from error
 
 
-def _take_in(model: ir.Model) -> None:
+def _take_weights_in(model: ir.Model) -> None:
     """Weights that will not lie beside the new file must not point to the old one's data."""
     values = [value for graph in model.graphs() for value in graph.initializers.values()]
     total = sum(value.const_value.nbytes for value in values if value.const_value is not None)
     for value in values:
         tensor = value.const_value
-        if isinstance(tensor, ir.ExternalTensor) and (total <= EXTERNAL_FROM_BYTES or tensor.nbytes <= _SMALL):
+        if isinstance(tensor, ir.ExternalTensor) and (
+            total <= budgets.EXTERNAL_FROM_BYTES or tensor.nbytes <= budgets.SMALL_WEIGHT
+        ):
             value.const_value = ir.tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name)

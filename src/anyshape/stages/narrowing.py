@@ -11,8 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.declaration.dims import Spec
+from anyshape.model.limits import Limit
+from anyshape.model.survey import Survey
+from anyshape.onnxfile.saving import Stage
+from anyshape.results.attempt import Attempt
+from anyshape.results.finding import Finding
+from anyshape.results.result import Result
 from anyshape.results.verification import Verification
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expression
+from anyshape.stages.written_file import write_file
+from anyshape.verification.candidate_check import Checked, try_out
 
 
 def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
@@ -95,3 +104,34 @@ def _cuts(ranges: Mapping[str, SizeRange], dim: str, failing: int, kept: int) ->
 
 def _count_inside(sizes: Iterable[Mapping[str, int]], ranges: Mapping[str, SizeRange]) -> int:
     return sum(all(size[dim] in declared for dim, declared in ranges.items()) for size in sizes)
+
+
+# ---- a file for less than was declared
+
+
+def narrowed_file(
+    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
+) -> Result | None:
+    """The widest part of the declaration for which this candidate is right, written; None where there is none."""
+    ranges = dict(survey.request.spec.ranges)
+    conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
+    attempt = next(a for a in attempts if a.strategy == checked.strategy)
+    for _ in range(budgets.NARROWING_ROUNDS):
+        assumed = assumed_conditions(checked.verification, conditions)
+        if assumed:
+            # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them
+            limits = [Limit(condition, of_export=True) for condition in assumed]
+            survey = replace(survey, boundaries=survey.boundaries.with_limits(limits))
+            conditions = [condition for condition in conditions if condition not in assumed]
+        else:
+            cut = cut_ranges(ranges, checked.verification, survey.traced)
+            if cut == ranges:
+                return None
+            ranges = cut
+        checked = try_out(survey, stage, checked.candidate, attempt, ranges)
+        if checked.verification.is_right:
+            told = [replace(a, outcome="narrowed") if a.strategy == checked.strategy else a for a in attempts]
+            return write_file(
+                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
+            )
+    return None

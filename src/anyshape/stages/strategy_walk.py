@@ -1,28 +1,20 @@
-"""The strategies in their order, each tried and judged, until the file of one is right."""
+"""The walk along the table of strategies: each that applies is converted and checked, until one file is right."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
-from anyshape.conversion.candidates import Candidate, Strategy, Try
-from anyshape.conversion.lifting import LIFTED
-from anyshape.conversion.strategies import CONTROLLED, ELSEWHERE, IN_FULL, STRATEGIES, elsewhere, in_full
-from anyshape.diagnosis import doubts
+from anyshape.conversion.candidates import Candidate, Conversion, Job, give_names, make_job
+from anyshape.conversion.strategies import FORMS, STRATEGIES, Past, Strategy, in_form, may_be_badly_written
 from anyshape.model import oracle as references
-from anyshape.model.limits import Limit
-from anyshape.model.survey import Ground
+from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt, hold
-from anyshape.results.finding import Finding
-from anyshape.results.result import Result
-from anyshape.results.unknown_operators import unknown_operators
+from anyshape.results.attempt import Attempt
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
-from anyshape.stages.conclusion import accept, explain, most_telling, refuse, write
-from anyshape.stages.narrowing import assumed_conditions, cut_ranges
-from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, make_job, try_out
+from anyshape.sizes import budgets
+from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
 from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere
 
 
@@ -40,197 +32,111 @@ class Tried:
     def is_right(self) -> bool:
         return self.attempt.outcome == "checked"
 
+    @property
+    def ends_the_walk(self) -> bool:
+        """A file that is right needs no other; what the runtime lacks, it lacks in every form."""
+        return self.is_right or bool(self.unknown and self.candidate is not None)
 
-_SECONDS_FOR_STRATEGIES = 400.0
-"""A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
+
+_TIME_IS_UP = "the time for further strategies was used up"
 
 
-def try_strategies(ground: Ground, stage: Stage) -> tuple[Result, Sequence[str]]:
-    """The first strategy whose file is right wins; what the others did stays in the result.
-
-    With the result come the dims to try again without, where the user allows a narrower file.
-    """
+def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
+    """All tries in their order; the last of them ended the walk, if any did."""
     tries: list[Tried] = []
-    queue: list[tuple[str, Try]] = [
-        (name, partial(_run_strategy, ground, strategy, tries)) for name, strategy in STRATEGIES
-    ]
-    while queue:
-        if queue[0][0] == CONTROLLED and (other := _at_other_sizes(ground, tries)) is not None:
-            queue.insert(0, other)
-        name, run = queue.pop(0)
-        if name == LIFTED and not _may_be_lifted(ground, tries):
+    for strategy in STRATEGIES:
+        past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)))
+        if not strategy.applies(past):
             continue
-        tried = _try(ground, stage, name, run, _suspicion(tries))
-        if tried.attempt.outcome == "skipped":
-            continue  # it would have done what was done before
-        tries.append(tried)
-        attempts = [one.attempt for one in tries]
-        if tried.checked is not None and tried.is_right:
-            return _end(ground, stage, tried.checked, attempts)
-        if tried.unknown and tried.candidate is not None:
-            return _with_unknown_operators(ground, stage, tried, attempts), ()
-        if tried.attempt.copied and _may_be_badly_written(tried):
-            queue.insert(0, (IN_FULL, partial(_run_strategy, ground, in_full, tries)))
-        if tried.candidate is not None and tried.candidate.simpler is not None and _may_be_badly_written(tried):
-            queue.insert(0, (f"{name} in simpler operators", tried.candidate.simpler))
-        if sum(one.seconds for one in attempts) > _SECONDS_FOR_STRATEGIES:
-            tries += [
-                Tried(Attempt(left, "skipped", "the time for further strategies was used up")) for left, _ in queue
-            ]
-            break
-    return _give_up(ground, stage, tries)
+        if _is_late(tries):
+            tries.append(Tried(Attempt(strategy.name, "skipped", _TIME_IS_UP)))
+            continue
+        job = _job_for(survey, strategy, past)
+        for tried in _tries_of(survey, stage, strategy, job, tries):
+            tries.append(tried)
+            if tried.ends_the_walk:
+                return tries
+    return tries
 
 
-def _end(ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> tuple[Result, Sequence[str]]:
-    """The file is right; is the model what its author meant? An error is refused, a warning is shown."""
-    found = doubts.doubts(ground, checked.candidate.guards)
-    errors = [finding for finding in found if finding.level == "error"]
-    if errors:
-        dims = sorted({dim for finding in errors for dim in finding.dims}) if ground.wishes.narrow else ()
-        return refuse(ground, attempts, found, checked.verification), dims
-    return accept(ground, stage, checked, attempts, found), ()
+def _is_late(tries: Sequence[Tried]) -> bool:
+    return sum(tried.attempt.seconds for tried in tries) > budgets.SECONDS_FOR_STRATEGIES
 
 
-def _run_strategy(ground: Ground, strategy: Strategy, tries: Sequence[Tried]) -> tuple[Candidate | None, Attempt]:
-    """The numbers in earlier assumptions are where branches part."""
-    constants = {number for tried in tries for guard in tried.attempt.guards for number in guard.constants}
-    return strategy(make_job(ground, constants=constants))
+def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:
+    """At the sizes that the strategy asks for; the numbers in earlier assumptions are where branches part."""
+    if (sizes := strategy.sizes(past)) is not None:
+        return make_job(survey, survey.reference.run(sizes))
+    constants = {number for attempt in past.attempts for guard in attempt.guards for number in guard.constants}
+    return make_job(survey, constants=constants)
 
 
-_SECONDS_FOR_OTHER_SIZES = 30.0
+def _tries_of(survey: Survey, stage: Stage, strategy: Strategy, job: Job, before: Sequence[Tried]) -> Iterator[Tried]:
+    """The strategy itself, and what it made in plainer forms, as long as its file is wrong and its trace may be right.
 
-
-def _at_other_sizes(ground: Ground, tries: Sequence[Tried]) -> tuple[str, Try] | None:
-    """A trace where a file was wrong because it assumed something there: often one path of a branch is right
-    everywhere, as padding by nothing is.
+    `before` grows as the tries are taken, so that each is suspected of what those before it got wrong.
     """
-    wrong = [tried for tried in tries if _breaks_assumptions(tried)]
-    was_tried = any(tried.attempt.strategy == ELSEWHERE for tried in tries)
-    if was_tried or not wrong or wrong[-1].attempt.seconds > _SECONDS_FOR_OTHER_SIZES:
-        return None
-    possible = [sizes for sizes in _failing_sizes(wrong[-1]) if not hold(wrong[-1].attempt.guards, sizes)]
-    sizes = min(possible, key=lambda sizes: sum(sizes.values()))
-    return ELSEWHERE, partial(elsewhere, make_job(ground, ground.reference.run(sizes)))
+    name = strategy.name
+    survey.options.tell(f"converting with {name}")
+    tried = _convert_and_check(survey, stage, name, strategy.convert(job), before)
+    if tried.attempt.outcome == "skipped":
+        return  # it would have done what was done before
+    yield tried
+    for form in FORMS if strategy.has_forms else ():
+        if tried.candidate is None or not may_be_badly_written(tried.attempt) or _is_late(before):
+            return
+        plainer = form.job(job, tried.candidate.model)
+        if plainer is not None:
+            job, name = plainer, f"{name}, {form.name}"
+            survey.options.tell(f"converting with {name}")
+            tried = _convert_and_check(survey, stage, name, in_form(strategy, job, name, tried.candidate), before)
+            yield tried
 
 
-def _breaks_assumptions(tried: Tried) -> bool:
-    """Whether the file is wrong at sizes at which an assumption of its trace does not hold."""
-    return any(not hold(tried.attempt.guards, sizes) for sizes in _failing_sizes(tried))
-
-
-def _may_be_badly_written(tried: Tried) -> bool:
-    """Whether the trace may be right although the file is not; a file that is right is no better in another form."""
-    is_right = tried.checked is not None and tried.checked.verification.is_right
-    return not is_right and not _breaks_assumptions(tried)
-
-
-def _failing_sizes(tried: Tried) -> list[Mapping[str, int]]:
-    return [] if tried.checked is None else [failure.sizes for failure in tried.checked.verification.failures]
-
-
-_SECONDS_TO_LIFT = 20.0
-
-
-def _may_be_lifted(ground: Ground, tries: Sequence[Tried]) -> bool:
-    """Several static exports take several times as long as one, and freeze every decision: on sizes and on values."""
-    fastest = min((tried.attempt.seconds for tried in tries), default=0.0)
-    decides = any(_breaks_assumptions(tried) for tried in tries)
-    return fastest <= _SECONDS_TO_LIFT and not decides and not frozen(ground)
-
-
-def _suspicion(tries: Sequence[Tried]) -> Suspicion:
-    """What the tries so far taught about where files go wrong."""
-    guards = tuple(guard for tried in tries for guard in tried.attempt.guards)
-    wrong = [failure.sizes for tried in tries if tried.checked for failure in tried.checked.verification.failures]
-    return Suspicion(guards, tuple(wrong))
-
-
-def _try(ground: Ground, stage: Stage, name: str, run: Try, suspicion: Suspicion) -> Tried:
-    """Convert and check by one strategy."""
-    ground.wishes.tell(f"converting with {name}")
-    candidate, attempt = run()
-    ground.reference.put_back()
+def _convert_and_check(
+    survey: Survey, stage: Stage, name: str, conversion: Conversion, before: Sequence[Tried]
+) -> Tried:
+    """What a strategy made, checked: how the attempt ended."""
+    candidate, attempt = conversion
+    survey.reference.put_back()
     if candidate is None:
         return Tried(attempt)
-    if not candidate.records_guards and (places := frozen(ground)):
+    if not candidate.records_guards and (places := frozen(survey)):
         return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}"))
-    if (count := len(candidate.model.graph.outputs)) != len(ground.first.outputs):
-        reason = f"returns {count} outputs, and {len(ground.first.outputs)} at other sizes"
+    if (count := len(candidate.model.graph.outputs)) != len(survey.first.outputs):
+        reason = f"returns {count} outputs, and {len(survey.first.outputs)} at other sizes"
         return Tried(replace(attempt, outcome="failed", reason=reason))
-    ground.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
-    ground.wishes.tell(f"checking what {name} made")
+    give_names(survey, candidate)
+    survey.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
+    survey.options.tell(f"checking what {name} made")
     try:
-        checked = try_out(ground, stage, candidate, attempt, suspicion=suspicion)
+        checked = try_out(survey, stage, candidate, attempt, suspicion=_suspicion(before))
     except UnknownOperatorsError as error:
         failed = replace(attempt, outcome="failed", reason=str(error), error=error)
         return Tried(failed, candidate, unknown=tuple(error.operators))
     except RuntimeFailureError as failure:
         reason = f"ONNX Runtime does not load it: {failure}"
         return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
-    return Tried(_judged(ground, attempt, checked), candidate, checked)
+    return Tried(_judged_attempt(survey, attempt, checked), candidate, checked)
 
 
-def _judged(ground: Ground, attempt: Attempt, checked: Checked) -> Attempt:
+def _suspicion(tries: Sequence[Tried]) -> Suspicion:
+    """What the tries so far taught about where files go wrong."""
+    guards = tuple(guard for tried in tries for guard in tried.attempt.guards)
+    return Suspicion(guards, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
+
+
+def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attempt:
     """How the attempt ended, now that its file was run."""
-    if not checked.verification.is_right:
+    verification = checked.verification
+    attempt = replace(
+        attempt, wrong_at=tuple(failure.sizes for failure in verification.failures), ran_right=verification.is_right
+    )
+    if not verification.is_right:
         return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
-    if places := frozen_elsewhere(ground, checked):
+    if places := frozen_elsewhere(survey, checked):
         return replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}")
     return replace(attempt, outcome="checked")
-
-
-def _with_unknown_operators(ground: Ground, stage: Stage, tried: Tried, attempts: Sequence[Attempt]) -> Result:
-    """Written without a check where the user asked for just that."""
-    assert tried.candidate is not None
-    if {operator.name for operator in tried.unknown} <= set(ground.wishes.unchecked):
-        return write(ground, stage, tried.candidate, attempts, None)
-    return refuse(ground, attempts, unknown_operators(tried.unknown, ground.home))
-
-
-def _give_up(ground: Ground, stage: Stage, tries: Sequence[Tried]) -> tuple[Result, Sequence[str]]:
-    """No strategy is right for all that was declared: a refusal, or a narrower file at the user's wish."""
-    attempts = [tried.attempt for tried in tries]
-    wrong = [tried.checked for tried in tries if tried.checked is not None and tried.checked.verification.failures]
-    findings = explain(ground, attempts, wrong)
-    refusal = refuse(ground, attempts, findings, wrong[0].verification if wrong else None)
-    if not ground.wishes.narrow:
-        return refusal, ()
-    telling = most_telling(attempts)
-    if telling.outcome == "failed" and telling.pins:
-        return refusal, sorted({pin.dim for pin in telling.pins})
-    for checked in wrong:
-        if (result := _narrowed(ground, stage, checked, attempts, findings)) is not None:
-            return result, ()
-    return refusal, ()
-
-
-_NARROWING_ROUNDS = 6
-
-
-def _narrowed(
-    ground: Ground, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
-) -> Result | None:
-    """The widest part of the declaration for which this candidate is right, or None."""
-    ranges = dict(ground.request.spec.ranges)
-    conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
-    for _ in range(_NARROWING_ROUNDS):
-        assumed = assumed_conditions(checked.verification, conditions)
-        if assumed:
-            ground.boundaries.limits += [Limit(condition, of_export=True) for condition in assumed]
-            conditions = [condition for condition in conditions if condition not in assumed]
-        else:
-            cut = cut_ranges(ranges, checked.verification, ground.traced)
-            if cut == ranges:
-                break
-            ranges = cut
-        attempt = next(a for a in attempts if a.strategy == checked.strategy)
-        checked = try_out(ground, stage, checked.candidate, attempt, ranges)
-        if checked.verification.is_right:
-            winner = checked.strategy
-            told = [replace(a, outcome="narrowed") if a.strategy == winner else a for a in attempts]
-            return write(ground, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges)
-    ground.boundaries.limits = [limit for limit in ground.boundaries.limits if not limit.of_export]
-    return None
 
 
 def _wrong_reason(checked: Checked) -> str:

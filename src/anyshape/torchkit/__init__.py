@@ -1,3 +1,4 @@
-"""What several subjects need of torch, and torch does not promise: private names, traces, patches, a module's state,
-runs in other arithmetic, and the recorder of eager runs.
+"""Private names of torch that are no subject of their own, found by feature detection: a torch without them gives less.
+
+Capture, patches, state, precision, and the recorder of eager runs. Written for torch 2.13.
 """

@@ -114,11 +114,11 @@ class _SymbolHook:
 
 
 def export_program(
-    module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any], *, strict: bool
+    module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any]
 ) -> torch.export.ExportedProgram:
     """torch.export without its notion that the sizes 0 and 1 are special."""
     with quiet(), LOCK, torch.no_grad(), configured("torch.fx.experimental._config.backed_size_oblivious", value=True):
-        return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=strict)
+        return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=False)
 
 
 _TALKATIVE = (

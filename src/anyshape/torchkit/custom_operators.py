@@ -102,6 +102,11 @@ def decomposes(overload: Any) -> bool:
     return bool(can_decompose()) or overload in (lookup("torch._decomp.decomposition_table") or ())
 
 
+def function_of(value: Any) -> Callable[..., Any] | None:
+    """An operator as a function of numpy arrays; None for anything else."""
+    return on_arrays(value) if is_operator(value) else None
+
+
 def on_arrays(value: Any) -> Callable[..., Any]:
     """An operator as a function of numpy arrays."""
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from anyshape.sizes import budgets
 from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
 from anyshape.torchkit.schemas import gives_alias, is_view, schema_of, writes
 
@@ -112,8 +113,6 @@ def _quiet_warnings() -> Iterator[None]:
         yield
 
 
-_LARGEST_COPY = 256 * 2**20
-"""Bytes of weights of which a second, wide copy is made as a whole."""
 _WITHOUT_MODES = "torch.utils._python_dispatch._disable_current_modes"
 
 
@@ -197,7 +196,7 @@ def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     narrow = tuple(d for d in _BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
     default = torch.get_default_dtype()
     held = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.dtype in narrow)
-    sparing = held > _LARGEST_COPY and lookup(_WITHOUT_MODES) is not None
+    sparing = held > budgets.LARGEST_WIDE_COPY and lookup(_WITHOUT_MODES) is not None
     mode = _Upcast(narrow, dtype, sparing=sparing)
     # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
     lent = _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing))
@@ -218,12 +217,6 @@ def run_jittered(run: Callable[[], Any], seed: int) -> Any:
 
 # ---- operators on large tensors, without a wide copy of them
 
-LARGE = 2**20
-"""Bytes from which a tensor is not widened as a whole."""
-_BUFFER = 33 * 2**20
-"""Bytes of a block. The C library gives memory of this length back at once; shorter pieces it keeps, and loses some
-between others.
-"""
 _aten = torch.ops.aten
 _PICKS = (
     _aten.embedding.default, _aten.index.Tensor, _aten.index_select.default, _aten.gather.default, _aten.take.default,
@@ -236,7 +229,7 @@ Widen = Callable[[Any], Any]
 
 
 def is_large(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.numel() * value.element_size() > LARGE
+    return isinstance(value, torch.Tensor) and value.numel() * value.element_size() > budgets.LARGE_OPERAND
 
 
 def run_sparingly(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
@@ -279,7 +272,7 @@ def _product(left: torch.Tensor, right: torch.Tensor, widen: Widen) -> torch.Ten
     left = widen(left)
     length, count = right.shape
     product = left.new_empty(left.shape[0], count)
-    buffer = left.new_empty(max(_BUFFER // left.element_size(), length))
+    buffer = left.new_empty(max(budgets.BYTES_OF_A_BLOCK // left.element_size(), length))
     step = buffer.numel() // max(length, 1)
     for start in range(0, count, step):
         block = right[:, start : start + step]

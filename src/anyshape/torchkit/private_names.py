@@ -112,7 +112,6 @@ _TRACE = _entries(
         "torch.nn.RNNBase": (
             ("_flat_weights _update_flat_weights", "the weights of a recurrent layer", "packed sequences are refused"),
         ),
-        "torch._dynamo.config": (("allow_rnn", "recurrent layers in a strict trace", "it refuses them"),),
         "torch._subclasses.fake_tensor": (("FakeTensor", "what tensors of a trace are", "lengths are not read"),),
         "torch._subclasses.functional_tensor": (("FunctionalTensor", "the same", "lengths are not read"),),
         "torch._subclasses.fake_tensor.FakeTensor": (("constant", "tensors that are one known number", _AS_VALUE),),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from anyshape.sizes import budgets
+
 _KNOWN = {
     "GuardOnDataDependentSymNode": "a decision depends on values, which a trace cannot follow",
     "UserErrorType.CONSTRAINT_VIOLATION": "the trace turned a declared dim into a number",
@@ -13,7 +15,6 @@ _KNOWN = {
 _OPERATOR = re.compile(r"<OpOverload\(op='([^']+)', overload='[^']+'\)>(?:\. Failure message.*)?")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SYMBOL = re.compile(r"\b[su]\d+\b|L\[")
-_LONGEST = 200
 
 
 def reason_of(error: BaseException) -> str:
@@ -26,7 +27,7 @@ def reason_of(error: BaseException) -> str:
     name = type(root).__name__
     if not lines or _SYMBOL.search(lines[0]):
         return name
-    text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 3] + "..."
+    text = lines[0] if len(lines[0]) <= budgets.LONGEST_REASON else lines[0][: budgets.LONGEST_REASON - 3] + "..."
     return f"{name}: {text}"
 
 

@@ -18,6 +18,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from anyshape.sizes import budgets
 from anyshape.source.sites import Site, site_of_stack
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_stack
@@ -176,8 +177,6 @@ def track_calls(run: Callable[[], Any]) -> CallTrack:
 
 # ---- calls with the values that they gave
 
-_MOST_BYTES = 512 * 2**20
-"""Of all copies together: beyond, a run is followed no further."""
 _OURS = str(Path(__file__).resolve().parent.parent)
 
 
@@ -189,7 +188,7 @@ class _Following(FunctionRecorder):
 
     def after(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
         results = list(_given_or_written(result, args))
-        if not results or self._bytes > _MOST_BYTES:
+        if not results or self._bytes > budgets.MOST_BYTES_RECORDED:
             return
         is_ours = frame.f_code.co_filename.startswith(_OURS)
         values = () if is_ours else tuple(value.detach().clone() for value in results)

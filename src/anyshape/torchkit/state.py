@@ -19,11 +19,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from anyshape.sizes import budgets
 from anyshape.source.live_code import LOCK
-
-_DEEPEST = 4
-_SMALL = 2**20
-"""Elements up to which a tensor is compared by its values after every call; of more, only its version is looked at."""
 
 _IDLE = frozenset(
     (
@@ -80,7 +77,7 @@ class ModuleState:
             names.update({name: value for name, value in values.items() if names.get(name) is not value})
         for index, (tensor, version, copy) in enumerate(self._tensors):
             # writing through `.data` does not count as a new version
-            if tensor._version != version or (tensor.numel() < _SMALL and not torch.equal(tensor, copy)):
+            if tensor._version != version or (tensor.numel() < budgets.SMALL_STATE and not torch.equal(tensor, copy)):
                 with torch.no_grad():
                     tensor.copy_(copy)
                 self._tensors[index] = (tensor, tensor._version, copy)
@@ -112,7 +109,7 @@ _CONTAINERS = (dict, list, set, collections.deque, collections.OrderedDict, coll
 
 def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
     """The containers below `value`, and the tensors in them that a forward may change, by identity."""
-    if id(value) in found or depth > _DEEPEST:
+    if id(value) in found or depth > budgets.DEEPEST_STATE:
         return
     if isinstance(value, torch.Tensor):
         if not isinstance(value, nn.Parameter) and not value.is_inference() and value.layout is torch.strided:
@@ -199,19 +196,17 @@ def _random_state() -> Iterator[None]:
             np.random.set_state(theirs)  # noqa: NPY002
 
 
-LARGE = 64 * 2**20
-"""Bytes of all tensors of a state from which they count as large."""
-_IN_FILE_FROM = 2**20
 _COPIES: weakref.WeakValueDictionary[tuple[int, int], torch.Tensor] = weakref.WeakValueDictionary()
 """By identity and version; whoever holds a copy holds its original."""
 
 
 def kept_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What the tensors hold now, to be read only."""
-    if sum(map(_byte_count, tensors)) < LARGE:
+    if sum(map(_byte_count, tensors)) < budgets.LARGE_STATE:
         return [tensor.detach().clone() for tensor in tensors]
     return [
-        tensor.detach().clone() if _byte_count(tensor) < _IN_FILE_FROM else _shared_copy(tensor) for tensor in tensors
+        tensor.detach().clone() if _byte_count(tensor) < budgets.STATE_IN_FILE_FROM else _shared_copy(tensor)
+        for tensor in tensors
     ]
 
 

@@ -20,20 +20,22 @@ from anyshape.conversion.opsets import choose_opset
 from anyshape.conversion.user_translations import translations
 from anyshape.declaration.options import check_options, notes_on
 from anyshape.declaration.targets import training_parts
-from anyshape.diagnosis import doubts, wording
+from anyshape.diagnosis import wording
+from anyshape.diagnosis.doubts import pinned
 from anyshape.errors import DeclarationError
 from anyshape.model.request import Request, understand
-from anyshape.model.survey import Ground, Progress, Wishes, survey
+from anyshape.model.survey import ExportOptions, Progress, Survey, take_survey
 from anyshape.onnxfile.saving import check_destination, staged
 from anyshape.results.finding import Finding, usable_edits
 from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
-from anyshape.stages.conclusion import refuse
+from anyshape.stages.conclusion import conclude, refuse
 from anyshape.stages.narrowing import without_dims
-from anyshape.stages.strategy_walk import try_strategies
+from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture
+from anyshape.torchkit.custom_operators import function_of
 from anyshape.torchkit.state import untouched
 
 
@@ -91,7 +93,7 @@ def export(
         dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names,
         dtype=dtype,
     )  # fmt: skip
-    wishes = Wishes(
+    options = ExportOptions(
         destination=destination,
         opset=choose_opset(opset_version, target),
         opset_is_fixed=opset_version is not None,
@@ -105,12 +107,12 @@ def export(
         tier=choose_tier(quick=quick, thorough=thorough),
         seed=seed,
         providers=providers,
-        custom_ops=understand_custom_ops(custom_ops),
+        custom_ops=understand_custom_ops(custom_ops, function_of),
         extra={"custom_translation_table": translations(custom_translation_table), "optimize": optimize},
         notes=tuple(notes),
         tell=_aloud(progress) if progress is not None else lambda _: None,
     )
-    result = convert(request, wishes)
+    result = convert(request, options)
     if result.verdict == "refused":
         raise ExportError(result)
     return result
@@ -136,49 +138,52 @@ def _aloud(progress: Progress) -> Progress:
     return tell
 
 
-def convert(request: Request, wishes: Wishes) -> Result:
+def convert(request: Request, options: ExportOptions) -> Result:
     """The whole way, with the module put back as it was whatever happens."""
     with capture.quiet():
         # what a model was in is lost once it is in eval mode, so a second try is told
-        wishes = replace(wishes, training=wishes.training or tuple(training_parts(request.target.module)))
+        options = replace(options, training=options.training or tuple(training_parts(request.target.module)))
         with untouched(request.target.module):
-            result = _convert(request, wishes)
-            edits = usable_edits(result.findings) if wishes.may_edit and result.verdict == "refused" else []
-            return _with_edits(request, wishes, edits) if edits else result
+            result = _convert(request, options)
+            edits = usable_edits(result.findings) if options.may_edit and result.verdict == "refused" else []
+            return _with_edits(request, options, edits) if edits else result
 
 
-def _with_edits(request: Request, wishes: Wishes, edits: Sequence[Edit]) -> Result:
+def _with_edits(request: Request, options: ExportOptions, edits: Sequence[Edit]) -> Result:
     """The same export with the model's code changed in memory, and put back."""
     with contextlib.ExitStack() as stack:
         for edit in edits:
             stack.enter_context(edited(edit.path, edit.source))
-        result = _convert(request, wishes)
+        result = _convert(request, options)
     told = (
         f"{edit.name}:{change.line}: `{change.old}` read as `{change.new}`" for edit in edits for change in edit.changes
     )
     return replace(result, repairs=(*told, *result.repairs))
 
 
-def _convert(request: Request, wishes: Wishes) -> Result:
-    ground = survey(request, wishes)
-    if ground.reference.is_random(ground.first):
-        return refuse(ground, (), [wording.random_output(ground.first.names, ground.home)])
-    if ground.boundaries.pins:
-        wishes.tell("looking for what pins a dim")
-        findings = doubts.pinned(ground)
-        dims = [pin.dim for pin in ground.boundaries.pins]
-        return _without(ground, dims, findings) if wishes.narrow else refuse(ground, (), findings)
-    with staged(wishes.destination) as stage:
-        result, pinned = try_strategies(ground, stage)
-    return _without(ground, pinned, result.findings) if pinned else result
+def _convert(request: Request, options: ExportOptions) -> Result:
+    """The stages: survey the model, convert and verify by one strategy after the other, save or say why not."""
+    survey = take_survey(request, options)
+    if survey.reference.is_random(survey.first):
+        return refuse(survey, (), [wording.random_output(survey.first.names, survey.home)])
+    if survey.boundaries.pins:
+        options.tell("looking for what pins a dim")
+        findings = pinned(survey)
+        dims = [pin.dim for pin in survey.boundaries.pins]
+        return _without(survey, dims, findings) if options.narrow else refuse(survey, (), findings)
+    with staged(options.destination) as stage:
+        tries = walk_strategies(survey, stage)
+        conclusion = conclude(survey, stage, tries)
+    result = conclusion.result
+    return _without(survey, conclusion.pinned, result.findings) if conclusion.pinned else result
 
 
-def _without(ground: Ground, dims: Sequence[str], findings: Sequence[Finding]) -> Result:
+def _without(survey: Survey, dims: Sequence[str], findings: Sequence[Finding]) -> Result:
     """The same export with dims that cannot vary left static: for `narrow=True` only."""
-    request = ground.request
+    request = survey.request
     narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=_fixed(request, dims))
     fixed = tuple(f"{dim} is fixed at {request.spec.example[dim]}" for dim in dims)
-    result = _convert(narrower, replace(ground.wishes, given_up=(*ground.wishes.given_up, *fixed)))
+    result = _convert(narrower, replace(survey.options, given_up=(*survey.options.given_up, *fixed)))
     return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +12,14 @@ from typing import Any
 import onnx
 
 from anyshape.freeing.freeable import Freeable, find_freeable
-from anyshape.onnxfile.baked_sizes import Baked, find_baked, graphs_of
-from anyshape.onnxfile.contract import Contract, read_contract
-from anyshape.onnxfile.interface import Port, read_interface
-from anyshape.onnxfile.structure import Slot, shown, shown_call
-from anyshape.onnxfile.untrusted import load_checked
+from anyshape.onnxfile.baked_sizes import Baked, find_baked
+from anyshape.onnxfile.contract import Contract, contract_facts, contract_to_dict, read_contract
+from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
+from anyshape.onnxfile.interface import Port, opset_of, port_rows, read_interface
+from anyshape.onnxfile.untrusted import external_files, load_checked
+from anyshape.results.json import port_to_dict
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange
-
-_LONGEST = 200
-_MOST_ROWS = 12
-_OWN_DOMAINS = ("", "ai.onnx")
 
 
 @dataclass(frozen=True)
@@ -67,34 +64,27 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
     interface = read_interface(model)
     contract = read_contract(model)
     known = contract.dims if contract is not None else {}
-    freeable = find_freeable(path, model, interface)  # before the weights are cleared
-    versions = {entry.domain: int(entry.version) for entry in model.opset_import}
+    freeable = find_freeable(path, model, interface)  # before `find_baked` clears the weights
     return Inspection(
         path,
         interface.inputs,
         interface.outputs,
         {dim: known.get(dim) for dim in interface.dims},
         contract,
-        next((version for domain, version in versions.items() if domain in _OWN_DOMAINS), None),
-        {domain: version for domain, version in versions.items() if domain not in _OWN_DOMAINS},
+        opset_of(model),
+        {entry.domain: int(entry.version) for entry in model.opset_import if entry.domain not in STANDARD_DOMAINS},
         f"{model.producer_name} {model.producer_version}".strip(),
         _count_nodes(model),
         path.stat().st_size,
-        _external_data(model, path),
+        external_files(model, path),
         find_baked(model, interface),
         freeable,
     )
 
 
 def _count_nodes(model: onnx.ModelProto) -> int:
-    inner = sum(len(graph.node) for graph in graphs_of(model))
+    inner = sum(len(graph.node) for graph in proto_graphs(model))
     return inner + sum(len(function.node) for function in model.functions)
-
-
-def _external_data(model: onnx.ModelProto, path: Path) -> dict[str, int]:
-    tensors = (tensor for graph in graphs_of(model) for tensor in graph.initializer)
-    files = {e.value for tensor in tensors for e in tensor.external_data if e.key == "location"}
-    return {file: (path.parent / file).stat().st_size for file in sorted(files)}
 
 
 # ---- as text
@@ -102,8 +92,10 @@ def _external_data(model: onnx.ModelProto, path: Path) -> dict[str, int]:
 
 def _picture(found: Inspection) -> Iterator[str]:
     yield _headline(found)
-    yield from _ports("input", [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs])
-    yield from _ports("output", [(port, _with_formulas(port, found)) for port in found.outputs])
+    inputs = [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs]
+    outputs = [(port, _with_formulas(port, found)) for port in found.outputs]
+    for kind, rows in (("input", inputs), ("output", outputs)):
+        yield from port_rows(kind, [(printable(port.name), port.typed(axes)) for port, axes in rows])
     for label, text in _facts(found):
         yield f"  {label:<8} {printable(text)}"
 
@@ -112,15 +104,6 @@ def _headline(found: Inspection) -> str:
     by = f", by {printable(found.producer)}" if found.producer else ""
     nodes = f"{found.nodes} node{'s' if found.nodes != 1 else ''}"
     return f"{found.path.name}: {nodes}, opset {found.opset or 'unknown'}, {_readable(found.bytes)}{by}"
-
-
-def _ports(kind: str, rows: list[tuple[Port, tuple[str, ...]]]) -> Iterator[str]:
-    width = max((len(printable(port.name)) for port, _ in rows), default=0)
-    for port, axes in rows[:_MOST_ROWS]:
-        shape = "..." if port.axes is None else ", ".join(axes)
-        yield f"  {kind:<8} {printable(port.name):<{width}}  {port.dtype}[{shape}]"
-    if len(rows) > _MOST_ROWS:
-        yield f"  {kind:<8} ... and {len(rows) - _MOST_ROWS} more"
 
 
 def _axis(axis: int | str | None) -> str:
@@ -133,61 +116,39 @@ def _with_formulas(port: Port, found: Inspection) -> tuple[str, ...]:
     formulas = found.formulas(port.name)
     if len(formulas) != len(axes):
         return axes
-    same = {"?"}
-    return tuple(a if f in {a, *same} else f"{a} = {printable(f)}" for a, f in zip(axes, formulas, strict=True))
+    return tuple(a if f in (a, "?") else f"{a} = {printable(f)}" for a, f in zip(axes, formulas, strict=True))
 
 
 def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
     if found.dims:
         yield "dims", ", ".join(f"{dim} {sizes}" if sizes is not None else dim for dim, sizes in found.dims.items())
     if found.contract is not None:
-        yield from _contract_facts(found.contract)
+        yield from contract_facts(found.contract)
     elif found.dims:
         yield "contract", "none: which sizes the dims may take is not written in the file"
     if found.domains:
         yield "domains", ", ".join(f"{domain} {version}" for domain, version in found.domains.items())
     if found.data:
         yield "data", ", ".join(f"{file} ({_readable(size)})" for file, size in found.data.items())
-    for baked in found.baked[:_MOST_ROWS]:
+    for baked in found.baked[: budgets.MOST_INSPECTED_ROWS]:
         yield "baked in", str(baked)
-    if len(found.baked) > _MOST_ROWS:
-        yield "baked in", f"... and {len(found.baked) - _MOST_ROWS} more"
+    if len(found.baked) > budgets.MOST_INSPECTED_ROWS:
+        yield "baked in", f"... and {len(found.baked) - budgets.MOST_INSPECTED_ROWS} more"
     if found.freeable is not None:
         yield from _freeable_facts(found.freeable)
 
 
-def _contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
-    if contract.where:
-        yield "where", ", ".join(map(str, contract.where))
-    yield from (("limit", f"{limit} (PyTorch itself)") for limit in contract.limits)
-    yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
-    if contract.constants:
-        yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
-    yield from _structure_facts(contract)
-    yield "contract", f"{contract.verdict} by anyshape {contract.version}".rstrip()
-    if contract.evidence is not None:
-        yield "checked", str(contract.evidence)
-
-
-def _structure_facts(contract: Contract) -> Iterator[tuple[str, str]]:
-    """How the module is called and what it returns, where the list of inputs and outputs does not say it already."""
-    if contract.call is not None and any(shown(p.node) != p.name for p in contract.call):
-        yield "call", shown_call(contract.call)
-    if contract.returns is not None and not isinstance(contract.returns, Slot):
-        yield "returns", shown(contract.returns)
-
-
 def _freeable_facts(freeable: Freeable) -> Iterator[tuple[str, str]]:
     yield ("pinned", str(freeable)) if freeable.pinned else ("could be", f"free: {freeable}")
-    yield from (("pinned", text) for text in freeable.rewrites[:_MOST_ROWS])
-    if len(freeable.rewrites) > _MOST_ROWS:
-        yield "pinned", f"... and {len(freeable.rewrites) - _MOST_ROWS} more"
+    yield from (("pinned", text) for text in freeable.rewrites[: budgets.MOST_INSPECTED_ROWS])
+    if len(freeable.rewrites) > budgets.MOST_INSPECTED_ROWS:
+        yield "pinned", f"... and {len(freeable.rewrites) - budgets.MOST_INSPECTED_ROWS} more"
     yield from (("limit", text) for text in freeable.limits)
 
 
 def printable(text: str) -> str:
     """Text from a file, safe for a terminal: no control characters, not endless."""
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    text = text if len(text) <= budgets.LONGEST_INSPECTED_TEXT else text[: budgets.LONGEST_INSPECTED_TEXT - 3] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
 
 
@@ -202,49 +163,19 @@ def _readable(size: int) -> str:
 
 
 def _to_dict(found: Inspection) -> dict[str, Any]:
-    from anyshape.results.json import port_to_dict
-
     contract = found.contract
     return {
         "path": str(found.path),
         "inputs": [port_to_dict(port) for port in found.inputs],
         "outputs": [port_to_dict(port) | {"formulas": list(found.formulas(port.name))} for port in found.outputs],
         "dims": {dim: None if sizes is None else str(sizes) for dim, sizes in found.dims.items()},
-        "contract": None if contract is None else _contract_to_dict(contract),
+        "contract": None if contract is None else contract_to_dict(contract),
         "opset": found.opset,
         "domains": dict(found.domains),
         "producer": found.producer,
         "nodes": found.nodes,
         "bytes": found.bytes,
         "data": dict(found.data),
-        "baked": [_baked_to_dict(baked) for baked in found.baked],
+        "baked": [baked.to_dict() for baked in found.baked],
         "freeable": None if found.freeable is None else dataclasses.asdict(found.freeable),
-    }
-
-
-def _contract_to_dict(contract: Contract) -> dict[str, Any]:
-    rows = json.loads(contract.to_text())
-    return {
-        "verdict": contract.verdict,
-        "version": contract.version,
-        "dims": {dim: str(sizes) for dim, sizes in contract.dims.items()},
-        "where": [str(condition) for condition in contract.where],
-        "limits": [str(limit) for limit in contract.limits],
-        "conditions": [str(condition) for condition in contract.conditions],
-        "constants": {name: str(value) for name, value in contract.constants.items()},
-        **{key: rows.get(key) for key in _FURTHER},
-    }
-
-
-_FURTHER = ("numbers", "call", "returns", "checked")
-"""What is given as it stands in the file; null where it does not."""
-
-
-def _baked_to_dict(baked: Baked) -> dict[str, Any]:
-    return {
-        "sentence": baked.sentence,
-        "name": baked.name,
-        "operator": baked.operator,
-        "constant": list(baked.constant),
-        "source": baked.source,
     }

@@ -5,25 +5,32 @@ It needs ONNX Runtime, but no torch. Nothing changes in a loaded file after it i
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
-from anyshape.errors import DeclarationError, first_line
-from anyshape.onnxfile import metadata
-from anyshape.onnxfile.acceptance import make_guards
-from anyshape.onnxfile.binding import Binder, as_array, from_tensor, is_tensor, like, maker
+from anyshape.errors import first_line
+from anyshape.onnxfile.acceptance import acceptance_of
+from anyshape.onnxfile.binding import (
+    Binder,
+    as_array,
+    as_tensors,
+    from_tensor,
+    is_tensor,
+    parameters_of,
+    refuse_other_names,
+    result_maker,
+    result_of,
+)
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.interface import Interface, Port, read_interface
-from anyshape.onnxfile.structure import Branch, Node, Parameter, Slot, slots
+from anyshape.onnxfile.metadata import advised_optimizers
 from anyshape.onnxfile.untrusted import load_checked
-from anyshape.runtime.session import RuntimeFailureError, load_runtime
-from anyshape.sizes.notation import SizeRange, did_you_mean
+from anyshape.runtime.session import RuntimeFailureError, load_runtime, refuse_missing_providers
+from anyshape.sizes.notation import SizeRange
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -44,36 +51,22 @@ def load(
     """
     model = load_checked(path)
     if session_options is None and disabled_optimizers is None:
-        disabled_optimizers = _advised(model)
-    session = _open(Path(path), providers, session_options, disabled_optimizers or ())
+        disabled_optimizers = advised_optimizers(model)
+    session = _open_session(Path(path), providers, session_options, disabled_optimizers or ())
     return Loaded(session, read_interface(model), read_contract(model), check=check)
 
 
-def _open(
+def _open_session(
     path: Path, providers: Sequence[Any] | None, options: Any, disabled: Sequence[str]
 ) -> onnxruntime.InferenceSession:
     runtime = load_runtime()
-    available = runtime.get_available_providers()
-    for provider in providers or ():
-        name = provider[0] if isinstance(provider, tuple) else provider
-        if name not in available:  # the runtime would take another without a word
-            raise DeclarationError(f"this ONNX Runtime has no `{name}`, only {', '.join(available)}")
+    refuse_missing_providers(runtime, providers or ())
     wanted = list(providers or ["CPUExecutionProvider"])
     further = {"disabled_optimizers": list(disabled)} if disabled else {}
     try:
         return runtime.InferenceSession(str(path), options, providers=wanted, **further)
     except Exception as error:
         raise RuntimeFailureError(f"ONNX Runtime does not load `{path.name}`: {first_line(error)}") from error
-
-
-def _advised(model: onnx.ModelProto) -> list[str]:
-    """The optimisers that the file itself wants switched off; what is no such list is no advice."""
-    text = next((entry.value for entry in model.metadata_props if entry.key == metadata.KEY), "{}")
-    try:
-        names = json.loads(text)["disabled_optimizers"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return []
-    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
 
 
 class Loaded:
@@ -93,83 +86,55 @@ class Loaded:
         self.contract = contract
         known = contract.dims if contract is not None else {}
         self.dims: Mapping[str, SizeRange | None] = {dim: known.get(dim) for dim in interface.dims}
-        self._guards = make_guards(self.inputs, contract)
+        self._acceptance = acceptance_of(self.inputs, contract)
         self._checks = check
         self._names = [port.name for port in self.outputs]
-        self._bind = Binder(_parameters(interface, contract))
-        self._make = maker(_result(interface, contract), {name: i for i, name in enumerate(self._names)})
+        self._bind = Binder(parameters_of(interface, contract))
+        self._make = result_maker(result_of(interface, contract), {name: i for i, name in enumerate(self._names)})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Arguments as the module took them: arrays, tensors or numbers, nested or not. Tensors give tensors."""
-        arrays, tensor = self._arrays(self._bind(args, kwargs))
-        results = self._run(arrays)
-        return self._make(results if tensor is None else like(tensor, results))
+        arrays, tensor = self._checked_arrays(self._bind(args, kwargs))
+        results = self._results(arrays)
+        return self._make(results if tensor is None else as_tensors(tensor, results))
 
     def run(self, feeds: Mapping[str, Any], run_options: onnxruntime.RunOptions | None = None) -> dict[str, Any]:
         """By the names of the file: inputs to outputs, all of them arrays."""
-        self._refuse_other_names(feeds)
-        return dict(zip(self._names, self._run(self._arrays(feeds)[0], run_options), strict=True))
+        refuse_other_names(feeds, [port.name for port in self.inputs])
+        return dict(zip(self._names, self._results(self._checked_arrays(feeds)[0], run_options), strict=True))
 
     def bind(self, feeds: Mapping[str, Any], device: str = "cpu") -> onnxruntime.IOBinding:
         """Checked inputs, bound without a copy, and outputs on a device: for `session.run_with_iobinding`."""
-        self._refuse_other_names(feeds)
+        refuse_other_names(feeds, [port.name for port in self.inputs])
         binding = self.session.io_binding()
-        for name, array in self._arrays(feeds)[0].items():
+        for name, array in self._checked_arrays(feeds)[0].items():
             binding.bind_cpu_input(name, np.ascontiguousarray(array))
         for name in self._names:
             binding.bind_output(name, device)
         return binding
 
-    def _arrays(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    def _checked_arrays(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """What the runtime gets, checked, and a tensor that was among it."""
         arrays, tensor = {}, None
-        for guard in self._guards.inputs:
-            value = given[guard.name]
+        for one in self._acceptance.inputs:
+            value = given[one.name]
             if type(value) is np.ndarray:
                 pass
             elif is_tensor(value):
-                tensor, value = value, from_tensor(guard.name, value)
+                tensor, value = value, from_tensor(one.name, value)
             else:
-                value = as_array(guard.name, value, guard.dtype, guard.rank)
-            arrays[guard.name] = value
+                value = as_array(one.name, value, one.dtype, one.rank)
+            arrays[one.name] = value
         if self._checks:
-            self._guards.check(arrays)
+            self._acceptance.check(arrays)
         return arrays, tensor
 
-    def _run(self, arrays: dict[str, Any], run_options: Any = None) -> list[Any]:
+    def _results(self, arrays: dict[str, Any], run_options: Any = None) -> list[Any]:
         try:
             return self.session.run(self._names, arrays, run_options)  # type: ignore[no-any-return]
         except Exception as error:
             raise RuntimeFailureError(f"ONNX Runtime fails: {first_line(error)}") from error
 
-    def _refuse_other_names(self, feeds: Mapping[str, Any]) -> None:
-        names = [port.name for port in self.inputs]
-        listed = ", ".join(f"`{name}`" for name in names)
-        for name in names:
-            if name not in feeds:
-                raise DeclarationError(f"`{name}` is missing: the file takes {listed}")
-        for name in feeds:
-            if name not in names:
-                raise DeclarationError(f"`{name}` is unknown: the file takes {listed}{did_you_mean(name, names)}")
-
     def __repr__(self) -> str:
         ports = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
         return f"<anyshape.load: ({ports[0]}) -> ({ports[1]})>"
-
-
-def _parameters(interface: Interface, contract: Contract | None) -> Sequence[Parameter]:
-    """The module's own, where the contract has them for these inputs; else the file's inputs in their order."""
-    names = {port.name for port in interface.inputs}
-    if contract is not None and contract.call is not None:
-        told = [name for parameter in contract.call for name in slots(parameter.node)]
-        if names <= set(told) and len(told) == len(set(told)):
-            return contract.call
-    return [Parameter(port.name, "both", Slot(port.name)) for port in interface.inputs]
-
-
-def _result(interface: Interface, contract: Contract | None) -> Node:
-    """The module's own, where the contract has it for these outputs; else a dict by the file's names."""
-    names = tuple(port.name for port in interface.outputs)
-    if contract is not None and contract.returns is not None and set(slots(contract.returns)) <= set(names):
-        return contract.returns
-    return Branch("dict", names, tuple(map(Slot, names)))

@@ -1,11 +1,14 @@
-"""`make_dynamic`: a static ONNX file made to serve other sizes, checked against the file itself; no torch."""
+"""`make_dynamic`: a static ONNX file made to serve other sizes, checked against the file itself; no torch.
+
+The stages: read the file -> declare -> run it -> free it, one reading after the other, each checked -> write -> result.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +19,19 @@ from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
 from anyshape.freeing.observation import guesses
 from anyshape.freeing.wanted import Declaration, declare_free
-from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.saving import Stage, check_destination, staged
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
 from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import CustomOps
-from anyshape.runtime.made_up_inputs import Contents, find_contents
+from anyshape.runtime.made_up_inputs import find_contents
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import did_you_mean
 from anyshape.stages.free_readings import first_that_is_right
-from anyshape.verification.freed_file import SECONDS, Subject, Trial, Wishes
+from anyshape.verification.freed_file import FreeOptions, RunningFile, StaticFile, Trial
 
 
 def make_dynamic(
@@ -56,22 +60,43 @@ def make_dynamic(
     check_options(budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, unchecked=unchecked)
     if not isinstance(path, (str, os.PathLike)):
         raise DeclarationError(f"`path` is a {type(path).__name__}: pass the path of an ONNX file")
-    source = Path(path)
-    proto = load_checked(source)
+    proto = load_checked(path)
     interface = read_interface(proto)
     declaration = declare_free(interface, dims, sizes)
     _refuse_unknown_dims(unchecked, declaration)
-    options = {"budget": budget, "quick": quick, "thorough": thorough, "seed": seed}
-    call = {"args": args, "kwargs": kwargs, "make_inputs": make_inputs, "sizes": sizes}
-    against = None if model is None else _checker(model, {**call, **options})
-    wishes = Wishes(
-        tuple(unchecked), SECONDS if budget is None else budget, choose_tier(quick=quick, thorough=thorough), seed,
-        against, progress or (lambda _: None),
+    against_model = None if model is None else _check_against(
+        model, args=args, kwargs=kwargs, make_inputs=make_inputs, sizes=sizes, budget=budget, quick=quick,
+        thorough=thorough, seed=seed,
     )  # fmt: skip
-    result = _made(Subject(source, proto, interface, declaration, wishes), check_destination(out))
+    options = FreeOptions(
+        tuple(unchecked), budgets.SECONDS_TO_CHECK_FREED if budget is None else budget,
+        choose_tier(quick=quick, thorough=thorough), seed, against_model, progress or (lambda _: None),
+    )  # fmt: skip
+    result = _free_and_check(StaticFile(Path(path), proto, interface, declaration, options), check_destination(out))
     if result.verdict == "refused":
         raise ExportError(result)
     return result
+
+
+def _free_and_check(file: StaticFile, destination: Path | None) -> Result:
+    """The result; where it is not refused, the file has been written."""
+    start = time.monotonic()
+    file.options.tell(f"running {file.path.name}")
+    refused = Result(
+        "refused", file.interface.inputs, file.interface.outputs, file.declaration.ranges,
+        notes=file.declaration.notes, what="make-dynamic",
+    )  # fmt: skip
+    running = _run_static_file(file)
+    if not isinstance(running, RunningFile):
+        return replace(refused, findings=running)
+    with staged(destination) as stage:
+        trial = first_that_is_right(running, stage)
+        if trial.findings:
+            return replace(refused, findings=trial.findings, verification=trial.verification)
+        return _result_of_written(running.file, trial, stage, time.monotonic() - start)
+
+
+# ---- what is given
 
 
 def _refuse_unknown_dims(unchecked: Iterable[str], declaration: Declaration) -> None:
@@ -83,78 +108,53 @@ def _refuse_unknown_dims(unchecked: Iterable[str], declaration: Declaration) -> 
             )
 
 
-def _checker(model: Any, options: Mapping[str, Any]) -> Callable[[Path], Result]:
+def _check_against(model: Any, **given: Any) -> Callable[[Path], Result]:
     """What checks a file against the model, as `anyshape.check` does."""
     from anyshape.verbs.check import check
 
     def against(path: Path) -> Result:
         try:
-            return check(path, model, **options)
+            return check(path, model, **given)
         except ExportError as error:
             return error.result
 
     return against
 
 
-# ---- one file
+# ---- the static file runs
 
 
-def _made(subject: Subject, destination: Path | None) -> Result:
-    """The result; where it is not refused, the file has been written."""
-    start = time.monotonic()
-    subject.wishes.tell(f"running {subject.path.name}")
-    refused = Result(
-        "refused", subject.interface.inputs, subject.interface.outputs, subject.declaration.ranges,
-        notes=subject.declaration.notes, what="make-dynamic",
-    )  # fmt: skip
-    opened = _opened(subject)
-    if not isinstance(opened, _Opened):
-        return replace(refused, findings=opened)
-    subject = opened.subject
-    with staged(destination) as stage:
-        trial = first_that_is_right(subject, opened.static, opened.contents, stage)
-        if trial.findings:
-            return replace(refused, findings=trial.findings, verification=trial.verification)
-        return _written(subject, trial, stage, time.monotonic() - start)
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A file that runs: every axis has a size, also those that the file leaves open."""
-
-    subject: Subject
-    static: Session
-    contents: Contents
-
-
-def _opened(subject: Subject) -> _Opened | tuple[Finding, ...]:
+def _run_static_file(file: StaticFile) -> RunningFile | tuple[Finding, ...]:
     """The static file, loaded, with values that it takes; or why not."""
     try:
-        static = Session(subject.path)
+        session = Session(file.path)
     except RuntimeFailureError as failure:
-        return not_loaded(failure, subject.proto, CustomOps(), subject.home)
+        return not_loaded(failure, file.proto, CustomOps(), file.home)
     trouble: RuntimeFailureError | None = None
-    for sizes in guesses(subject.declaration.open_dims):
-        closed = _closed(subject, sizes)
+    for sizes in guesses(file.declaration.open_dims):
+        sized = _with_sizes(file, sizes)
         try:
-            return _Opened(closed, static, find_contents(static, closed.interface.inputs, subject.wishes.seed))
+            return RunningFile(sized, session, find_contents(session, sized.interface.inputs, file.options.seed))
         except RuntimeFailureError as failure:
             trouble = trouble or failure
-            if not subject.declaration.open_dims:
-                break
+            if not file.declaration.open_dims:
+                break  # all guesses are the same where nothing is open
     message = f"the file does not run on inputs that were made up: {trouble}"
-    return (Finding("runtime-error", message, subject.home),)
+    return (Finding("runtime-error", message, file.home),)
 
 
-def _closed(subject: Subject, sizes: Mapping[str, int]) -> Subject:
+def _with_sizes(file: StaticFile, sizes: Mapping[str, int]) -> StaticFile:
     """With sizes for what the file leaves open: at these it is run and compared."""
-    ranges = subject.declaration.ranges
-    declaration = subject.declaration.at({dim: ranges[dim].nearest(size) for dim, size in sizes.items()})
-    inputs = tuple(replace(port, axes=declaration.shape(port)) for port in subject.interface.inputs)
-    return replace(subject, declaration=declaration, interface=replace(subject.interface, inputs=inputs))
+    ranges = file.declaration.ranges
+    declaration = file.declaration.at({dim: ranges[dim].nearest(size) for dim, size in sizes.items()})
+    inputs = tuple(replace(port, axes=declaration.shape(port)) for port in file.interface.inputs)
+    return replace(file, declaration=declaration, interface=replace(file.interface, inputs=inputs))
 
 
-def _written(subject: Subject, trial: Trial, stage: Stage, seconds: float) -> Result:
+# ---- what is written
+
+
+def _result_of_written(file: StaticFile, trial: Trial, stage: Stage, seconds: float) -> Result:
     """The file in its place, and what is told about it."""
     assert trial.freed is not None
     interface = read_interface(onnx.load(stage.path, load_external_data=False))
@@ -168,9 +168,9 @@ def _written(subject: Subject, trial: Trial, stage: Stage, seconds: float) -> Re
         limits=trial.limits,
         repairs=tuple(f"{one.operator} `{one.node}`: {one.what}" for one in trial.freed.rewrites),
         verification=verification,
-        notes=(*subject.declaration.notes, *trial.notes),
+        notes=(*file.declaration.notes, *trial.notes),
         path=stage.destination,
-        opset=next((entry.version for entry in subject.proto.opset_import if entry.domain in ("", "ai.onnx")), None),
+        opset=opset_of(file.proto),
         seconds=max(0.0, seconds - (verification.seconds if verification else 0.0)),
         what="make-dynamic",
         _model=trial.freed.model,

@@ -20,17 +20,15 @@ import onnx_ir as ir
 import torch
 from onnx_ir.passes import common as passes
 
-from anyshape.bench.bench import Budget, Checker
+from anyshape.bench.budget import Budget
 from anyshape.model.oracle import Outcome
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.fit import observed_at
 from anyshape.sizes.notation import Sizes
-
-_MOST_CALLS = 24
-_ENOUGH_SIZES = 2
-"""At one size alone, a side may be right by chance: that of the trace is part of what is in doubt."""
+from anyshape.verification.model_reference import ModelChecker
 
 # ---- other values
 
@@ -47,7 +45,7 @@ class Provocation:
         return self.change(value) if isinstance(value, torch.Tensor) else self.change(torch.tensor(value)).item()
 
 
-def _largest(values: torch.Tensor) -> torch.Tensor:
+def _largest_magnitude(values: torch.Tensor) -> torch.Tensor:
     """The largest magnitude: masks may hold -inf."""
     return values.abs().nan_to_num(0.0, 0.0, 0.0).max()
 
@@ -58,8 +56,8 @@ _CHANGES: dict[str, tuple[tuple[str, Callable[[torch.Tensor], torch.Tensor]], ..
         ("negated", torch.neg),
         ("all positive", torch.abs),
         ("all negative", lambda values: -values.abs()),
-        ("raised by ten times the largest value", lambda values: values + 10 * _largest(values)),
-        ("lowered by ten times the largest value", lambda values: values - 10 * _largest(values)),
+        ("raised by ten times the largest value", lambda values: values + 10 * _largest_magnitude(values)),
+        ("lowered by ten times the largest value", lambda values: values - 10 * _largest_magnitude(values)),
         ("ten times as large", lambda values: values * 10),
         ("a hundredth as large", lambda values: values / 100),
         ("all zero", torch.zeros_like),
@@ -78,7 +76,7 @@ _KINDS = {
 }
 
 
-def _kind(value: Any) -> str | None:
+def _kind_of_change(value: Any) -> str | None:
     """How a leaf may change: not at all where it is empty, or a Python integer, which is a size."""
     if isinstance(value, torch.Tensor):
         return _KINDS.get(value.dtype) if value.numel() else None
@@ -89,23 +87,25 @@ def provocations(leaves: Mapping[str, Any]) -> list[Provocation]:
     """The first change of all leaves of a kind together and of each alone, then the second ones, and so on."""
     rows = []
     for kind, changes in _CHANGES.items():
-        names = tuple(name for name, value in leaves.items() if _kind(value) == kind)
+        names = tuple(name for name, value in leaves.items() if _kind_of_change(value) == kind)
         alone = [(name,) for name in names] if len(names) > 1 else []
         rows += [[Provocation(group, *change) for change in changes] for group in (names, *alone) if group]
     return [one for column in itertools.zip_longest(*rows) for one in column if one is not None]
 
 
-def _calls(bases: Sequence[Outcome], names: Collection[str]) -> Iterator[tuple[Provocation, Outcome, dict[str, Any]]]:
+def _changed_calls(
+    bases: Sequence[Outcome], names: Collection[str]
+) -> Iterator[tuple[Provocation, Outcome, dict[str, Any]]]:
     """Each provocation at each base, where it changes anything."""
     for provocation in provocations({name: bases[0].leaves[name] for name in names}):
         for base in bases:
-            if all(_kind(base.leaves[name]) for name in provocation.leaves):
+            if all(_kind_of_change(base.leaves[name]) for name in provocation.leaves):
                 changed = {name: provocation.changed(base.leaves[name]) for name in provocation.leaves}
-                if not all(_same(base.leaves[name], value) for name, value in changed.items()):
+                if not all(_is_identical(base.leaves[name], value) for name, value in changed.items()):
                     yield provocation, base, changed
 
 
-def _same(old: Any, new: Any) -> bool:
+def _is_identical(old: Any, new: Any) -> bool:
     return torch.equal(old, new) if isinstance(old, torch.Tensor) else bool(old == new)
 
 
@@ -113,7 +113,7 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def provoke(
-    checker: Checker,
+    checker: ModelChecker,
     verification: Verification,
     traced: Sizes,
     path: Path,
@@ -122,8 +122,8 @@ def provoke(
 ) -> Verification:
     """The runs of a right file and those that reach the sides of its branches; what no values reach is a note."""
     started = time.monotonic()
-    scalars = checker.reference.spec.scalars
-    ports = zip(checker.interface.inputs, checker.leaves, strict=True)
+    scalars = checker.reference.oracle.spec.scalars
+    ports = zip(checker.interface.inputs, checker.reference.leaves, strict=True)
     valued = {port.name: leaf for port, leaf in ports if leaf not in scalars}
     try:
         sides = Sides(path, open_file, valued)
@@ -131,20 +131,22 @@ def provoke(
         return replace(verification, notes=(*verification.notes, _UNOBSERVED))
     if not sides.branches or not verification.checks:
         return verification
-    verification = _reach(checker, verification, _bases(checker, verification, traced), sides, valued, budget)
-    notes = () if verification.failures else _notes(sides.lacking())
+    verification = _reach_sides(
+        checker, verification, _calls_to_change(checker, verification, traced), sides, valued, budget
+    )
+    notes = () if verification.failures else _notes_on_unseen(sides.lacking())
     seconds = verification.seconds + time.monotonic() - started
     return replace(verification, seconds=seconds, notes=(*verification.notes, *notes))
 
 
-def _bases(checker: Checker, verification: Verification, traced: Sizes) -> list[Outcome]:
+def _calls_to_change(checker: ModelChecker, verification: Verification, traced: Sizes) -> list[Outcome]:
     """The calls to change: at the traced sizes, and at others of which none is 1, where axes are easily mixed up."""
     others = [sizes for sizes in verification.sizes_run if sizes != traced and min(sizes.values()) > 1]
-    return [checker.reference.run(sizes) for sizes in (traced, *others[: _ENOUGH_SIZES - 1])]
+    return [checker.reference.run(sizes) for sizes in (traced, *others[: budgets.ENOUGH_SIZES_PER_SIDE - 1])]
 
 
-def _reach(
-    checker: Checker,
+def _reach_sides(
+    checker: ModelChecker,
     verification: Verification,
     bases: Sequence[Outcome],
     sides: Sides,
@@ -154,14 +156,15 @@ def _reach(
     """Change values until each side was taken at enough sizes, a call is wrong, or nothing is left to try."""
     enough = len(bases)
     _watch_checks(checker, verification.checks, sides, enough, budget)
+    # values of other inputs cannot change the answer
     deciding = {name for branch, _ in sides.lacking(enough) for name in branch.inputs}
     names = {leaf: name for name, leaf in valued.items() if name in deciding}
-    for provocation, base, changed in itertools.islice(_calls(bases, names), _MOST_CALLS):
+    for provocation, base, changed in itertools.islice(_changed_calls(bases, names), budgets.MOST_CALLS_TO_PROVOKE):
         if not sides.lacking(enough) or budget.remaining <= 0 or verification.failures:
             break
-        outcome = checker.reference.with_leaves(base, changed)
+        outcome = checker.reference.oracle.with_leaves(base, changed)
         if _is_telling(outcome):
-            sides.watch(checker.feeds(outcome.leaves), outcome.sizes)
+            sides.watch(checker.reference.inputs(outcome), outcome.sizes)
             words = f"{' and '.join(f'`{names[leaf]}`' for leaf in provocation.leaves)} {provocation.words}"
             verification = _with_run(verification, outcome, checker.judge(outcome), words)
     return verification
@@ -172,12 +175,12 @@ def _is_telling(outcome: Outcome) -> bool:
     return any(not output.numel() or bool(output.isfinite().any()) for output in outcome.outputs)
 
 
-def _watch_checks(checker: Checker, checks: Iterable[Check], sides: Sides, enough: int, budget: Budget) -> None:
+def _watch_checks(checker: ModelChecker, checks: Iterable[Check], sides: Sides, enough: int, budget: Budget) -> None:
     for check in checks:
         if not sides.lacking(enough) or budget.remaining <= 0:
             break
         outcome = checker.reference.run(check.sizes, check.content)
-        sides.watch(checker.feeds(outcome.leaves), outcome.sizes)
+        sides.watch(checker.reference.inputs(outcome), outcome.sizes)
 
 
 def _with_run(verification: Verification, outcome: Outcome, result: Check | Failure, words: str) -> Verification:
@@ -195,7 +198,7 @@ def _with_run(verification: Verification, outcome: Outcome, result: Check | Fail
 _UNOBSERVED = "which sides of its branches the file takes could not be observed: some may not be checked"
 
 
-def _notes(unseen: Sequence[Side]) -> tuple[str, ...]:
+def _notes_on_unseen(unseen: Sequence[Side]) -> tuple[str, ...]:
     found = list(dict.fromkeys(branch.side(which) for branch, which in unseen))
     if not found:
         return ()
@@ -204,7 +207,7 @@ def _notes(unseen: Sequence[Side]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
+class ValueBranch:
     """An If of the main graph: the inputs whose values its condition depends on, and the user's line, if known."""
 
     inputs: frozenset[str]
@@ -215,7 +218,7 @@ class Branch:
         return f"the side of {at} that is taken where its condition is {str(which).lower()}"
 
 
-Side = tuple[Branch, bool]
+Side = tuple[ValueBranch, bool]
 
 
 class Sides:
@@ -226,7 +229,7 @@ class Sides:
         model = ir.load(path)
         found = [(node, _computed_from(node.inputs[0]) & set(inputs)) for node in model.graph if node.op_type == "If"]
         found = [(node, names) for node, names in found if names]
-        self.branches = [Branch(frozenset(names), _place(node)) for node, names in found]
+        self.branches = [ValueBranch(frozenset(names), _place_of_branch(node)) for node, names in found]
         self._taken: dict[Side, set[frozenset[tuple[str, int]]]] = {
             (branch, which): set() for branch in self.branches for which in (True, False)
         }
@@ -249,7 +252,7 @@ class Sides:
         return [side for side, sizes in self._taken.items() if len(sizes) < enough]
 
 
-def _place(node: ir.Node) -> str:
+def _place_of_branch(node: ir.Node) -> str:
     """`model.py:31`: the line of an If, or of its condition."""
     condition = node.inputs[0]
     made_by = condition.producer() if condition is not None else None

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import Budget, Checker, smallest_failure, tolerance_for, verify
-from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon, spread_sizes
-from anyshape.conversion.candidates import Candidate, Job
-from anyshape.conversion.graph import finish
+from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.budget import Budget
+from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon
+from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
-from anyshape.declaration.outputs import Adapter
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
-from anyshape.model.labels import input_ports, output_names
 from anyshape.model.limits import effective_range
-from anyshape.model.oracle import Outcome
-from anyshape.model.survey import Ground, Wishes, model_constants
+from anyshape.model.survey import ExportOptions, Survey
+from anyshape.onnxfile.integers import integers_of
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
@@ -32,9 +29,10 @@ from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
-from anyshape.sizes.notation import Expression, SizeRange, Sizes
+from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
-from anyshape.verification.first_wrong_node import Place, first_difference
+from anyshape.verification.first_wrong_node import WrongNode, first_difference
+from anyshape.verification.model_reference import checker_beside_model
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Checked:
     verification: Verification
     strategy: str
     smallest: Failure | None = None
-    where: Place | None = None
+    where: WrongNode | None = None
 
 
 @dataclass(frozen=True)
@@ -56,42 +54,14 @@ class Suspicion:
     sizes: tuple[Sizes, ...] = ()
 
 
-def _traceable(value: Any) -> Any:
-    """A trace makes a Python float a constant; a tensor without axes stays an input."""
-    return torch.tensor(value, dtype=torch.float32) if isinstance(value, float) else value
-
-
 class UnknownOperatorsError(Exception):
     def __init__(self, operators: Sequence[UnknownOperator]) -> None:
         super().__init__(f"ONNX Runtime has no {', '.join(operator.name for operator in operators)}")
         self.operators = list(operators)
 
 
-def make_job(ground: Ground, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
-    """The job at the sizes to trace at, or at those of another run; sizes around `constants` count, too."""
-    request, wishes = ground.request, ground.wishes
-    outcome = outcome or ground.first
-    names = request.spec.inputs(request.signature)
-    leaves = tuple((name, _traceable(outcome.leaves[name])) for name in names)
-    adapter = Adapter(request.target, request.signature, names)
-    constants = {*model_constants(request.target.module), *constants}
-    spread = partial(
-        spread_sizes, request.spec.ranges, outcome.sizes, constants, ground.boundaries.holds, ground.wishes.seed
-    )
-    return Job(
-        adapter, leaves, request.spec, wishes.opset, wishes.opset_is_fixed, wishes.extra, spread,
-        partial(_values_at, ground, names),
-    )  # fmt: skip
-
-
-def _values_at(ground: Ground, names: Sequence[str], sizes: Sizes) -> tuple[Any, ...] | None:
-    ground.reference.put_back()  # what an earlier trace left in the module
-    outcome = ground.reference.run(sizes) if ground.boundaries.holds(sizes) else None
-    return tuple(_traceable(outcome.leaves[name]) for name in names) if outcome is not None and outcome.runs else None
-
-
 def try_out(
-    ground: Ground,
+    survey: Survey,
     stage: Stage,
     candidate: Candidate,
     attempt: Attempt,
@@ -99,37 +69,40 @@ def try_out(
     suspicion: Suspicion | None = None,
 ) -> Checked:
     """Write the candidate to the temporary folder and run the full policy on it."""
-    wishes, request = ground.wishes, ground.request
+    options, request = survey.options, survey.request
     with uncollected():
-        give_names(ground, candidate)
-        stage.write(candidate.model, external_data=wishes.external_data)
-        session, computed_in = _load(stage, candidate.model, wishes)
+        stage.write(candidate.model, external_data=options.external_data)
+        session, computed_in = _load_candidate(stage, candidate.model, options)
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
-    tolerance = tolerance_for((node.op_type for node in proto.graph.node), wishes.tolerance)
-    checker = Checker(session, read_interface(proto), ground.reference, leaves, tolerance, computed_in)
+    tolerance = tolerance_for((node.op_type for node in proto.graph.node), options.tolerance)
+    checker = checker_beside_model(session, read_interface(proto), survey.reference, leaves, tolerance, computed_in)
     ranges = ranges or request.spec.ranges
-    box = closed_box(ranges, ground)
+    box = closed_box(ranges, survey)
     suspicion = suspicion or Suspicion()
     guards = (*candidate.guards, *candidate.branches, *suspicion.guards)
+    # numbers of guards before those of the file: a plan keeps the first where there are too many
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
-    constants = (*in_guards, *finish.integers_of(candidate.model))
-    last = () if candidate.records_guards else tuple(far_sizes(ranges, ground.traced))
-    kept = _at_kept_state(ground, ranges, candidate.suspects)
-    first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, ground.traced))
+    constants = (*in_guards, *integers_of(candidate.model))
+    # without a record of what the trace assumed, only far sizes may show it
+    last = () if candidate.records_guards else tuple(far_sizes(ranges, survey.traced))
+    kept = _at_kept_state(survey, ranges, candidate.suspects)
+    first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, survey.traced))
     plan = Plan(
-        box, ground.traced, constants, tuple(g.holds for g in guards), ground.boundaries.admit, wishes.tier,
-        wishes.seed, first, last, not any(declared.is_open for declared in ranges.values()),
+        box, survey.traced, constants, tuple(g.holds for g in guards), survey.boundaries.admit, options.tier,
+        options.seed, first, last, not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
     budget = Budget(
-        wishes.seconds if wishes.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
+        options.seconds if options.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
     )
-    verification = verify(checker, plan, ground.boundaries, budget)
+    verification = verify(checker, plan, survey.boundaries, budget)
+    if computed_in is not None:
+        verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
     if not verification.failures:
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
-        open_file = partial(wishes.custom_ops.open, providers=wishes.providers)
-        verification = provoke(checker, verification, ground.traced, loaded, open_file, Budget(budget.seconds / 4))
+        open_file = partial(options.custom_ops.open, providers=options.providers)
+        verification = provoke(checker, verification, survey.traced, loaded, open_file, Budget(budget.seconds / 4))
         return Checked(candidate, verification, attempt.strategy, next(iter(verification.failures), None))
     extra = Budget(max(2.0, budget.remaining))
     smallest = smallest_failure(checker, verification.failures, plan, extra)
@@ -137,17 +110,17 @@ def try_out(
     return Checked(candidate, verification, attempt.strategy, smallest, where)
 
 
-def _at_kept_state(ground: Ground, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:
+def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:
     """Where the module may read what it kept: at the example's own sizes first, with which it was warmed up."""
-    example = {dim: ranges[dim].nearest(size) for dim, size in ground.request.spec.start.items()}
-    lengths = kept_lengths(ground.request.target.module)
+    example = {dim: ranges[dim].nearest(size) for dim, size in survey.request.spec.start.items()}
+    lengths = kept_lengths(survey.request.target.module)
     return [example, *kept_sizes(example, ranges, suspects), *kept_sizes(example, ranges, lengths)]
 
 
-def closed_box(ranges: Mapping[str, SizeRange], ground: Ground) -> dict[str, SizeRange]:
-    limits = ground.boundaries.limits
+def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
+    limits = survey.boundaries.limits
     return {
-        dim: horizon(effective_range(declared, limits, dim), ground.traced[dim]) for dim, declared in ranges.items()
+        dim: horizon(effective_range(declared, limits, dim), survey.traced[dim]) for dim, declared in ranges.items()
     }
 
 
@@ -158,11 +131,11 @@ def available_memory() -> int:
         return 8 * 2**30
 
 
-def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch.dtype | None]:
+def _load_candidate(stage: Stage, model: ir.Model, options: ExportOptions) -> tuple[Session, torch.dtype | None]:
     """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
-    custom_ops = wishes.custom_ops
+    custom_ops = options.custom_ops
     try:
-        session = custom_ops.open(stage.path, wishes.providers)
+        session = custom_ops.open(stage.path, options.providers)
     except RuntimeFailureError:
         if unknown := unknown_operators(onnx.load(stage.path, load_external_data=False), custom_ops):
             raise UnknownOperatorsError(unknown) from None
@@ -174,26 +147,8 @@ def _load(stage: Stage, model: ir.Model, wishes: Wishes) -> tuple[Session, torch
             return session, None
     path = _widened_path(stage)
     ir.save(widened_file(stage.path), path)
-    return custom_ops.open(path, wishes.providers), torch.float32
+    return custom_ops.open(path, options.providers), torch.float32
 
 
 def _widened_path(stage: Stage) -> Path:
     return stage.path.with_name(f"widened-{stage.path.name}")
-
-
-def give_names(ground: Ground, candidate: Candidate) -> None:
-    """Give the candidate the user's names; output axes that vary stay open until all runs have shown what they are."""
-    request, spec = ground.request, ground.request.spec
-    inputs = []
-    for (leaf, value), port in zip(make_job(ground).leaves, input_ports(request), strict=True):
-        tensor = torch.as_tensor(value, device=None if isinstance(value, torch.Tensor) else "cpu")
-        rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
-        axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
-        inputs.append((port, axes, _ir_dtype(tensor.dtype)))
-    finish.finish(candidate.model, candidate.opset, inputs, output_names(request, ground.first.names))
-
-
-def _ir_dtype(dtype: torch.dtype) -> ir.DataType:
-    if dtype == torch.bfloat16:  # numpy has no such type
-        return ir.DataType.BFLOAT16
-    return ir.DataType.from_numpy(torch.empty(0, dtype=dtype, device="cpu").numpy().dtype)

@@ -15,19 +15,17 @@ import numpy as np
 import onnx
 import torch
 
-from anyshape.bench.bench import Checker
 from anyshape.model.oracle import Outcome
 from anyshape.results.verification import Failure
 from anyshape.runtime.session import RuntimeFailureError
+from anyshape.sizes import budgets
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_node
-
-_MOST_NODES = 4000
-_MOST_BYTES = 256 * 2**20
+from anyshape.verification.model_reference import ModelChecker
 
 
 @dataclass(frozen=True)
-class Place:
+class WrongNode:
     """The first node that is wrong, and the user's line that it came from, where known."""
 
     node: str
@@ -39,9 +37,13 @@ class Place:
         return f"first node that {self.trouble}: `{self.node}` ({self.operator})"
 
 
-def first_difference(model: onnx.ModelProto, checker: Checker, failure: Failure) -> Place | None:
+def first_difference(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> WrongNode | None:
     """Where the file goes wrong at a failing size; None where that cannot be told, or would cost too much."""
-    if len(model.graph.node) > _MOST_NODES or model.ByteSize() > _MOST_BYTES or _has_external_data(model):
+    if (
+        len(model.graph.node) > budgets.MOST_NODES_TO_SEARCH
+        or model.ByteSize() > budgets.MOST_BYTES_TO_SEARCH
+        or _has_external_data(model)
+    ):
         return None
     outcome = checker.reference.run(failure.sizes, failure.content)
     if not outcome.runs:
@@ -63,7 +65,7 @@ def _has_external_data(model: onnx.ModelProto) -> bool:
 # ---- a runtime error
 
 
-def _first_that_fails(model: onnx.ModelProto, checker: Checker, outcome: Outcome) -> Place | None:
+def _first_that_fails(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome) -> WrongNode | None:
     nodes = model.graph.node
     runs, fails = -1, len(nodes)
     while fails - runs > 1:
@@ -72,10 +74,10 @@ def _first_that_fails(model: onnx.ModelProto, checker: Checker, outcome: Outcome
             runs = middle
         else:
             fails = middle
-    return None if fails == len(nodes) else replace(_place(nodes[fails]), trouble="fails")
+    return None if fails == len(nodes) else replace(_place_of(nodes[fails]), trouble="fails")
 
 
-def _runs_up_to(model: onnx.ModelProto, index: int, checker: Checker, outcome: Outcome) -> bool:
+def _runs_up_to(model: onnx.ModelProto, index: int, checker: ModelChecker, outcome: Outcome) -> bool:
     head = onnx.ModelProto()
     head.CopyFrom(model)
     del head.graph.node[index + 1 :]  # the runtime runs every node that is there, used or not
@@ -89,12 +91,13 @@ def _runs_up_to(model: onnx.ModelProto, index: int, checker: Checker, outcome: O
 # ---- other values
 
 
-def _first_that_differs(model: onnx.ModelProto, checker: Checker, outcome: Outcome) -> Place | None:
+def _first_that_differs(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome) -> WrongNode | None:
+    # nodes that no line of the user's made (constants, casts between types) have nothing to be compared with
     candidates = [node for node in model.graph.node if span_of_node(node) is not None and node.output]
     values = _values_of(model, [node.output[0] for node in candidates], checker, outcome)
     eager: dict[tuple[str, int], list[torch.Tensor]] = {}
     try:
-        floating = checker.reference.floating_results(outcome)
+        floating = checker.reference.oracle.floating_results(outcome)
     except Exception:  # noqa: BLE001  the user's own model, which may not run with gradients on
         return None
     for span, tensor in floating:
@@ -105,12 +108,12 @@ def _first_that_differs(model: onnx.ModelProto, checker: Checker, outcome: Outco
         if place is not None and value is not None and value.is_floating_point():
             last[place.path, place.line] = (node, value)
     for line, results in eager.items():
-        if line in last and not any(_alike(last[line][1], result) for result in results):
-            return _place(last[line][0])
+        if line in last and not any(_are_alike(last[line][1], result) for result in results):
+            return _place_of(last[line][0])
     return None
 
 
-def _alike(value: torch.Tensor, result: torch.Tensor) -> bool:
+def _are_alike(value: torch.Tensor, result: torch.Tensor) -> bool:
     if value.numel() != result.numel() or sorted(value.shape) != sorted(result.shape):
         return False
     if value.shape != result.shape:  # a layout that the runtime prefers
@@ -120,7 +123,7 @@ def _alike(value: torch.Tensor, result: torch.Tensor) -> bool:
 
 
 def _values_of(
-    model: onnx.ModelProto, names: Sequence[str], checker: Checker, outcome: Outcome
+    model: onnx.ModelProto, names: Sequence[str], checker: ModelChecker, outcome: Outcome
 ) -> dict[str, torch.Tensor]:
     found = _run_with_outputs(model, names, checker, outcome)
     arrays = {
@@ -130,7 +133,7 @@ def _values_of(
 
 
 def _run_with_outputs(
-    model: onnx.ModelProto, names: Sequence[str], checker: Checker, outcome: Outcome
+    model: onnx.ModelProto, names: Sequence[str], checker: ModelChecker, outcome: Outcome
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Run a copy of the model that returns these inner values."""
     twin = onnx.ModelProto()
@@ -138,12 +141,13 @@ def _run_with_outputs(
     del twin.graph.output[:]
     del twin.graph.value_info[:]
     twin.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    # the runtime may fuse what is asked for: a session with these values as outputs keeps them
     session = checker.session.reopened(twin.SerializeToString())
-    return dict(zip(names, session.run(checker.feeds(outcome.leaves)), strict=True))
+    return dict(zip(names, session.run(checker.reference.inputs(outcome)), strict=True))
 
 
 # ---- where a node came from
 
 
-def _place(node: onnx.NodeProto) -> Place:
-    return Place(node.name or node.output[0], node.op_type, span_of_node(node))
+def _place_of(node: onnx.NodeProto) -> WrongNode:
+    return WrongNode(node.name or node.output[0], node.op_type, span_of_node(node))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import onnx
 
-from anyshape.bench.bench import Budget
-from anyshape.bench.closeness import FACTOR
+from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, verification_of
+from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
@@ -22,20 +22,12 @@ from anyshape.onnxfile.interface import Interface
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Check, Failure, Verification
-from anyshape.runtime.made_up_inputs import MOST_ELEMENTS
-from anyshape.runtime.session import RuntimeFailureError, runtime_version
-from anyshape.sizes.notation import SizeRange
+from anyshape.runtime.made_up_inputs import Contents
+from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
-from anyshape.verification.static_twin import (
-    Pair,
-    Region,
-    Sizes,
-    compare,
-    misplaced_batch,
-    run_dynamic,
-    run_only,
-    whole,
-)
+from anyshape.verification.static_twin import Pair, checker_beside_twin, misplaced_batch, run_only
 from anyshape.verification.twin_parts import check_by_samples, check_by_shifts, independent_outputs, reaches, steps_of
 from anyshape.verification.twin_sequences import (
     check_by_prefixes,
@@ -47,7 +39,64 @@ from anyshape.verification.twin_sequences import (
     sizes_for,
 )
 
-MEASURE = "the static file's rounding noise"
+# ---- what is freed, and how it is to be checked
+
+
+@dataclass(frozen=True)
+class FreeOptions:
+    """How to check, as the user asked for it."""
+
+    unchecked: tuple[str, ...] = ()
+    seconds: float = budgets.SECONDS_TO_CHECK_FREED
+    tier: Tier = "normal"
+    seed: int = 0
+    against_model: Callable[[Path], Result] | None = None
+    """Checks a file against its PyTorch model."""
+    tell: Callable[[str], None] = lambda _: None
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """A static file that is to be made dynamic, and how."""
+
+    path: Path
+    proto: onnx.ModelProto
+    interface: Interface
+    declaration: Declaration
+    options: FreeOptions
+
+    @property
+    def home(self) -> Span:
+        return Span(self.path.name, 1)
+
+
+@dataclass(frozen=True)
+class RunningFile:
+    """A static file that runs: every axis has a size, also those that the file leaves open."""
+
+    file: StaticFile
+    session: Session
+    contents: Contents
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One reading of a file, freed, written to the stage and checked."""
+
+    freed: Freed | None = None
+    findings: tuple[Finding, ...] = ()
+    """Why it is refused."""
+    verification: Verification | None = None
+    verdict: Verdict = "refused"
+    ranges: Mapping[str, SizeRange] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_settled: bool = False
+    """Whether no other reading could help."""
+
+
+# ---- dim by dim
+
 _COUNTS: Mapping[Tier, tuple[int, ...]] = {
     "quick": (3, 1),
     "normal": (3, 1, 2, 5),
@@ -61,7 +110,7 @@ class DimReport:
 
     dim: str
     ways: tuple[str, ...] = ()
-    outcomes: tuple[Check | Failure, ...] = ()
+    outcomes: tuple[Judged, ...] = ()
     left: tuple[str, ...] = ()
     """The outputs to which no check applies."""
     fails: tuple[Failure, ...] = ()
@@ -100,7 +149,7 @@ class FileCheck:
 
 
 @dataclass(frozen=True)
-class Scope:
+class TwinScope:
     """Which sizes may be run, and for how long."""
 
     ranges: Mapping[str, SizeRange]
@@ -110,22 +159,24 @@ class Scope:
 
     def admits(self, pair: Pair, sizes: Sizes) -> bool:
         inside = all(size in self.ranges[dim] for dim, size in sizes.items() if size != pair.sizes[dim])
-        return inside and all(size > 0 for size in sizes.values()) and pair.volume(sizes) <= MOST_ELEMENTS
+        return (
+            inside and all(size > 0 for size in sizes.values()) and pair.volume(sizes) <= budgets.MOST_ELEMENTS_MADE_UP
+        )
 
     def admitted(self, pair: Pair, dim: str, sizes: Sequence[int]) -> list[int]:
         unique = dict.fromkeys(sizes)
         return [size for size in unique if self.admits(pair, {**pair.sizes, dim: size})]
 
     def within_budget(self, sizes: Sequence[int]) -> list[int]:
-        """All sizes, or the first two where time is up."""
-        return list(sizes if self.budget.remaining > 0 else sizes[:2])
+        """All sizes, or those that are always run where time is up."""
+        return list(sizes if self.budget.remaining > 0 else sizes[: BESIDE_ITS_STATIC_TWIN.always_run])
 
 
-def check_against_file(pair: Pair, scope: Scope) -> FileCheck:
+def check_against_file(pair: Pair, scope: TwinScope) -> FileCheck:
     """Run both files; ends at the first dim that is wrong."""
     start = time.monotonic()
     misplaced = misplaced_batch(pair)
-    outcomes: list[Check | Failure] = [misplaced] if misplaced is not None else _own_sizes(pair)
+    outcomes: list[Judged] = [misplaced] if misplaced is not None else _at_own_sizes(pair)
     reports: list[DimReport] = []
     if not any(isinstance(one, Failure) for one in outcomes):
         for report in _reports(pair, scope):
@@ -133,45 +184,38 @@ def check_against_file(pair: Pair, scope: Scope) -> FileCheck:
             outcomes += report.outcomes
             if report.failures:
                 break
-    return FileCheck(_verification(outcomes, time.monotonic() - start), tuple(reports))
+    verification = verification_of(checker_beside_twin(pair), outcomes, time.monotonic() - start)
+    return FileCheck(verification, tuple(reports))
 
 
-def _own_sizes(pair: Pair) -> list[Check | Failure]:
+def _at_own_sizes(pair: Pair) -> list[Judged]:
     """At the static file's own sizes, both files give the same."""
-    found: list[Check | Failure] = []
-    for number in (1, 2):
-        feeds = pair.feeds(pair.sizes, number)
-        actual = run_dynamic(pair, feeds, pair.sizes)
-        if isinstance(actual, Failure):
-            return [actual]
-        every = range(len(actual))
-        found.append(compare(pair, Region(feeds, pair.sizes, whole(pair)), actual, whole(pair), pair.sizes, every))
-        if isinstance(found[-1], Failure):
-            break
-    return found
+    checker = checker_beside_twin(pair)
+    return judge_until_wrong(checker, (checker.reference.run(pair.sizes, number) for number in (1, 2)))
 
 
-def _reports(pair: Pair, scope: Scope) -> Iterator[DimReport]:
+def _reports(pair: Pair, scope: TwinScope) -> Iterator[DimReport]:
     """Dims of independent samples come first: the others are then checked at several numbers of samples."""
     every = list(range(len(pair.interface.outputs)))
     samples = [dim for dim in pair.sizes if independent_outputs(pair, dim, every) == every]
     for dim in samples:
-        yield _report(pair, scope, dim)
+        yield _report_on(pair, scope, dim)
     grown = pair.with_samples(*samples)
     for dim in pair.sizes:
         if dim not in samples:
-            yield _report(grown, scope, dim)
+            yield _report_on(grown, scope, dim)
 
 
-Found = Iterator[tuple[str, list[int], list[Check | Failure]]]
+Found = Iterator[tuple[str, list[int], list[Judged]]]
 """In which way, which outputs it applies to, and what came of it."""
 
 
-def _report(pair: Pair, scope: Scope, dim: str) -> DimReport:
+def _report_on(pair: Pair, scope: TwinScope, dim: str) -> DimReport:
     """Each output by the first check that applies to it."""
     left = list(range(len(pair.interface.outputs)))
     ways: list[str] = []
-    outcomes: list[Check | Failure] = []
+    outcomes: list[Judged] = []
+    # from what proves the most to what proves the least; an output is left to the next where one does not apply
     for check in (_by_itself, _by_samples, _by_prefixes, _by_repeats, _by_shifts):
         for way, covered, found in check(pair, scope, dim, left) if left else ():
             ways.append(way)
@@ -186,33 +230,29 @@ def _report(pair: Pair, scope: Scope, dim: str) -> DimReport:
     return DimReport(dim, tuple(ways), tuple(outcomes), names, tuple(fails))
 
 
-def _by_itself(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+def _by_itself(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     """A dim that the reference leaves open, too."""
     if dim not in pair.kept:
         return
-    found: list[Check | Failure] = []
-    for size in _counts(pair, scope, dim):
-        sizes = {**pair.sizes, dim: size}
-        feeds = pair.feeds(sizes, 1)
+    found: list[Judged] = []
+    checker = checker_beside_twin(pair)
+    for size in _counts_to_run(pair, scope, dim):
+        run = checker.reference.run({**pair.sizes, dim: size}, 1)
         try:
-            pair.run_static(feeds)
+            pair.run_static(run.feeds)
         except RuntimeFailureError:  # a size that the reference does not take
             continue
-        actual = run_dynamic(pair, feeds, sizes)
-        everything = Region(feeds, sizes, whole(pair))
-        found.append(
-            actual if isinstance(actual, Failure) else compare(pair, everything, actual, whole(pair), sizes, left)
-        )
+        found.append(checker.judge(replace(run, covered=left)))
     if found:
         yield "by the file itself", left, found
 
 
-def _by_samples(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+def _by_samples(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     if covered := independent_outputs(pair, dim, left):
-        yield "sample by sample", covered, check_by_samples(pair, dim, _counts(pair, scope, dim), covered)
+        yield "sample by sample", covered, check_by_samples(pair, dim, _counts_to_run(pair, scope, dim), covered)
 
 
-def _by_prefixes(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+def _by_prefixes(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     own = pair.sizes[dim]
     shorter = scope.within_budget(scope.admitted(pair, dim, (own // 2, 1, own - 1, 3, 2)))
     shorter = [length for length in shorter if length < own]
@@ -228,7 +268,7 @@ def _can_grow(pair: Pair, dim: str) -> bool:
     return all(len(pair.axes(port.name, dim)) <= 1 for port in pair.contents.ports)
 
 
-def _by_repeats(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+def _by_repeats(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     own = pair.sizes[dim]
     sizes = scope.within_budget(scope.admitted(pair, dim, sizes_for(own)))
     if not periods_of(own) or not (covered := repeatable_outputs(pair, dim, left)):
@@ -238,7 +278,7 @@ def _by_repeats(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
         yield "by repeated places", covered, found
 
 
-def _by_shifts(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
+def _by_shifts(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     own = pair.sizes[dim]
     steps = [step for step in steps_of(own) if scope.admits(pair, {**pair.sizes, dim: own - step})]
     if not steps or not _can_grow(pair, dim):
@@ -251,129 +291,73 @@ def _by_shifts(pair: Pair, scope: Scope, dim: str, left: list[int]) -> Found:
         yield "by parts from both ends", covered, check_by_shifts(pair, dim, list(known), list(known.values()), larger)
 
 
-def _neighbours(pair: Pair, scope: Scope, dim: str) -> list[int]:
+def _neighbours(pair: Pair, scope: TwinScope, dim: str) -> list[int]:
     own = pair.sizes[dim]
     return [size for size in scope.admitted(pair, dim, (own + 1, own - 1, 2 * own, own // 2)) if size != own]
 
 
-def _counts(pair: Pair, scope: Scope, dim: str) -> list[int]:
+def _counts_to_run(pair: Pair, scope: TwinScope, dim: str) -> list[int]:
     own = pair.sizes[dim]
     sizes = scope.admitted(pair, dim, (*_COUNTS[scope.tier], 2 * own, own))
     return scope.within_budget(sizes) or [own]
 
 
-def _verification(outcomes: Sequence[Check | Failure], seconds: float) -> Verification:
-    return Verification(
-        tuple(one for one in outcomes if isinstance(one, Check)),
-        tuple(one for one in outcomes if isinstance(one, Failure)),
-        seconds=seconds,
-        runtime=runtime_version(),
-        factor=FACTOR,
-        measure=MEASURE,
-    )
+# ---- the verdict
 
 
-SECONDS = 10.0
-"""How long each reading of a file is checked, unless the user says otherwise."""
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """How to check, as the user asked for it."""
-
-    unchecked: tuple[str, ...] = ()
-    seconds: float = SECONDS
-    tier: Tier = "normal"
-    seed: int = 0
-    against_model: Callable[[Path], Result] | None = None
-    """Checks a file against its PyTorch model."""
-    tell: Callable[[str], None] = lambda _: None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A static file that is to be made dynamic, and how."""
-
-    path: Path
-    proto: onnx.ModelProto
-    interface: Interface
-    declaration: Declaration
-    wishes: Wishes
-
-    @property
-    def home(self) -> Span:
-        return Span(self.path.name, 1)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One reading of a file, freed, written to the stage and checked."""
-
-    freed: Freed | None = None
-    findings: tuple[Finding, ...] = ()
-    """Why it is refused."""
-    verification: Verification | None = None
-    verdict: Verdict = "refused"
-    ranges: Mapping[str, SizeRange] = field(default_factory=dict)
-    limits: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    is_settled: bool = False
-    """Whether no other reading could help."""
-
-
-def judged(subject: Subject, trial: Trial, pair: Pair, path: Path) -> Trial:
+def with_verdict(file: StaticFile, trial: Trial, pair: Pair, path: Path) -> Trial:
     """The reading that lies at `path` with its findings, or with its verdict and what is to be told."""
-    wishes = subject.wishes
-    wishes.tell(f"checking {', '.join(f'`{dim}`' for dim in pair.sizes)}")
-    if wishes.against_model is not None:
-        return _against_model(subject, trial, pair, path)
-    scope = Scope(trial.ranges, wishes.tier, Budget(wishes.seconds))
+    options = file.options
+    options.tell(f"checking {', '.join(f'`{dim}`' for dim in pair.sizes)}")
+    if options.against_model is not None:
+        return _against_model(file, trial, pair, path)
+    scope = TwinScope(trial.ranges, options.tier, Budget(options.seconds))
     done = check_against_file(pair, scope)
     verification = replace(
         done.verification,
-        against=subject.path.name,
+        against=file.path.name,
         how={report.dim: report.sentence for report in done.reports},
     )
     trial = replace(trial, verification=verification)
     if verification.failures:
-        return replace(trial, findings=(_wrong(verification.failures[0], subject),))
-    open_dims = [report for report in done.unchecked if report.dim not in wishes.unchecked]
+        return replace(trial, findings=(_wrong_values(verification.failures[0], file),))
+    open_dims = [report for report in done.unchecked if report.dim not in options.unchecked]
     if open_dims:
-        findings = tuple(_unchecked(report.dim, report.left, subject) for report in open_dims)
+        findings = tuple(_unchecked_dim(report.dim, report.left, file) for report in open_dims)
         return replace(trial, findings=findings, is_settled=True)
     verdict: Verdict = "unchecked" if done.unchecked else "checked"
-    return replace(trial, verdict=verdict, notes=(*_notes(done), *_beyond(pair, trial)))
+    return replace(trial, verdict=verdict, notes=(*_notes_on_unchecked(done), *_notes_from_beyond(pair, trial)))
 
 
-def _against_model(subject: Subject, trial: Trial, pair: Pair, path: Path) -> Trial:
-    assert subject.wishes.against_model is not None
+def _against_model(file: StaticFile, trial: Trial, pair: Pair, path: Path) -> Trial:
+    assert file.options.against_model is not None
     pair.static.rest()
     pair.dynamic.rest()
-    result = subject.wishes.against_model(path)
+    result = file.options.against_model(path)
     trial = replace(trial, verification=result.verification, notes=result.notes)
     if result.verdict == "refused":
         return replace(trial, findings=result.findings)
-    return replace(trial, verdict="checked", notes=(*result.notes, *_beyond(pair, trial)))
+    return replace(trial, verdict="checked", notes=(*result.notes, *_notes_from_beyond(pair, trial)))
 
 
-def _wrong(failure: Failure, subject: Subject) -> Finding:
+def _wrong_values(failure: Failure, file: StaticFile) -> Finding:
     place = ", ".join(f"{dim} = {size}" for dim, size in failure.sizes.items())
     message = failure.sentence if failure.output else f"the freed file {failure.sentence}"
-    moved = tuple(dim for dim, size in failure.sizes.items() if size != subject.declaration.sizes[dim])
+    moved = tuple(dim for dim, size in failure.sizes.items() if size != file.declaration.sizes[dim])
     note = "it was compared with what the static file gives" if failure.rule.startswith("wrong") else ""
     return Finding(
-        failure.rule, f"{message} at {place}", subject.home, notes=(note,) if note else (), dims=moved, origin="export",
+        failure.rule, f"{message} at {place}", file.home, notes=(note,) if note else (), dims=moved, origin="export",
         breaks_at=failure.sizes,
     )  # fmt: skip
 
 
-def _unchecked(dim: str, outputs: Sequence[str], subject: Subject) -> Finding:
+def _unchecked_dim(dim: str, outputs: Sequence[str], file: StaticFile) -> Finding:
     """No check applies: the static file says nothing about other sizes of this dim."""
     named = ", ".join(f"`{name}`" for name in outputs)
     return Finding(
         "unchecked-dim",
         f"nothing in the file tells whether other sizes of `{dim}` are right",
-        subject.home,
+        file.home,
         notes=(f"{named}: what stands at one place depends on too many others along `{dim}`, as control runs show",),
         helps=(
             "check against the model: `--model FILE.py:NAME`, in Python `model=`",
@@ -383,7 +367,7 @@ def _unchecked(dim: str, outputs: Sequence[str], subject: Subject) -> Finding:
     )
 
 
-def _notes(done: FileCheck) -> Iterator[str]:
+def _notes_on_unchecked(done: FileCheck) -> Iterator[str]:
     for report in done.unchecked:
         named = ", ".join(f"`{name}`" for name in report.left)
         yield f"other sizes of `{report.dim}` are UNCHECKED: nothing was compared with {named}"
@@ -391,13 +375,14 @@ def _notes(done: FileCheck) -> Iterator[str]:
             yield f"at {report.dim} = {failure.sizes[report.dim]} the file {failure.sentence}"
 
 
-def _beyond(pair: Pair, trial: Trial) -> Iterator[str]:
+def _notes_from_beyond(pair: Pair, trial: Trial) -> Iterator[str]:
     """Just beyond a limit, the runtime must raise an error; a note where it answers instead."""
     assert trial.freed is not None
+    checker = checker_beside_twin(pair)
     for bound in trial.freed.bounds:
         sizes = {**pair.sizes, bound.dim: bound.most + 1}
         try:
-            outcome = run_dynamic(pair, pair.feeds(sizes, 0), sizes)
+            outcome = checker.results(checker.reference.run(sizes, 0))
         except AnyshapeError as error:
             yield f"`{bound.dim} <= {bound.most}` was not tried from beyond: {first_line(error)}"
             continue

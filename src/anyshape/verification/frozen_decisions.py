@@ -11,44 +11,44 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from anyshape.conversion.candidates import make_job
 from anyshape.conversion.strategies import plain_operators
-from anyshape.model.oracle import Sizes, describe
-from anyshape.model.survey import Ground
+from anyshape.model.oracle import describe
+from anyshape.model.survey import Survey
 from anyshape.results.attempt import hold
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
-from anyshape.verification.candidate_check import Checked, make_job
+from anyshape.verification.candidate_check import Checked
 
 
-def frozen(ground: Ground) -> str:
+def frozen(survey: Survey) -> str:
     """Where a trace of real tensors would keep one path of a decision."""
-    return _places(ground, ground.reference.value_decisions(ground.first))
+    return _places(survey, survey.reference.value_decisions(survey.first))
 
 
-_RUNS_TO_READ = 4
-
-
-def frozen_elsewhere(ground: Ground, checked: Checked) -> str:
+def frozen_elsewhere(survey: Survey, checked: Checked) -> str:
     """Where the module decides by values at sizes that the trace's own path excludes, in one way in all runs."""
     guards = checked.candidate.guards
     beyond = [check for check in checked.verification.checks if not hold(guards, check.sizes)]
     plain, others = ([check for check in beyond if bool(check.content) is other] for other in (False, True))
     if not plain:
         return ""
-    plain, others = plain[:_RUNS_TO_READ], others[:_RUNS_TO_READ]
-    read = read_values(ground, [(check.sizes, check.content) for check in (*plain, *others)])
+    plain, others = plain[: budgets.RUNS_READ_FOR_DECISIONS], others[: budgets.RUNS_READ_FOR_DECISIONS]
+    read = read_values(survey, [(check.sizes, check.content) for check in (*plain, *others)])
     # what is decided at the traced sizes, too, the trace has passed by: it would not have been made otherwise
     contents = dict.fromkeys([0, *(check.content for check in others)])
-    passed_by = read_values(ground, [(ground.traced, content) for content in contents]) if read else {}
+    passed_by = read_values(survey, [(survey.traced, content) for content in contents]) if read else {}
     kept = {*passed_by, *(branch.span for branch in checked.candidate.branches)}
     # where it was decided both ways, and the file was right each time, nothing is frozen
     doubtful = {place: one for place, one in read.items() if place not in kept and one.answers != {True, False}}
-    if not doubtful or _are_passed_by(ground, doubtful.values(), checked.candidate.operators):
+    if not doubtful or _are_passed_by(survey, doubtful.values(), checked.candidate.operators):
         return ""
-    return _places(ground, doubtful)
+    return _places(survey, doubtful)
 
 
-def _places(ground: Ground, places: Iterable[Span | None]) -> str:
-    return ", ".join(dict.fromkeys(str(place or ground.home) for place in places))
+def _places(survey: Survey, places: Iterable[Span | None]) -> str:
+    return ", ".join(dict.fromkeys(str(place or survey.home) for place in places))
 
 
 @dataclass
@@ -59,22 +59,19 @@ class Read:
     sizes: list[Sizes] = field(default_factory=list)
 
 
-def read_values(ground: Ground, runs: Sequence[tuple[Sizes, int]]) -> dict[Span | None, Read]:
+def read_values(survey: Survey, runs: Sequence[tuple[Sizes, int]]) -> dict[Span | None, Read]:
     """Where the module reads values in these runs, each of some sizes and a content."""
     read: dict[Span | None, Read] = {}
     for sizes, content in runs:
-        run = ground.reference.run(sizes, content)
-        for place, answers in ground.reference.value_decisions(run).items():
+        run = survey.reference.run(sizes, content)
+        for place, answers in survey.reference.value_decisions(run).items():
             one = read.setdefault(place, Read())
             one.answers |= answers
             one.sizes.append(sizes)
     return read
 
 
-_SECONDS_TO_TRACE = 30.0
-
-
-def _are_passed_by(ground: Ground, decisions: Iterable[Read], operators: Counter[str]) -> bool:
+def _are_passed_by(survey: Survey, decisions: Iterable[Read], operators: Counter[str]) -> bool:
     """Whether traces at the very sizes of these decisions come through without an answer, and call nothing that the
     file's own did not: a module may leave its shortcuts out while it is exported, or write them in another way.
     """
@@ -83,11 +80,11 @@ def _are_passed_by(ground: Ground, decisions: Iterable[Read], operators: Counter
         return False  # a number, which a trace would take as it comes
     met = {tuple(sizes.items()): sizes for one in decisions for sizes in one.sizes}
     for sizes in met.values():
-        if time.monotonic() - started > _SECONDS_TO_TRACE:
+        if time.monotonic() - started > budgets.SECONDS_TO_TRACE_DECISIONS:
             return False
-        ground.wishes.tell(f"tracing at {describe(sizes)}")
-        found = plain_operators(make_job(ground, ground.reference.run(sizes)))
-        ground.reference.put_back()
+        survey.options.tell(f"tracing at {describe(sizes)}")
+        found = plain_operators(make_job(survey, survey.reference.run(sizes)))
+        survey.reference.put_back()
         if found is None or not found <= operators:
             return False
     return True

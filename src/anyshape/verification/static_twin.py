@@ -7,20 +7,21 @@ and joined along one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 
-from anyshape.bench.closeness import difference, moved_by_rounding
+from anyshape.bench.batches import taken
+from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Checker, Expected, Judged
+from anyshape.bench.judgement import MovedRuns, moved_by_rounding
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.interface import Interface, broken_promise
+from anyshape.onnxfile.interface import Interface
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.made_up_inputs import Contents, is_mask
-from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
-from anyshape.sizes.notation import parse_expression
-
-Sizes = Mapping[str, int]
+from anyshape.runtime.session import Array, Feeds, Session
+from anyshape.sizes.notation import Sizes, parse_expression
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,16 @@ class Pair:
 
     def feeds(self, sizes: Sizes, number: int) -> Feeds:
         """Inputs at these sizes."""
-        return self.contents.make({port.name: self._shape(port.name, sizes) for port in self.contents.ports}, number)
+        return self.contents.make({port.name: self._shape_of(port.name, sizes) for port in self.contents.ports}, number)
 
-    def _shape(self, name: str, sizes: Sizes) -> tuple[int, ...]:
+    def _shape_of(self, name: str, sizes: Sizes) -> tuple[int, ...]:
         own = next(port.axes or () for port in self.contents.ports if port.name == name)
         dims = self.wanted.get(name, (None,) * len(own))
         return tuple(int(axis or 0) if dim is None else sizes[dim] for axis, dim in zip(own, dims, strict=True))
 
     def volume(self, sizes: Sizes) -> int:
         """How many elements the inputs have at these sizes."""
-        return sum(math.prod(self._shape(port.name, sizes)) for port in self.contents.ports)
+        return sum(math.prod(self._shape_of(port.name, sizes)) for port in self.contents.ports)
 
     def axes(self, name: str, dim: str) -> list[int]:
         """The axes of an input that follow a dim."""
@@ -118,12 +119,12 @@ class Pair:
         groups = []
         for first in range(0, count, own):
             chosen = [index % count for index in range(first, first + own)]
-            part = {name: _picked(value, self.axes(name, dim), chosen) for name, value in feeds.items()}
+            part = {name: _picked_samples(value, self.axes(name, dim), chosen) for name, value in feeds.items()}
             groups.append(self.expected(part, {**sizes, dim: own}))
         by_output = zip(*groups, strict=True)
-        return [self._together(index, dim, list(parts), count) for index, parts in enumerate(by_output)]
+        return [self._joined_groups(index, dim, list(parts), count) for index, parts in enumerate(by_output)]
 
-    def _together(self, index: int, dim: str, parts: list[Array], count: int) -> Array:
+    def _joined_groups(self, index: int, dim: str, parts: list[Array], count: int) -> Array:
         axes = self.output_axes(index, dim)
         if not axes:
             return parts[0]
@@ -139,49 +140,87 @@ def names_in(declared: str) -> tuple[str, ...]:
         return (declared,)
 
 
-def taken(value: Array, axes: Sequence[int], part: slice) -> Array:
-    """A part of some axes."""
-    for axis in axes:
-        value = value[(slice(None),) * axis + (part,)]
-    return value
-
-
-def _picked(value: Array, axes: Sequence[int], chosen: list[int]) -> Array:
+def _picked_samples(value: Array, axes: Sequence[int], chosen: list[int]) -> Array:
     for axis in axes:
         value = np.take(value, chosen, axis)
     return value
 
 
-# ---- one run of the dynamic file
+# ---- the static file on the bench
 
-
-def run_dynamic(pair: Pair, feeds: Feeds, sizes: Sizes) -> list[Array] | Failure:
-    """The outputs, or the failure: an error of the runtime, or a shape that is not the declared one."""
-    try:
-        outputs = pair.run_dynamic(feeds)
-    except RuntimeFailureError as failure:
-        return Failure(dict(sizes), 0, "runtime-error", None, f"fails in ONNX Runtime: {failure}")
-    shapes = {name: value.shape for name, value in feeds.items()}
-    broken = broken_promise(pair.interface, shapes, [output.shape for output in outputs])
-    if broken is not None:
-        return Failure(dict(sizes), 0, "wrong-shape", broken[0], f"`{broken[0]}` {broken[1]}")
-    return outputs
+Parts = Sequence[Mapping[int, slice]]
+"""Of each output: axis -> the part that counts."""
 
 
 @dataclass(frozen=True)
-class Region:
-    """A part of the reference's outputs, and the inputs that lead to it."""
+class TwinRun:
+    """A call of the dynamic file, and the call of the static one that says what must come of it."""
 
-    feeds: Feeds
     sizes: Sizes
-    parts: Sequence[Mapping[int, slice]]
-    """Of each output: axis -> the part that counts."""
+    feeds: Feeds
+    static_sizes: Sizes
+    static_feeds: Feeds
+    there: Parts
+    """In the static file's outputs."""
+    here: Parts
+    """The same in those of the dynamic file."""
+    covered: Sequence[int]
+    """The outputs of which this holds."""
 
-    def of(self, outputs: Sequence[Array], index: int) -> Array:
-        value = outputs[index]
-        for axis, part in self.parts[index].items():
-            value = taken(value, [axis], part)
-        return value
+    content: int = 0
+    error: Exception | None = None
+    outputs: tuple[()] = ()
+    gradients: bool = False
+
+
+@dataclass(frozen=True)
+class TwinReference:
+    """The static file beside the dynamic one."""
+
+    pair: Pair
+    largest_result: int = 0
+
+    def run(self, sizes: Sizes, content: int = 0) -> TwinRun:
+        """Both files on the same inputs, every output in full."""
+        feeds, everything = self.pair.feeds(sizes, content), whole(self.pair)
+        return TwinRun(sizes, feeds, sizes, feeds, everything, everything, range(len(everything)))
+
+    def volume(self, sizes: Sizes) -> int:
+        return self.pair.volume(sizes)
+
+    def refuses(self, sizes: Sizes) -> str | None:
+        del sizes
+        return None
+
+    def inputs(self, run: TwinRun) -> Feeds:
+        return run.feeds
+
+    def input_shapes(self, run: TwinRun) -> dict[str, tuple[int, ...]]:
+        return {name: value.shape for name, value in run.feeds.items()}
+
+    def make_room(self) -> None:
+        self.pair.static.rest()
+
+    def expected(self, run: TwinRun) -> Iterator[Expected]:
+        outputs = self.pair.expected(run.static_feeds, run.static_sizes)
+
+        @cache
+        def moved(number: int) -> list[Array]:
+            return self.pair.expected(moved_by_rounding(run.static_feeds, number), run.static_sizes)
+
+        for index in run.covered:
+            part = partial(_cut_out, parts=run.there[index])
+            noise = MovedRuns(lambda number, index=index, part=part: part(moved(number)[index]))  # type: ignore[misc]
+            yield Expected(index, part(outputs[index]), noise)
+
+    def compared(self, run: TwinRun, index: int, result: Array) -> Array:
+        return _cut_out(result, run.here[index])
+
+    def broken_promise(self, run: TwinRun, shapes: Sequence[tuple[int, ...]]) -> None:
+        del run, shapes
+
+    def other_answer(self, run: TwinRun) -> None:
+        del run
 
 
 def whole(pair: Pair) -> list[dict[int, slice]]:
@@ -189,31 +228,17 @@ def whole(pair: Pair) -> list[dict[int, slice]]:
     return [{} for _ in pair.interface.outputs]
 
 
-def compare(
-    pair: Pair,
-    reference: Region,
-    actual: Sequence[Array],
-    places: Sequence[Mapping[int, slice]],
-    sizes: Sizes,
-    indices: Sequence[int],
-) -> Check | Failure:
-    """Parts of the dynamic file's outputs against the same of the reference."""
-    expected = pair.expected(reference.feeds, reference.sizes)
-    worst = 0.0
-    for index in indices:
-        name = pair.interface.outputs[index].name
-        want = reference.of(expected, index)
-        got = Region({}, sizes, places).of(actual, index)
+def _cut_out(value: Array, parts: Mapping[int, slice]) -> Array:
+    for axis, part in parts.items():
+        value = taken(value, [axis], part)
+    return value
 
-        def moved(number: int, index: int = index) -> Array:
-            return reference.of(pair.expected(moved_by_rounding(reference.feeds, number), reference.sizes), index)
 
-        ratio, sentence = difference(got, want, moved)
-        if sentence is not None:
-            rule = "wrong-shape" if got.shape != want.shape else "wrong-values"
-            return Failure(dict(sizes), 0, rule, name, f"`{name}` {sentence}")
-        worst = max(worst, ratio)
-    return Check(dict(sizes), 0, worst if math.isfinite(worst) else 0.0)
+def checker_beside_twin(pair: Pair) -> Checker[TwinRun]:
+    return Checker(pair.dynamic, pair.interface, TwinReference(pair), BESIDE_ITS_STATIC_TWIN)
+
+
+# ---- what the dynamic file shows without values to compare
 
 
 def misplaced_batch(pair: Pair) -> Failure | None:
@@ -229,31 +254,40 @@ def misplaced_batch(pair: Pair) -> Failure | None:
     return None
 
 
-def run_only(pair: Pair, dim: str, sizes: Sequence[int]) -> list[Check | Failure]:
+def run_only(pair: Pair, dim: str, sizes: Sequence[int]) -> list[Judged]:
     """Where no values can be compared, the file must at least run, and keep the shapes that it declares."""
-    found: list[Check | Failure] = []
+    found: list[Judged] = []
+    checker = checker_beside_twin(pair)
     for number, size in enumerate(sizes):
         at = {**pair.sizes, dim: size}
-        outcome = run_dynamic(pair, pair.feeds(at, number), at)
+        outcome = checker.results(checker.reference.run(at, number))
         found.append(outcome if isinstance(outcome, Failure) else Check(at, 0, 0.0))
-        if size > pair.sizes[dim] and isinstance(found[-1], Check) and (unfelt := _unfelt(pair, dim, at)) is not None:
+        # only where the dim has grown: what an unrolled loop does not look at lies behind its own length
+        if (
+            size > pair.sizes[dim]
+            and isinstance(found[-1], Check)
+            and (unfelt := _unfelt_half(pair, dim, at)) is not None
+        ):
             found.append(unfelt)
     return found
 
 
-def _unfelt(pair: Pair, dim: str, sizes: Sizes) -> Failure | None:
+def _unfelt_half(pair: Pair, dim: str, sizes: Sizes) -> Failure | None:
     """Places that change nothing, though they do in the static file: an unrolled loop looks at its own length alone."""
-    static = _feels(pair, pair.run_static, dim, pair.sizes)
-    if not any(static) or any(_feels(pair, pair.run_dynamic, dim, sizes)):
+    static = _outputs_that_feel(pair, pair.run_static, dim, pair.sizes)
+    if not any(static) or any(_outputs_that_feel(pair, pair.run_dynamic, dim, sizes)):
         return None
     sentence = f"ignores the second half of {sizes[dim]} places along `{dim}`, which matters in the static file"
     return Failure(dict(sizes), 0, "wrong-values", None, sentence)
 
 
-def _feels(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> list[bool]:
+def _outputs_that_feel(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> list[bool]:
     """Of each output, whether it depends on the second half of a dim; on the last place alone does not count."""
     feeds, others = (pair.feeds(sizes, number) for number in (401, 402))
-    shown = {port.name: np.ones_like(feeds[port.name]) for port in pair.contents.ports if is_mask(port)}
+    # a mask that hides a place would hide the difference
+    shown = {
+        port.name: np.ones_like(feeds[port.name]) for port in pair.contents.ports if is_mask(port.name, port.dtype)
+    }
     feeds, others = {**feeds, **shown}, {**others, **shown}
     changed = pair.replaced(feeds, dim, slice(sizes[dim] // 2, sizes[dim] - 1), others)
     return [not np.array_equal(a, b) for a, b in zip(run(feeds), run(changed), strict=True)]

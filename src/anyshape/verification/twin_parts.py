@@ -6,15 +6,18 @@ sample's output as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anyshape.bench.closeness import are_close
-from anyshape.results.verification import Check, Failure
+from anyshape.bench.batches import taken
+from anyshape.bench.bench import Checker, Judged, judge_until_wrong
+from anyshape.bench.judgement import are_close
+from anyshape.results.verification import Failure
 from anyshape.runtime.session import Array
-from anyshape.verification.static_twin import Pair, Region, compare, run_dynamic, taken, whole
+from anyshape.sizes import budgets
+from anyshape.verification.static_twin import Pair, Parts, TwinRun, checker_beside_twin, whole
 
 _CONTROL_SAMPLES = (101, 102)
 """Contents that no check uses."""
@@ -26,6 +29,7 @@ def independent_outputs(pair: Pair, dim: str, outputs: Sequence[int]) -> list[in
     before, after = pair.expected(feeds, pair.sizes), pair.expected(others, pair.sizes)
     own = pair.sizes[dim]
     apart = [index for index in outputs if _grows_by_samples(pair, index, dim)]
+    # the ends and the middle: a sample may lean on the one before or behind it alone
     for kept in sorted({0, own // 2, own - 1}) if own > 1 else ():
         changed = pair.replaced(others, dim, slice(kept, kept + 1), feeds)
         given = pair.expected(changed, pair.sizes)
@@ -34,20 +38,11 @@ def independent_outputs(pair: Pair, dim: str, outputs: Sequence[int]) -> list[in
     return sorted({*apart, *constant})
 
 
-def check_by_samples(pair: Pair, dim: str, sizes: Sequence[int], outputs: Sequence[int]) -> list[Check | Failure]:
+def check_by_samples(pair: Pair, dim: str, sizes: Sequence[int], outputs: Sequence[int]) -> list[Judged]:
     """The dynamic file at several numbers of samples against the static file, group by group."""
-    found: list[Check | Failure] = []
-    for number, size in enumerate(sizes):
-        at = {**pair.sizes, dim: size}
-        feeds = pair.feeds(at, number)
-        actual = run_dynamic(pair, feeds, at)
-        if isinstance(actual, Failure):
-            return [*found, actual]
-        reference = Region(feeds, at, whole(pair))
-        found.append(compare(pair.with_samples(dim), reference, actual, whole(pair), at, outputs))
-        if isinstance(found[-1], Failure):
-            break
-    return found
+    checker = checker_beside_twin(pair.with_samples(dim))
+    runs = (checker.reference.run({**pair.sizes, dim: size}, number) for number, size in enumerate(sizes))
+    return judge_until_wrong(checker, (replace(run, covered=outputs) for run in runs))
 
 
 def _grows_by_samples(pair: Pair, index: int, dim: str) -> bool:
@@ -74,8 +69,6 @@ def _are_same(before: Array, after: Array) -> bool:
 _CONTROL_SHIFTS = (301, 302)
 """Contents that no check uses."""
 _STRIDES = (32, 16, 8, 4, 2, 1)
-_FEWEST_STEPS = 4
-_MOST_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -99,11 +92,13 @@ class _Reach:
 
 def steps_of(size: int) -> list[int]:
     """By how much an input of this size is cut: multiples of a stride that most networks keep."""
-    stride = next((one for one in _STRIDES if size % one == 0 and size // one >= _FEWEST_STEPS), None)
+    stride = next((one for one in _STRIDES if size % one == 0 and size // one >= budgets.FEWEST_STEPS_OF_A_SHIFT), None)
     if stride is None:
         return []
     most = size // stride - 2
-    return [stride * times for times in sorted({1, (1 + most) // 2, most})[:_MOST_STEPS] if times > 0]
+    return [
+        stride * times for times in sorted({1, (1 + most) // 2, most})[: budgets.MOST_STEPS_OF_A_SHIFT] if times > 0
+    ]
 
 
 def reaches(pair: Pair, dim: str, step: int, outputs: Sequence[int]) -> dict[int, _Reach]:
@@ -117,13 +112,15 @@ def reaches(pair: Pair, dim: str, step: int, outputs: Sequence[int]) -> dict[int
     shifted = pair.expected(pair.joined(pair.cut(feeds, dim, slice(step, None)), rest, dim), pair.sizes)
     found = {}
     for index in outputs:
-        reach = _reach(pair, dim, step, index, given[index], ends[index], starts[index])
+        reach = _reach_of_cut(pair, dim, step, index, given[index], ends[index], starts[index])
         if reach is not None and _is_shifted(reach, given[index], shifted[index]):
             found[index] = reach
     return found
 
 
-def _reach(pair: Pair, dim: str, step: int, index: int, given: Array, ends: Array, starts: Array) -> _Reach | None:
+def _reach_of_cut(
+    pair: Pair, dim: str, step: int, index: int, given: Array, ends: Array, starts: Array
+) -> _Reach | None:
     axes = pair.output_axes(index, dim)
     if len(axes) != 1:
         return None
@@ -132,14 +129,14 @@ def _reach(pair: Pair, dim: str, step: int, index: int, given: Array, ends: Arra
     shift = places - pair.output_size(index, axis, {**pair.sizes, dim: pair.sizes[dim] - step})
     if not 0 < shift < places:
         return None
-    at_end, at_start = _moved(given, ends, axis), _moved(given, starts, axis)
+    at_end, at_start = _moved_places(given, ends, axis), _moved_places(given, starts, axis)
     end = places - shift - int(at_end[0]) if at_end.size else 0
     start = int(at_start[-1]) + 1 - shift if at_start.size else 0
     reach = _Reach(axis, places, shift, max(end, 0), max(start, 0))
     return reach if reach.covers_all else None
 
 
-def _moved(before: Array, after: Array, axis: int) -> Array:
+def _moved_places(before: Array, after: Array, axis: int) -> Array:
     """The places along an axis at which two outputs differ by more than rounding."""
     first, second = np.moveaxis(before, axis, 0), np.moveaxis(after, axis, 0)
     largest = np.abs(first[np.isfinite(first)]).max(initial=0) if first.dtype.kind == "f" else 0
@@ -162,64 +159,78 @@ def _is_shifted(reach: _Reach, given: Array, shifted: Array) -> bool:
     return are_close(after, before, lambda _: before)
 
 
-def check_by_shifts(
-    pair: Pair, dim: str, steps: Sequence[int], found: Sequence[dict[int, _Reach]], larger: Sequence[int]
-) -> list[Check | Failure]:
-    """The dynamic file on the first and on the last part of an input, and on a larger one."""
-    outcomes: list[Check | Failure] = []
-    cases = [(_first_part, *case) for case in zip(steps, found, strict=True)]
-    cases += [(_last_part, *case) for case in zip(steps, found, strict=True)]
-    cases += [(_larger, size - pair.sizes[dim], found[0]) for size in larger]
-    for number, (case, step, reach) in enumerate(cases):
-        outcomes.append(case(pair, dim, step, reach, number))
-        if isinstance(outcomes[-1], Failure):
-            break
-    return outcomes
-
-
 _Reaches = dict[int, _Reach]
 
 
-def _first_part(pair: Pair, dim: str, step: int, found: _Reaches, number: int) -> Check | Failure:
-    feeds, length = pair.feeds(pair.sizes, number), pair.sizes[dim] - step
-    sizes = {**pair.sizes, dim: length}
-    actual = run_dynamic(pair, pair.cut(feeds, dim, slice(0, length)), sizes)
-    if isinstance(actual, Failure):
-        return actual
-    parts = _parts(pair, {i: slice(0, one.places - one.shift - one.end) for i, one in found.items()}, found)
-    return compare(pair, Region(feeds, pair.sizes, parts), actual, parts, sizes, list(found))
+def check_by_shifts(
+    pair: Pair, dim: str, steps: Sequence[int], found: Sequence[_Reaches], larger: Sequence[int]
+) -> list[Judged]:
+    """The dynamic file on the first and on the last part of an input, and on a larger one."""
+    checker = checker_beside_twin(pair)
+    judged = judge_until_wrong(checker, _shorter_runs(pair, dim, list(zip(steps, found, strict=True))))
+    for number, size in enumerate(larger, 2 * len(steps)):
+        if judged and isinstance(judged[-1], Failure):
+            break
+        judged.append(_judge_larger(checker, _Shift(pair, dim, size - pair.sizes[dim], found[0], number)))
+    return judged
 
 
-def _last_part(pair: Pair, dim: str, step: int, found: _Reaches, number: int) -> Check | Failure:
-    feeds = pair.feeds(pair.sizes, number)
-    sizes = {**pair.sizes, dim: pair.sizes[dim] - step}
-    actual = run_dynamic(pair, pair.cut(feeds, dim, slice(step, None)), sizes)
-    if isinstance(actual, Failure):
-        return actual
-    there = _parts(pair, {i: slice(one.shift + one.start, None) for i, one in found.items()}, found)
-    here = _parts(pair, {i: slice(one.start, None) for i, one in found.items()}, found)
-    return compare(pair, Region(feeds, pair.sizes, there), actual, here, sizes, list(found))
+def _shorter_runs(pair: Pair, dim: str, cases: Sequence[tuple[int, _Reaches]]) -> Iterator[TwinRun]:
+    yield from (_Shift(pair, dim, *case, number).first_part() for number, case in enumerate(cases))
+    yield from (_Shift(pair, dim, *case, number).last_part() for number, case in enumerate(cases, len(cases)))
 
 
-def _larger(pair: Pair, dim: str, step: int, found: _Reaches, number: int) -> Check | Failure:
-    """Both ends of a larger output: its first part is that of the static file on the first part, and so the last."""
-    own = pair.sizes[dim]
-    sizes = {**pair.sizes, dim: own + step}
-    feeds = pair.feeds(sizes, number)
-    actual = run_dynamic(pair, feeds, sizes)
-    if isinstance(actual, Failure):
-        return actual
-    first = _parts(pair, {i: slice(0, one.places - one.end) for i, one in found.items()}, found)
-    reference = Region(pair.cut(feeds, dim, slice(0, own)), pair.sizes, first)
-    outcome = compare(pair, reference, actual, first, sizes, list(found))
-    if isinstance(outcome, Failure):
-        return outcome
-    there = _parts(pair, {i: slice(one.start, None) for i, one in found.items()}, found)
-    grown = {i: pair.output_size(i, one.axis, sizes) - one.places for i, one in found.items()}
-    here = _parts(pair, {i: slice(grown[i] + one.start, None) for i, one in found.items()}, found)
-    reference = Region(pair.cut(feeds, dim, slice(step, None)), pair.sizes, there)
-    return compare(pair, reference, actual, here, sizes, list(found))
+@dataclass(frozen=True)
+class _Shift:
+    """A dim that is so many steps shorter or longer than in the static file."""
+
+    pair: Pair
+    dim: str
+    step: int
+    found: _Reaches
+    number: int
+    """Of the content."""
+
+    def first_part(self) -> TwinRun:
+        pair, dim, length = self.pair, self.dim, self.pair.sizes[self.dim] - self.step
+        feeds = pair.feeds(pair.sizes, self.number)
+        parts = self._parts_of_outputs({i: slice(0, one.places - one.shift - one.end) for i, one in self.found.items()})
+        sizes, cut = {**pair.sizes, dim: length}, pair.cut(feeds, dim, slice(0, length))
+        return TwinRun(sizes, cut, pair.sizes, feeds, parts, parts, list(self.found))
+
+    def last_part(self) -> TwinRun:
+        pair, dim = self.pair, self.dim
+        feeds = pair.feeds(pair.sizes, self.number)
+        there = self._parts_of_outputs({i: slice(one.shift + one.start, None) for i, one in self.found.items()})
+        here = self._parts_of_outputs({i: slice(one.start, None) for i, one in self.found.items()})
+        sizes, cut = {**pair.sizes, dim: pair.sizes[dim] - self.step}, pair.cut(feeds, dim, slice(self.step, None))
+        return TwinRun(sizes, cut, pair.sizes, feeds, there, here, list(self.found))
+
+    def both_ends(self) -> tuple[TwinRun, TwinRun]:
+        """Of a larger output: its first part is that of the static file on the first part, and so the last."""
+        pair, dim, own = self.pair, self.dim, self.pair.sizes[self.dim]
+        sizes = {**pair.sizes, dim: own + self.step}
+        feeds, covered = pair.feeds(sizes, self.number), list(self.found)
+        first = self._parts_of_outputs({i: slice(0, one.places - one.end) for i, one in self.found.items()})
+        there = self._parts_of_outputs({i: slice(one.start, None) for i, one in self.found.items()})
+        grown = {i: pair.output_size(i, one.axis, sizes) - one.places for i, one in self.found.items()}
+        here = self._parts_of_outputs({i: slice(grown[i] + one.start, None) for i, one in self.found.items()})
+        head, tail = pair.cut(feeds, dim, slice(0, own)), pair.cut(feeds, dim, slice(self.step, None))
+        return (
+            TwinRun(sizes, feeds, pair.sizes, head, first, first, covered),
+            TwinRun(sizes, feeds, pair.sizes, tail, there, here, covered),
+        )
+
+    def _parts_of_outputs(self, chosen: dict[int, slice]) -> Parts:
+        found = self.found
+        return [{found[i].axis: chosen[i]} if i in found else {} for i in range(len(whole(self.pair)))]
 
 
-def _parts(pair: Pair, chosen: dict[int, slice], found: _Reaches) -> list[dict[int, slice]]:
-    return [{found[i].axis: chosen[i]} if i in found else {} for i in range(len(whole(pair)))]
+def _judge_larger(checker: Checker[TwinRun], shift: _Shift) -> Judged:
+    """One run of the dynamic file, held to the static one at both of its ends."""
+    first, last = shift.both_ends()
+    results = checker.results(first)
+    if isinstance(results, Failure):
+        return results
+    judged = checker.compare(first, results)
+    return judged if isinstance(judged, Failure) else checker.compare(last, results)

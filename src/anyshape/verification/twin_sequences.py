@@ -6,16 +6,19 @@ other values after the first steps must leave their outputs as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anyshape.bench.closeness import are_close
-from anyshape.results.verification import Check, Failure
+from anyshape.bench.batches import taken
+from anyshape.bench.bench import Judged, judge_until_wrong
+from anyshape.bench.judgement import are_close
 from anyshape.runtime.made_up_inputs import is_mask
 from anyshape.runtime.session import Array, Feeds
-from anyshape.verification.static_twin import Pair, Region, Sizes, compare, run_dynamic, taken, whole
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
+from anyshape.verification.static_twin import Pair, TwinRun, checker_beside_twin, whole
 
 _CONTROL_PREFIXES = (201, 202)
 """Contents that no check uses."""
@@ -43,7 +46,7 @@ class Hiding:
 def hidings(pair: Pair, dim: str) -> list[Hiding]:
     """What may hide later steps, the simplest first; masks are 0 there, or 1 where they mark padding."""
     along = [port for port in pair.contents.ports if len(pair.axes(port.name, dim)) == 1]
-    masks = [port.name for port in along if is_mask(port)]
+    masks = [port.name for port in along if is_mask(port.name, port.dtype)]
     return [Hiding(), *(Hiding(name, value) for name in masks for value in (0, 1))]
 
 
@@ -82,74 +85,70 @@ def first_steps(pair: Pair, dim: str, length: int) -> list[dict[int, slice]]:
 
 def check_by_prefixes(
     pair: Pair, dim: str, hiding: Hiding, lengths: Sequence[int], outputs: Sequence[int]
-) -> list[Check | Failure]:
+) -> list[Judged]:
     """The dynamic file at several lengths, shorter and longer than the static file's; other samples at every second."""
-    found: list[Check | Failure] = []
-    for number, length in enumerate(lengths):
-        sizes = {**pair.sizes, **({one: 2 * pair.sizes[one] + 1 for one in pair.samples} if number % 2 else {})}
-        check = _shorter if length <= pair.sizes[dim] else _longer
-        found.append(check(pair, dim, hiding, {**sizes, dim: length}, number, outputs))
-        if isinstance(found[-1], Failure):
-            break
-    return found
+
+    def runs() -> Iterator[TwinRun]:
+        for number, length in enumerate(lengths):
+            sizes = {**pair.sizes, **_other_samples(pair, number), dim: length}
+            make = _shorter_run if length <= pair.sizes[dim] else _longer_run
+            yield make(pair, dim, hiding, sizes, number, outputs)
+
+    return judge_until_wrong(checker_beside_twin(pair), runs())
 
 
-def _shorter(
-    pair: Pair, dim: str, hiding: Hiding, sizes: Sizes, number: int, outputs: Sequence[int]
-) -> Check | Failure:
+def _other_samples(pair: Pair, number: int) -> dict[str, int]:
+    return {one: 2 * pair.sizes[one] + 1 for one in pair.samples} if number % 2 else {}
+
+
+def _shorter_run(pair: Pair, dim: str, hiding: Hiding, sizes: Sizes, number: int, outputs: Sequence[int]) -> TwinRun:
     """The first steps of the static file against the dynamic file on these steps alone."""
     length, full = sizes[dim], {**sizes, dim: pair.sizes[dim]}
     feeds = hiding.applied(pair, pair.feeds(full, number), dim, slice(length, None))
-    actual = run_dynamic(pair, pair.cut(feeds, dim, slice(0, length)), sizes)
-    if isinstance(actual, Failure):
-        return actual
-    reference = Region(feeds, full, first_steps(pair, dim, length))
-    return compare(pair, reference, actual, whole(pair), sizes, outputs)
+    cut = pair.cut(feeds, dim, slice(0, length))
+    return TwinRun(sizes, cut, full, feeds, first_steps(pair, dim, length), whole(pair), outputs)
 
 
-def _longer(pair: Pair, dim: str, hiding: Hiding, sizes: Sizes, number: int, outputs: Sequence[int]) -> Check | Failure:
+def _longer_run(pair: Pair, dim: str, hiding: Hiding, sizes: Sizes, number: int, outputs: Sequence[int]) -> TwinRun:
     """The first steps of the dynamic file on a longer sequence against the static file on these steps alone."""
-    own = pair.sizes[dim]
-    feeds = pair.feeds(sizes, number)
-    actual = run_dynamic(pair, hiding.applied(pair, feeds, dim, slice(own, None)), sizes)
-    if isinstance(actual, Failure):
-        return actual
-    reference = Region(pair.cut(feeds, dim, slice(0, own)), {**sizes, dim: own}, whole(pair))
-    return compare(pair, reference, actual, first_steps(pair, dim, own), sizes, outputs)
+    own, feeds = pair.sizes[dim], pair.feeds(sizes, number)
+    hidden, cut = hiding.applied(pair, feeds, dim, slice(own, None)), pair.cut(feeds, dim, slice(0, own))
+    return TwinRun(sizes, hidden, {**sizes, dim: own}, cut, whole(pair), first_steps(pair, dim, own), outputs)
 
 
 _CONTROL_REPEATS = 501
 """A content that no check uses."""
-_MOST_PERIODS = 3
 _TIMES = (1, 3, 5)
 
 
 def periods_of(size: int) -> list[int]:
     """How many different places are repeated: divisors of the size, the largest first."""
-    return [period for period in range(size // 2, 1, -1) if size % period == 0][:_MOST_PERIODS]
+    return [period for period in range(size // 2, 1, -1) if size % period == 0][: budgets.MOST_PERIODS_REPEATED]
 
 
 def repeatable_outputs(pair: Pair, dim: str, outputs: Sequence[int]) -> list[int]:
     """The outputs for which neither the order of the places nor the copy matters, as control runs show it."""
-    kept = [index for index in outputs if _follows(pair, dim, index)]
+    kept = [index for index in outputs if _follows_dim(pair, dim, index)]
     for period in periods_of(pair.sizes[dim]):
         once = pair.feeds({**pair.sizes, dim: period}, _CONTROL_REPEATS)
         times = pair.sizes[dim] // period
-        tiled = pair.expected(_tiled(pair, once, dim, times), pair.sizes)
-        grouped = pair.expected(_grouped(pair, once, dim, times), pair.sizes)
+        tiled = pair.expected(_tiled_places(pair, once, dim, times), pair.sizes)
+        grouped = pair.expected(_grouped_places(pair, once, dim, times), pair.sizes)
         places = [place % period * times + place // period for place in range(period * times)]
-        kept = [i for i in kept if _is_same(pair, dim, i, tiled[i], grouped[i], places, period)]
+        kept = [i for i in kept if _is_repeatable(pair, dim, i, tiled[i], grouped[i], places, period)]
     return kept
 
 
-def _follows(pair: Pair, dim: str, index: int) -> bool:
+def _follows_dim(pair: Pair, dim: str, index: int) -> bool:
     """Whether an output has the dim itself on one axis, or on none."""
     axes = pair.output_axes(index, dim)
     sizes = [pair.output_size(index, axis, {**pair.sizes, dim: 5}) for axis in axes]
     return len(axes) <= 1 and all(size == 5 for size in sizes)
 
 
-def _is_same(pair: Pair, dim: str, index: int, tiled: Array, grouped: Array, places: list[int], period: int) -> bool:
+def _is_repeatable(
+    pair: Pair, dim: str, index: int, tiled: Array, grouped: Array, places: list[int], period: int
+) -> bool:
     for axis in pair.output_axes(index, dim):
         grouped = np.take(grouped, places, axis)
         first, second = (taken(tiled, [axis], slice(start, start + period)) for start in (0, period))
@@ -158,43 +157,41 @@ def _is_same(pair: Pair, dim: str, index: int, tiled: Array, grouped: Array, pla
     return are_close(grouped, tiled, lambda _: tiled)
 
 
-def _tiled(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
+def _tiled_places(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
     """`a b` becomes `a b a b`."""
 
     def change(value: Array, axis: int) -> Array:
         return np.concatenate([value] * times, axis)
 
-    return {name: _along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
+    return {name: _changed_along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
 
 
-def _grouped(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
+def _grouped_places(pair: Pair, feeds: Feeds, dim: str, times: int) -> Feeds:
     """`a b` becomes `a a b b`."""
 
     def change(value: Array, axis: int) -> Array:
         return np.repeat(value, times, axis)
 
-    return {name: _along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
+    return {name: _changed_along(value, pair.axes(name, dim), change) for name, value in feeds.items()}
 
 
-def _along(value: Array, axes: Sequence[int], change: Callable[[Array, int], Array]) -> Array:
+def _changed_along(value: Array, axes: Sequence[int], change: Callable[[Array, int], Array]) -> Array:
     for axis in axes:
         value = change(value, axis)
     return value
 
 
-def check_by_repeats(pair: Pair, dim: str, sizes: Sequence[int], outputs: Sequence[int]) -> list[Check | Failure]:
+def check_by_repeats(pair: Pair, dim: str, sizes: Sequence[int], outputs: Sequence[int]) -> list[Judged]:
     """The dynamic file on repeated places at these sizes; other samples at every second."""
-    found: list[Check | Failure] = []
-    periods = periods_of(pair.sizes[dim])
-    for number, size in enumerate(sizes):
-        period = next((one for one in periods if size % one == 0), None)
-        if period is None:
-            continue
-        samples = {one: 2 * pair.sizes[one] + 1 for one in pair.samples} if number % 2 else {}
-        found.append(_repeated(pair, dim, {**pair.sizes, **samples, dim: size}, period, number, outputs))
-        if isinstance(found[-1], Failure):
-            break
-    return found
+
+    def runs() -> Iterator[TwinRun]:
+        for number, size in enumerate(sizes):
+            period = next((one for one in periods_of(pair.sizes[dim]) if size % one == 0), None)
+            if period is not None:
+                at = {**pair.sizes, **_other_samples(pair, number), dim: size}
+                yield _repeated_run(pair, dim, at, period, number, outputs)
+
+    return judge_until_wrong(checker_beside_twin(pair), runs())
 
 
 def sizes_for(size: int) -> list[int]:
@@ -202,13 +199,12 @@ def sizes_for(size: int) -> list[int]:
     return list(dict.fromkeys(period * times for times in _TIMES for period in periods_of(size)))
 
 
-def _repeated(pair: Pair, dim: str, sizes: Sizes, period: int, number: int, outputs: Sequence[int]) -> Check | Failure:
+def _repeated_run(pair: Pair, dim: str, sizes: Sizes, period: int, number: int, outputs: Sequence[int]) -> TwinRun:
     once, times = pair.feeds({**sizes, dim: period}, number), sizes[dim] // period
-    actual = run_dynamic(pair, _grouped(pair, once, dim, times), sizes)  # a file that looks at a part misses some
-    if isinstance(actual, Failure):
-        return actual
     own, every = pair.sizes[dim], range(len(whole(pair)))
     there = [{axis: slice(0, period) for axis in pair.output_axes(index, dim)} for index in every]
     here = [{axis: slice(0, None, times) for axis in pair.output_axes(index, dim)} for index in every]
-    reference = Region(_tiled(pair, once, dim, own // period), {**sizes, dim: own}, there)
-    return compare(pair, reference, actual, here, sizes, outputs)
+    grouped = _grouped_places(pair, once, dim, times)  # a file that looks at a part misses some
+    return TwinRun(
+        sizes, grouped, {**sizes, dim: own}, _tiled_places(pair, once, dim, own // period), there, here, outputs
+    )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from anyshape.conversion.control_flow.kept_loops import rewritten
 from anyshape.conversion.control_flow.lowering import lower_regions
 from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.translation import translate_program
 from anyshape.torchkit.capture import export_program
 from tests.conversion.control_flow.lowering import is_right
@@ -34,7 +34,7 @@ def traced(model: nn.Module, *example: Tensor) -> tuple[torch.export.ExportedPro
     wrapped = Wrapped(model.eval())
     dynamic = [dict.fromkeys(range(max(value.dim() - 1, 1)), torch.export.Dim.DYNAMIC) for value in example]
     with applied(REPAIRS), rewritten(wrapped, lambda sentence, suspects=(): said.append(sentence)):
-        return export_program(wrapped, example, dynamic, strict=False), said
+        return export_program(wrapped, example, dynamic), said
 
 
 def kept(model: nn.Module, *example: Tensor) -> tuple[ir.Model, list[str]]:

@@ -44,7 +44,7 @@ def number_of_step(index: torch.Tensor, count: Any) -> Any:
 def translated(model: nn.Module, example: Tensors, opset: int = 20) -> ir.Model:
     """With all axes but the last dynamic, and the marks as they are."""
     dynamic = [dict.fromkeys(range(value.dim() - 1), torch.export.Dim.DYNAMIC) for value in example]
-    return translate_program(export_program(model.eval(), example, dynamic, strict=False), opset, {}).model
+    return translate_program(export_program(model.eval(), example, dynamic), opset, {}).model
 
 
 def lowered(model: nn.Module, example: Tensors, opset: int = 20) -> ir.Model:

@@ -9,8 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.conversion.control_flow.lowering import lower_regions
-from anyshape.conversion.control_flow.marks import RegionError
 from tests.conversion.control_flow.lowering import (
     Marked,
     all_operators,
@@ -20,7 +18,6 @@ from tests.conversion.control_flow.lowering import (
     number_of_step,
     operators,
     ops,
-    translated,
 )
 from tests.conversion.control_flow.test_scans import EXAMPLE, sequences
 
@@ -284,25 +281,3 @@ def test_a_loop_in_a_branch_in_a_loop_in_a_branch() -> None:
     assert is_right(made, plain, OTHERS)
     outer = body(body(made.graph, "If", "then_branch"), "Scan")
     assert operators(body(outer, "If", "then_branch"))["Scan"] == 1
-
-
-def test_names_are_unique_over_all_graphs() -> None:
-    def marked(x: Any) -> Any:
-        shared = torch.exp(x)
-        first = ops.choose(which(x.size(1) > 6), shared.sum(1), torch.cos(x).sum(1), 1)
-        second = ops.choose(which(x.size(1) > 3), shared.amax(1), torch.sin(x).amax(1), 2)
-        return ops.choose(which(x.size(0) > 2), first, second, 0)
-
-    made = lowered(Marked(marked), EXAMPLE)
-    assert all_operators(made.graph)["Exp"] == 2
-    nodes = list(ir.traversal.RecursiveGraphIterator(made.graph))
-    names = [value.name for node in nodes for value in node.outputs]
-    assert len(set(names)) == len(names)
-    assert len({node.name for node in nodes}) == len(nodes)
-    assert "anyshape" not in made.opset_imports
-
-
-def test_a_mark_that_is_left_over_is_an_error() -> None:
-    made = translated(Marked(lambda x: ops.loop_begin(x.size(1), [x], [], [], 0)[1] + 1), EXAMPLE)
-    with pytest.raises(RegionError, match="LoopBegin is left"):
-        lower_regions(made)

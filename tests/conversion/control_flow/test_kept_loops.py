@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import contextlib
 from typing import Any
@@ -12,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.conversion.control_flow.kept_loops import rewritten
-from anyshape.conversion.control_flow.loop_source import names_of
 from tests.conversion.control_flow.keeping import traced
 
 
@@ -105,22 +103,3 @@ def test_everything_is_as_before_afterwards(model: nn.Module) -> None:
     assert all(torch.equal(value, model.state_dict()[name]) for name, value in state.items())
     assert vars(model) == attributes
     assert len(model._forward_hooks) == hooks
-
-
-def test_names_that_are_bound_first_in_a_body_do_not_flow_in() -> None:
-    text = """
-def forward(self, x, unused):
-    y = 1
-    for t in x:
-        y = t + 1
-        if y:
-            z = y
-        total += y
-        last = z
-    return last
-"""
-    function = ast.parse(text).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    names = names_of(function.body[1], function)
-    assert names.state == ("total", "z")
-    assert names.last == ("last",)

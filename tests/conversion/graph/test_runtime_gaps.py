@@ -1,14 +1,20 @@
-"""Reductions of what may be empty give PyTorch's shapes and values."""
+"""What ONNX Runtime does wrong by itself, a file makes it do right: empty reductions, padded pools, turned pairs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
+import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM
 
 import anyshape
 from tests.running import is_right
+
+# ---- reductions of what may be empty give PyTorch's shapes and values
 
 
 class Weighted(nn.Module):
@@ -51,3 +57,38 @@ def test_axes_are_counted_from_the_front_also_in_a_branch(tmp_path: Path) -> Non
     path = tmp_path / "model.onnx"
     anyshape.export(Branching(), torch.rand(3, 5, 4), path, dims={"x": "batch n 4"}, sizes={"n": "0.."}, quick=True)
     assert all(is_right(path, Branching(), (torch.rand(shape),)) for shape in ((3, 0, 4), (1, 0, 4), (1, 2, 4)))
+
+
+# ---- zeros around the input of a max pool count, also where all numbers are negative
+
+
+class Pooled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64], ids=str)
+def test_zeros_before_a_max_pool_stay_zeros(dtype: torch.dtype, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    calls = [-torch.rand(sizes).to(dtype) - 1 for sizes in ((2, 3, 9, 12), (1, 3, 1, 1), (3, 3, 8, 5))]
+    result = anyshape.export(Pooled(), (calls[0],), path, dims={"x": "batch 3 height width"}, quick=True)
+    assert [attempt.strategy for attempt in result.attempts] == ["torch.export"]
+    assert all(is_right(path, Pooled(), (call,)) for call in calls)
+
+
+# ---- turned pairs of features stay ONNX's own operator at every batch
+
+
+def test_the_operator_serves_every_batch(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=20, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, use_cache=False,
+    )  # fmt: skip
+    model, path = LlamaForCausalLM(config).eval(), tmp_path / "model.onnx"
+    ids = torch.randint(20, (2, 5))
+    result = anyshape.export(model, (ids,), path, dims={"input_ids": "batch seq"}, quick=True)
+    operators = [node.op_type for node in onnx.load(path).graph.node]
+    assert operators.count("RotaryEmbedding") == 4
+    assert [attempt.strategy for attempt in result.attempts] == ["torch.export"]
+    assert all(is_right(path, model, (torch.randint(20, sizes),)) for sizes in ((1, 1), (2, 5), (3, 9)))

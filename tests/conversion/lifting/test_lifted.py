@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.conversion.lifting import LIFTED
+from anyshape.conversion.strategies import LIFTED
 from tests import cases
 from tests.running import is_right
 
@@ -131,7 +131,7 @@ def test_weights_are_held_once(monkeypatch):
 
     from anyshape.conversion.lifting.alignment import lift
 
-    monkeypatch.setattr("anyshape.conversion.lifting.alignment.lift", watched)
+    monkeypatch.setattr("anyshape.conversion.lifting.lifted.lift", watched)
     case = cases.load("numpy_ramp")
     args, _ = cases.example(case)
     anyshape.export(case.model(), args, dims=case.dims, quick=True, budget=3)

@@ -16,6 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import anyshape
+from anyshape.conversion.operators.arithmetic import DIVISIONS
+from anyshape.conversion.operators.repair import applied
+from tests.conversion.functions import exported, table, wrong_sizes, wrong_sizes_of
 from tests.running import is_right
 
 Function = Callable[[Tensor], Tensor]
@@ -134,3 +137,68 @@ def test_the_result_names_what_was_repaired() -> None:
     model = Of(lambda x: x[:, : int(x.shape[1] * 0.5)])
     result: Any = anyshape.export(model, (torch.randn(3, 10),), dims={"x": "batch length"}, quick=True)
     assert result.repairs == ("int() of a size: computed in the file, as Python does",)
+
+
+BESIDE_TENSORS = {
+    "powers of sizes": lambda x: (x ** x.shape[1], x % (x.shape[1] / 3), x * (1 / x.shape[1])),
+    "slopes of sizes": lambda x: (F.elu(x, 0.1 * x.shape[1]), torch.addcmul(x, x, x, value=x.shape[1] / 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE_TENSORS)
+def test_a_size_beside_a_tensor(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(BESIDE_TENSORS[name], table, tmp_path / "m.onnx") == []
+
+
+# ---- sizes divided by `torch.div` give the number that torch gives, also below zero
+
+
+class Quotients(nn.Module):
+    """Kinds of what `torch.div` returns while a trace runs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        size = x.shape[0]
+        self.down = type(torch.div(size, 2, rounding_mode="floor"))
+        self.towards_zero = type(torch.div(size, 2, rounding_mode="trunc"))
+        self.perhaps_negative = type(torch.div(size - 6, 4, rounding_mode="trunc"))
+        self.fraction = type(torch.div(size, 2))
+        return x * torch.div(size - 6, 4, rounding_mode="floor")
+
+
+def test_a_size_stays_a_size_where_the_rounding_is_surely_the_same() -> None:
+    model, varying = Quotients(), {"x": {0: torch.export.Dim.DYNAMIC}}
+    with applied([DIVISIONS]) as acted:
+        program = torch.export.export(model, (torch.ones(8),), dynamic_shapes=varying)
+    assert acted.sentences == ["torch.div of a size: stays a size"]
+    assert (model.down, model.towards_zero) == (torch.SymInt, torch.SymInt)
+    assert issubclass(model.perhaps_negative, Tensor)
+    assert issubclass(model.fraction, Tensor)
+    assert [program.module()(torch.ones(size))[0].item() for size in (3, 5, 9, 14)] == [-1, -1, 0, 2]
+
+
+# ---- tensors made of sizes hold those of the call
+
+
+def _levels(x: Tensor) -> Tensor:
+    """As detectors hold the shapes of their feature maps, one of them halved."""
+    height, width = x.shape
+    shapes = [(height, width), ((height + 1) // 2, (width + 1) // 2)]
+    levels = torch.as_tensor(shapes, dtype=torch.long)
+    starts = torch.cat((levels.new_zeros(1), levels.prod(1).cumsum(0)))
+    scale = x.new_tensor([height / 2, width]) * torch.asarray([width, 3])
+    return x.sum() + starts + torch.as_tensor(height) * 2 + (levels / scale).sum()
+
+
+def _map(h: int, w: int) -> tuple[Tensor, ...]:
+    return (torch.randn(h, w),)
+
+
+def test_sizes_in_nested_containers_are_not_constants(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    result = exported(_levels, _map, ["h w"], {"h": 5, "w": 7}, path)
+    assert [sentence for sentence in result.repairs if sentence.endswith("of sizes")] == [
+        "torch.as_tensor: of sizes",
+        "x.new_tensor: of sizes",
+        "torch.asarray: of sizes",
+    ]
+    assert wrong_sizes(_levels, _map, [{"h": h, "w": w} for h, w in ((1, 1), (2, 9), (8, 3))], path) == []

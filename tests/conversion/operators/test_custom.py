@@ -143,7 +143,7 @@ def test_the_function_of_a_library_is_met_and_not_run() -> None:
     run = custom.implementation(PLUS_TWO.default, (x, 3), {})
     assert run is not None
     assert torch.equal(run(), x.reshape(3, 2) + 2)
-    assert custom._behind(PLUS_ONE.default, "CPU", (x, 3), {}).__closure__[0].cell_contents == 1.0  # type: ignore[attr-defined]
+    assert custom._registered_function(PLUS_ONE.default, "CPU", (x, 3), {}).__closure__[0].cell_contents == 1.0  # type: ignore[attr-defined]
 
 
 def test_an_operator_in_c_has_no_python_implementation() -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -15,7 +16,7 @@ from torch.export import Dim
 import anyshape
 from anyshape.conversion.operators.recurrent import RECURRENT_LAYERS
 from anyshape.conversion.operators.repair import applied
-from tests.running import is_right
+from tests.running import eager, is_right, load, run
 
 SIZES = [(3, 5), (1, 1), (1, 8), (6, 1), (4, 11)]
 FRAMES = {"x": "batch seq 4"}
@@ -153,11 +154,11 @@ def test_a_strict_trace_keeps_the_time_axis_free() -> None:
 
 
 def test_names_of_torch_are_as_before_even_after_an_error() -> None:
-    before = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF), torch._dynamo.config.allow_rnn
+    before = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF)
     with pytest.raises(ZeroDivisionError), applied([RECURRENT_LAYERS]):
         assert torch.lstm is not before[0]
         raise ZeroDivisionError
-    after = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF), torch._dynamo.config.allow_rnn
+    after = torch.lstm, torch._VF.gru, nn.LSTM.forward, "lstm" in vars(torch._VF)
     assert after == before
 
 
@@ -184,3 +185,61 @@ def test_a_state_of_a_fixed_batch_is_blamed_where_it_is_used() -> None:
     assert [(finding.rule, finding.span.function) for finding in refused.value.findings] == [
         ("pinned-dim", "test_a_state_of_a_fixed_batch_is_blamed_where_it_is_used.FixedState.forward")
     ]
+
+
+# ---- layers without a native operator are written out step by step
+
+
+class Wide(nn.Module):
+    """Layers in float64, which ONNX Runtime's own operators do not take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(4, 3, 2, bidirectional=True)
+        self.plain = nn.GRU(6, 3, bias=False)
+        self.relu = nn.RNN(4, 3, nonlinearity="relu")
+        self.tanh = nn.RNN(3, 3, bias=False)
+        self.lstm = nn.LSTM(4, 3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        output, last = self.gru(x)
+        return self.plain(output), last, self.tanh(self.relu(x)[0]), self.lstm(x)
+
+
+def test_layers_in_float64_keep_their_precision(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, path = Wide().double().eval(), tmp_path / "model.onnx"
+    result = anyshape.export(model, (torch.randn(5, 3, 4).double(),), path, dims={"x": "seq batch 4"}, quick=True)
+    assert [attempt.strategy for attempt in result.attempts] == ["torch.export"]
+    assert "nn.GRU: a Scan over time, where ONNX has no operator" in result.repairs
+    for batch, seq in SIZES:
+        x = torch.randn(seq, batch, 4).double()
+        for got, want in zip(run(load(path), {"x": x}), eager(model, (x,)), strict=True):
+            assert got.shape == tuple(want.shape)
+            assert np.abs(got - want.numpy()).max() < 1e-12
+
+
+def test_a_projected_lstm_starts_from_its_states_in_both_directions(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, path = nn.LSTM(4, 5, proj_size=2, bidirectional=True, bias=False).eval(), tmp_path / "model.onnx"
+
+    class Projected(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = model
+
+        def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> Any:
+            return self.lstm(x, (h, c))
+
+    def make(batch: int, seq: int) -> tuple[torch.Tensor, ...]:
+        return torch.randn(seq, batch, 4), torch.randn(2, batch, 2), torch.randn(2, batch, 5)
+
+    dims = {"x": "seq batch 4", "h": "2 batch 2", "c": "2 batch 5"}
+    anyshape.export(Projected().eval(), make(3, 5), path, dims=dims, quick=True)
+    assert sum(node.op_type == "Scan" for node in onnx.load(path).graph.node) == 2
+    for sizes in SIZES:
+        args = make(*sizes)
+        results = run(load(path), dict(zip(("x", "h", "c"), args, strict=True)))
+        for got, want in zip(results, eager(Projected(), args), strict=True):
+            assert got.shape == tuple(want.shape)
+            assert np.abs(got - want.numpy()).max() < 1e-5

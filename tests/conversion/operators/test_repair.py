@@ -13,7 +13,7 @@ from torch.nn.functional import avg_pool2d
 
 import anyshape
 from anyshape.conversion.operators.repair import answered, applied
-from anyshape.conversion.operators.repairs import REPAIRS
+from anyshape.conversion.operators.table import REPAIRS
 from tests.conversion.functions import exported, wrong_sizes
 
 OURS = [

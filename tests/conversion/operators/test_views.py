@@ -1,14 +1,16 @@
-"""Windows that overlap, as local attention makes them by `torch.div` and `as_strided`, are right at every size."""
+"""Parts and arrangements by sizes: windows that overlap, as in local attention, rolls, axes that are dropped."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 import anyshape
+from tests.conversion.functions import table, wrong_sizes_of
 from tests.running import is_right
 
 
@@ -37,3 +39,14 @@ def test_windows_of_a_transposed_tensor_are_gathered(tmp_path: Path) -> None:
     assert "torch.div of a size: stays a size" in result.repairs
     assert "as_strided: elements gathered by the size at run time" in result.repairs
     assert all(is_right(path, model, (torch.randn(batch, seq, 4),)) for batch, seq in ((1, 1), (1, 9), (3, 8), (2, 13)))
+
+
+FUNCTIONS = {
+    "roll": lambda x: (x.roll(5, 1), x.roll(-2), x.roll((x.shape[1] // 2, 1), (1, 0))),
+    "squeeze": lambda x: (x.squeeze(0) + 1, x[:, None].squeeze((1, 2))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_arrangements_of_tables(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(FUNCTIONS[name], table, tmp_path / "m.onnx") == []

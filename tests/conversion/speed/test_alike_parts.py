@@ -172,7 +172,7 @@ def test_the_graph_is_the_same_as_without_copying(tmp_path: Path, monkeypatch: p
     model = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
     counts = []
     for fewest in (4, 10**6):
-        monkeypatch.setattr("anyshape.conversion.speed.alike_parts._FEWEST_NODES", fewest)
+        monkeypatch.setattr("anyshape.sizes.budgets.FEWEST_NODES_TO_COPY", fewest)
         result = anyshape.export(model.eval(), (torch.randn(2, 5, 8),), None, dims={"src": "batch seq 8"}, quick=True)
         counts.append((bool(result.attempts[-1].copied), sorted(node.op_type for node in result.model.graph)))
     assert (counts[0][0], counts[1][0]) == (True, False)

@@ -13,7 +13,7 @@ from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal.annotations import Annotations, read_annotations
 from anyshape.model.proposal.one_call import propose
-from anyshape.model.proposal.proposal import Proposal
+from anyshape.model.proposal.proposal import DimProposal
 
 
 class Floats:
@@ -92,7 +92,7 @@ class Towers(nn.Module):
         return (self.layer(left) @ self.layer(right).mT).sum() + fixed * self.table
 
 
-def proposal(left: str, right: str, fixed: str) -> Proposal:
+def proposal(left: str, right: str, fixed: str) -> DimProposal:
     annotated = {"left": Floats(left), "right": Floats(right), "fixed": Floats(fixed)}
 
     def forward(self: nn.Module, left: Tensor, right: Tensor, fixed: Tensor) -> Tensor:

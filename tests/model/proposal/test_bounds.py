@@ -8,16 +8,15 @@ from torch import nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
-from anyshape.model.proposal.bounds import SpentError, Trials
-from anyshape.model.proposal.moves import bundles
-from anyshape.model.proposal.probe import Budget
+from anyshape.model.proposal.bounds import BoundTrials, SpentError
+from anyshape.model.proposal.probe import RunBudget
 
 
-def trials(*, seconds: float = 0.001, limit: int = 10) -> Trials:
+def trials(*, seconds: float = 0.001, limit: int = 10) -> BoundTrials:
     target = resolve_target(nn.Linear(4, 3))
     signature = bind_call(target, (torch.randn(2, 5, 4),))
     dims = {"input": ("batch", "seq", "_")}
-    return Trials(target, signature, dims, seconds=seconds, budget=Budget(limit), seed=0)
+    return BoundTrials(target, signature, dims, seconds=seconds, budget=RunBudget(limit), seed=0)
 
 
 def test_a_trial_is_as_small_as_its_inputs():
@@ -34,16 +33,3 @@ def test_without_a_budget_there_is_no_answer():
     assert trials().runs({"batch": 7})
     with pytest.raises(SpentError):
         trials(limit=0).runs({"batch": 7})
-
-
-def test_the_layers_of_a_cache_are_one_bundle_and_its_parts_are_not_others():
-    target = resolve_target(lambda past, x: x)
-    cache = [{"key": torch.zeros(2, 5), "value": torch.zeros(2, 5), "count": torch.zeros(2)} for _ in range(3)]
-    found = bundles(bind_call(target, (cache, torch.zeros(2, 5))))
-    assert [(first, len(members)) for first, members in found.items()] == [
-        (("past.0.key", 0), 6),
-        (("past.0.key", 1), 6),
-        (("past.0.count", 0), 3),
-        (("x", 0), 1),
-        (("x", 1), 1),
-    ]

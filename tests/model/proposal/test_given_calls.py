@@ -9,7 +9,8 @@ from torch import nn
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
-from anyshape.model.proposal.given_calls import best_call, columns_of, read_calls, watch
+from anyshape.model.proposal.given_calls import best_call, columns_of, read_calls
+from anyshape.verbs.watch import watch
 
 
 class Net(nn.Module):

@@ -15,11 +15,11 @@ from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal import one_call
 from anyshape.model.proposal.one_call import propose
-from anyshape.model.proposal.proposal import Proposal
+from anyshape.model.proposal.proposal import DimProposal
 from tests import cases
 
 
-def proposal(model: Any, *args: Any, **kwargs: Any) -> Proposal:
+def proposal(model: Any, *args: Any, **kwargs: Any) -> DimProposal:
     target = resolve_target(model)
     return propose(target, bind_call(target, args, kwargs))
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
-from anyshape.model.proposal.probe import Budget, Prober
+from anyshape.model.proposal.probe import Prober, RunBudget
 
 
 class Tagger(nn.Module):
@@ -76,8 +76,8 @@ def test_beyond_the_limit_nothing_runs_and_it_is_said():
 
 
 def test_a_budget_ends_by_the_clock_as_well():
-    assert Budget.within(10, seconds=-1).is_spent()
-    assert not Budget.within(10, seconds=60).is_spent()
+    assert RunBudget.within(10, seconds=-1).is_spent()
+    assert not RunBudget.within(10, seconds=60).is_spent()
 
 
 @pytest.mark.parametrize("sizes", [{("ids", 1): 7}, {("ids", 0): 3}])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from anyshape.model.proposal.proposal import Offer, Proposal, proposal_text, proposal_to_dict
+from anyshape.model.proposal.proposal import DimProposal, Offer, proposal_text, proposal_to_dict
 
 CACHE = {f"past.{layer}.{part}": ("batch", "_", "past", "_") for layer in range(2) for part in ("key", "value")}
-FOUND = Proposal(
+FOUND = DimProposal(
     {"ids": ("batch", "seq"), "mask": ("batch", "past + seq"), **CACHE},
     {"past": "0.."},
     {"batch": "axis 0 of `ids` moves alone", "seq": "axis 1 of `ids` moves alone", "past": "move together"},
@@ -42,7 +42,7 @@ def test_a_container_with_a_static_leaf_is_said_leaf_by_leaf():
 
 
 def test_without_dims_nothing_else_is_said_than_the_notes():
-    assert proposal_text(Proposal({}, {}, {}, (), ("no axis varies",)), ["x"]) == "dims={},\n\nnote: no axis varies"
+    assert proposal_text(DimProposal({}, {}, {}, (), ("no axis varies",)), ["x"]) == "dims={},\n\nnote: no axis varies"
 
 
 def test_the_document_has_every_leaf():

@@ -1,4 +1,8 @@
-"""What is raised where a loop cannot be kept as a loop."""
+"""A list that holds one tensor for each step of a loop, as one tensor whose first axis counts the steps.
+
+What is in the list for Python is tensors, and `StackedSteps` in the place of as many tensors as there were steps. It
+can be appended to, added to, indexed and stacked; it cannot be gone through but in a loop that is kept as a loop.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,9 @@ class LeftEarlyError(LoopError):
     """A loop is left by `break`, `return` or an exception: the file would run on."""
 
 
+# ---- the list
+
+
 class Placeholder:
     """Stands in a list for a number of tensors that is not known."""
 
@@ -36,7 +43,7 @@ class Placeholder:
         raise NotImplementedError
 
 
-class Steps(Placeholder):
+class StackedSteps(Placeholder):
     """As many tensors as the first axis of this one is long."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -61,13 +68,13 @@ class Earlier(Placeholder):
     @property
     def last(self) -> Tensor:
         self.is_last_wanted = True
-        return self._read() if self._last is None else self._last
+        return self._refuse_reading() if self._last is None else self._last
 
     def all(self) -> NoReturn:
         self.is_all_wanted = True
-        self._read()
+        self._refuse_reading()
 
-    def _read(self) -> NoReturn:
+    def _refuse_reading(self) -> NoReturn:
         raise LoopError("a loop reads a list that it fills")
 
 
@@ -102,7 +109,7 @@ class Collected(list[Any]):
     def __getitem__(self, index: Any) -> Any:
         parts = self.parts
         if isinstance(index, slice):
-            return self._cut(index)
+            return self._slice_of_list(index)
         if isinstance(index, int):
             from_start = parts[: index + 1] if index >= 0 else parts[index:]
             if len(from_start) == (index + 1 if index >= 0 else -index) and not holds_steps(from_start):
@@ -111,16 +118,16 @@ class Collected(list[Any]):
                 return parts[-1].last
         return stacked(parts)[index]
 
-    def _cut(self, index: slice) -> Collected:
+    def _slice_of_list(self, index: slice) -> Collected:
         if index.step == -1 and index.start is None and index.stop is None:
             return self.reversed()
         whole = stacked(self.parts)
         if isinstance(index.step, int) and index.step < 0:
             raise LoopError("a list that a loop over a varying size has filled is cut backwards")
-        return Collected([Steps(whole[index])])
+        return Collected([StackedSteps(whole[index])])
 
     def reversed(self) -> Collected:
-        return Collected(map(_reversed, reversed(self.parts)))
+        return Collected(map(_part_reversed, reversed(self.parts)))
 
     def reverse(self) -> None:
         self[:] = self.reversed().parts
@@ -147,18 +154,18 @@ class Collected(list[Any]):
         return self
 
 
-def _reversed(part: Any) -> Any:
-    return Steps(part.tensor.flip(0)) if isinstance(part, Steps) else part
+def _part_reversed(part: Any) -> Any:
+    return StackedSteps(part.tensor.flip(0)) if isinstance(part, StackedSteps) else part
 
 
 def stacked(parts: Sequence[Any]) -> Tensor:
     """All tensors of a list on a new first axis."""
-    pieces = [_block(part) for part in parts]
+    pieces = [_as_block(part) for part in parts]
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces, 0)
 
 
-def _block(part: Any) -> Tensor:
-    if isinstance(part, Steps):
+def _as_block(part: Any) -> Tensor:
+    if isinstance(part, StackedSteps):
         return part.tensor
     if isinstance(part, Tensor):
         return part.unsqueeze(0)
@@ -172,13 +179,16 @@ def joined(parts: Sequence[Any], axis: int) -> Tensor:
     for part in parts:
         if isinstance(part, Earlier):
             part.all()
-    pieces = [_flat(part.tensor, axis) if isinstance(part, Steps) else part for part in parts]
+    pieces = [_one_behind_the_other(part.tensor, axis) if isinstance(part, StackedSteps) else part for part in parts]
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces, axis)
 
 
-def _flat(steps: Tensor, axis: int) -> Tensor:
+def _one_behind_the_other(steps: Tensor, axis: int) -> Tensor:
     axis %= steps.ndim - 1
     return steps.movedim(0, axis).flatten(axis, axis + 1)
+
+
+# ---- functions of torch that take such a list, or that would make as many tensors as an axis is long
 
 
 def _stack(tensors: Any, dim: int = 0, **options: Any) -> Any:
@@ -193,14 +203,14 @@ def _cat(tensors: Any, dim: int = 0, **options: Any) -> Any:
     return joined(parts_of(tensors), options.get("axis", dim))
 
 
-def _along(axis: int, axis_of_vectors: int | None) -> Callable[..., Any]:
+def _joined_along(axis: int, axis_of_vectors: int | None) -> Callable[..., Any]:
     """`hstack`, `vstack`, `column_stack`: vectors may be joined along another axis, or (None) each be a column."""
 
     def answer(tensors: Any) -> Any:
         if not holds_steps(tensors):
             return NotImplemented
         parts = parts_of(tensors)
-        element = next(part.tensor[0] if isinstance(part, Steps) else part for part in parts)
+        element = next(part.tensor[0] if isinstance(part, StackedSteps) else part for part in parts)
         if element.ndim > 1:
             return joined(parts, axis)
         return stacked(parts).movedim(0, axis) if axis_of_vectors is None else joined(parts, axis_of_vectors)
@@ -211,7 +221,7 @@ def _along(axis: int, axis_of_vectors: int | None) -> Callable[..., Any]:
 def _unbind(x: Any, dim: int = 0) -> Any:
     if not isinstance(x, Tensor) or not x.ndim or not is_varying(x.shape[dim]):
         return NotImplemented
-    return Collected([Steps(x.movedim(dim, 0))])
+    return Collected([StackedSteps(x.movedim(dim, 0))])
 
 
 def _split(x: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
@@ -222,7 +232,7 @@ def _split(x: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_si
         return NotImplemented
     dim %= x.ndim
     shape = (*x.shape[:dim], x.shape[dim] // size, size, *x.shape[dim + 1 :])
-    return Collected([Steps(x.reshape(shape).movedim(dim, 0))])
+    return Collected([StackedSteps(x.reshape(shape).movedim(dim, 0))])
 
 
 def _chunk(x: Any, chunks: Any, dim: int = 0) -> Any:
@@ -236,10 +246,10 @@ ANSWERS: dict[tuple[Any, str], Callable[..., Any]] = {
     (torch, "cat"): _cat,
     (torch, "concat"): _cat,
     (torch, "concatenate"): _cat,
-    (torch, "hstack"): _along(1, 0),
-    (torch, "vstack"): _along(0, None),
-    (torch, "row_stack"): _along(0, None),
-    (torch, "column_stack"): _along(1, None),
+    (torch, "hstack"): _joined_along(1, 0),
+    (torch, "vstack"): _joined_along(0, None),
+    (torch, "row_stack"): _joined_along(0, None),
+    (torch, "column_stack"): _joined_along(1, None),
     (torch, "unbind"): _unbind,
     (Tensor, "unbind"): _unbind,
     (torch, "split"): _split,

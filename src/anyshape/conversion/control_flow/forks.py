@@ -28,12 +28,66 @@ from torch.fx.experimental.sym_node import SymNode
 
 from anyshape.conversion.control_flow.samples import Samples
 from anyshape.errors import AnyshapeError
-from anyshape.sizes.evaluation import NO_VALUE, Known, Values, evaluate, raising, symbols_of
+from anyshape.sizes import budgets
+from anyshape.sizes.torch_symbols import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.source.spans import Span
-from anyshape.source.stacks import is_users, span_of_code, span_of_stack
+from anyshape.source.stacks import OURS, is_users, span_of_code, span_of_stack
 from anyshape.torchkit.capture import Recorder
 
-MOST_PATHS = 16
+# ---- who asks: the model's own code, a layer of torch, or torch itself
+
+_TORCH = Path(torch.__file__).resolve().parent
+_LAYERS = str(_TORCH / "nn")
+_BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), OURS)
+"""What lies between a question in Python and its answer."""
+OWN: frozenset[str] = frozenset()
+"""The files of the modules that are traced now: the model's code, though one may lie within torch."""
+
+
+def files_of(model: nn.Module) -> frozenset[str]:
+    """Where the modules of a model say what they do."""
+    codes = [getattr(inspect.unwrap(type(module).forward), "__code__", None) for module in model.modules()]
+    return frozenset(code.co_filename for code in codes if code and not code.co_filename.startswith(OURS))
+
+
+def is_question(expression: sympy.Basic) -> bool:
+    """Whether it is true or false, depending on sizes or values; sympy takes a symbol for either."""
+    is_truth = isinstance(expression, sympy.logic.boolalg.Boolean) and not isinstance(expression, sympy.Symbol)
+    return is_truth and bool(symbols_of(expression))
+
+
+def asker_of(frame: FrameType | None, *, by_value: bool = False) -> FrameType | None:
+    """Who put a question to Python: the model's code or a layer of torch; None where torch asks for itself.
+
+    Python asks a size by `__bool__`. Where one of torch's operators asks, no such frame is between; and there is none
+    where a tensor is asked for its value.
+    """
+    asked_by_python = by_value
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if is_models(name):
+            return frame if asked_by_python else None
+        if not name.startswith(_BETWEEN) and frame.f_code.co_name != "__torch_function__":
+            return None
+        asked_by_python |= frame.f_code.co_name == "__bool__"
+        frame = frame.f_back
+    return None
+
+
+def is_raised_by_model(error: BaseException) -> bool:
+    """Whether the model's code or a layer raised it, and not torch at something that it cannot trace."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and is_models(step.tb_frame.f_code.co_filename)
+
+
+def is_models(filename: str) -> bool:
+    return is_users(filename) or filename in OWN or filename.startswith(_LAYERS)
+
+
+# ---- questions that were answered both ways
+
 _NOTE = "anyshape.path"
 """Where a node of the trace holds on which path it was made."""
 
@@ -43,7 +97,9 @@ class TooManyPathsError(AnyshapeError):
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = tuple(dict.fromkeys(spans))
-        super().__init__(f"more than {MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}")
+        super().__init__(
+            f"more than {budgets.MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +167,7 @@ class Forks:
         values = samples.values(question) if self.speaks_of_sizes(question) else None
         if values is None:
             raise LookupError
-        if not _agree(values):
+        if not _are_all_equal(values):
             return None
         if not samples.vary(symbols_of(question)):
             raise LookupError
@@ -121,21 +177,21 @@ class Forks:
         """The answer on the present path, which is not the same at all of its sizes; None where torch has to say."""
         if self._replayed is not None:
             return self.value_of(question) if self.speaks_of_sizes(question) else None
-        asker = self._asker(question)
+        asker = self._asker_of(question)
         if not self.speaks_of_sizes(question):
-            return None if asker is None else self._decide(question, asker, by_value=True)
+            return None if asker is None else self._decision_on(question, asker, by_value=True)
         values = self.samples.values(question)
-        if asker is not None and values is not None and not _agree(values):
-            return self._decide(question, asker, by_value=False)
+        if asker is not None and values is not None and not _are_all_equal(values):
+            return self._decision_on(question, asker, by_value=False)
         hint = self.value_of(question)
         if hint is None:
             return None  # made of what has no value here
-        self._recorder.add_guard(question if hint is sympy.true else _denied(question, hint))
+        self._recorder.add_guard(question if hint is sympy.true else _assumption_by(question, hint))
         return hint
 
     def note(self, question: sympy.Basic, answer: bool) -> None:
         """A question of the model's with one answer at all sizes that stand for the declared ones: there are others."""
-        if self._replayed is None and self._asker(question) is not None:
+        if self._replayed is None and self._asker_of(question) is not None:
             self._recorder.add_guard(question if answer else sympy.Not(question))
 
     def value_of(self, expression: sympy.Basic) -> sympy.Basic | None:
@@ -151,7 +207,7 @@ class Forks:
         value = self._known[expression]
         return sympy.sympify(value.item() if isinstance(value, (np.generic, np.ndarray)) else value)
 
-    def _asker(self, question: sympy.Basic) -> FrameType | None:
+    def _asker_of(self, question: sympy.Basic) -> FrameType | None:
         if not is_question(question) or self.asked is None:
             return None
         return asker_of(sys._getframe(1), by_value=not self.speaks_of_sizes(question))
@@ -169,14 +225,15 @@ class Forks:
     def _sizes(self) -> Mapping[sympy.Symbol, int]:
         return _Either(self.samples.first(), self._environment.backed_var_to_val)
 
-    def _decide(self, question: sympy.Basic, asker: FrameType, *, by_value: bool) -> Any:
+    def _decision_on(self, question: sympy.Basic, asker: FrameType, *, by_value: bool) -> Any:
+        # the same question has the same answer in the whole of a run
         for known in (one for frame in self._frames for one in frame.decisions):
             if known.condition in (question, sympy.Not(question)):
                 return sympy.true if known.answer == (known.condition == question) else sympy.false
         site = (asker.f_code.co_filename, asker.f_lineno)
         owner = self._frames[max(len(self._frames) - 1 - self._levels.get(site, 0), 0)]
         place = len(owner.decisions)
-        if place - len(owner.prefix) > MOST_PATHS:  # each of them has another side
+        if place - len(owner.prefix) > budgets.MOST_PATHS:  # each of them has another side
             raise TooManyPathsError([one.span for one in owner.decisions if one.span is not None])
         hint = by_value or bool(self.value_of(question))
         answer = owner.prefix[place] if place < len(owner.prefix) else hint
@@ -185,12 +242,12 @@ class Forks:
         if not by_value:
             for frame in self._frames[self._frames.index(owner) :]:
                 frame.samples = frame.samples.where(question, answer)
-            self._show(self.samples)
+            self._show_sizes(self.samples)
         return sympy.true if answer else sympy.false
 
     # ---- the sizes that torch sees
 
-    def _show(self, samples: Samples) -> None:
+    def _show_sizes(self, samples: Samples) -> None:
         if self._environment is not None:  # else nothing has been asked
             self._known = self._known_at.setdefault(int(samples.rows[0]), {})
             known, first = self._environment.backed_var_to_val, samples.first()
@@ -212,24 +269,24 @@ class Forks:
             yield
             return
         self._replayed = self._signed[place]
-        self._show(self._replayed)
+        self._show_sizes(self._replayed)
         try:
             yield
         finally:
             self._replayed = outer
-            self._show(self.samples)
+            self._show_sizes(self.samples)
 
     # ---- runs
 
     def begin(self, prefix: Sequence[bool]) -> Frame:
         frame = Frame(prefix, self.samples)
         self._frames.append(frame)
-        self._show(frame.samples)
+        self._show_sizes(frame.samples)
         return frame
 
     def end(self, frame: Frame) -> None:
         del self._frames[self._frames.index(frame) :]
-        self._show(self.samples)
+        self._show_sizes(self.samples)
 
     def choice(self, decision: Decision) -> tuple[Any, int]:
         """What `choose` goes by, and a number for the choices that belong together."""
@@ -246,16 +303,6 @@ class Forks:
         moved, self._moved_out = self._moved_out, False
         self.branches.clear()
         return moved
-
-
-CURRENT: Forks | None = None
-"""The branches of the trace that is running, if it takes both sides of them."""
-
-
-def is_size(number: Any) -> bool:
-    """Whether a number is one of the sizes that the trace running now has a name for."""
-    forks = CURRENT
-    return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)
 
 
 class _Either(Mapping[sympy.Symbol, int]):
@@ -277,61 +324,20 @@ class _Either(Mapping[sympy.Symbol, int]):
         return len({**self._second, **self._first})
 
 
-def _agree(values: Values) -> bool:
+def _are_all_equal(values: Values) -> bool:
     return bool((values == values.flat[0]).all())
 
 
-def _denied(question: sympy.Basic, hint: sympy.Basic) -> sympy.Basic:
+def _assumption_by(question: sympy.Basic, hint: sympy.Basic) -> sympy.Basic:
     """What is taken for granted by an answer other than yes."""
     return sympy.Not(question) if hint is sympy.false else sympy.Eq(question, hint)
 
 
-_TORCH = Path(torch.__file__).resolve().parent
-_LAYERS = str(_TORCH / "nn")
-_OURS = str(Path(__file__).resolve().parent.parent)
-_BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), _OURS)
-"""What lies between a question in Python and its answer."""
-OWN: frozenset[str] = frozenset()
-"""The files of the modules that are traced now: the model's code, though one may lie within torch."""
+CURRENT: Forks | None = None
+"""The branches of the trace that is running, if it takes both sides of them."""
 
 
-def files_of(model: nn.Module) -> frozenset[str]:
-    """Where the modules of a model say what they do."""
-    codes = [getattr(inspect.unwrap(type(module).forward), "__code__", None) for module in model.modules()]
-    return frozenset(code.co_filename for code in codes if code and not code.co_filename.startswith(_OURS))
-
-
-def is_question(expression: sympy.Basic) -> bool:
-    """Whether it is true or false, depending on sizes or values; sympy takes a symbol for either."""
-    is_truth = isinstance(expression, sympy.logic.boolalg.Boolean) and not isinstance(expression, sympy.Symbol)
-    return is_truth and bool(symbols_of(expression))
-
-
-def asker_of(frame: FrameType | None, *, by_value: bool = False) -> FrameType | None:
-    """Who put a question to Python: the model's code or a layer of torch; None where torch asks for itself.
-
-    Python asks a size by `__bool__`. Where one of torch's operators asks, no such frame is between; and there is none
-    where a tensor is asked for its value.
-    """
-    asked_by_python = by_value
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if is_models(name):
-            return frame if asked_by_python else None
-        if not name.startswith(_BETWEEN) and frame.f_code.co_name != "__torch_function__":
-            return None
-        asked_by_python |= frame.f_code.co_name == "__bool__"
-        frame = frame.f_back
-    return None
-
-
-def is_raised_by_model(error: BaseException) -> bool:
-    """Whether the model's code or a layer raised it, and not torch at something that it cannot trace."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
-    return step is not None and is_models(step.tb_frame.f_code.co_filename)
-
-
-def is_models(filename: str) -> bool:
-    return is_users(filename) or filename in OWN or filename.startswith(_LAYERS)
+def is_named_size(number: Any) -> bool:
+    """Whether a number is one of the sizes that the trace running now has a name for."""
+    forks = CURRENT
+    return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)

@@ -34,7 +34,7 @@ from anyshape.onnxfile.graph import (
     hand_out,
     new_node,
     prune,
-    replace_and_rename,
+    replace,
 )
 
 
@@ -44,23 +44,21 @@ def join_groups(graph: ir.Graph) -> None:
     for choice in marks_of(graph, CHOOSE):
         groups.setdefault(group_of(choice), []).append(choice)
     for choices in groups.values():
-        _join(graph, choices)
+        _join_choices(graph, choices)
     try:
         graph.sort()
     except ValueError as error:
         raise RegionError("a choice depends on another choice of the same branch") from error
 
 
-def _join(graph: ir.Graph, choices: Sequence[ir.Node]) -> None:
+def _join_choices(graph: ir.Graph, choices: Sequence[ir.Node]) -> None:
     (which, *_), firsts, seconds = zip(*(sides(choice) for choice in choices), strict=True)
     last = choices[-1]
-    joined = ir.Node(
-        DOMAIN, CHOOSE, [which, *chain(*firsts), *chain(*seconds)], list(last.attributes.values()),
-        num_outputs=len(choices), metadata_props=dict(last.metadata_props),
-    )  # fmt: skip
+    inputs = [which, *chain(*firsts), *chain(*seconds)]
+    joined = new_node(CHOOSE, inputs, last.attributes, like=last, outputs=len(choices), domain=DOMAIN)
     graph.insert_after(last, joined)
     for choice, output in zip(choices, joined.outputs, strict=True):
-        replace_and_rename(choice.outputs[0], describe(output, choice.outputs[0]))
+        replace(choice.outputs[0], describe(output, choice.outputs[0]), keep_name=True)
     graph.remove(choices, safe=True)
 
 
@@ -74,22 +72,20 @@ def lower_branches(graph: ir.Graph) -> list[ir.Graph]:
     for choice in reversed(choices):
         if choice.graph is graph:  # it has not gone to a branch
             outside = always | _before_the_loop(dependencies, choice)
-            branches.extend(_lower(graph, choice, dependencies, outside))
+            branches.extend(_lower_choice(graph, choice, dependencies, outside))
     return branches
 
 
-def _lower(graph: ir.Graph, choice: ir.Node, dependencies: Dependencies, outside: int) -> list[ir.Graph]:
+def _lower_choice(graph: ir.Graph, choice: ir.Node, dependencies: Dependencies, outside: int) -> list[ir.Graph]:
     which, first, second = sides(choice)
-    then = _branch("then", dependencies.leading_to(first, outside), first, choice)
-    otherwise = _branch("else", dependencies.leading_to(second, outside), second, choice)
+    then = _branch_graph("then", dependencies.leading_to(first, outside), first, choice)
+    otherwise = _branch_graph("else", dependencies.leading_to(second, outside), second, choice)
     condition = _as_bool(graph, which, choice)
-    node = ir.Node(
-        "", "If", [condition], [ir.AttrGraph("then_branch", then), ir.AttrGraph("else_branch", otherwise)],
-        num_outputs=len(first), metadata_props=dict(choice.metadata_props),
-    )  # fmt: skip
+    branches = {"then_branch": then, "else_branch": otherwise}
+    node = new_node("If", [condition], branches, like=choice, outputs=len(first))
     graph.insert_after(choice, node)
     for old, new in zip(choice.outputs, node.outputs, strict=True):
-        replace_and_rename(old, describe(new, old))
+        replace(old, describe(new, old), keep_name=True)
     graph.remove(choice, safe=True)
     prune(graph, graph)
     return [then, otherwise]
@@ -120,14 +116,14 @@ def _before_the_loop(dependencies: Dependencies, choice: ir.Node) -> int:
     return (1 << max(around, default=0)) - 1
 
 
-def _branch(name: str, nodes: Sequence[ir.Node], values: Sequence[ir.Value], choice: ir.Node) -> ir.Graph:
+def _branch_graph(name: str, nodes: Sequence[ir.Node], values: Sequence[ir.Value], choice: ir.Node) -> ir.Graph:
     """A graph of copies of these nodes. Nobody uses the originals any more where they were for this side only."""
-    copies, copied = _copies(nodes)
+    copies, copied = _copied_nodes(nodes)
     outputs = hand_out(copies, [copied.get(id(value), value) for value in values], like=choice)
     return ir.Graph([], outputs, nodes=copies, name=name)
 
 
-def _copies(nodes: Sequence[ir.Node]) -> tuple[list[ir.Node], dict[int, ir.Value]]:
+def _copied_nodes(nodes: Sequence[ir.Node]) -> tuple[list[ir.Node], dict[int, ir.Value]]:
     """The copies, and the copy of each value."""
     values = [value for node in nodes for value in node.outputs]
     original = ir.GraphView([], values, nodes=nodes)
@@ -154,7 +150,13 @@ def _as_bool(graph: ir.Graph, which: ir.Value, choice: ir.Node) -> ir.Value:
     return cast.outputs[0]
 
 
-def share(model: ir.Model) -> None:
+# ---- both sides of a branch made as small as they can be
+#
+# Each side was traced from the start, so it repeats what comes before the branch, and goes on after it: what they have
+# in common is done once, before it and behind it.
+
+
+def share_common_parts(model: ir.Model) -> None:
     """Compute once what is computed twice, also whole loops, and choose as early as possible."""
     prune(model.graph, model.graph)
     CommonSubexpressionEliminationPass()(model)
@@ -174,7 +176,7 @@ def _merge_loops(graph: ir.Graph) -> None:
     known: dict[Any, ir.Node] = {}
     open_loops: set[int] = set()
     for node in list(graph):
-        twin = known.setdefault(_key(node, numbers, len(open_loops)), node)
+        twin = known.setdefault(_computed_alike(node, numbers, len(open_loops)), node)
         numbers.update({id(value): (id(twin), place) for place, value in enumerate(node.outputs)})
         if is_mark(node, LOOP_BEGIN):
             open_loops.add(loop_of(node))
@@ -186,11 +188,13 @@ def _merge_loops(graph: ir.Graph) -> None:
     prune(graph, graph)
 
 
-def _key(node: ir.Node, numbers: dict[int, Any], depth: int) -> Any:
+def _computed_alike(node: ir.Node, numbers: dict[int, Any], depth: int) -> Any:
     if graphs_in(node):
         return id(node)
     inputs = tuple(None if value is None else numbers.get(id(value), id(value)) for value in node.inputs)
-    attributes = tuple(item for item in _attributes(node) if not (is_mark(node) and item[0] in ("group", "loop")))
+    attributes = tuple(
+        item for item in _comparable_attributes(node) if not (is_mark(node) and item[0] in ("group", "loop"))
+    )
     return node.op_identifier(), inputs, attributes, depth if is_mark(node, LOOP_BEGIN) else None
 
 
@@ -202,7 +206,7 @@ def _use_instead(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
         assert producer is not None
         graph.insert_after(producer, node)
         new = describe(node.outputs[0], old)
-    replace_and_rename(old, new)
+    replace(old, new, keep_name=True)
 
 
 def _sink_choices(graph: ir.Graph) -> None:
@@ -217,7 +221,7 @@ def _sink_choices(graph: ir.Graph) -> None:
             continue
         place = _only_difference(first.producer(), second.producer())
         if place is not None and _is_used_once(first) and _is_used_once(second):
-            waiting.append(_sunk(graph, choice, place))
+            waiting.append(_sink_choice(graph, choice, place))
     graph.sort()
 
 
@@ -235,14 +239,14 @@ def _only_difference(first: ir.Node | None, second: ir.Node | None) -> int | Non
 def _are_alike(first: ir.Node, second: ir.Node) -> bool:
     same = first.op_identifier() == second.op_identifier() and len(first.inputs) == len(second.inputs)
     plain = len(first.outputs) == len(second.outputs) == 1 and not is_mark(first) and not graphs_in(first)
-    return same and plain and _attributes(first) == _attributes(second)
+    return same and plain and _comparable_attributes(first) == _comparable_attributes(second)
 
 
-def _attributes(node: ir.Node) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted((name, _plain(attribute)) for name, attribute in node.attributes.items()))
+def _comparable_attributes(node: ir.Node) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((name, _comparable(attribute)) for name, attribute in node.attributes.items()))
 
 
-def _plain(attribute: ir.Attr) -> Any:
+def _comparable(attribute: ir.Attr) -> Any:
     """An attribute as something that can be compared."""
     if attribute.type == ir.AttributeType.TENSOR:
         tensor = attribute.as_tensor()
@@ -263,22 +267,19 @@ def _is_used_once(value: ir.Value) -> bool:
     return len(value.uses()) == 1 and not value.is_graph_output()
 
 
-def _sunk(graph: ir.Graph, choice: ir.Node, place: int) -> ir.Node:
+def _sink_choice(graph: ir.Graph, choice: ir.Node, place: int) -> ir.Node:
     which, (first,), (second,) = sides(choice)
     kept, other = first.producer(), second.producer()
     assert kept is not None
     assert other is not None
     before = (kept.inputs[place], other.inputs[place])
-    earlier = ir.Node(
-        choice.domain, CHOOSE, [which, *before], [ir.AttrInt64("group", group_of(choice))],
-        metadata_props=dict(choice.metadata_props),
-    )  # fmt: skip
+    earlier = new_node(CHOOSE, [which, *before], {"group": group_of(choice)}, like=choice, domain=DOMAIN)
     assert before[0] is not None
     assert before[1] is not None
     describe(earlier.outputs[0], before[0]).shape = _common_shape(before[0], before[1])
     graph.insert_before(choice, earlier)
     describe(first, choice.outputs[0])
-    replace_and_rename(choice.outputs[0], first)
+    replace(choice.outputs[0], first, keep_name=True)
     graph.remove([choice, other], safe=True)
     kept.replace_input_with(place, earlier.outputs[0])
     graph.remove(kept)

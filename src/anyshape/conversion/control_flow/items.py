@@ -13,9 +13,18 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.conversion.control_flow.carried import Kept
-from anyshape.conversion.control_flow.collected import Collected, LoopError, Steps, holds_steps, parts_of, stacked
-from anyshape.conversion.control_flow.loop_trace import is_varying, larger, smaller, state
+from anyshape.conversion.control_flow.collected import (
+    Collected,
+    LoopError,
+    StackedSteps,
+    holds_steps,
+    parts_of,
+    stacked,
+)
+from anyshape.conversion.control_flow.loop_trace import is_varying, state
 from anyshape.conversion.operators.held_numbers import Held
+from anyshape.conversion.operators.repair import Answer, sym_max, sym_min
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of, is_same_number
 
 
@@ -62,7 +71,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Slices:
     """The slices of a tensor along its first axis."""
 
     tensor: Tensor
@@ -82,14 +91,14 @@ class Cut:
     def first(self) -> Any:
         return self.tensor[0]
 
-    def rest(self) -> Cut:
-        return Cut(self.tensor[1:])
+    def rest(self) -> Slices:
+        return Slices(self.tensor[1:])
 
-    def reversed(self) -> Cut:
-        return Cut(self.tensor.flip(0))
+    def reversed(self) -> Slices:
+        return Slices(self.tensor.flip(0))
 
-    def up_to(self, count: Any) -> Cut:
-        return self if is_same_number(count, self.count) else Cut(self.tensor[:count])
+    def up_to(self, count: Any) -> Slices:
+        return self if is_same_number(count, self.count) else Slices(self.tensor[:count])
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,7 @@ class Zipped:
         return Zipped(tuple(part.up_to(count) for part in self.parts))
 
 
-Items = Counted | Cut | Zipped
+Items = Counted | Slices | Zipped
 
 
 def items_of(value: Any) -> Items | None:
@@ -130,35 +139,35 @@ def items_of(value: Any) -> Items | None:
     if isinstance(value, Items):
         return value
     if isinstance(value, Tensor) and value.ndim and is_varying(value.shape[0]):
-        return Cut(value)
+        return Slices(value)
     if isinstance(value, list) and holds_steps(value):
-        return Cut(stacked(parts_of(value)))
+        return Slices(stacked(parts_of(value)))
     return None
 
 
-# ---- builtins
+# ---- builtins that give such items, as the rewritten code calls them
 
 
 def _range(genuine: Any, *bounds: Any) -> Any:
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if is_varying(step):
-        return _in_strides(genuine, start, stop, step)
+        return _range_in_strides(genuine, start, stop, step)
     if not (is_varying(start) or is_varying(stop)) or not isinstance(step, int) or not step:
         return genuine(*bounds)
     span = (stop - start) if step > 0 else (start - stop)
     count = span if abs(step) == 1 else (span + abs(step) - 1) // abs(step)
     # an axis has at least one place: one less is not below zero
     is_near = (isinstance(start, int) and step == 1 and start in (0, 1)) or (step < 0 and is_same_number(stop, -1))
-    return Counted(start, step, count if is_near else larger(count, 0))
+    return Counted(start, step, count if is_near else sym_max(count, 0))
 
 
-def _in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
+def _range_in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
     """`range(0, n, n)` has one step whatever n is; `range(0, n, n // 2)` has two or three."""
     times = sympy.cancel(expression_of(stop - start) / expression_of(step))
     if isinstance(times, sympy.Rational):
         return tuple(start + index * step for index in range(math.ceil(times)))
     if step > 0:
-        return Counted(start, step, larger((stop - start + step - 1) // step, 0))
+        return Counted(start, step, sym_max((stop - start + step - 1) // step, 0))
     return genuine(start, stop, step)
 
 
@@ -179,29 +188,29 @@ def _zip(genuine: Any, *values: Any, strict: bool = False) -> Any:
 def _shortest(counts: Sequence[Any]) -> Any:
     count, *others = counts
     for other in others:
-        count = count if is_same_number(count, other) else smaller(count, other)
+        count = count if is_same_number(count, other) else sym_min(count, other)
     return count
 
 
-def _reversed(genuine: Any, values: Any) -> Any:
+def _reversed_items(genuine: Any, values: Any) -> Any:
     if isinstance(values, list) and holds_steps(values):
         return Collected(parts_of(values)).reversed()
     items = items_of(values)
     return genuine(values) if items is None else items.reversed()
 
 
-def _listed(genuine: Any, *values: Any) -> Any:
+def _list_or_tuple(genuine: Any, *values: Any) -> Any:
     items = items_of(values[0]) if len(values) == 1 else None
     if items is None:
         return genuine(*values)
     if isinstance(values[0], list):
         return Collected(parts_of(values[0]))
-    return Collected([Steps(items.tensor)]) if isinstance(items, Cut) else items
+    return Collected([StackedSteps(items.tensor)]) if isinstance(items, Slices) else items
 
 
 def _sum(genuine: Any, values: Any, /, start: Any = 0) -> Any:
     items = items_of(values)
-    if not isinstance(items, Cut):
+    if not isinstance(items, Slices):
         return genuine(values, start)
     total = items.tensor.sum(0)
     return total if isinstance(start, int) and start == 0 else start + total
@@ -215,18 +224,23 @@ def _len(genuine: Any, values: Any) -> Any:
 
 
 STAND_INS: dict[str, Callable[..., Any]] = {
-    "range": _range, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed, "list": _listed, "tuple": _listed,
-    "sum": _sum, "len": _len,
+    "range": _range, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed_items, "list": _list_or_tuple,
+    "tuple": _list_or_tuple, "sum": _sum, "len": _len,
 }  # fmt: skip
 
-_MOST = 64
+# ---- the places at which something holds: `for expert in is_hit.nonzero()`
+
+# Where a step must know its place as a plain number (`self.experts[f"expert_{place}"]`) there is no body that serves
+# all of them. The places are among as many as the vector is long, so the steps of all are taken, and what a step has
+# changed counts only where its place holds.
+
 _VECTORS: Any = WeakIdKeyDictionary()
 """Tensors of places -> the vector that holds at them."""
-_nonzero: Callable[..., Any] = torch.nonzero
+_nonzero: Callable[..., Any] = torch.nonzero  # before it is answered by others
 
 
 @dataclass(frozen=True)
-class Place:
+class PossibleStep:
     """One step: the literal that it is given, and whether it is to be taken."""
 
     item: Tensor
@@ -258,15 +272,15 @@ def _are_alike(now: Any, was: Any) -> bool:
     return not isinstance(now, Tensor) and not isinstance(was, Tensor) and now is was
 
 
-def all_places(items: Items) -> Sequence[Place] | None:
+def all_places(items: Items) -> Sequence[PossibleStep] | None:
     """The steps that a loop may take; None where that is not known, or too many."""
-    vector = _VECTORS.get(items.tensor) if isinstance(items, Cut) else None
-    if vector is None or vector.shape[0] > _MOST:
+    vector = _VECTORS.get(items.tensor) if isinstance(items, Slices) else None
+    if vector is None or vector.shape[0] > budgets.MOST_ITEMS_UNROLLED:
         return None
-    return [Place(torch.tensor([place]), vector[place] != 0) for place in range(vector.shape[0])]
+    return [PossibleStep(torch.tensor([place]), vector[place] != 0) for place in range(vector.shape[0])]
 
 
-def _places(input: Tensor, **options: Any) -> Any:  # noqa: A002
+def _noted_places(input: Tensor, **options: Any) -> Any:  # noqa: A002
     if options or input.ndim != 1 or not isinstance(input.shape[0], int):
         return NotImplemented
     found = _nonzero(input)
@@ -274,14 +288,14 @@ def _places(input: Tensor, **options: Any) -> Any:  # noqa: A002
     return found
 
 
-def _formatted(number: Tensor, form: str) -> Any:
+def _literal_formatted(number: Tensor, form: str) -> Any:
     """`f"{place}"` of a literal, which torch's stand-in for a tensor would write as what it is."""
     value = Held().value_of(number)
     return NotImplemented if value is None else format(value, form)
 
 
-ANSWERS: dict[tuple[Any, str], Callable[..., Any]] = {
-    (torch, "nonzero"): _places,
-    (Tensor, "nonzero"): _places,
-    (Tensor, "__format__"): _formatted,
+ANSWERS: dict[tuple[Any, str], Answer] = {
+    (torch, "nonzero"): _noted_places,
+    (Tensor, "nonzero"): _noted_places,
+    (Tensor, "__format__"): _literal_formatted,
 }

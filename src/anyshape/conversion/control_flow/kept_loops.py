@@ -1,16 +1,8 @@
-"""Loops over a size that varies, kept as loops: the body is traced once, between two marks.
+"""Loops over a size that varies, kept as loops: the model's functions run rewritten code, and find its helpers.
 
 `for` statements and comprehensions of the model's code run through a helper while a trace runs. Where what they go over
 has a plain length, nothing is different. Where it has a symbolic one, the body runs a few times off the record, which
-tells what one step hands to the next, and once for the trace.
-
-    rewriting   the source, changed in memory; the functions that are alive run the changed code
-    liveness    which names of a body matter before and after it
-    items       what a loop goes over: numbers, slices of tensors, several of these at once
-    places      the places at which something holds, where each needs a step of its own
-    collected   a list that holds one value for each step
-    carrying    what one step hands to the next
-    running     the passes over a body
+tells what one step hands to the next, and once for the trace, between two marks.
 """
 
 from __future__ import annotations
@@ -25,11 +17,11 @@ from typing import Any
 
 from torch import nn
 
-from anyshape.conversion.control_flow import items as items_places
-from anyshape.conversion.control_flow.carried import Scope
-from anyshape.conversion.control_flow.collected import ANSWERS, LeftEarlyError, LoopError
+from anyshape.conversion.control_flow import collected, items
+from anyshape.conversion.control_flow.carried import LoopScope
+from anyshape.conversion.control_flow.collected import LeftEarlyError
 from anyshape.conversion.control_flow.items import STAND_INS, items_of
-from anyshape.conversion.control_flow.loop_passes import Loop, Plain, Record, Site
+from anyshape.conversion.control_flow.loop_passes import Loop, LoopSite, Plain, Record
 from anyshape.conversion.control_flow.loop_source import BUILTIN, EACH, LOOP, rewritten_tree
 from anyshape.conversion.operators.repair import Repair, Used, answered
 from anyshape.source import live_code
@@ -37,8 +29,6 @@ from anyshape.source.live_code import LOCK
 from anyshape.source.stacks import is_librarys, is_users, shown_path
 from anyshape.source.syntax import source_of
 from anyshape.torchkit.patches import patched
-
-__all__ = ["LoopError", "kept_loops", "rewritten"]
 
 
 def kept_loops(model: nn.Module) -> Repair:
@@ -51,9 +41,9 @@ def rewritten(model: nn.Module, used: Used) -> Iterator[None]:
     record = Record(used)
     helpers = _Helpers(tuple(model.modules()), record)
     with LOCK, contextlib.ExitStack() as stack:
-        for name, helper in ((LOOP, helpers.loop), (EACH, helpers.each), (BUILTIN, _builtin)):
+        for name, helper in ((LOOP, helpers.loop), (EACH, helpers.each), (BUILTIN, _stand_in_for)):
             stack.enter_context(patched(builtins, name, helper))
-        stack.enter_context(answered({**ANSWERS, **items_places.ANSWERS}))
+        stack.enter_context(answered({**collected.ANSWERS, **items.ANSWERS}))
         stack.enter_context(live_code.running(_replacements(model)))
         stack.callback(model.register_forward_pre_hook(lambda *_: record.open.clear()).remove)
         stack.callback(model.register_forward_hook(lambda *_: _require_ended(record)).remove)
@@ -73,24 +63,24 @@ class _Helpers:
         self._modules, self._record = modules, record
 
     def loop(self, values: Any, text: str, line: int, state: tuple[str, ...], last: tuple[str, ...]) -> Loop | Plain:
-        items = items_of(values)
-        if items is None:
+        found = items_of(values)
+        if found is None:
             return Plain(values)
-        frame = _caller()
-        site = Site(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
-        return Loop(items, site, Scope(frame, {*state, *last}, self._modules), self._record)
+        frame = _rewritten_frame()
+        site = LoopSite(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
+        return Loop(found, site, LoopScope(frame, {*state, *last}, self._modules), self._record)
 
     def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int) -> Any:
         """A comprehension: `make` is it, over any items."""
-        items = items_of(values)
-        if items is None:
+        found = items_of(values)
+        if found is None:
             return make(values)
         code = make.__code__
-        site = Site(text, f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
+        site = LoopSite(text, f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
         gathered: list[Any] = []
         frame = inspect.currentframe()
         assert frame is not None
-        loop = Loop(items, site, Scope(frame, ("gathered",), self._modules), self._record)
+        loop = Loop(found, site, LoopScope(frame, ("gathered",), self._modules), self._record)
         for item in loop:
             try:
                 gathered = loop.given["gathered"]
@@ -101,7 +91,7 @@ class _Helpers:
         return loop.given["gathered"]
 
 
-def _caller() -> Any:
+def _rewritten_frame() -> Any:
     frame = inspect.currentframe()
     assert frame is not None
     assert frame.f_back is not None
@@ -109,7 +99,7 @@ def _caller() -> Any:
     return frame.f_back.f_back
 
 
-def _builtin(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _stand_in_for(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """What is called in place of a builtin; a function of the model's own that goes by its name stays."""
     is_genuine = function is getattr(builtins, name) or getattr(function, "__module__", "").startswith("anyshape.")
     return partial(STAND_INS[name], function) if is_genuine else function
@@ -151,7 +141,7 @@ def _functions_of(kind: type[nn.Module]) -> Iterator[Any]:
 
 def _replacements_in(file: str, functions: Iterable[FunctionType]) -> Iterator[live_code.Replacement]:
     source = source_of(file)
-    codes = _codes(file, source.text) if source is not None else None
+    codes = _old_and_new_code(file, source.text) if source is not None else None
     if codes is None:
         return
     for function in functions:
@@ -171,7 +161,7 @@ def _is_other(function: FunctionType, code: Any) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _codes(file: str, text: str) -> tuple[live_code.Named, live_code.Named] | None:
+def _old_and_new_code(file: str, text: str) -> tuple[live_code.Named, live_code.Named] | None:
     """The functions of a file, as they are and rewritten."""
     try:
         trees = (text, rewritten_tree(text))

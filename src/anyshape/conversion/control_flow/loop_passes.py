@@ -24,10 +24,10 @@ from anyshape.conversion.control_flow.carried import (
     Key,
     Last,
     Listed,
+    LoopScope,
     Moment,
     Peel,
     Role,
-    Scope,
     State,
     as_tensor,
     found_role,
@@ -36,20 +36,20 @@ from anyshape.conversion.control_flow.carried import (
     shown,
 )
 from anyshape.conversion.control_flow.collected import Earlier, LeftEarlyError, LoopError, parts_of
-from anyshape.conversion.control_flow.items import Items, Place, all_places, copied
-from anyshape.conversion.control_flow.loop_plan import Plan, tell_growth
+from anyshape.conversion.control_flow.items import Items, PossibleStep, all_places, copied
+from anyshape.conversion.control_flow.loop_plan import LoopPlan, tell_growth
 from anyshape.conversion.control_flow.loop_trace import Begun
 from anyshape.conversion.control_flow.paths import Exploration, explore
 from anyshape.errors import AnyshapeError
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
 
-_PEELED, _TRIALS = 2, 8
 Passes = Generator[Any, None, Any]
 """Items for the rewritten loop; each time one is taken, the body runs."""
 
 
 @dataclass(frozen=True)
-class Site:
+class LoopSite:
     """A loop in the text."""
 
     text: str
@@ -95,7 +95,7 @@ class Plain:
 class Loop:
     """A loop over a varying size."""
 
-    def __init__(self, items: Items, site: Site, scope: Scope, record: Record) -> None:
+    def __init__(self, items: Items, site: LoopSite, scope: LoopScope, record: Record) -> None:
         self._items, self.site, self._scope, self._record = items, site, scope, record
         self._failure: Exception | None = None
         self._may_fail: Callable[[Exception], bool] = _never
@@ -106,7 +106,7 @@ class Loop:
         return self._scope.given
 
     def __iter__(self) -> Iterator[Any]:
-        self._passes = self._run()
+        self._passes = self._passes_over_all()
         return self._passes
 
     def left(self, value: Any) -> Any:
@@ -125,33 +125,33 @@ class Loop:
 
     # ---- from the first item to the last
 
-    def _run(self) -> Passes:
+    def _passes_over_all(self) -> Passes:
         self._record.open.append(self)
-        items, start = self._items, self._start(self.site.state)
-        for peeled in range(_PEELED + 1):
-            plan = yield from self._plan(items, start)
-            if isinstance(plan, Plan):
-                yield from self._keep(items, plan)
+        items, start = self._items, self._moment_before(self.site.state)
+        for peeled in range(budgets.STEPS_PEELED + 1):
+            plan = yield from self._passes_to_plan(items, start)
+            if isinstance(plan, LoopPlan):
+                yield from self._pass_on_the_record(items, plan)
                 break
             places = all_places(items) if plan.failure is not None else None
             if places is not None:
-                yield from self._go_through(places, start)
+                yield from self._passes_over_places(places, start)
                 break
-            if peeled == _PEELED:
-                raise self._uncarried(plan)
+            if peeled == budgets.STEPS_PEELED:
+                raise self._error_of(plan)
             self._scope.write({key: kept.value for key, kept in start.items()})
             if not items.count >= 1:  # as Python would ask
                 break
             yield items.first()
             # what is read after the loop has a value now, which stays if there is no other step
-            items, start = items.rest(), self._start((*self.site.state, *self.site.last))
+            items, start = items.rest(), self._moment_before((*self.site.state, *self.site.last))
         self._record.open.remove(self)
 
-    def _go_through(self, places: Sequence[Place], start: Moment) -> Passes:
+    def _passes_over_places(self, places: Sequence[PossibleStep], start: Moment) -> Passes:
         """As Python would, over literals; a step whose place does not hold leaves all as it was."""
         values = {key: kept.value for key, kept in start.items()}
         for place in places:
-            before = self._write(values)  # names of the function follow only when the step begins
+            before = self._written_moment(values)  # names of the function follow only when the step begins
             copies = {key: copied(kept) for key, kept in before.items()}
             yield place.item
             after = self._scope.read()
@@ -162,45 +162,45 @@ class Loop:
         if not self._record.off:
             self._record.used(f"loop over `{self.site.text}` taken at every place: {self.site.place}")
 
-    def _start(self, names: Sequence[str]) -> Moment:
+    def _moment_before(self, names: Sequence[str]) -> Moment:
         """What a step may find from before it: a name that it binds first is none of it."""
         return {key: kept for key, kept in self._scope.read().items() if key in names or isinstance(key, tuple)}
 
-    def _uncarried(self, peel: _Peeled) -> Exception:
+    def _error_of(self, peel: _Peeled) -> Exception:
         if peel.failure is not None:
             return peel.failure
         return LoopError(f"a loop carries {peel.reason}: {self.site.place}")
 
     # ---- passes off the record
 
-    def _plan(self, items: Items, start: Moment) -> Generator[Any, None, Plan | _Peeled]:
+    def _passes_to_plan(self, items: Items, start: Moment) -> Generator[Any, None, LoopPlan | _Peeled]:
         roles: dict[Key, Role] = {}
-        for _ in range(_TRIALS):
-            plan = Plan(start, roles)
-            found = yield from self._trial(items, plan)
+        for _ in range(budgets.TRIAL_PASSES):
+            plan = LoopPlan(start, roles)
+            found = yield from self._pass_off_the_record(items, plan)
             if isinstance(found, _Peeled):
                 return found
             if found.keys() == roles.keys() and all(found[key] is role for key, role in roles.items()):
                 plan.require_own_memory()
-                return Plan(start, roles)  # anew: what this one has made is off the record, too
+                return LoopPlan(start, roles)  # anew: what this one has made is off the record, too
             roles = found
         raise LoopError(f"what a loop carries differs from step to step: {self.site.place}")
 
-    def _trial(self, items: Items, plan: Plan) -> Generator[Any, None, dict[Key, Role] | _Peeled]:
+    def _pass_off_the_record(self, items: Items, plan: LoopPlan) -> Generator[Any, None, dict[Key, Role] | _Peeled]:
         paths: list[dict[Key, Role]] = []
         exploration = explore()
         with self._off_the_record():
-            begun = _begun(items, plan)
+            begun = _marks_begun(items, plan)
             for _ in exploration:
                 given = plan.given(begun)
                 lists = {key: parts_of(value) for key, value in given.items() if isinstance(value, list)}
-                before = self._write(given)
-                yield from self._step(items, begun, _always)
+                before = self._written_moment(given)
+                yield from self._run_of_body(items, begun, _always)
                 if self._failure is not None:
                     if _is_refused(exploration, self._failure):
                         continue
-                    return _wanting(plan, lists) or _Peeled("", self._failure)
-                found = self._roles(plan, before)
+                    return _roles_wanted(plan, lists) or _Peeled("", self._failure)
+                found = self._roles_shown(plan, before)
                 if isinstance(found, _Peeled):
                     return found
                 paths.append(found)
@@ -218,7 +218,7 @@ class Loop:
         finally:
             self._record.off -= 1
 
-    def _step(self, items: Items, begun: Begun, may_fail: Callable[[Exception], bool]) -> Passes:
+    def _run_of_body(self, items: Items, begun: Begun, may_fail: Callable[[Exception], bool]) -> Passes:
         """One run of the body, which may end in a failure."""
         opened, restore_calls = len(self._record.open), loop_trace.calls_kept()
         self._failure, self._may_fail = None, may_fail
@@ -228,16 +228,16 @@ class Loop:
             del self._record.open[opened:]
             restore_calls()
 
-    def _write(self, given: Mapping[Key, Any]) -> Moment:
+    def _written_moment(self, given: Mapping[Key, Any]) -> Moment:
         self._scope.write(given)
         return {key: Kept.of(value) for key, value in given.items()}
 
-    def _roles(self, plan: Plan, given: Moment) -> dict[Key, Role] | _Peeled:
+    def _roles_shown(self, plan: LoopPlan, given: Moment) -> dict[Key, Role] | _Peeled:
         """The roles that a pass has shown, with those that were known."""
         after = self._scope.read()
         found: dict[Key, Role] = {}
         for key, before in given.items():
-            role = _role(plan.roles.get(key), before, after.get(key))
+            role = _role_after(plan.roles.get(key), before, after.get(key))
             if isinstance(role, Peel):
                 return _Peeled(f"`{shown(key)}`, which is {role.reason}", None)
             if role is not None:
@@ -249,17 +249,17 @@ class Loop:
 
     # ---- the pass for the trace
 
-    def _keep(self, items: Items, plan: Plan) -> Passes:
+    def _pass_on_the_record(self, items: Items, plan: LoopPlan) -> Passes:
         exploration = explore()
-        begun = _begun(items, plan)
+        begun = _marks_begun(items, plan)
         for _ in exploration:
-            before = self._write(plan.given(begun))
-            yield from self._step(items, begun, partial(_is_refused, exploration))
+            before = self._written_moment(plan.given(begun))
+            yield from self._run_of_body(items, begun, partial(_is_refused, exploration))
             if self._failure is not None:
                 continue
-            found = self._roles(plan, before)
+            found = self._roles_shown(plan, before)
             if isinstance(found, _Peeled):
-                raise self._uncarried(found)
+                raise self._error_of(found)
             after = self._scope.read()
             exploration.give((plan.carried(after), plan.collected(after)))
         carried, collected = exploration.joined()
@@ -268,9 +268,9 @@ class Loop:
         lasts, steps = loop_trace.end(items.count, initial, carried, collected, begun.number)
         tell_growth(plan, items.count, begun.carried, carried, lasts)
         self._scope.write(plan.results(items.count, after, lasts, steps))
-        self._tell(plan)
+        self._tell_of_loop(plan)
 
-    def _tell(self, plan: Plan) -> None:
+    def _tell_of_loop(self, plan: LoopPlan) -> None:
         if not self._record.off:
             kind = "Loop" if plan.growing else "Scan"
             self._record.used(f"loop over `{self.site.text}` kept as {kind}: {self.site.place}")
@@ -310,11 +310,11 @@ class _Peeled:
     failure: Exception | None
 
 
-def _begun(items: Items, plan: Plan) -> Begun:
+def _marks_begun(items: Items, plan: LoopPlan) -> Begun:
     return loop_trace.begin(items.count, [slot.initial for slot in plan.slots], items.sequences, plan.growing)
 
 
-def _role(role: Role | None, before: Kept, after: Kept | None) -> Role | Peel | None:
+def _role_after(role: Role | None, before: Kept, after: Kept | None) -> Role | Peel | None:
     if after is None:
         return Peel("bound in one step and not in the next")
     if role is None:
@@ -322,7 +322,7 @@ def _role(role: Role | None, before: Kept, after: Kept | None) -> Role | Peel | 
     return refined_state(role, before, after) if isinstance(role, State) else role
 
 
-def _wanting(plan: Plan, lists: Mapping[Key, list[Any]]) -> dict[Key, Role] | None:
+def _roles_wanted(plan: LoopPlan, lists: Mapping[Key, list[Any]]) -> dict[Key, Role] | None:
     """The roles where a pass has failed since it read a list that it fills; the list must hold something before."""
     wanted: dict[Key, Role] = {}
     for key, role in plan.roles.items():

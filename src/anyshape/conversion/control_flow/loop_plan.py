@@ -14,7 +14,7 @@ from anyshape.conversion.control_flow.carried import (
     Kept,
     Key,
     Last,
-    Leaf,
+    LeafRole,
     Listed,
     Moment,
     Role,
@@ -24,23 +24,23 @@ from anyshape.conversion.control_flow.carried import (
     is_number,
     shown,
 )
-from anyshape.conversion.control_flow.collected import Collected, Earlier, LoopError, Steps, parts_of, stacked
+from anyshape.conversion.control_flow.collected import Collected, Earlier, LoopError, StackedSteps, parts_of, stacked
 from anyshape.conversion.control_flow.loop_trace import Begun, Pairs, memory_of, state
 from anyshape.torchkit.capture import expression_of, is_same_number
 
 
 @dataclass(frozen=True)
-class Slot:
+class CarriedTensor:
     """One carried tensor: a leaf of a value, and what it is before the first step."""
 
     key: Key
     place: int
     initial: Tensor
-    leaf: Leaf
+    leaf: LeafRole
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class LoopPlan:
     """What is carried and collected, by name; and what all was before the loop."""
 
     start: Moment
@@ -49,19 +49,19 @@ class Plan:
     # ---- before the body
 
     @cached_property
-    def slots(self) -> list[Slot]:
+    def slots(self) -> list[CarriedTensor]:
         return [slot for key, role in self.roles.items() for slot in self._slots_of(key, role)]
 
-    def _slots_of(self, key: Key, role: Role) -> Iterator[Slot]:
+    def _slots_of(self, key: Key, role: Role) -> Iterator[CarriedTensor]:
         if isinstance(role, Listed):
-            yield Slot(key, 0, stacked(self.start[key].parts), role.leaf)
+            yield CarriedTensor(key, 0, stacked(self.start[key].parts), role.leaf)
         elif isinstance(role, Gathered):
             if role.reads_last:
-                yield Slot(key, 0, Collected(self.start[key].parts)[-1], Leaf("tensor"))
+                yield CarriedTensor(key, 0, Collected(self.start[key].parts)[-1], LeafRole("tensor"))
         elif isinstance(role, State):
             for place, (leaf, value) in enumerate(zip(role.leaves, self.start[key].leaves, strict=True)):
                 if leaf.kind in {"tensor", "number"}:
-                    yield Slot(key, place, as_tensor(value) if leaf.kind == "number" else value, leaf)
+                    yield CarriedTensor(key, place, as_tensor(value) if leaf.kind == "number" else value, leaf)
 
     @property
     def growing(self) -> Pairs:
@@ -80,25 +80,25 @@ class Plan:
         """What the body sees in some step; made anew for each pass, since the body may change it."""
         values: dict[Key, Any] = {key: kept.copy() for key, kept in self.start.items() if key not in self.roles}
         pairs = zip(self.slots, begun.carried, strict=True)
-        seen = {(slot.key, slot.place): _stand_in(slot, tensor) for slot, tensor in pairs}
+        seen = {(slot.key, slot.place): _seen_in_step(slot, tensor) for slot, tensor in pairs}
         for key, role in self.roles.items():
             if isinstance(role, State):
-                values[key] = self._with(key, role, seen, begun.index)
+                values[key] = self._state_with(key, role, seen, begun.index)
             elif isinstance(role, Listed):
                 state(seen[key, 0].shape[0] >= Collected(self.start[key].parts).length)
-                values[key] = Collected([Steps(seen[key, 0])])
+                values[key] = Collected([StackedSteps(seen[key, 0])])
             elif isinstance(role, Gathered):
-                counted = partial(self._counted, key, role.per_step, begun.index)
+                counted = partial(self._length_before, key, role.per_step, begun.index)
                 values[key] = Collected([Earlier(counted, seen.get((key, 0)))])
         return values
 
-    def _counted(self, key: Key, per_step: int | None, index: Any) -> Any:
+    def _length_before(self, key: Key, per_step: int | None, index: Any) -> Any:
         """How much is in a list before a step."""
         if per_step is None:
             raise LoopError(f"a loop asks how much is in the list `{shown(key)}` that it fills")
         return Collected(self.start[key].parts).length + index * per_step
 
-    def _with(self, key: Key, role: State, seen: Mapping[tuple[Key, int], Any], step: Any) -> Any:
+    def _state_with(self, key: Key, role: State, seen: Mapping[tuple[Key, int], Any], step: Any) -> Any:
         """A state with what is seen in place of what was before the loop."""
         start = self.start[key]
         leaves = [
@@ -111,9 +111,9 @@ class Plan:
 
     def carried(self, after: Moment) -> list[Any]:
         """What each slot holds for the next step."""
-        return [self._carried(slot, after) for slot in self.slots]
+        return [self._left_in(slot, after) for slot in self.slots]
 
-    def _carried(self, slot: Slot, after: Moment) -> Any:
+    def _left_in(self, slot: CarriedTensor, after: Moment) -> Any:
         kept, role = after[slot.key], self.roles[slot.key]
         if isinstance(role, Listed):
             return stacked(kept.parts)
@@ -126,9 +126,9 @@ class Plan:
         found: list[Tensor] = []
         for key, role in self.roles.items():
             if isinstance(role, Gathered):
-                found += [_block(key, parts) for parts in _added(key, after[key]) if parts]
+                found += [_block_of_step(key, parts) for parts in _added_parts(key, after[key]) if parts]
             elif isinstance(role, Last):
-                found += [as_tensor(leaf) if is_number(leaf) else leaf for leaf in _kept_leaves(key, after)]
+                found += [as_tensor(leaf) if is_number(leaf) else leaf for leaf in _collected_leaves(key, after)]
         return found
 
     # ---- after the loop
@@ -138,24 +138,24 @@ class Plan:
     ) -> dict[Key, Any]:
         values: dict[Key, Any] = {key: kept.value for key, kept in self.start.items() if key not in self.roles}
         pairs = zip(self.slots, carried, strict=True)
-        seen = {(slot.key, slot.place): _result(slot, tensor) for slot, tensor in pairs}
+        seen = {(slot.key, slot.place): _seen_after_loop(slot, tensor) for slot, tensor in pairs}
         blocks = iter(collected)
         for key, role in self.roles.items():
             if isinstance(role, State):
-                values[key] = _back_in(self.start[key], self._with(key, role, seen, count), after[key])
+                values[key] = _back_in(self.start[key], self._state_with(key, role, seen, count), after[key])
             elif isinstance(role, Last):
-                leaves = [_last(leaf, blocks) for leaf in after[key].leaves]
+                leaves = [_last_value(leaf, blocks) for leaf in after[key].leaves]
                 values[key] = after[key].with_leaves(leaves)
             elif isinstance(role, Listed):
-                values[key] = self._put_back(key, [Steps(seen[key, 0])])
+                values[key] = self._put_back(key, [StackedSteps(seen[key, 0])])
             else:
-                values[key] = self._put_back(key, self._filled(key, after[key], blocks))
+                values[key] = self._put_back(key, self._parts_after_loop(key, after[key], blocks))
         return values
 
-    def _filled(self, key: Key, after: Kept, blocks: Iterator[Tensor]) -> list[Any]:
-        front, behind = _added(key, after)
-        before = [Steps(_in_a_row(front, next(blocks).flip(0)))] if front else []
-        later = [Steps(_in_a_row(behind, next(blocks)))] if behind else []
+    def _parts_after_loop(self, key: Key, after: Kept, blocks: Iterator[Tensor]) -> list[Any]:
+        front, behind = _added_parts(key, after)
+        before = [StackedSteps(_in_a_row(front, next(blocks).flip(0)))] if front else []
+        later = [StackedSteps(_in_a_row(behind, next(blocks)))] if behind else []
         return [*before, *self.start[key].parts, *later]
 
     def _put_back(self, key: Key, parts: list[Any]) -> Collected:
@@ -164,14 +164,14 @@ class Plan:
         return Collected(parts)
 
 
-def _stand_in(slot: Slot, tensor: Tensor) -> Any:
+def _seen_in_step(slot: CarriedTensor, tensor: Tensor) -> Any:
     if slot.leaf.kind == "number":
         return tensor.item()
     # each path through the body writes to one of its own
     return tensor.clone() if slot.leaf.is_written else tensor
 
 
-def _result(slot: Slot, tensor: Tensor) -> Any:
+def _seen_after_loop(slot: CarriedTensor, tensor: Tensor) -> Any:
     if slot.leaf.kind == "number":
         return tensor.item()
     if slot.leaf.is_written:
@@ -190,25 +190,25 @@ def _back_in(start: Kept, value: Any, after: Kept) -> Any:
     return value
 
 
-def _kept_leaves(key: Key, after: Moment) -> list[Any]:
+def _collected_leaves(key: Key, after: Moment) -> list[Any]:
     if key not in after:
         raise LoopError(f"a loop does not bind `{shown(key)}` in every step")
-    return [leaf for leaf in after[key].leaves if _is_kept(leaf)]
+    return [leaf for leaf in after[key].leaves if _is_collected(leaf)]
 
 
-def _is_kept(leaf: Any) -> bool:
+def _is_collected(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) or is_number(leaf)
 
 
-def _last(leaf: Any, blocks: Iterator[Tensor]) -> Any:
+def _last_value(leaf: Any, blocks: Iterator[Tensor]) -> Any:
     """The value of the last step; what is neither a tensor nor a number is the same in all."""
-    if not _is_kept(leaf):
+    if not _is_collected(leaf):
         return leaf
     last = next(blocks)[-1]
     return last.item() if is_number(leaf) else last
 
 
-def _added(key: Key, after: Kept) -> tuple[list[Any], list[Any]]:
+def _added_parts(key: Key, after: Kept) -> tuple[list[Any], list[Any]]:
     """What a step has put before and behind what was in a list."""
     parts = parts_of(after.value) if isinstance(after.value, list) else []
     place = next((at for at, part in enumerate(parts) if isinstance(part, Earlier)), None)
@@ -217,9 +217,9 @@ def _added(key: Key, after: Kept) -> tuple[list[Any], list[Any]]:
     return parts[:place], parts[place + 1 :]
 
 
-def _block(key: Key, parts: Sequence[Any]) -> Tensor:
+def _block_of_step(key: Key, parts: Sequence[Any]) -> Tensor:
     for part in parts:
-        if not isinstance(part, Tensor | Steps):
+        if not isinstance(part, Tensor | StackedSteps):
             raise LoopError(f"a loop collects {described(part)} in `{shown(key)}`: only tensors can be collected")
     return parts[0] if _is_single(parts) else stacked(parts)
 
@@ -232,7 +232,9 @@ def _in_a_row(parts: Sequence[Any], steps: Tensor) -> Tensor:
     return steps if _is_single(parts) else steps.flatten(0, 1)
 
 
-def tell_growth(plan: Plan, count: Any, given: Sequence[Any], after: Sequence[Any], carried: Sequence[Tensor]) -> None:
+def tell_growth(
+    plan: LoopPlan, count: Any, given: Sequence[Any], after: Sequence[Any], carried: Sequence[Tensor]
+) -> None:
     """Where an axis grows by the same in each step, torch is told how long it is in the end."""
     for slot, seen, left, result in zip(plan.slots, given, after, carried, strict=True):
         for axis in slot.leaf.axes:

@@ -1,4 +1,7 @@
-"""What a loop that is kept as a loop needs of torch's insides: marks, symbols, and passes that leave no trace."""
+"""The trace of a loop that is kept as a loop: marks around its body, symbols, and passes that leave no trace.
+
+torch's own `map` is the simplest of such loops, and stands here whole.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def rebuilt(leaves: Sequence[Any], structure: Any) -> Any:
     return pytree.tree_unflatten(leaves, structure)
 
 
-# ---- marks
+# ---- the marks of a loop
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,9 @@ def end(
     """What is carried out of the last step, and what was collected in each."""
     found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], number)
     return found[: len(initial)], found[len(initial) :]
+
+
+# ---- passes that leave no trace
 
 
 @contextlib.contextmanager
@@ -150,27 +156,24 @@ def calls_kept() -> Callable[[], None]:
     return restore
 
 
-def larger(left: Any, right: Any) -> Any:
-    function: Callable[..., Any] = torch.sym_max
-    return function(left, right)
+# ---- torch's `map(body, xs, y)`: a loop over the first axis, kept as a loop
 
-
-def smaller(left: Any, right: Any) -> Any:
-    function: Callable[..., Any] = torch.sym_min
-    return function(left, right)
+# Recognised: `functorch.experimental.control_flow.map`. Torch traces the body into a program within the program, and
+# has no translation for that. Put there: the marks of a loop, with the body traced once between them, over slices along
+# the first axis; what it returns is stacked.
 
 
 @contextlib.contextmanager
-def mapped(noticed: Callable[[], None]) -> Iterator[None]:
-    """Inside, `map` is traced as a loop, under whatever name a model has imported it; `noticed` hears of each call."""
-    function = _genuine()
+def _maps_as_loops(used: Used) -> Iterator[None]:
+    """Inside, `map` is traced as a loop, under whatever name a model has imported it."""
+    function = _torchs_map()
     if function is None:
         yield
         return
 
     def each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
-        noticed()
-        return _each(body, sequences, *others)
+        used("control_flow.map: kept as Scan")
+        return _stacked_results(body, sequences, *others)
 
     with patched(_Current, "each", staticmethod(each)), live_code.running([(function, _stand_in.__code__)]):
         yield
@@ -187,12 +190,12 @@ def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     return _Current.each(f, xs, *args)
 
 
-def _genuine() -> FunctionType | None:
+def _torchs_map() -> FunctionType | None:
     found = lookup("torch._higher_order_ops.map.map")
     return found if isinstance(found, FunctionType) and not missing(NEEDED) else None
 
 
-def _each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
+def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
     """What the body makes of each slice along the first axis, stacked."""
     leaves, structure = leaves_of(sequences)
     count = leaves[0].shape[0]
@@ -206,10 +209,4 @@ def _each(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
     return rebuilt([next(steps) if isinstance(one, Tensor) else one for one in results], structure)
 
 
-@contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
-    with mapped(lambda: used("control_flow.map: kept as Scan")):
-        yield
-
-
-MAPPED_BODIES = Repair("mapped bodies", _apply)
+MAPPED_BODIES = Repair("mapped bodies", _maps_as_loops)

@@ -19,7 +19,18 @@ from anyshape.conversion.speed.registration import register_fake
 from anyshape.errors import AnyshapeError
 from anyshape.torchkit.capture import is_same_number
 
-LIBRARY = torch.library.Library("anyshape", "FRAGMENT")
+DOMAIN = "anyshape"
+"""Of the marks, in torch and in ONNX; no runtime knows it."""
+CHOOSE, LOOP_BEGIN, LOOP_END = "Choose", "LoopBegin", "LoopEnd"
+
+
+class RegionError(AnyshapeError):
+    """The marks of a trace do not bound a region that ONNX can express."""
+
+
+# ---- as operators of torch: each tells the sizes of what it gives
+
+LIBRARY = torch.library.Library(DOMAIN, "FRAGMENT")
 LIBRARY.define("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor")
 LIBRARY.define("named(Tensor tensor, int[] axes) -> Tensor")
 LIBRARY.define("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor")
@@ -27,7 +38,7 @@ LIBRARY.define("loop_begin(SymInt count, Tensor[] initial, Tensor[] sequences, i
 LIBRARY.define("loop_end(SymInt count, Tensor[] initial, Tensor[] carried, Tensor[] collected, int loop) -> Tensor[]")
 
 
-def _choose(which: Any, first: torch.Tensor, second: torch.Tensor, group: int) -> torch.Tensor:
+def _shape_of_choose(which: Any, first: torch.Tensor, second: torch.Tensor, group: int) -> torch.Tensor:
     """`first` where `which` is 1, else `second`; choices of one group are made by one If."""
     del which, group
     context = torch.library.get_ctx()
@@ -35,20 +46,20 @@ def _choose(which: Any, first: torch.Tensor, second: torch.Tensor, group: int) -
     return first.new_empty([pair[0] if is_same_number(*pair) else context.new_dynamic_size() for pair in pairs])
 
 
-def _named(tensor: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
+def _shape_of_named(tensor: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
     """The same tensor; the sizes of these axes are symbols of their own."""
     context = torch.library.get_ctx()
     return tensor.new_empty([context.new_dynamic_size() if a in axes else size for a, size in enumerate(tensor.shape)])
 
 
-def _cut(tensor: torch.Tensor, axis: int, start: Any, end: Any) -> torch.Tensor:
+def _shape_of_cut(tensor: torch.Tensor, axis: int, start: Any, end: Any) -> torch.Tensor:
     """A slice of which nobody knows the length."""
     del start, end
     length = torch.library.get_ctx().new_dynamic_size()
     return tensor.new_empty([length if a == axis else size for a, size in enumerate(tensor.shape)])
 
 
-def _loop_begin(
+def _shape_of_loop_begin(
     count: Any, initial: Sequence[torch.Tensor], sequences: Sequence[torch.Tensor], growing: Sequence[int], loop: int
 ) -> list[torch.Tensor]:
     """What the body sees in some step: its index, what is carried, and the step's slice of each sequence.
@@ -70,7 +81,7 @@ def _loop_begin(
     return [index, *carried, *(tensor.new_empty(tensor.shape[1:]) for tensor in sequences)]
 
 
-def _loop_end(
+def _shape_of_loop_end(
     count: Any,
     initial: Sequence[torch.Tensor],
     carried: Sequence[torch.Tensor],
@@ -91,31 +102,34 @@ def _loop_end(
 
 
 for _name, _function in (
-    ("choose", _choose),
-    ("named", _named),
-    ("cut", _cut),
-    ("loop_begin", _loop_begin),
-    ("loop_end", _loop_end),
+    ("choose", _shape_of_choose),
+    ("named", _shape_of_named),
+    ("cut", _shape_of_cut),
+    ("loop_begin", _shape_of_loop_begin),
+    ("loop_end", _shape_of_loop_end),
 ):
-    register_fake(f"anyshape::{_name}", _function, lib=LIBRARY)
+    register_fake(f"{DOMAIN}::{_name}", _function, lib=LIBRARY)
 
 
-def record_mark(
+# ---- as nodes of ONNX, written while torch translates
+
+
+def _record_mark(
     operator: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], outputs: int
 ) -> list[ir.Value]:
-    """A mark in the ONNX graph that torch's translation is at work on; no runtime knows its domain."""
-    node = ir.Node(LIBRARY.ns, operator, inputs, attributes, num_outputs=outputs)
+    """A mark in the ONNX graph that torch's translation is at work on."""
+    node = ir.Node(DOMAIN, operator, inputs, attributes, num_outputs=outputs)
     recorder: Any = onnxscript.evaluator.default()
     recorder.nodes.append(node)
     return list(node.outputs)
 
 
-def choose(which: Any, first: ir.Value, second: ir.Value, group: int) -> ir.Value:
-    (chosen,) = record_mark("Choose", [_number(which), first, second], [ir.AttrInt64("group", group)], 1)
+def _write_choose(which: Any, first: ir.Value, second: ir.Value, group: int) -> ir.Value:
+    (chosen,) = _record_mark(CHOOSE, [_as_value(which), first, second], [ir.AttrInt64("group", group)], 1)
     return chosen
 
 
-def loop_begin(
+def _write_loop_begin(
     count: Any, initial: Sequence[ir.Value], sequences: Sequence[ir.Value], growing: Sequence[int], loop: int
 ) -> list[ir.Value]:
     attributes = [
@@ -123,52 +137,48 @@ def loop_begin(
         ir.AttrInt64("carried", len(initial)),
         ir.AttrInt64s("growing", growing),
     ]
-    return record_mark(
-        "LoopBegin", [_number(count), *initial, *sequences], attributes, 1 + len(initial) + len(sequences)
+    return _record_mark(
+        LOOP_BEGIN, [_as_value(count), *initial, *sequences], attributes, 1 + len(initial) + len(sequences)
     )
 
 
-def loop_end(
+def _write_loop_end(
     count: Any, initial: Sequence[ir.Value], carried: Sequence[ir.Value], collected: Sequence[ir.Value], loop: int
 ) -> list[ir.Value]:
     attributes = [ir.AttrInt64("loop", loop), ir.AttrInt64("carried", len(carried))]
-    inputs = [_number(count), *initial, *carried, *collected]
-    return record_mark("LoopEnd", inputs, attributes, len(carried) + len(collected))
+    inputs = [_as_value(count), *initial, *carried, *collected]
+    return _record_mark(LOOP_END, inputs, attributes, len(carried) + len(collected))
 
 
-def named(tensor: ir.Value, axes: Sequence[int]) -> ir.Value:
+def _write_named(tensor: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Names of sizes are for the trace alone."""
     del axes
     identity: ir.Value = op.Identity(tensor)
     return identity
 
 
-def cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> ir.Value:
+def _write_cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> ir.Value:
     """Torch's and ONNX's slices count negative borders from the end, and end where the axis does."""
-    borders = (op.Reshape(_number(border), op.Constant(value_ints=[1])) for border in (start, end))
+    borders = (op.Reshape(_as_value(border), op.Constant(value_ints=[1])) for border in (start, end))
     part: ir.Value = op.Slice(tensor, *borders, op.Constant(value_ints=[axis]))
     return part
 
 
-def _number(value: Any) -> Any:
+def _as_value(value: Any) -> Any:
     """A size may be known when the program is traced."""
     return value if isinstance(value, ir.Value) else op.Constant(value_int=int(value))
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "anyshape::choose": choose,
-    "anyshape::cut": cut,
-    "anyshape::named": named,
-    "anyshape::loop_begin": loop_begin,
-    "anyshape::loop_end": loop_end,
+    f"{DOMAIN}::choose": _write_choose,
+    f"{DOMAIN}::cut": _write_cut,
+    f"{DOMAIN}::named": _write_named,
+    f"{DOMAIN}::loop_begin": _write_loop_begin,
+    f"{DOMAIN}::loop_end": _write_loop_end,
 }
 
-DOMAIN = "anyshape"
-CHOOSE, LOOP_BEGIN, LOOP_END = "Choose", "LoopBegin", "LoopEnd"
 
-
-class RegionError(AnyshapeError):
-    """The marks of a trace do not bound a region that ONNX can express."""
+# ---- as nodes of ONNX, read back: what each of their inputs and outputs is
 
 
 def is_mark(node: ir.Node, *operators: str) -> bool:
@@ -190,21 +200,21 @@ def loop_of(mark: ir.Node) -> int:
 
 def sides(choice: ir.Node) -> tuple[ir.Value, list[ir.Value], list[ir.Value]]:
     """What decides, and the first and the second of each pair that is chosen from."""
-    which, *values = _inputs(choice)
+    which, *values = _given_inputs(choice)
     return which, values[: len(choice.outputs)], values[len(choice.outputs) :]
 
 
 def count_of(mark: ir.Node) -> ir.Value:
     """How many steps a loop takes."""
-    return _inputs(mark)[0]
+    return _given_inputs(mark)[0]
 
 
 def initial_of(mark: ir.Node) -> list[ir.Value]:
-    return _inputs(mark)[1 : 1 + _carried(mark)]
+    return _given_inputs(mark)[1 : 1 + _count_carried(mark)]
 
 
 def sequences_of(begin: ir.Node) -> list[ir.Value]:
-    return _inputs(begin)[1 + _carried(begin) :]
+    return _given_inputs(begin)[1 + _count_carried(begin) :]
 
 
 def growing_of(begin: ir.Node) -> Sequence[int]:
@@ -213,13 +223,13 @@ def growing_of(begin: ir.Node) -> Sequence[int]:
 
 def results_of(end: ir.Node) -> tuple[list[ir.Value], list[ir.Value]]:
     """What a step hands on to the next one, and what it leaves to be collected."""
-    values = _inputs(end)[1 + _carried(end) :]
-    return values[: _carried(end)], values[_carried(end) :]
+    values = _given_inputs(end)[1 + _count_carried(end) :]
+    return values[: _count_carried(end)], values[_count_carried(end) :]
 
 
-def _carried(mark: ir.Node) -> int:
+def _count_carried(mark: ir.Node) -> int:
     return mark.attributes["carried"].as_int()
 
 
-def _inputs(mark: ir.Node) -> list[ir.Value]:
+def _given_inputs(mark: ir.Node) -> list[ir.Value]:
     return [value for value in mark.inputs if value is not None]

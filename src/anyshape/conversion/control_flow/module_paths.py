@@ -1,4 +1,8 @@
-"""Module calls that are run once for each side of the branches in them, for the time of a trace."""
+"""Module calls that are run once for each side of the branches in them, for the time of a trace.
+
+torch asks about sizes in few places, and all of them are answered by the branches of the trace here. What a run sets on
+modules is noted, undone before the same code runs again, and joined when all runs are done.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,12 @@ import torch
 from torch.fx.experimental.sym_node import SymNode
 
 from anyshape.conversion.control_flow import forks as forking
-from anyshape.conversion.control_flow import forks as forks_asking
 from anyshape.conversion.control_flow import loop_trace
 from anyshape.conversion.control_flow.forks import Forks, files_of, is_question
 from anyshape.conversion.control_flow.loop_trace import calls_kept
 from anyshape.conversion.control_flow.paths import Exploration, are_joinable
 from anyshape.conversion.control_flow.samples import Naming, Samples, recognise, shortened
-from anyshape.sizes.evaluation import symbols_of
+from anyshape.sizes.torch_symbols import symbols_of
 from anyshape.torchkit.capture import Recorder
 from anyshape.torchkit.patches import configured, patched, replaced
 from anyshape.torchkit.private_names import missing
@@ -48,32 +51,34 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
     forks = Forks(samples, recorder)
     with contextlib.ExitStack() as stack:
         for private, make in (
-            (f"{_SHAPES}.evaluate_expr", _answering),
-            (f"{_SHAPES}._maybe_evaluate_static", _sampling),
-            (f"{_SHAPES}._refine_ranges", _refining),
-            (f"{_SHAPES}.evaluate_sym_node", _noting_questions),
-            (_HINT, _hint),
-            (_CALL, _exploring),
+            (f"{_SHAPES}.evaluate_expr", _answered_questions),
+            (f"{_SHAPES}._maybe_evaluate_static", _answers_of_samples),
+            (f"{_SHAPES}._refine_ranges", _ranges_left_alone),
+            (f"{_SHAPES}.evaluate_sym_node", _asked_numbers_noted),
+            (_HINT, _hint_of_path),
+            (_CALL, _calls_on_all_paths),
         ):
             stack.enter_context(replaced(private, functools.partial(make, forks)))
         for owner, name, value in (
-            (torch.fx.Graph, "create_node", _signing(forks)),
-            (torch.fx.Interpreter, "run_node", _replaying(forks)),
+            (torch.fx.Graph, "create_node", _nodes_signed(forks)),
+            (torch.fx.Interpreter, "run_node", _nodes_run_again(forks)),
             (forking, "CURRENT", forks),
-            (forks_asking, "OWN", files_of(model)),
+            (forking, "OWN", files_of(model)),
         ):
             stack.enter_context(patched(owner, name, value))
-        stack.enter_context(watching())
+        stack.enter_context(_attributes_noted())
         # what a fake tensor did on one path must not be remembered on another
         stack.enter_context(configured("torch._dynamo.config.fake_tensor_cache_enabled", value=False))
         stack.enter_context(Naming(lambda: forks.samples))
         yield forks
 
 
+# ---- what torch asks, and is told
+
 _TRUTHS = (sympy.true, sympy.false)
 
 
-def _answering(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
+def _answered_questions(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     def evaluate_expr(
         self: Any, question: sympy.Basic, hint: Any = None, fx_node: Any = None,
         size_oblivious: bool = False, fallback_value: bool | None = None, **others: Any,
@@ -93,7 +98,7 @@ def _answering(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]
     return evaluate_expr
 
 
-def _sampling(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
+def _answers_of_samples(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     """What torch would prove about sizes is asked of the samples: they know the path, and answer at once."""
 
     @functools.wraps(original)  # torch clears its cache by an attribute
@@ -107,7 +112,7 @@ def _sampling(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     return maybe_evaluate_static
 
 
-def _refining(forks: Forks, original: Callable[..., Any]) -> Callable[..., None]:
+def _ranges_left_alone(forks: Forks, original: Callable[..., Any]) -> Callable[..., None]:
     """Torch would infer ranges of sizes from what holds on one path alone."""
 
     def refine_ranges(self: Any, condition: sympy.Basic) -> None:
@@ -117,7 +122,7 @@ def _refining(forks: Forks, original: Callable[..., Any]) -> Callable[..., None]
     return refine_ranges
 
 
-def _noting_questions(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
+def _asked_numbers_noted(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     """The symbolic number that is asked about is part of the graph: `choose` goes by it."""
 
     def evaluate_sym_node(self: Any, node: SymNode, *args: Any, **kwargs: Any) -> Any:
@@ -130,7 +135,7 @@ def _noting_questions(forks: Forks, original: Callable[..., Any]) -> Callable[..
     return evaluate_sym_node
 
 
-def _hint(forks: Forks, _original: Any) -> property:
+def _hint_of_path(forks: Forks, _original: Any) -> property:
     def hint(self: SymNode) -> Any:
         kept = self._hint
         if not forks.is_running or not isinstance(kept, (int, float, NoneType)) or isinstance(self._expr, int):
@@ -141,7 +146,7 @@ def _hint(forks: Forks, _original: Any) -> property:
     return property(hint)
 
 
-def _signing(forks: Forks) -> Callable[..., Any]:
+def _nodes_signed(forks: Forks) -> Callable[..., Any]:
     original = torch.fx.Graph.create_node
 
     def create_node(self: torch.fx.Graph, *args: Any, **kwargs: Any) -> torch.fx.Node:
@@ -152,7 +157,7 @@ def _signing(forks: Forks) -> Callable[..., Any]:
     return create_node
 
 
-def _replaying(forks: Forks) -> Callable[..., Any]:
+def _nodes_run_again(forks: Forks) -> Callable[..., Any]:
     """Torch runs a program again, node by node, to write it in simpler operators."""
     original = torch.fx.Interpreter.run_node
 
@@ -165,21 +170,24 @@ def _replaying(forks: Forks) -> Callable[..., Any]:
     return run_node
 
 
-def _exploring(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
+# ---- a module call on all of its paths
+
+
+def _calls_on_all_paths(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        result = _on_all_paths(forks, lambda: original(module, *args, **kwargs))
+        result = _result_of_all_paths(forks, lambda: original(module, *args, **kwargs))
         return shortened(result, forks.samples)
 
     return call
 
 
-def _on_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
+def _result_of_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
     """Run once for each path; what the runs set on modules is joined as their results are."""
     exploration = Exploration(forks, may_move_out=True)
-    before: dict[Key, Any] = {}
+    before: dict[Attribute, Any] = {}
     for _ in exploration:
-        put(before)
-        with journal() as noted:
+        _set_attributes(before)
+        with _journal() as noted:
             unwind = calls_kept()
             try:
                 exploration.give((run(), noted))
@@ -192,20 +200,22 @@ def _on_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
     journals = [noted for _, noted in exploration.results]
     keys = [key for key, was in before.items() if are_joinable([one.get(key, was) for one in journals])]
     result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in keys)))
-    put(dict(zip(keys, values, strict=True)))
+    _set_attributes(dict(zip(keys, values, strict=True)))
     return result
 
 
+# ---- what a run sets on modules
+
 _ABSENT = object()
-Key = tuple[torch.nn.Module, str]
+Attribute = tuple[torch.nn.Module, str]
 
 
-class Journal:
+class _Journal:
     """The attributes of modules that were set while it was open, and what they were before."""
 
     def __init__(self) -> None:
-        self.before: dict[Key, Any] = {}
-        self._after: dict[Key, Any] = {}
+        self.before: dict[Attribute, Any] = {}
+        self._after: dict[Attribute, Any] = {}
 
     def note(self, module: torch.nn.Module, name: str) -> None:
         if (module, name) not in self.before:
@@ -214,12 +224,12 @@ class Journal:
     def close(self) -> None:
         self._after = {key: getattr(*key, _ABSENT) for key in self.before}
 
-    def get(self, key: Key, otherwise: Any) -> Any:
+    def get(self, key: Attribute, otherwise: Any) -> Any:
         """What the attribute was when the journal was closed."""
         return self._after.get(key, otherwise)
 
 
-def put(values: Mapping[Key, Any]) -> None:
+def _set_attributes(values: Mapping[Attribute, Any]) -> None:
     """Set these attributes, or delete them where there were none."""
     for (module, name), value in values.items():
         if value is not _ABSENT:
@@ -228,13 +238,13 @@ def put(values: Mapping[Key, Any]) -> None:
             delattr(module, name)
 
 
-_OPEN: list[Journal] = []
+_OPEN: list[_Journal] = []
 
 
 @contextlib.contextmanager
-def journal() -> Iterator[Journal]:
-    """Inside `watching`, what is set from here on is noted."""
-    opened = Journal()
+def _journal() -> Iterator[_Journal]:
+    """Inside, what is set on modules is noted."""
+    opened = _Journal()
     _OPEN.append(opened)
     try:
         yield opened
@@ -244,15 +254,15 @@ def journal() -> Iterator[Journal]:
 
 
 @contextlib.contextmanager
-def watching() -> Iterator[None]:
+def _attributes_noted() -> Iterator[None]:
     with (
-        patched(torch.nn.Module, "__setattr__", _noting_attributes(torch.nn.Module.__setattr__)),
-        patched(torch.nn.Module, "__delattr__", _noting_attributes(torch.nn.Module.__delattr__)),
+        patched(torch.nn.Module, "__setattr__", _noting_first(torch.nn.Module.__setattr__)),
+        patched(torch.nn.Module, "__delattr__", _noting_first(torch.nn.Module.__delattr__)),
     ):
         yield
 
 
-def _noting_attributes(original: Callable[..., None]) -> Callable[..., None]:
+def _noting_first(original: Callable[..., None]) -> Callable[..., None]:
     def change(module: torch.nn.Module, name: str, *value: Any) -> None:
         # torch keeps the constants of a trace on a plain module of its own
         if type(module) is not torch.nn.Module:

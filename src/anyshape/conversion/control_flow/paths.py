@@ -1,4 +1,4 @@
-"""One piece of code on all of its paths: a run for each, and one result for all of them."""
+"""One piece of code on all of its paths: a run for each, and one result; where they differ, the file chooses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,11 @@ import sympy
 import torch
 
 from anyshape.conversion.control_flow import forks as forking
-from anyshape.conversion.control_flow import samples as naming
-from anyshape.conversion.control_flow.forks import (
-    MOST_PATHS,
-    Decision,
-    Forks,
-    Frame,
-    TooManyPathsError,
-    is_raised_by_model,
-)
-from anyshape.conversion.control_flow.samples import Samples
+from anyshape.conversion.control_flow.forks import Decision, Forks, Frame, TooManyPathsError, is_raised_by_model
+from anyshape.conversion.control_flow.samples import Samples, named_size, remember
 from anyshape.errors import AnyshapeError
-from anyshape.sizes.evaluation import Values
+from anyshape.sizes import budgets
+from anyshape.sizes.torch_symbols import Values
 from anyshape.torchkit.capture import is_same_number
 from anyshape.torchkit.private_names import pytree
 
@@ -81,7 +74,7 @@ class Exploration:
             finally:
                 self._forks.end(frame)
             self._open += _other_sides(frame)
-            if len(self._paths) + len(self._open) > MOST_PATHS:
+            if len(self._paths) + len(self._open) > budgets.MOST_PATHS:
                 raise TooManyPathsError([one.span for path, _ in self._paths for one in path if one.span is not None])
 
     def give(self, result: Any) -> None:
@@ -98,14 +91,14 @@ class Exploration:
         """One result for all paths; `completed` brings the result of each into the form of the others."""
         if not self._paths:
             raise self._errors[0]
-        return self._join([(decisions, completed(result)) for decisions, result in self._paths], 0)
+        return self._joined_from([(decisions, completed(result)) for decisions, result in self._paths], 0)
 
-    def _join(self, paths: Sequence[_Path], depth: int) -> Any:
+    def _joined_from(self, paths: Sequence[_Path], depth: int) -> Any:
         if len(paths) == 1 or self._forks is None:
             return paths[0][1]
         decision = paths[0][0][depth]
         sides = [[path for path in paths if path[0][depth].answer is answer] for answer in (True, False)]
-        results = [self._join(side, depth + 1) for side in sides if side]
+        results = [self._joined_from(side, depth + 1) for side in sides if side]
         if len(results) == 1:
             return results[0]  # the model raises on the other side
         try:
@@ -122,6 +115,8 @@ def _other_sides(frame: Frame) -> list[Sequence[bool]]:
     answers = [decision.answer for decision in frame.decisions]
     return [(*answers[:place], not answers[place]) for place in range(len(frame.prefix), len(answers))]
 
+
+# ---- two results made one
 
 _PLAIN = (str, bytes, bool, int, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
@@ -140,10 +135,10 @@ def join(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples
     if spec != other:
         raise CannotJoinError("one side returns other things than the other")
     once = cache(choice)
-    return pytree.tree_unflatten([_joined(*pair, once, samples) for pair in zip(left, right, strict=True)], spec)
+    return pytree.tree_unflatten([_joined_leaves(*pair, once, samples) for pair in zip(left, right, strict=True)], spec)
 
 
-def _joined(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
+def _joined_leaves(first: Any, second: Any, choice: Callable[[], Choice], samples: Samples) -> Any:
     if first is second:
         return first
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
@@ -157,19 +152,19 @@ def _joined(first: Any, second: Any, choice: Callable[[], Choice], samples: Samp
         return _joined_tensors(left, right, choice, samples).item()
     if all(isinstance(value, (bool, torch.SymBool)) for value in (first, second)):
         return _joined_sizes(_as_number(first), _as_number(second), choice, samples) != 0
-    raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
+    raise CannotJoinError(f"{_in_words(first)} on one side, {_in_words(second)} on the other")
 
 
 def are_joinable(values: Sequence[Any]) -> bool:
     """Whether a file can choose between any two of these: tensors of one kind, or numbers of one."""
     first, *others = values
     if isinstance(first, torch.Tensor):
-        return all(isinstance(one, torch.Tensor) and _form(one) == _form(first) for one in others)
+        return all(isinstance(one, torch.Tensor) and _type_and_rank(one) == _type_and_rank(first) for one in others)
     numbers = next((kinds for kinds in _NUMBERS if isinstance(first, kinds)), None)
     return numbers is not None and all(isinstance(one, numbers) for one in others)
 
 
-def _form(tensor: torch.Tensor) -> tuple[torch.dtype, int]:
+def _type_and_rank(tensor: torch.Tensor) -> tuple[torch.dtype, int]:
     return tensor.dtype, tensor.dim()
 
 
@@ -179,13 +174,13 @@ _NUMBERS = ((bool, torch.SymBool), (int, torch.SymInt), (float, torch.SymFloat))
 def _joined_tensors(
     first: torch.Tensor, second: torch.Tensor, choice: Callable[[], Choice], samples: Samples
 ) -> torch.Tensor:
-    if _form(first) != _form(second):
-        raise CannotJoinError(f"{_kind(first)} on one side, {_kind(second)} on the other")
+    if _type_and_rank(first) != _type_and_rank(second):
+        raise CannotJoinError(f"{_in_words(first)} on one side, {_in_words(second)} on the other")
     which, group = choice()
     chosen: torch.Tensor = torch.ops.anyshape.choose(which, first, second, group)
     for size, left, right in zip(chosen.shape, first.shape, second.shape, strict=True):
         if not is_same_number(left, right):
-            naming.remember(size, _chosen(which, left, right, samples), samples)
+            remember(size, _chosen_values(which, left, right, samples), samples)
     return chosen
 
 
@@ -193,18 +188,18 @@ def _joined_sizes(first: Any, second: Any, choice: Callable[[], Choice], samples
     if is_same_number(first, second):
         return first
     which, _ = choice()
-    values = _chosen(which, first, second, samples)
+    values = _chosen_values(which, first, second, samples)
     if values is None or (isinstance(first, int) and isinstance(second, int)):
         zero = 0 * which  # both must be symbolic
-        return naming.named_size(torch.sym_ite(which == 1, first + zero, second + zero), values, samples)
+        return named_size(torch.sym_ite(which == 1, first + zero, second + zero), values, samples)
     # chosen as tensors are, so that what a size is read from may stay inside its side of the branch
     left, right = (torch.scalar_tensor(size, dtype=torch.int64, device="cpu") for size in (first, second))
     size = _joined_tensors(left, right, choice, samples).item()
-    naming.remember(size, values, samples)
+    remember(size, values, samples)
     return size
 
 
-def _chosen(which: Any, first: Any, second: Any, samples: Samples) -> Values | None:
+def _chosen_values(which: Any, first: Any, second: Any, samples: Samples) -> Values | None:
     """What the size is at each of the samples; None where values decide."""
     decided = samples.values(which.node.expr)
     if decided is None:
@@ -223,7 +218,7 @@ def _as_number(value: Any) -> Any:
     return torch.sym_ite(value, 1, 0) if isinstance(value, torch.SymBool) else int(value)
 
 
-def _kind(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor of {value.dim()} axes of {str(value.dtype).removeprefix('torch.')}"
     if isinstance(value, (int, float)):

@@ -1,6 +1,7 @@
-"""Names for sizes that have become long to say: `(s0 + 3)//4 + (7 - (s0 + 3)//4 % 7) % 7` is one symbol from here on.
+"""Sizes that stand for all that were declared: a question about sizes is asked of each of them at once.
 
-Torch's symbols grow with every layer that pads, divides or chooses, and what it computes about them grows faster. A
+torch's symbols grow with every layer that pads, divides or chooses, and what it computes about them grows faster. So
+sizes that have become long to say get names: `(s0 + 3)//4 + (7 - (s0 + 3)//4 % 7) % 7` is one symbol from here on. A
 named size is a symbol of which torch knows nothing; what it is at each of the samples is known, and answers for it.
 """
 
@@ -17,94 +18,13 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.overrides import TorchFunctionMode
 
-from anyshape.sizes.evaluation import NO_VALUE, Known, Values, evaluate, raising, symbols_of
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression, Sizes
+from anyshape.sizes.torch_symbols import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.torchkit.capture import expression_of
 from anyshape.torchkit.private_names import pytree
 
-_LONG = 10
-"""Sizes of at most so many symbols, numbers and operations stay as they are."""
-
-
-def shortened(result: Any, samples: Samples) -> Any:
-    """The same tensors and numbers, with names for their long sizes."""
-    return pytree.tree_map(lambda leaf: _shortened(leaf, samples), result)
-
-
-def _shortened(leaf: Any, samples: Samples) -> Any:
-    if isinstance(leaf, torch.SymInt) and is_long(leaf):
-        return named_size(leaf, samples.values(leaf.node.expr), samples)
-    if isinstance(leaf, torch.Tensor):
-        axes = [axis for axis, size in enumerate(leaf.shape) if is_long(size)]
-        sizes: list[Any] = [leaf.shape[axis] for axis in axes]
-        values = [samples.values(size.node.expr) for size in sizes]
-        if axes and all(column is not None for column in values):
-            named: torch.Tensor = torch.ops.anyshape.named(leaf, axes)
-            for axis, column in zip(axes, values, strict=True):
-                remember(named.shape[axis], column, samples)
-            return named
-    return leaf
-
-
-class Naming(TorchFunctionMode):
-    """Inside, what a function of torch gives back has short sizes."""
-
-    def __init__(self, samples: Callable[[], Samples]) -> None:
-        super().__init__()
-        self._samples = samples
-
-    def __torch_function__(
-        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        del types
-        result = func(*args, **(kwargs or {}))
-        # who writes to a tensor means that tensor, and no copy of it
-        is_new = isinstance(result, torch.Tensor) and not any(result is one for one in args)
-        if is_new and func is torch.ops.aten.slice:  # export makes it of `x[:, a:b]`
-            _remember_slice(result, self._samples(), *args)
-        return _shortened(result, self._samples()) if is_new and func is not torch.ops.anyshape.named else result
-
-
-def _remember_slice(
-    result: torch.Tensor, samples: Samples, tensor: torch.Tensor, axis: int = 0, start: Any = None, end: Any = None,
-    step: Any = 1,
-) -> None:  # fmt: skip
-    if step == 1:
-        remember(result.shape[axis], length_of_slice(tensor.shape[axis], start, end, samples), samples)
-
-
-def is_long(size: Any) -> bool:
-    if not isinstance(size, torch.SymInt):
-        return False
-    parts = sympy.preorder_traversal(size.node.expr)
-    return sum(1 for _ in itertools.islice(parts, _LONG + 1)) > _LONG
-
-
-def named_size(size: Any, values: Values | None, samples: Samples) -> Any:
-    """The number as a new symbol, by way of a tensor of one element."""
-    if values is None:
-        return size
-    named = torch.scalar_tensor(size, dtype=torch.int64, device="cpu").item()
-    remember(named, values, samples)
-    return named
-
-
-def recognise(before: Any, now: Any, samples: Samples) -> None:
-    """A trace that is run again has new symbols for the same sizes."""
-    for old, new in zip(pytree.tree_leaves(before), pytree.tree_leaves(now), strict=False):
-        pairs = [(old, new)]
-        if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor):
-            pairs = list(zip(old.shape, new.shape, strict=False))
-        for known, size in pairs:
-            if isinstance(known, torch.SymInt) and isinstance(size, torch.SymInt):
-                remember(size, samples.values(known.node.expr), samples)
-
-
-def remember(size: Any, values: Values | None, samples: Samples) -> None:
-    """What a new symbol is at each of the samples."""
-    expression = size.node.expr if isinstance(size, torch.SymInt) else None
-    if values is not None and isinstance(expression, sympy.Symbol) and expression not in samples.table.columns():
-        samples.table.name(expression, samples.rows, values)
+# ---- samples
 
 
 class Table:
@@ -169,7 +89,9 @@ class Samples:
     def vary(self, symbols: Iterable[sympy.Basic]) -> bool:
         """Whether there are enough sizes to speak for those between them."""
         columns = self.table.columns()
-        return len(self.rows) >= _ENOUGH and all(_varies(columns[one][self.rows]) for one in symbols if one in columns)
+        return len(self.rows) >= budgets.ENOUGH_SAMPLES and all(
+            _varies(columns[one][self.rows]) for one in symbols if one in columns
+        )
 
     def first(self) -> Mapping[sympy.Symbol, sympy.Integer]:
         """The sizes that torch is shown."""
@@ -193,11 +115,101 @@ class _Row(Mapping[sympy.Symbol, sympy.Integer]):
         return len(self._columns)
 
 
-_ENOUGH = 12
-
-
 def _varies(column: Values) -> bool:
     return len(np.unique(column)) > 2
+
+
+# ---- names for long sizes
+
+_LONG = 10
+"""Sizes of at most so many symbols, numbers and operations stay as they are."""
+
+
+def shortened(result: Any, samples: Samples) -> Any:
+    """The same tensors and numbers, with names for their long sizes."""
+    return pytree.tree_map(lambda leaf: _with_named_sizes(leaf, samples), result)
+
+
+def _with_named_sizes(leaf: Any, samples: Samples) -> Any:
+    if isinstance(leaf, torch.SymInt) and _is_long(leaf):
+        return named_size(leaf, samples.values(leaf.node.expr), samples)
+    if isinstance(leaf, torch.Tensor):
+        axes = [axis for axis, size in enumerate(leaf.shape) if _is_long(size)]
+        sizes: list[Any] = [leaf.shape[axis] for axis in axes]
+        values = [samples.values(size.node.expr) for size in sizes]
+        if axes and all(column is not None for column in values):
+            named: torch.Tensor = torch.ops.anyshape.named(leaf, axes)
+            for axis, column in zip(axes, values, strict=True):
+                remember(named.shape[axis], column, samples)
+            return named
+    return leaf
+
+
+class Naming(TorchFunctionMode):
+    """Inside, what a function of torch gives back has short sizes."""
+
+    def __init__(self, samples: Callable[[], Samples]) -> None:
+        super().__init__()
+        self._samples = samples
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        del types
+        result = func(*args, **(kwargs or {}))
+        # who writes to a tensor means that tensor, and no copy of it
+        is_new = isinstance(result, torch.Tensor) and not any(result is one for one in args)
+        if is_new and func is torch.ops.aten.slice:  # export makes it of `x[:, a:b]`
+            _remember_slice(result, self._samples(), *args)
+        return _with_named_sizes(result, self._samples()) if is_new and func is not torch.ops.anyshape.named else result
+
+
+def _remember_slice(
+    result: torch.Tensor, samples: Samples, tensor: torch.Tensor, axis: int = 0, start: Any = None, end: Any = None,
+    step: Any = 1,
+) -> None:  # fmt: skip
+    if step == 1:
+        remember(result.shape[axis], length_of_slice(tensor.shape[axis], start, end, samples), samples)
+
+
+def _is_long(size: Any) -> bool:
+    if not isinstance(size, torch.SymInt):
+        return False
+    parts = sympy.preorder_traversal(size.node.expr)
+    return sum(1 for _ in itertools.islice(parts, _LONG + 1)) > _LONG
+
+
+def named_size(size: Any, values: Values | None, samples: Samples) -> Any:
+    """The number as a new symbol, by way of a tensor of one element."""
+    if values is None:
+        return size
+    named = torch.scalar_tensor(size, dtype=torch.int64, device="cpu").item()
+    remember(named, values, samples)
+    return named
+
+
+def recognise(before: Any, now: Any, samples: Samples) -> None:
+    """A trace that is run again has new symbols for the same sizes."""
+    for old, new in zip(pytree.tree_leaves(before), pytree.tree_leaves(now), strict=False):
+        pairs = [(old, new)]
+        if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor):
+            pairs = list(zip(old.shape, new.shape, strict=False))
+        for known, size in pairs:
+            if isinstance(known, torch.SymInt) and isinstance(size, torch.SymInt):
+                remember(size, samples.values(known.node.expr), samples)
+
+
+def remember(size: Any, values: Values | None, samples: Samples) -> None:
+    """What a new symbol is at each of the samples."""
+    expression = size.node.expr if isinstance(size, torch.SymInt) else None
+    if values is not None and isinstance(expression, sympy.Symbol) and expression not in samples.table.columns():
+        samples.table.name(expression, samples.rows, values)
+
+
+# ---- how long a slice is
+
+# Torch makes a new symbol for the length of `x[:, a:b]` wherever it cannot tell how the borders lie. Python's rules
+# tell it for every sample.
 
 
 def has_unknown_length(part: slice) -> bool:
@@ -213,8 +225,8 @@ def has_unknown_length(part: slice) -> bool:
 
 def length_of_slice(size: Any, start: Any, end: Any, samples: Samples) -> Values | None:
     """Of an axis of this size, from one border to another; None where that depends on values."""
-    whole = _values(size, samples)
-    first, last = _values(0 if start is None else start, samples), _values(size if end is None else end, samples)
+    whole = _values_of(size, samples)
+    first, last = _values_of(0 if start is None else start, samples), _values_of(size if end is None else end, samples)
     if whole is None or first is None or last is None:
         return None
     first, last = (np.clip(np.where(one < 0, one + whole, one), 0, whole) for one in (first, last))
@@ -222,7 +234,7 @@ def length_of_slice(size: Any, start: Any, end: Any, samples: Samples) -> Values
     return length
 
 
-def _values(number: Any, samples: Samples) -> Values | None:
+def _values_of(number: Any, samples: Samples) -> Values | None:
     if isinstance(number, int):
         return np.full(samples.rows.shape, number)
     return samples.values(number.node.expr) if isinstance(number, torch.SymInt) else None

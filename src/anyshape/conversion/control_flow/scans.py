@@ -1,9 +1,10 @@
-"""Numbers of steps that are visibly the size of some tensor."""
+"""Loops made into ONNX Scan, or Loop where what is carried grows; what no step changes stays outside."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -29,79 +30,20 @@ from anyshape.onnxfile.graph import (
     constant_of,
     describe,
     hand_out,
+    is_op,
+    is_standard,
     new_node,
     prune,
     reads,
-    replace_and_rename,
+    replace,
 )
 
 Lengths = frozenset[ir.SymbolicDim]
 """The sizes that the inputs of a model have. An input is not empty, but a part of it may be."""
 
 
-def lengths_of(inputs: Sequence[ir.Value]) -> Lengths:
-    shapes = [value.shape for value in inputs if value.shape is not None]
-    return frozenset(size for shape in shapes for size in shape if isinstance(size, ir.SymbolicDim) and size.value)
-
-
-def is_positive(count: ir.Value, lengths: Lengths) -> bool:
-    """Whether a number is visibly at least one: a literal, or the size of an input's axis."""
-    number, measured = constant_of(count), axis_of(count)
-    if number is not None:
-        return int(number.item()) >= 1
-    if measured is None:
-        return False
-    tensor, axis = measured
-    return tensor.shape is not None and tensor.shape[axis] in lengths
-
-
-def axis_of(count: ir.Value) -> tuple[ir.Value, int] | None:
-    """The tensor and axis whose size a number is."""
-    node = count.producer()
-    if node is None or not node.inputs or node.inputs[0] is None:
-        return None
-    if node.op_type == "Shape":
-        tensor, start = node.inputs[0], node.attributes.get_int("start", 0)
-        end = node.attributes.get_int("end", None)
-        single = tensor.shape is not None and end == start + 1 and start >= 0
-        return (tensor, start) if single else None
-    if node.op_type in ("Squeeze", "Reshape", "Identity"):
-        return axis_of(node.inputs[0])
-    return _gathered(node) if node.op_type == "Gather" else None
-
-
-def _gathered(node: ir.Node) -> tuple[ir.Value, int] | None:
-    """One number out of a whole shape."""
-    place, whole = constant_of(node.inputs[1]), node.inputs[0]
-    shape = None if whole is None else whole.producer()
-    if place is None or place.size != 1 or place.item() < 0 or shape is None or shape.op_type != "Shape":
-        return None
-    tensor = shape.inputs[0]
-    return None if tensor is None else (tensor, shape.attributes.get_int("start", 0) + int(place.item()))
-
-
-def is_as_long(tensor: ir.Value, axis: int, count: ir.Value) -> bool:
-    """Whether an axis is visibly `count` long."""
-    if tensor.shape is None:
-        return False
-    size, number, measured = tensor.shape[axis], constant_of(count), axis_of(count)
-    if number is not None:
-        return bool(size == number.item())
-    if measured is None:
-        return False
-    other, place = measured
-    if other is tensor and place == axis:
-        return True
-    return other.shape is not None and _are_same(size, other.shape[place])
-
-
-def _are_same(left: int | ir.SymbolicDim, right: int | ir.SymbolicDim) -> bool:
-    """Two sizes of one name are one size; without a name nothing is known."""
-    return left == right and left != ir.SymbolicDim(None)
-
-
 @dataclass(frozen=True)
-class Region:
+class LoopRegion:
     """A loop in a graph: its marks, and the nodes of one step between them."""
 
     graph: ir.Graph
@@ -114,19 +56,19 @@ def lower_loops(graph: ir.Graph, lengths: Lengths) -> list[ir.Graph]:
     """Make every loop in a graph one node; the steps may hold further marks. The last loop is the outermost."""
     steps = []
     while ends := marks_of(graph, LOOP_END):
-        region = _region(graph, ends[-1])
+        region = _region_up_to(graph, ends[-1])
         some_step = is_positive(count_of(region.end), lengths)
         lower = _to_loop if growing_of(region.begin) else _to_scan
         steps.append(lower(region, some_step=some_step))
     return steps
 
 
-def _region(graph: ir.Graph, end: ir.Node) -> Region:
+def _region_up_to(graph: ir.Graph, end: ir.Node) -> LoopRegion:
     begins = [node for node in marks_of(graph, LOOP_BEGIN) if loop_of(node) == loop_of(end)]
     begin = begins[0] if begins else _unused_begin(graph, end)
     nodes = _nodes_of_a_step(graph, begin, end)
     _refuse_escapes(graph, begin, end, nodes)
-    return Region(graph, begin, end, nodes)
+    return LoopRegion(graph, begin, end, nodes)
 
 
 def _nodes_of_a_step(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> list[ir.Node]:
@@ -167,23 +109,23 @@ def _refuse_escapes(graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequen
             raise RegionError(f"a value of a single step of a loop is used after the loop: {value.name}")
 
 
-def _to_scan(region: Region, *, some_step: bool) -> ir.Graph:
+def _to_scan(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     begin, end = region.begin, region.end
-    scanned, added = scan_slices(region.graph, begin, end, region.nodes)
+    scanned, added = _scan_slices(region.graph, begin, end, region.nodes)
     marks = begin.outputs[1 : 1 + len(initial_of(begin))]
-    carried = [without_symbols(mark) for mark in marks]
+    carried = [_without_symbols(mark) for mark in marks]
     ir.convenience.replace_all_uses_with(marks, carried)
     own = {id(node) for node in (*region.nodes, *added)}
     nodes = [node for node in region.graph if id(node) in own]
     region.graph.remove(nodes)
-    body = _body([*carried, *(part.inner for part in scanned)], nodes, _results(end), end)
+    body = _step_graph([*carried, *(part.inner for part in scanned)], nodes, _results_of_a_step(end), end)
     inputs = [*initial_of(end), *(part.outer for part in scanned)]
-    attributes = [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(scanned))]
-    _put(region, _made("Scan", inputs, attributes, end), guard=not some_step)
+    attributes = {"body": body, "num_scan_inputs": len(scanned)}
+    _put_instead(region, _loop_node("Scan", inputs, attributes, end), guard=not some_step)
     return body
 
 
-def _to_loop(region: Region, *, some_step: bool) -> ir.Graph:
+def _to_loop(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     begin, end = region.begin, region.end
     index, running = _scalar("index", ir.DataType.INT64), _scalar("running", ir.DataType.BOOL)
     carried = [_of_any_size(mark) for mark in begin.outputs[1 : 1 + len(initial_of(begin))]]
@@ -191,10 +133,10 @@ def _to_loop(region: Region, *, some_step: bool) -> ir.Graph:
     seen = [index, *carried, *(cut.outputs[0] for cut in cuts)]
     ir.convenience.replace_all_uses_with(begin.outputs, seen)
     region.graph.remove(region.nodes)
-    body = _body([index, running, *carried], [*cuts, *region.nodes], [running, *_results(end)], end)
-    node = _made("Loop", [count_of(end), None, *initial_of(end)], [ir.AttrGraph("body", body)], end)
+    body = _step_graph([index, running, *carried], [*cuts, *region.nodes], [running, *_results_of_a_step(end)], end)
+    node = _loop_node("Loop", [count_of(end), None, *initial_of(end)], {"body": body}, end)
     collects = len(end.outputs) > len(initial_of(end))
-    _put(region, node, guard=collects and not some_step)
+    _put_instead(region, node, guard=collects and not some_step)
     return body
 
 
@@ -208,79 +150,38 @@ def _of_any_size(mark: ir.Value) -> ir.Value:
     return ir.Value(name=mark.name, type=mark.type, shape=shape)
 
 
-def _results(end: ir.Node) -> list[ir.Value]:
+def _results_of_a_step(end: ir.Node) -> list[ir.Value]:
     carried, collected = results_of(end)
     return [*carried, *collected]
 
 
-def _body(inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], results: Sequence[ir.Value], end: ir.Node) -> ir.Graph:
+def _step_graph(
+    inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], results: Sequence[ir.Value], end: ir.Node
+) -> ir.Graph:
     own = list(nodes)
     outputs = hand_out(own, results, like=end)
     return ir.Graph(inputs, outputs, nodes=own, name="step")
 
 
-def _made(operator: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr], end: ir.Node) -> ir.Node:
-    node = ir.Node(
-        "", operator, inputs, attributes, num_outputs=len(end.outputs), metadata_props=dict(end.metadata_props)
-    )
+def _loop_node(operator: str, inputs: Sequence[ir.Value | None], attributes: Any, end: ir.Node) -> ir.Node:
+    node = new_node(operator, inputs, attributes, like=end, outputs=len(end.outputs))
     for value, like in zip(node.outputs, end.outputs, strict=True):
         describe(value, like)
     return node
 
 
-def _put(region: Region, loop: ir.Node, *, guard: bool) -> None:
+def _put_instead(region: LoopRegion, loop: ir.Node, *, guard: bool) -> None:
     """Let a loop, guarded where it may take no step, stand for its marks."""
     graph, end = region.graph, region.end
-    node = guarded(graph, loop, end) if guard else loop
+    node = _guarded_loop(graph, loop, end) if guard else loop
     graph.insert_before(end, node)
     for old, new in zip(end.outputs, node.outputs, strict=True):
-        replace_and_rename(old, describe(new, old))
+        replace(old, describe(new, old), keep_name=True)
     graph.remove(end, safe=True)
     graph.remove(region.begin, safe=True)
 
 
-def guarded(graph: ir.Graph, loop: ir.Node, end: ir.Node) -> ir.Node:
-    """An If around a loop, for where it takes a step; else what was given is handed on, and nothing was collected."""
-    zero = constant_node(0, like=end)
-    any_step = new_node("Greater", [count_of(end), zero.outputs[0]], like=end)
-    graph.insert_before(end, [zero, any_step])
-    visible = [*initial_of(end), *reads(loop), *graph.inputs, *captured(graph)]
-    nothing: list[ir.Node] = []
-    empty = [_empty(value, visible, nothing, end) for value in end.outputs[len(initial_of(end)) :]]
-    without = hand_out(nothing, [*initial_of(end), *empty], like=end)
-    branches = [
-        ir.AttrGraph("then_branch", ir.Graph([], loop.outputs, nodes=[loop], name="some_steps")),
-        ir.AttrGraph("else_branch", ir.Graph([], without, nodes=nothing, name="no_step")),
-    ]
-    return ir.Node(
-        "", "If", any_step.outputs, branches,
-        num_outputs=len(end.outputs), metadata_props=dict(end.metadata_props),
-    )  # fmt: skip
-
-
-def _empty(collected: ir.Value, visible: Sequence[ir.Value], nodes: list[ir.Node], end: ir.Node) -> ir.Value:
-    """A tensor of no steps, with the sizes of a step."""
-    assert collected.shape is not None
-    assert collected.dtype is not None
-    sizes = [constant_node([0], like=end), *(_size(size, visible, end) for size in collected.shape[1:])]
-    shape = new_node("Concat", [node.outputs[0] for node in sizes], {"axis": 0}, like=end)
-    value = ir.tensor(np.zeros(1, collected.dtype.numpy()), dtype=collected.dtype)
-    made = new_node("ConstantOfShape", shape.outputs, {"value": value}, like=end)
-    nodes.extend([*sizes, shape, made])
-    return describe(made.outputs[0], collected)
-
-
-def _size(size: int | ir.SymbolicDim, visible: Sequence[ir.Value], end: ir.Node) -> ir.Node:
-    """A size of a step's result, from a tensor outside that has it; one that only a step could tell is 0."""
-    if isinstance(size, int):
-        return constant_node([size], like=end)
-    for value in visible:
-        places = [] if value.shape is None or size.value is None else list(value.shape)
-        if size in places:
-            axis = places.index(size)
-            return new_node("Shape", [value], {"start": axis, "end": axis + 1}, like=end)
-    return constant_node([0], like=end)
-
+# ---- what each step takes from outside: its slices of tensors, recognised by the index they are taken at
 
 _SAME_NUMBER = ("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze")
 
@@ -294,7 +195,7 @@ class Scanned:
 
 
 @dataclass(frozen=True)
-class Cut:
+class StepSlice:
     """A node that takes the slice at the loop's index out of a tensor, with its axis gone or of size one."""
 
     node: ir.Node
@@ -303,55 +204,55 @@ class Cut:
     keeps_axis: bool
 
 
-def scan_slices(
+def _scan_slices(
     graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequence[ir.Node]
 ) -> tuple[list[Scanned], list[ir.Node]]:
     """Everything that is scanned, and further nodes of the step; what gave the slices before is replaced."""
     parts, added = _sequences(begin), []
     known: dict[tuple[int, int], Scanned] = {}
-    for cut in _cuts(begin, nodes):
+    for cut in _step_slices(begin, nodes):
         key = (id(cut.tensor), cut.axis)
         if key not in known:
             known[key] = Scanned(_lying_first(graph, end, cut), _slice_of(cut))
-        added.extend(_use(graph, cut, known[key].inner))
+        added.extend(_use_slice(graph, cut, known[key].inner))
     parts.extend(known.values())
     prune(graph, nodes)
     if begin.outputs[0].uses() or not parts:
-        parts.append(_index(graph, begin, end))
+        parts.append(_scanned_index(graph, begin, end))
     return parts, added
 
 
 def _sequences(begin: ir.Node) -> list[Scanned]:
     parts = []
     for outer, mark in zip(sequences_of(begin), begin.outputs[1 + len(initial_of(begin)) :], strict=True):
-        inner = without_symbols(mark)
+        inner = _without_symbols(mark)
         mark.replace_all_uses_with(inner)
         parts.append(Scanned(outer, inner))
     return parts
 
 
-def without_symbols(mark: ir.Value) -> ir.Value:
+def _without_symbols(mark: ir.Value) -> ir.Value:
     """An input of a step like a mark's output; torch's symbols mean nothing in the file."""
     sizes = None if mark.shape is None else [size if isinstance(size, int) else None for size in mark.shape]
     return ir.Value(name=mark.name, type=mark.type, shape=None if sizes is None else ir.Shape(sizes))
 
 
-def _cuts(begin: ir.Node, nodes: Sequence[ir.Node]) -> list[Cut]:
+def _step_slices(begin: ir.Node, nodes: Sequence[ir.Node]) -> list[StepSlice]:
     inside = {id(value) for node in (begin, *nodes) for value in node.outputs}
-    found = [
-        _cut(node, begin.outputs[0]) for node in nodes if node.domain == "" and node.op_type in ("Gather", "Slice")
-    ]
+    found = [_step_slice(node, begin.outputs[0]) for node in nodes if is_op(node, "Gather", "Slice")]
     return [cut for cut in found if cut is not None and id(cut.tensor) not in inside]
 
 
-def _cut(node: ir.Node, index: ir.Value) -> Cut | None:
+def _step_slice(node: ir.Node, index: ir.Value) -> StepSlice | None:
     tensor, at = node.inputs[0], node.inputs[1]
     if tensor is None or tensor.shape is None or at is None or at.shape is None or not _is_index(at, index):
         return None
     if node.op_type == "Gather" and len(at.shape) <= 1:
-        return Cut(node, tensor, node.attributes.get_int("axis", 0) % len(tensor.shape), keeps_axis=len(at.shape) == 1)
-    axis = _sliced_axis(node, index) if node.op_type == "Slice" else None
-    return None if axis is None else Cut(node, tensor, axis % len(tensor.shape), keeps_axis=True)
+        return StepSlice(
+            node, tensor, node.attributes.get_int("axis", 0) % len(tensor.shape), keeps_axis=len(at.shape) == 1
+        )
+    sliced = _sliced_axis(node, index) if node.op_type == "Slice" else None
+    return None if sliced is None else StepSlice(node, tensor, sliced % len(tensor.shape), keeps_axis=True)
 
 
 def _sliced_axis(node: ir.Node, index: ir.Value) -> int | None:
@@ -368,7 +269,7 @@ def _is_index(value: ir.Value | None, index: ir.Value) -> bool:
     if value is None or value is index:
         return value is index
     node = value.producer()
-    if node is None or node.domain != "":
+    if node is None or not is_standard(node):
         return False
     first_of_one = node.op_type == "Gather" and constant_of(node.inputs[1]) is not None
     return (node.op_type in _SAME_NUMBER or first_of_one) and _is_index(node.inputs[0], index)
@@ -377,20 +278,20 @@ def _is_index(value: ir.Value | None, index: ir.Value) -> bool:
 def _is_next(value: ir.Value | None, index: ir.Value) -> bool:
     """Whether a value is the index plus one."""
     node = None if value is None else value.producer()
-    if node is None or node.domain != "":
+    if node is None or not is_standard(node):
         return False
     if node.op_type in _SAME_NUMBER:
         return _is_next(node.inputs[0], index)
     return node.op_type == "Add" and _is_index(node.inputs[0], index) and constant_of(node.inputs[1]) == 1
 
 
-def _slice_of(cut: Cut) -> ir.Value:
+def _slice_of(cut: StepSlice) -> ir.Value:
     assert cut.tensor.shape is not None
     sizes = [size if isinstance(size, int) else None for axis, size in enumerate(cut.tensor.shape) if axis != cut.axis]
     return ir.Value(name=f"{cut.tensor.name}_slice", type=cut.tensor.type, shape=ir.Shape(sizes))
 
 
-def _lying_first(graph: ir.Graph, end: ir.Node, cut: Cut) -> ir.Value:
+def _lying_first(graph: ir.Graph, end: ir.Node, cut: StepSlice) -> ir.Value:
     """The tensor with the axis in front, and as long as the loop.
 
     Scan could take any axis, and would transpose by itself; but ONNX Runtime ends the process by a division by zero if
@@ -410,7 +311,7 @@ def _lying_first(graph: ir.Graph, end: ir.Node, cut: Cut) -> ir.Value:
     return made[-1].outputs[0] if made else tensor
 
 
-def _use(graph: ir.Graph, cut: Cut, inner: ir.Value) -> list[ir.Node]:
+def _use_slice(graph: ir.Graph, cut: StepSlice, inner: ir.Value) -> list[ir.Node]:
     """Let the step use its slice instead of cutting it out; an axis of size one must be added."""
     old = cut.node.outputs[0]
     if not cut.keeps_axis:
@@ -423,7 +324,7 @@ def _use(graph: ir.Graph, cut: Cut, inner: ir.Value) -> list[ir.Node]:
     return [node]
 
 
-def _index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
+def _scanned_index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
     """All indices, to be scanned along with the rest."""
     zero, one = constant_node(0, like=end), constant_node(1, like=end)
     numbers = new_node("Range", [zero.outputs[0], count_of(end), one.outputs[0]], like=end)
@@ -431,3 +332,114 @@ def _index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
     inner = ir.Value(name="index", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
     begin.outputs[0].replace_all_uses_with(inner)
     return Scanned(numbers.outputs[0], inner)
+
+
+# ---- loops that may take no step at all, such as one over `n - 1`: what they result in, without running them
+#
+# ONNX Runtime's Scan fails without a step, and its Loop gives a collected tensor sizes of 0 where it knows none (1.31).
+
+
+def _guarded_loop(graph: ir.Graph, loop: ir.Node, end: ir.Node) -> ir.Node:
+    """An If around a loop, for where it takes a step; else what was given is handed on, and nothing was collected."""
+    zero = constant_node(0, like=end)
+    any_step = new_node("Greater", [count_of(end), zero.outputs[0]], like=end)
+    graph.insert_before(end, [zero, any_step])
+    visible = [*initial_of(end), *reads(loop), *graph.inputs, *captured(graph)]
+    nothing: list[ir.Node] = []
+    empty = [_nothing_collected(value, visible, nothing, end) for value in end.outputs[len(initial_of(end)) :]]
+    without = hand_out(nothing, [*initial_of(end), *empty], like=end)
+    branches = {
+        "then_branch": ir.Graph([], loop.outputs, nodes=[loop], name="some_steps"),
+        "else_branch": ir.Graph([], without, nodes=nothing, name="no_step"),
+    }
+    return new_node("If", any_step.outputs, branches, like=end, outputs=len(end.outputs))
+
+
+def _nothing_collected(
+    collected: ir.Value, visible: Sequence[ir.Value], nodes: list[ir.Node], end: ir.Node
+) -> ir.Value:
+    """A tensor of no steps, with the sizes of a step."""
+    assert collected.shape is not None
+    assert collected.dtype is not None
+    sizes = [constant_node([0], like=end), *(_size_outside(size, visible, end) for size in collected.shape[1:])]
+    shape = new_node("Concat", [node.outputs[0] for node in sizes], {"axis": 0}, like=end)
+    value = ir.tensor(np.zeros(1, collected.dtype.numpy()), dtype=collected.dtype)
+    made = new_node("ConstantOfShape", shape.outputs, {"value": value}, like=end)
+    nodes.extend([*sizes, shape, made])
+    return describe(made.outputs[0], collected)
+
+
+def _size_outside(size: int | ir.SymbolicDim, visible: Sequence[ir.Value], end: ir.Node) -> ir.Node:
+    """A size of a step's result, from a tensor outside that has it; one that only a step could tell is 0."""
+    if isinstance(size, int):
+        return constant_node([size], like=end)
+    for value in visible:
+        places = [] if value.shape is None or size.value is None else list(value.shape)
+        if size in places:
+            axis = places.index(size)
+            return new_node("Shape", [value], {"start": axis, "end": axis + 1}, like=end)
+    return constant_node([0], like=end)
+
+
+# ---- numbers of steps that are visibly the size of some tensor
+
+
+def lengths_of(inputs: Sequence[ir.Value]) -> Lengths:
+    shapes = [value.shape for value in inputs if value.shape is not None]
+    return frozenset(size for shape in shapes for size in shape if isinstance(size, ir.SymbolicDim) and size.value)
+
+
+def is_positive(count: ir.Value, lengths: Lengths) -> bool:
+    """Whether a number is visibly at least one: a literal, or the size of an input's axis."""
+    number, measured = constant_of(count), axis_of(count)
+    if number is not None:
+        return int(number.item()) >= 1
+    if measured is None:
+        return False
+    tensor, axis = measured
+    return tensor.shape is not None and tensor.shape[axis] in lengths
+
+
+def axis_of(count: ir.Value) -> tuple[ir.Value, int] | None:
+    """The tensor and axis whose size a number is."""
+    node = count.producer()
+    if node is None or not node.inputs or node.inputs[0] is None:
+        return None
+    if node.op_type == "Shape":
+        tensor, start = node.inputs[0], node.attributes.get_int("start", 0)
+        end = node.attributes.get_int("end", None)
+        single = tensor.shape is not None and end == start + 1 and start >= 0
+        return (tensor, start) if single else None
+    if node.op_type in ("Squeeze", "Reshape", "Identity"):
+        return axis_of(node.inputs[0])
+    return _axis_gathered(node) if node.op_type == "Gather" else None
+
+
+def _axis_gathered(node: ir.Node) -> tuple[ir.Value, int] | None:
+    """One number out of a whole shape."""
+    place, whole = constant_of(node.inputs[1]), node.inputs[0]
+    shape = None if whole is None else whole.producer()
+    if place is None or place.size != 1 or place.item() < 0 or shape is None or shape.op_type != "Shape":
+        return None
+    tensor = shape.inputs[0]
+    return None if tensor is None else (tensor, shape.attributes.get_int("start", 0) + int(place.item()))
+
+
+def is_as_long(tensor: ir.Value, axis: int, count: ir.Value) -> bool:
+    """Whether an axis is visibly `count` long."""
+    if tensor.shape is None:
+        return False
+    size, number, measured = tensor.shape[axis], constant_of(count), axis_of(count)
+    if number is not None:
+        return bool(size == number.item())
+    if measured is None:
+        return False
+    other, place = measured
+    if other is tensor and place == axis:
+        return True
+    return other.shape is not None and _are_same(size, other.shape[place])
+
+
+def _are_same(left: int | ir.SymbolicDim, right: int | ir.SymbolicDim) -> bool:
+    """Two sizes of one name are one size; without a name nothing is known."""
+    return left == right and left != ir.SymbolicDim(None)

@@ -1,13 +1,16 @@
-"""From a converter's model to ours: the user's names and dims, every input present, no trace of the machine."""
+"""From a converter's model to ours: the user's names and dims, every input present, no trace of the machine.
+
+All functions change the model in place: it was made for this candidate, and nobody else holds it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front
+from anyshape.onnxfile.graph import describe, every_node
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.runtime.session import ir_version_for
 from anyshape.sizes.notation import Expression
@@ -35,7 +38,7 @@ def finish(
         value.name = name
         value.shape = to_shape(axes)
     _name_outputs(model.graph, outputs)
-    _clean(model)
+    _remove_traces(model)
     model.ir_version = ir_version_for(opset)
     return model
 
@@ -61,7 +64,7 @@ def _make_names_free(graph: ir.Graph, wanted: set[str]) -> None:
     """Inner values give way to the names of inputs and outputs."""
     outside = set(graph.inputs)
     used: set[str] = set()
-    for value in list(_values(graph)):
+    for value in list(_inner_values(graph)):
         name = _without_adapter(value.name or "")
         if value not in outside:
             while name in wanted or name in used:
@@ -76,7 +79,7 @@ def _without_adapter(name: str) -> str:
     return name.removeprefix("model.")
 
 
-def _values(graph: ir.Graph) -> Sequence[ir.Value]:
+def _inner_values(graph: ir.Graph) -> Sequence[ir.Value]:
     found: dict[int, ir.Value] = {id(v): v for v in graph.initializers.values()}
     for node in graph:
         found.update({id(v): v for v in node.outputs})
@@ -91,17 +94,16 @@ def _name_outputs(graph: ir.Graph, outputs: Sequence[str]) -> None:
         value = graph.outputs[index]
         assert value is not None
         if id(value) in inputs or id(value) in seen or id(value) in initializers:
-            node = ir.node("Identity", [value])
-            node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+            node = ir.node("Identity", [value])  # one value cannot be an input and an output, nor two outputs
             graph.append(node)
-            value = node.outputs[0]
+            value = describe(node.outputs[0], value)
             graph.outputs[index] = value
         seen.add(id(value))
         value.name = name
         value.shape = None
 
 
-def _clean(model: ir.Model) -> None:
+def _remove_traces(model: ir.Model) -> None:
     """Sources stay as relative `file:line`; stacks, absolute paths, source text and torch's symbols go."""
     model.producer_name, model.producer_version = "anyshape", None
     model.doc_string = None
@@ -117,7 +119,7 @@ def _clean(model: ir.Model) -> None:
         for value in graph.initializers.values():
             value.metadata_props.clear()
             _forget_type(value)
-    for node in (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph)):
+    for node in (node for graph in graphs for node in every_node(graph)):
         _clean_node(node)
         for value in node.outputs:
             value.metadata_props.clear()
@@ -146,43 +148,5 @@ def set_output_axes(model: ir.Model, outputs: Sequence[Axes | None]) -> None:
         value.shape = None if axes is None else to_shape(axes)
 
 
-def integers_of(model: ir.Model) -> tuple[int, ...]:
-    """The whole numbers in a file: first its short integer constants, then the lengths of its constant tables."""
-    tensors = [value.const_value for value in model.graph.initializers.values() if not _is_weight(value)]
-    written: set[int] = set()
-    for node in ir.traversal.RecursiveGraphIterator(model.graph):
-        for attribute in node.attributes.values():
-            if not isinstance(attribute, ir.Attr):
-                continue
-            if attribute.type == ir.AttributeType.TENSOR:
-                tensors.append(attribute.value)
-            elif node.op_type == "Constant" and attribute.type in (ir.AttributeType.INT, ir.AttributeType.INTS):
-                written.update(_positive(np.ravel(attribute.value)))
-    lengths: set[int] = set()
-    for tensor in tensors:
-        if tensor is not None:
-            lengths.update(size for size in tensor.shape if isinstance(size, int) and size > 1)
-            inside = not isinstance(tensor, ir.ExternalTensor)
-            if inside and tensor.dtype in (ir.DataType.INT64, ir.DataType.INT32) and tensor.size <= 16:
-                written.update(_positive(tensor.numpy().ravel()))
-    return (*sorted(written), *sorted(lengths - written))
-
-
-_WEIGHTED = {
-    "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "InstanceNormalization", "LayerNormalization",
-    "RMSNormalization", "RNN", "LSTM", "GRU",
-}  # fmt: skip
-
-
-def _is_weight(value: ir.Value) -> bool:
-    """Whether it is used as the weight of layers alone: its lengths count channels, and no size that varies."""
-    uses = value.uses()
-    return bool(uses) and all(use.node.op_type in _WEIGHTED and use.idx > 0 for use in uses)
-
-
-def _positive(values: Iterable[int]) -> set[int]:
-    return {int(v) for v in values if 0 < int(v) < 2**31}
-
-
-def metadata(model: ir.Model, entries: Mapping[str, str]) -> None:
+def add_metadata(model: ir.Model, entries: Mapping[str, str]) -> None:
     model.metadata_props.update(entries)

@@ -40,7 +40,7 @@ class Sizes:
         symbols = [
             (value, axis, size, row[axis] if axis < len(row := rows.get(id(value), ())) else None)
             for value in graph.inputs
-            for axis, size in enumerate(_noted(value) or ())
+            for axis, size in enumerate(_noted_sizes(value) or ())
             if isinstance(size, str) and _SYMBOL.fullmatch(size)
         ]
         for place in sorted(symbols, key=lambda place: place[3] is not None and " " in place[3].expression):
@@ -63,8 +63,8 @@ class Sizes:
 
     def of(self, value: ir.Value | None) -> tuple[Size, ...] | None:
         """The size of every axis; None where not even their number is known."""
-        sizes = None if value is None else _noted(value)
-        return None if sizes is None else tuple(self._same(s) if isinstance(s, str) else s for s in sizes)
+        sizes = None if value is None else _noted_sizes(value)
+        return None if sizes is None else tuple(self._in_first_symbols(s) if isinstance(s, str) else s for s in sizes)
 
     def all_of(self, value: ir.Value | None) -> tuple[int | str, ...] | None:
         """The size of every axis; None where one of them is unknown."""
@@ -84,7 +84,7 @@ class Sizes:
         """The first input, and its axis, that has this size."""
         return self._sources.get(size) if isinstance(size, str) else None
 
-    def _same(self, text: str) -> str:
+    def _in_first_symbols(self, text: str) -> str:
         """The expression with one symbol for all that are the same."""
         if text not in self._texts:
             self._texts[text] = _in_order(_SYMBOL.sub(lambda match: self._symbols.get(match[0], match[0]), text))
@@ -96,10 +96,10 @@ def _in_order(text: str) -> str:
     return text if "(" in text else " + ".join(sorted(text.split(" + ")))
 
 
-def _noted(value: ir.Value) -> list[Size] | None:
+def _noted_sizes(value: ir.Value) -> list[Size] | None:
     if value.shape is None:
         node = maker(value, "Cos", "Sin")  # made by the optimiser, which notes nothing
-        return None if node is None else _noted(first_input(node))
+        return None if node is None else _noted_sizes(first_input(node))
     return [size if isinstance(size, int) else size.value for size in value.shape]
 
 

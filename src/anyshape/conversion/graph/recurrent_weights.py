@@ -15,8 +15,10 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-_RECURRENT = ("RNN", "LSTM", "GRU")
+from anyshape.onnxfile.graph import constant_of, every_node, initializer, replace
+
 _WEIGHT_INPUTS = slice(1, 4)
+"""Of the input, of the state, and the biases of both."""
 
 
 def _gather(node: ir.Node, data: Any, rows: Any) -> Any:
@@ -37,22 +39,17 @@ _MOVES: dict[str, Callable[..., Any]] = {"Gather": _gather, "Concat": _concat, "
 
 def lay_out_weights(model: ir.Model) -> None:
     """Carry out, in place, what re-orders the weights of recurrent operators."""
-    results = [value for node in _recurrent_nodes(model.graph) for value in node.inputs[_WEIGHT_INPUTS] if value]
+    layers = every_node(model.graph, "RNN", "LSTM", "GRU")
+    results = [value for node in layers for value in node.inputs[_WEIGHT_INPUTS] if value]
     moves = {id(node): node for value in results for node in _moves_behind(value)}
     replaced: dict[str | None, ir.Value] = {}
     for value in results:
         node = value.producer()
         if node is None or id(node) not in moves or value.name in replaced or not _may_move(value, moves):
             continue
-        replaced[value.name] = _store(model.graph, value)
+        replaced[value.name] = _store_laid_out(model.graph, value)
     if replaced:
         RemoveUnusedNodesPass()(model)
-
-
-def _recurrent_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
-    for node in ir.traversal.RecursiveGraphIterator(graph):
-        if node.op_type in _RECURRENT and node.domain == "":
-            yield node
 
 
 def _moves_behind(value: ir.Value) -> Iterator[ir.Node]:
@@ -68,7 +65,7 @@ def _moves_behind(value: ir.Value) -> Iterator[ir.Node]:
 
 def _leaves(value: ir.Value) -> Iterator[ir.Value]:
     """What the value is made of, behind all nodes that only move."""
-    for one in (value, *_behind(value)):
+    for one in (value, *_values_behind(value)):
         node = one.producer()
         if node is None or node.op_type not in _MOVES:
             yield one
@@ -80,36 +77,32 @@ def _is_stored(value: ir.Value) -> bool:
 
 def _may_move(value: ir.Value, moves: dict[int, ir.Node]) -> bool:
     """Whether nobody else needs the weights behind this value; the row numbers and axes beside them may stay."""
-    weights = [behind for behind in _behind(value) if behind.dtype != ir.DataType.INT64]
+    weights = [behind for behind in _values_behind(value) if behind.dtype != ir.DataType.INT64]
     return not any(
         weight.is_graph_output() or any(id(user) not in moves for user, _ in weight.uses()) for weight in weights
     )
 
 
-def _behind(value: ir.Value) -> Iterator[ir.Value]:
+def _values_behind(value: ir.Value) -> Iterator[ir.Value]:
     """All values that this one is made of."""
     node = value.producer()
     for behind in node.inputs if node is not None and node.op_type in _MOVES else ():
         if behind is not None:
             yield behind
-            yield from _behind(behind)
+            yield from _values_behind(behind)
 
 
-def _store(graph: ir.Graph, value: ir.Value) -> ir.Value:
+def _store_laid_out(graph: ir.Graph, value: ir.Value) -> ir.Value:
     """Put the finished numbers in the place of the value, under a name that tells where they come from."""
-    array = _computed(value)
+    array = _laid_out(value)
     source = next(leaf.name for leaf in _leaves(value) if leaf.dtype != ir.DataType.INT64)
-    tensor = ir.tensor(np.ascontiguousarray(array), dtype=value.dtype, name=f"{source}_onnx")
-    stored = ir.Value(name=tensor.name, type=value.type, shape=ir.Shape(array.shape), const_value=tensor)
-    graph.register_initializer(stored)
-    value.replace_all_uses_with(stored)
+    stored = initializer(graph, f"{source}_onnx", np.ascontiguousarray(array), value.dtype)
+    replace(value, stored)
     return stored
 
 
-def _computed(value: ir.Value) -> Any:
+def _laid_out(value: ir.Value) -> Any:
     node = value.producer()
     if node is None or node.op_type not in _MOVES:
-        tensor = ir.convenience.get_const_tensor(value)
-        assert tensor is not None
-        return tensor.numpy()
-    return _MOVES[node.op_type](node, *(_computed(behind) for behind in node.inputs if behind is not None))
+        return constant_of(value)
+    return _MOVES[node.op_type](node, *(_laid_out(behind) for behind in node.inputs if behind is not None))

@@ -1,7 +1,7 @@
-"""ONNX's RotaryEmbedding with tables for every row of the batch.
+"""Where ONNX Runtime does not do what ONNX says, the graph says the same in a way that it does right.
 
-The optimiser writes the operator where a model turns pairs of features, with tables of sines and cosines that hold one
-row for the whole batch, as most models make them. ONNX Runtime takes them for one row alone: here they are spread.
+Every function changes a model in place that the conversion owns. docs/upstream.md has the faults, each with a test that
+fails when it is gone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.onnxfile.graph import constant, first_input, whole_numbers
+from anyshape.onnxfile.graph import constant, constant_of, every_node, first_input, insert, is_standard, whole_numbers
+
+# ---- RotaryEmbedding with tables for every row of the batch
+#
+# The optimiser writes the operator where a model turns pairs of features, with tables of sines and cosines that hold
+# one row for the whole batch, as most models make them. ONNX Runtime takes them for one row alone: here they are
+# spread.
 
 _TABLES = (1, 2)
 _TABLE_AXES = 3
@@ -19,28 +25,26 @@ _WITHOUT_POSITIONS = 3
 
 def spread_rotary_tables(model: ir.Model) -> None:
     """Expand the tables of each such node to the batch of what is turned."""
-    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+    for node in every_node(model.graph, "RotaryEmbedding"):
         inputs = [value for value in node.inputs if value is not None]
-        if node.op_type != "RotaryEmbedding" or node.domain not in ("", "ai.onnx") or len(inputs) != _WITHOUT_POSITIONS:
-            continue
-        for index in _TABLES:
-            node.replace_input_with(index, _spread(node, inputs[0], inputs[index]))
+        for index in _TABLES if len(inputs) == _WITHOUT_POSITIONS else ():
+            node.replace_input_with(index, _spread_table(node, inputs[0], inputs[index]))
 
 
-def _spread(node: ir.Node, turned: ir.Value, table: ir.Value) -> ir.Value:
+def _spread_table(node: ir.Node, turned: ir.Value, table: ir.Value) -> ir.Value:
     sizes, batches = list(table.shape or ()), list(turned.shape or ())
     if sizes and (len(sizes) != _TABLE_AXES or sizes[:1] == batches[:1]):
         return table
-    batch = ir.node("Shape", [turned], {"start": 0, "end": 1})
-    rest = ir.node("Shape", [table], {"start": 1, "end": _TABLE_AXES})
-    shape = ir.node("Concat", [batch.outputs[0], rest.outputs[0]], {"axis": 0})
-    expanded = ir.node("Expand", [table, shape.outputs[0]])
-    for made in (batch, rest, shape, expanded):
-        made.metadata_props.update(node.metadata_props)
-    assert node.graph is not None
-    node.graph.insert_before(node, [batch, rest, shape, expanded])
-    return expanded.outputs[0]
+    batch = insert(node, "Shape", [turned], {"start": 0, "end": 1})
+    rest = insert(node, "Shape", [table], {"start": 1, "end": _TABLE_AXES})
+    return insert(node, "Expand", [table, insert(node, "Concat", [batch, rest], {"axis": 0})])
 
+
+# ---- zeros in front of a max pool that stay zeros
+#
+# ONNX Runtime takes a Pad by zero in front of a MaxPool for the pool's own padding, which is by minus infinity: a
+# window of negative numbers at the border then gives the largest of them, and not zero. A pad by the smallest number
+# above zero is left alone.
 
 _TYPES = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 _VALUE = 2
@@ -48,9 +52,9 @@ _VALUE = 2
 
 
 def keep_pads_of_pools(model: ir.Model) -> None:
-    """Change, in place, what is written around the input of a max pool."""
-    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        padded = node.inputs[0].producer() if node.op_type == "MaxPool" and node.inputs[0] is not None else None
+    """Change what is written around the input of a max pool."""
+    for node in every_node(model.graph, "MaxPool"):
+        padded = node.inputs[0].producer() if node.inputs[0] is not None else None
         if padded is not None and padded.op_type == "Pad" and _pads_by_zero(padded):
             _pad_by_next_to_zero(padded)
 
@@ -61,27 +65,30 @@ def _pads_by_zero(node: ir.Node) -> bool:
     value = node.inputs[_VALUE] if len(node.inputs) > _VALUE else None
     if value is None:
         return True
-    kept = ir.convenience.get_const_tensor(value)
-    return kept is not None and not kept.numpy().any()
+    written = constant_of(value)
+    return written is not None and not written.any()
 
 
 def _pad_by_next_to_zero(node: ir.Node) -> None:
     dtype = node.outputs[0].dtype
     assert dtype is not None
-    assert node.graph is not None
     zero = dtype.numpy().type(0)
-    constant = ir.node("Constant", [], {"value": ir.tensor(np.asarray(np.nextafter(zero, zero + 1)))})
-    constant.metadata_props.update(node.metadata_props)
-    node.graph.insert_before(node, constant)
+    least = insert(node, "Constant", [], {"value": ir.tensor(np.asarray(np.nextafter(zero, zero + 1)))})
     if len(node.inputs) <= _VALUE:
         node.resize_inputs(_VALUE + 1)
-    node.replace_input_with(_VALUE, constant.outputs[0])
+    node.replace_input_with(_VALUE, least)
+
+
+# ---- sums and means of what may be empty
+#
+# ONNX Runtime leaves an empty input as it is where the axes to reduce are counted from the back: of `[2, 0, 6]` reduced
+# along axis -1, all 6 are left. Counted from the front, they are reduced.
 
 
 def count_axes_from_the_front(model: ir.Model) -> None:
-    """Change, in place, the axes of reductions; where the number of axes is not known, they stay as they are."""
-    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if not node.op_type.startswith("Reduce") or node.domain not in ("", "ai.onnx") or len(node.inputs) < 2:
+    """Change the axes of reductions; where the number of axes is not known, they stay as they are."""
+    for node in every_node(model.graph):
+        if not node.op_type.startswith("Reduce") or not is_standard(node) or len(node.inputs) < 2:
             continue
         shape, axes = first_input(node).shape, whole_numbers(node.inputs[1])
         if shape is not None and axes and min(axes) < 0:

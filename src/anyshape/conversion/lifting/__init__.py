@@ -6,7 +6,3 @@ is explained by an expression of the dims and computed in the file; one that is 
 
     observe (small sizes) -> align (node by node) -> explain and replace (constants) -> the checker decides
 """
-
-from __future__ import annotations
-
-LIFTED = "lifting from static exports"

@@ -1,6 +1,7 @@
-"""Static exports of one module laid side by side, node by node: what differs is constants, or they cannot be lifted.
+"""Static exports of one module laid side by side, node by node, and made one: what differs is computed from the sizes.
 
-A constant is compared where it is used: two uses that share one at some sizes need not share it at others.
+What differs but for constants cannot be lifted. A constant is compared where it is used: two uses that share one at
+some sizes need not share it at others.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from onnxscript import optimizer
 
 from anyshape.conversion.candidates import Job
 from anyshape.conversion.lifting.constants import Maker, UnexplainedError, constant
-from anyshape.conversion.lifting.static_exports import Observation, free_axes
+from anyshape.conversion.lifting.static_exports import StaticExport, free_axes
 from anyshape.freeing.builder import Builder
-from anyshape.freeing.preparation import bodies
+from anyshape.onnxfile.graph import graphs_in
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, dim_symbol
-from anyshape.sizes.fit import Numbers, Points, whole_number
+from anyshape.sizes.fit import Column, Points, whole_number
 
 
 class DifferentError(Exception):
@@ -41,59 +43,59 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class GraphAlignment:
     """What moves between graphs of the same make."""
 
     moved: list[Moved] = field(default_factory=list)
-    sizes: dict[Numbers, None] = field(default_factory=dict)
+    sizes: dict[Column, None] = field(default_factory=dict)
     """The sizes of inner values that move, as an ordered set."""
     twins: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict)
     """A value of the first graph -> itself and its counterparts."""
 
 
-def align(models: Sequence[ir.Model]) -> Alignment:
+def align(models: Sequence[ir.Model]) -> GraphAlignment:
     """Compare models whose constants are all initializers; DifferentError where they are not the same but for those."""
-    alignment = Alignment()
-    _graphs(alignment, [model.graph for model in models])
+    alignment = GraphAlignment()
+    _align_graphs(alignment, [model.graph for model in models])
     return alignment
 
 
-def _graphs(alignment: Alignment, graphs: Sequence[ir.Graph]) -> None:
-    _same([len(graph.inputs) for graph in graphs], "inputs")
+def _align_graphs(alignment: GraphAlignment, graphs: Sequence[ir.Graph]) -> None:
+    _refuse_difference([len(graph.inputs) for graph in graphs], "inputs")
     for values in zip(*(graph.inputs for graph in graphs), strict=True):
-        _define(alignment, values)
-    _same([len(graph) for graph in graphs], "nodes")
+        _pair_definitions(alignment, values)
+    _refuse_difference([len(graph) for graph in graphs], "nodes")
     for nodes in zip(*graphs, strict=True):
-        _nodes(alignment, nodes, graphs[0])
-    _same([len(graph.outputs) for graph in graphs], "outputs")
+        _align_nodes(alignment, nodes, graphs[0])
+    _refuse_difference([len(graph.outputs) for graph in graphs], "outputs")
     for place, values in enumerate(zip(*(graph.outputs for graph in graphs), strict=True)):
-        _use(alignment, values, None, place, graphs[0])
+        _compare_uses(alignment, values, None, place, graphs[0])
 
 
-def _nodes(alignment: Alignment, nodes: Sequence[ir.Node], graph: ir.Graph) -> None:
+def _align_nodes(alignment: GraphAlignment, nodes: Sequence[ir.Node], graph: ir.Graph) -> None:
     first = nodes[0]
-    _same([node.op_identifier() for node in nodes], "operators")
+    _refuse_difference([node.op_identifier() for node in nodes], "operators")
     for what in ("inputs", "outputs"):
-        _same([len(getattr(node, what)) for node in nodes], f"{what} of {first.op_type}")
+        _refuse_difference([len(getattr(node, what)) for node in nodes], f"{what} of {first.op_type}")
     for place, values in enumerate(zip(*(node.inputs for node in nodes), strict=True)):
-        _use(alignment, values, first, place, graph)
-    _attributes(nodes)
-    for inner in zip(*(bodies(node) for node in nodes), strict=True):
-        _graphs(alignment, inner)
+        _compare_uses(alignment, values, first, place, graph)
+    _compare_attributes(nodes)
+    for inner in zip(*(graphs_in(node) for node in nodes), strict=True):
+        _align_graphs(alignment, inner)
     for values in zip(*(node.outputs for node in nodes), strict=True):
-        _define(alignment, values)
+        _pair_definitions(alignment, values)
 
 
-def _same(things: Sequence[object], what: str) -> None:
+def _refuse_difference(things: Sequence[object], what: str) -> None:
     if any(thing != things[0] for thing in things):
-        raise DifferentError(f"the {what} differ from size to size: {_few(things)}")
+        raise DifferentError(f"the {what} differ from size to size: {_different_texts(things)}")
 
 
-def _few(things: Sequence[object]) -> str:
+def _different_texts(things: Sequence[object]) -> str:
     return ", ".join(dict.fromkeys(str(thing[1] if isinstance(thing, tuple) else thing) for thing in things))
 
 
-def _define(alignment: Alignment, values: tuple[ir.Value, ...]) -> None:
+def _pair_definitions(alignment: GraphAlignment, values: tuple[ir.Value, ...]) -> None:
     alignment.twins[values[0]] = values
     shapes = [value.shape for value in values]
     if len({len(shape) if shape is not None else None for shape in shapes}) == 1 and shapes[0] is not None:
@@ -102,8 +104,8 @@ def _define(alignment: Alignment, values: tuple[ir.Value, ...]) -> None:
                 alignment.sizes[tuple(int(size) for size in sizes)] = None
 
 
-def _use(
-    alignment: Alignment, values: tuple[ir.Value | None, ...], node: ir.Node | None, place: int, graph: ir.Graph
+def _compare_uses(
+    alignment: GraphAlignment, values: tuple[ir.Value | None, ...], node: ir.Node | None, place: int, graph: ir.Graph
 ) -> None:
     known = alignment.twins.get(values[0]) if values[0] is not None else (None,) * len(values)
     if known is not None:
@@ -134,19 +136,19 @@ def is_same_tensor(one: ir.TensorProtocol, other: ir.TensorProtocol) -> bool:
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
 
 
-def _attributes(nodes: Sequence[ir.Node]) -> None:
+def _compare_attributes(nodes: Sequence[ir.Node]) -> None:
     """All but graphs must be the same."""
-    for node, name in itertools.product(nodes[1:], _names(nodes)):
+    for node, name in itertools.product(nodes[1:], _attribute_names(nodes)):
         one, other = nodes[0].attributes.get(name), node.attributes.get(name)
-        if one is None or other is None or not _same_attribute(one, other):
+        if one is None or other is None or not _is_same_attribute(one, other):
             raise DifferentError(f"`{name}` of {node.op_type} follows the sizes, and is no input")
 
 
-def _names(nodes: Sequence[ir.Node]) -> Iterator[str]:
+def _attribute_names(nodes: Sequence[ir.Node]) -> Iterator[str]:
     yield from dict.fromkeys(name for node in nodes for name in node.attributes)
 
 
-def _same_attribute(one: ir.Attr, other: ir.Attr) -> bool:
+def _is_same_attribute(one: ir.Attr, other: ir.Attr) -> bool:
     if one.type != other.type or one.is_ref() or other.is_ref():
         return False
     if one.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
@@ -158,7 +160,7 @@ def _same_attribute(one: ir.Attr, other: ir.Attr) -> bool:
     return bool(one.value == other.value)
 
 
-_MOST_DERIVED = 10
+# ---- the constants that moved, computed in the first of the graphs; the others are needed no longer
 
 
 @dataclass(frozen=True)
@@ -169,35 +171,35 @@ class Lifted:
     count: int
 
 
-def lift(job: Job, observations: Sequence[Observation]) -> Lifted:
+def lift(job: Job, observations: Sequence[StaticExport]) -> Lifted:
     """One model out of all, which is a new one; DifferentError or UnexplainedError where that cannot be."""
     model = observations[0].model.clone()
     alignment = align([model, *(one.model for one in observations[1:])])
-    points = _points(alignment, [one.at for one in observations])
-    build = Builder(model, _sources(job, model))
+    points = _points_with_inner_sizes(alignment, [one.at for one in observations])
+    build = Builder(model, _size_sources(job, model))
     first = next(iter(model.graph), None)
     if first is None:
         raise UnexplainedError("the graph has no nodes")
     build.enter(first)
-    maker = Maker(build, points, _tops(job))
+    maker = Maker(build, points, _largest_sizes(job))
     known: dict[tuple[object, ...], ir.Value] = {}
     for moved in alignment.moved:
         key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in moved.seen)
         if key not in known:
-            known[key] = _explained(maker, moved)
-        _put(moved, known[key])
+            known[key] = _explained_value(maker, moved)
+        _put_in_place(moved, known[key])
     _forget_shapes(model)
-    _tidy(model)
+    _tidy_model(model)
     return Lifted(model, len(known))
 
 
-def _tidy(model: ir.Model) -> None:
+def _tidy_model(model: ir.Model) -> None:
     """What torch does with every export, left out while constants were to be told apart; some files need it to load."""
     RemoveUnusedNodesPass()(model)
     optimizer.optimize(model)
 
 
-def _explained(maker: Maker, moved: Moved) -> ir.Value:
+def _explained_value(maker: Maker, moved: Moved) -> ir.Value:
     try:
         return constant(maker, moved.seen)
     except UnexplainedError as error:
@@ -205,14 +207,14 @@ def _explained(maker: Maker, moved: Moved) -> ir.Value:
         raise type(error)(f"the constant that is {of} {error}") from None
 
 
-def _put(moved: Moved, value: ir.Value) -> None:
+def _put_in_place(moved: Moved, value: ir.Value) -> None:
     if moved.node is None:
         moved.graph.outputs[moved.place] = value
     else:
         moved.node.replace_input_with(moved.place, value)
 
 
-def _points(alignment: Alignment, at: Sequence[Mapping[Size, int]]) -> Points:
+def _points_with_inner_sizes(alignment: GraphAlignment, at: Sequence[Mapping[Size, int]]) -> Points:
     """With the sizes of inner values that follow one dim: products and further divisions of them occur, too.
 
     The largest come first, as the levels of a pyramid do: each is a simple part of the one before.
@@ -220,7 +222,7 @@ def _points(alignment: Alignment, at: Sequence[Mapping[Size, int]]) -> Points:
     points = Points(tuple(at), {})
     for numbers in sorted(alignment.sizes, key=sum, reverse=True):
         size = whole_number(numbers, points) if numbers not in points.sizes.values() else None
-        if size is not None and _is_simple(size) and len(points.derived) < _MOST_DERIVED:
+        if size is not None and _is_simple(size) and len(points.derived) < budgets.MOST_DERIVED_CONSTANTS:
             points = Points(points.at, {**points.derived, size: numbers})
     return points
 
@@ -230,7 +232,7 @@ def _is_simple(size: Size) -> bool:
     return len(size.free_symbols) == 1 and (isinstance(size, sympy.floor) or not size.has(sympy.floor))
 
 
-def _sources(job: Job, model: ir.Model) -> dict[Size, tuple[ir.Value, int]]:
+def _size_sources(job: Job, model: ir.Model) -> dict[Size, tuple[ir.Value, int]]:
     """Where each size is read; TorchScript leaves out inputs that it does not use, and its names tell which stayed."""
     inputs = dict(enumerate(model.graph.inputs))
     if len(inputs) != len(job.names):
@@ -238,7 +240,7 @@ def _sources(job: Job, model: ir.Model) -> dict[Size, tuple[ir.Value, int]]:
     return {symbol: (inputs[index], axis) for symbol, (index, axis) in free_axes(job).items() if index in inputs}
 
 
-def _tops(job: Job) -> dict[Size, int]:
+def _largest_sizes(job: Job) -> dict[Size, int]:
     ranges = job.spec.ranges.items()
     return {dim_symbol(dim): declared.nearest(2**31) for dim, declared in ranges if not declared.is_open}
 
@@ -251,7 +253,7 @@ def _forget_shapes(model: ir.Model) -> None:
                 value.shape = None
 
 
-def share_weights(observations: Sequence[Observation]) -> None:
+def share_weights(observations: Sequence[StaticExport]) -> None:
     """The newest observation takes the tensors of the first where they are the same: weights are held once."""
     first, newest = observations[0].model.graph.initializers, observations[-1].model.graph.initializers
     for name, value in newest.items():

@@ -1,7 +1,7 @@
-"""A real number seen at several sizes as a law of them: `3.5 * sqrt(seq)`, `1 - 1/batch`, `log(height*width)`.
+"""A constant seen at several sizes, computed for every size: by a pattern, or as part of the longest table seen.
 
-Python and numpy compute such numbers in double precision, and so does the file; a law holds where it gives what was
-seen to the last digits of the type that was stored.
+The patterns are those of static files (the same everywhere, ramps, bands along a diagonal, grids), with several
+observations of each number in them: where a ramp starts and how it climbs may itself follow the sizes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ import sympy
 
 from anyshape.freeing.builder import Builder
 from anyshape.freeing.constant_patterns import Piece, is_uniform, pieces_of_distance, ramp_step
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Shape, Size, evaluated, from_ir, is_number, number
-from anyshape.sizes.fit import Numbers, Points, whole_number
+from anyshape.sizes.fit import Column, Points, whole_number
+
+# ---- a real number as a law of the sizes: `3.5 * sqrt(seq)`, `1 - 1/batch`, `log(height*width)`
+#
+# Python and numpy compute such numbers in double precision, and so does the file; a law holds where it gives what was
+# seen to the last digits of the type that was stored.
 
 _FEWEST_POINTS = 3
 _SIMPLE = 1000
@@ -56,19 +62,19 @@ def real_number(values: Sequence[float], points: Points, precision: float) -> La
         size = whole_number(tuple(int(value) for value in values), points)
         if size is not None:
             return Law(size)
-    return next(_laws(values, points, precision), None)
+    return next(_fitting_laws(values, points, precision), None)
 
 
-def _laws(values: Sequence[float], points: Points, precision: float) -> Iterator[Law]:
-    sizes = [(size, known) for size, known in _sizes(points) if len(set(known)) >= _FEWEST_POINTS]
+def _fitting_laws(values: Sequence[float], points: Points, precision: float) -> Iterator[Law]:
+    sizes = [(size, known) for size, known in _sizes_for_laws(points) if len(set(known)) >= _FEWEST_POINTS]
     for with_start, (size, known), (name, (_, function)) in itertools.product((False, True), sizes, FUNCTIONS.items()):
         numbers = [function(n) for n in known]
-        law = _fitted(size, name, values, numbers, with_start=with_start)
+        law = _law_through(size, name, values, numbers, with_start=with_start)
         if _are_close(values, [law.factor * n + law.start for n in numbers], precision):
             yield law
 
 
-def _sizes(points: Points) -> Iterator[tuple[Size, Numbers]]:
+def _sizes_for_laws(points: Points) -> Iterator[tuple[Size, Column]]:
     """What a law may be of: products of sizes, and one more or less than a size; all above 0."""
     for product, known, count in points.products:
         if count <= 2:
@@ -78,16 +84,16 @@ def _sizes(points: Points) -> Iterator[tuple[Size, Numbers]]:
             yield size + offset, tuple(n + offset for n in known)
 
 
-def _fitted(size: Size, name: str, values: Sequence[float], known: Sequence[float], *, with_start: bool) -> Law:
+def _law_through(size: Size, name: str, values: Sequence[float], known: Sequence[float], *, with_start: bool) -> Law:
     """Through the two values farthest apart, or through the largest and 0."""
     low, high = min(range(len(known)), key=known.__getitem__), max(range(len(known)), key=known.__getitem__)
     if not with_start:
-        return Law(size, name, _simple(values[high] / known[high]) if known[high] else 0.0)
-    factor = _simple((values[high] - values[low]) / (known[high] - known[low]))
-    return Law(size, name, factor, _simple(values[low] - factor * known[low]))
+        return Law(size, name, _simple_fraction(values[high] / known[high]) if known[high] else 0.0)
+    factor = _simple_fraction((values[high] - values[low]) / (known[high] - known[low]))
+    return Law(size, name, factor, _simple_fraction(values[low] - factor * known[low]))
 
 
-def _simple(value: float) -> float:
+def _simple_fraction(value: float) -> float:
     """A fraction that somebody may have written, where there is one so close that roundings explain the rest."""
     near = float(Fraction(value).limit_denominator(_SIMPLE))
     return near if abs(near - value) <= 3e-7 * max(abs(value), 1e-3) else value
@@ -97,6 +103,8 @@ def _are_close(values: Sequence[float], found: Sequence[float], precision: float
     scale = max(abs(value) for value in values)
     return all(abs(a - b) <= precision * max(abs(a), 1e-2 * scale) for a, b in zip(values, found, strict=True))
 
+
+# ---- numbers as nodes
 
 Arrays = Sequence[Any]
 """A constant at each observation."""
@@ -132,13 +140,13 @@ class Maker:
 
     def laws(self, laws: Sequence[Law], target: tuple[int, ...]) -> ir.Value:
         """Real numbers as a tensor of this shape, in double precision."""
-        parts = [self._law(law) for law in laws]
+        parts = [self._law_value(law) for law in laws]
         flat = parts[0]
         if len(parts) > 1:
             flat = self.build.node("Concat", parts, (number(len(parts)),), dtype=_DOUBLE, attributes={"axis": 0})
         return flat if len(target) == 1 else self.build.reshaped(flat, target, numbers_of(target))
 
-    def _law(self, law: Law) -> ir.Value:
+    def _law_value(self, law: Law) -> ir.Value:
         if is_number(law.size):
             return self.build.constant(np.array([law.factor * int(law.size) + law.start]))
         # the step of a ramp with one entry, as 1/(n - 1), is never used, but must be a number
@@ -159,8 +167,7 @@ def numbers_of(shape: Sequence[int]) -> Shape:
     return tuple(number(n) for n in shape)
 
 
-_MOST_NUMBERS = 64
-_MOST_FACTORS = 4
+# ---- patterns, of arrays of int64 or float64
 
 
 def pattern(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
@@ -170,21 +177,21 @@ def pattern(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.
             arrays = [np.take(array, [0], axis) for array in arrays]
     shape = tuple(ONE if arrays[0].shape[axis] == 1 else size for axis, size in enumerate(shape))
     if all(is_number(size) for size in shape):
-        return _numbers(maker, arrays, precision)
+        return _numbers_value(maker, arrays, precision)
     made = (form(maker, arrays, shape, precision) for form in _FORMS)
     return next((value for value in made if value is not None), None)
 
 
-def _moved(shape: Shape) -> list[int]:
+def _moving_axes(shape: Shape) -> list[int]:
     return [axis for axis, size in enumerate(shape) if not is_number(size)]
 
 
-def _numbers(maker: Maker, arrays: Arrays, precision: float) -> ir.Value | None:
+def _numbers_value(maker: Maker, arrays: Arrays, precision: float) -> ir.Value | None:
     """Arrays of one shape, number by number."""
     first = arrays[0]
     if all(np.allclose(array, first, rtol=precision, atol=0, equal_nan=True) for array in arrays):
         return maker.build.constant(first)
-    if first.size > _MOST_NUMBERS:
+    if first.size > budgets.MOST_NUMBERS_OF_A_LAW:
         return None
     rows = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
     if first.dtype.kind == "f":
@@ -199,29 +206,31 @@ def _numbers(maker: Maker, arrays: Arrays, precision: float) -> ir.Value | None:
 
 def _ramp(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
     """First + step * (0, 1, 2, ...) along one axis."""
-    for axis in reversed(_moved(shape)):
-        steps = [_step(array, axis, precision) for array in arrays]
+    for axis in reversed(_moving_axes(shape)):
+        steps = [_step_of_ramp(array, axis, precision) for array in arrays]
         if any(step is None for step in steps):
             continue
         rest = tuple(ONE if a == axis else size for a, size in enumerate(shape))
-        first = pattern(maker, [_start(array, axis, precision) for array in arrays], rest, precision)
+        first = pattern(maker, [_start_of_ramp(array, axis, precision) for array in arrays], rest, precision)
         step = pattern(maker, steps, rest, 4 * precision)
         if first is not None and step is not None:
-            ramp = maker.build.cast(maker.build.ramp(shape[axis], axis, len(shape)), _kind(first), _only(shape, axis))
+            ramp = maker.build.cast(
+                maker.build.ramp(shape[axis], axis, len(shape)), _dtype_of(first), _shape_along(shape, axis)
+            )
             return maker.joined("Add", maker.joined("Mul", ramp, step), first)
     return None
 
 
-def _kind(value: ir.Value) -> ir.DataType:
+def _dtype_of(value: ir.Value) -> ir.DataType:
     assert value.dtype is not None
     return value.dtype
 
 
-def _only(shape: Shape, axis: int) -> Shape:
+def _shape_along(shape: Shape, axis: int) -> Shape:
     return tuple(size if a == axis else ONE for a, size in enumerate(shape))
 
 
-def _step(array: Any, axis: int, precision: float) -> Any:
+def _step_of_ramp(array: Any, axis: int, precision: float) -> Any:
     """What is added from one entry to the next, of size 1 along the axis; None where that differs."""
     n = array.shape[axis]
     if array.dtype.kind != "f":
@@ -235,7 +244,7 @@ def _step(array: Any, axis: int, precision: float) -> Any:
     return step if is_line else None
 
 
-def _start(array: Any, axis: int, precision: float) -> Any:
+def _start_of_ramp(array: Any, axis: int, precision: float) -> Any:
     """The first entry; what is there for roundings alone is 0."""
     first = np.take(array, [0], axis)
     if array.dtype.kind != "f":
@@ -248,7 +257,7 @@ def _start(array: Any, axis: int, precision: float) -> Any:
 
 def _band(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
     """Entry (i, j) depends on i - j alone: the causal mask, a window around each place, clipped distances."""
-    moved = _moved(shape)
+    moved = _moving_axes(shape)
     found = [pieces_of_distance(array, *moved) if len(moved) == 2 else None for array in arrays]
     pieces = [row for row in found if row is not None]
     if len(pieces) < len(arrays):
@@ -259,7 +268,7 @@ def _band(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Va
         return None  # small matrices show the inner pieces alone, if all are where they are in large ones
     made = replace(maker, points=maker.points.only(full))
     flat = tuple(size if axis in moved else ONE for axis, size in enumerate(shape))
-    return _pieced(made, [pieces[place] for place in full], flat, arrays[0].dtype, precision)
+    return _value_of_pieces(made, [pieces[place] for place in full], flat, arrays[0].dtype, precision)
 
 
 def _are_within(pieces: Sequence[tuple[Piece, ...]], whole: tuple[Piece, ...]) -> bool:
@@ -276,16 +285,16 @@ def _are_within(pieces: Sequence[tuple[Piece, ...]], whole: tuple[Piece, ...]) -
     )
 
 
-def _pieced(
+def _value_of_pieces(
     maker: Maker, rows: Sequence[tuple[Piece, ...]], shape: Shape, dtype: Any, precision: float
 ) -> ir.Value | None:
     """Where(distance >= start, piece, pieces before), once for each piece but the first."""
     build, rank = maker.build, len(shape)
-    down, along = (build.ramp(shape[axis], axis, rank) for axis in _moved(shape))
+    down, along = (build.ramp(shape[axis], axis, rank) for axis in _moving_axes(shape))
     distance = build.node("Sub", [down, along], shape)
     result = None
     for column in zip(*rows, strict=True):
-        piece = _piece(maker, column, distance, dtype, precision)
+        piece = _piece_value(maker, column, distance, dtype, precision)
         start = whole_number(tuple(one.start for one in column), maker.points)
         if piece is None or start is None:
             return None
@@ -298,15 +307,17 @@ def _pieced(
     return result
 
 
-def _piece(maker: Maker, pieces: Sequence[Piece], distance: ir.Value, dtype: Any, precision: float) -> ir.Value | None:
+def _piece_value(
+    maker: Maker, pieces: Sequence[Piece], distance: ir.Value, dtype: Any, precision: float
+) -> ir.Value | None:
     """`first + slope * distance`."""
     one = (1,) * len(shape_of(distance))
-    first = _numbers(maker, [np.full(one, piece.first, dtype) for piece in pieces], precision)
+    first = _numbers_value(maker, [np.full(one, piece.first, dtype) for piece in pieces], precision)
     slope = whole_number(tuple(piece.slope for piece in pieces), maker.points)
     if first is None or slope is None or slope == 0:
         return first if slope is not None else None
     line = maker.joined("Mul", distance, maker.sizes([slope], one))
-    return maker.joined("Add", maker.build.cast(line, _kind(first), shape_of(distance)), first)
+    return maker.joined("Add", maker.build.cast(line, _dtype_of(first), shape_of(distance)), first)
 
 
 # ---- grids
@@ -314,12 +325,12 @@ def _piece(maker: Maker, pieces: Sequence[Piece], distance: ir.Value, dtype: Any
 
 def _grid(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
     """Along an axis that is a product, as `height*width`, each factor by itself."""
-    for axis in _moved(shape):
+    for axis in _moving_axes(shape):
         factors = _factors(shape[axis])
-        if not 2 <= len(factors) <= _MOST_FACTORS:
+        if not 2 <= len(factors) <= budgets.MOST_FACTORS_OF_A_LAW:
             continue
         for order in dict.fromkeys(itertools.permutations(factors)):
-            made = _regrouped(maker, arrays, shape, axis, order, precision)
+            made = _value_by_factors(maker, arrays, shape, axis, order, precision)
             if made is not None:
                 return made
     return None
@@ -329,11 +340,11 @@ def _factors(size: Size) -> list[Size]:
     found = []
     for factor in sympy.Mul.make_args(sympy.factor_terms(size)):
         base, power = factor.as_base_exp()
-        found += [base] * int(power) if power.is_Integer and 0 < power <= _MOST_FACTORS else [factor]
+        found += [base] * int(power) if power.is_Integer and 0 < power <= budgets.MOST_FACTORS_OF_A_LAW else [factor]
     return found
 
 
-def _regrouped(
+def _value_by_factors(
     maker: Maker, arrays: Arrays, shape: Shape, axis: int, order: Sequence[Size], precision: float
 ) -> ir.Value | None:
     apart = []
@@ -350,23 +361,30 @@ def _regrouped(
 
 _FORMS: tuple[Callable[[Maker, Arrays, Shape, float], ir.Value | None], ...] = (_ramp, _band, _grid)
 
+
+# ---- the constant
+
 _ROUNDINGS = 8
 """How many roundings a number may be away from where its law has it."""
 
 
 def constant(maker: Maker, arrays: Arrays) -> ir.Value:
     """The value that is each of these arrays at its own size; UnexplainedError where nothing gives it."""
-    shape = _shape(maker, arrays)
+    shape = _common_shape(maker, arrays)
     kind = arrays[0].dtype.kind
     made = None
     if kind in "iubf" and all(array.size for array in arrays):
         precision = _ROUNDINGS * float(np.finfo(arrays[0].dtype).eps) if kind == "f" else 0.0
         plain = [array.astype(np.float64 if kind == "f" else np.int64) for array in arrays]
         made = pattern(maker, plain, shape, precision)
-    return _whole(maker, _cast(maker, made, arrays), shape) if made is not None else _table(maker, arrays, shape)
+    return (
+        _expanded_to(maker, _in_type_of(maker, made, arrays), shape)
+        if made is not None
+        else _table(maker, arrays, shape)
+    )
 
 
-def _shape(maker: Maker, arrays: Arrays) -> Shape:
+def _common_shape(maker: Maker, arrays: Arrays) -> Shape:
     if len({array.ndim for array in arrays}) > 1:
         raise UnexplainedError("has another number of axes at other sizes")
     shape = [whole_number(tuple(sizes), maker.points) for sizes in zip(*(a.shape for a in arrays), strict=True)]
@@ -376,14 +394,14 @@ def _shape(maker: Maker, arrays: Arrays) -> Shape:
     return tuple(shape)
 
 
-def _cast(maker: Maker, value: ir.Value, arrays: Arrays) -> ir.Value:
+def _in_type_of(maker: Maker, value: ir.Value, arrays: Arrays) -> ir.Value:
     dtype = arrays[0].dtype
     if value.const_value is not None:
         return maker.build.constant(value.const_value.numpy().astype(dtype))
     return maker.build.cast(value, ir.DataType.from_numpy(dtype), shape_of(value))
 
 
-def _whole(maker: Maker, value: ir.Value, shape: Shape) -> ir.Value:
+def _expanded_to(maker: Maker, value: ir.Value, shape: Shape) -> ir.Value:
     """Repeated along axes where it is the same everywhere."""
     if shape_of(value) == shape:
         return value

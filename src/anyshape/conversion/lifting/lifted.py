@@ -10,25 +10,17 @@ import onnx_ir as ir
 import torch
 
 from anyshape.conversion.candidates import Candidate, Job
-from anyshape.conversion.lifting import LIFTED
 from anyshape.conversion.lifting.alignment import DifferentError, align, lift, share_weights
 from anyshape.conversion.lifting.constants import ShortTableError, UnexplainedError
-from anyshape.conversion.lifting.static_exports import (
-    OBSERVATIONS,
-    Observation,
-    calls,
-    free_axes,
-    largest_call,
-    observe,
-)
-from anyshape.conversion.operators.repairs import REPAIRS
-from anyshape.conversion.strategies import torchscript_model
+from anyshape.conversion.lifting.static_exports import StaticExport, calls, free_axes, largest_call, observe
+from anyshape.conversion.operators.table import REPAIRS
 from anyshape.conversion.torch_export import by_export, cause_of
+from anyshape.conversion.torchscript import torchscript_model
 from anyshape.results.attempt import Attempt
+from anyshape.sizes import budgets
 from anyshape.torchkit import capture
 
-_SECONDS = 60.0
-_FEWEST_OBSERVATIONS = 4
+_TORCH_EXPORT = "torch.export"
 _REFUSALS = (DifferentError, UnexplainedError)
 
 
@@ -46,13 +38,13 @@ class _Way:
     """A model of the job; of torch.export a static one, while TorchScript keeps what it knows of sizes."""
 
 
-def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
-    """Skipped where the module has no static export either: that was told by those before."""
+def lifted(job: Job, name: str) -> tuple[Candidate | None, Attempt]:
+    """An attempt under this name; skipped where the module has no static export either: that was told before."""
     start = time.monotonic()
     reasons = []
     for way in _ways(job):
         try:
-            candidate = _by(way, job, start + _SECONDS)
+            candidate = _candidate_by(way, job, start + budgets.SECONDS_FOR_STATIC_EXPORTS)
         except UnobservedError:
             continue
         except _REFUSALS as refusal:
@@ -60,9 +52,9 @@ def lifted(job: Job) -> tuple[Candidate | None, Attempt]:
         except Exception as error:  # noqa: BLE001  an attempt: the next way may do better
             reasons.append(f"{way.name}: {cause_of(error)}")
         else:
-            return candidate, Attempt(LIFTED, "converted", "", time.monotonic() - start)
+            return candidate, Attempt(name, "converted", "", time.monotonic() - start)
     outcome, seconds = ("failed" if reasons else "skipped"), time.monotonic() - start
-    return None, Attempt(LIFTED, outcome, "; ".join(reasons) or "there are no static exports", seconds)
+    return None, Attempt(name, outcome, "; ".join(reasons) or "there are no static exports", seconds)
 
 
 def _ways(job: Job) -> list[_Way]:
@@ -70,7 +62,7 @@ def _ways(job: Job) -> list[_Way]:
         return []
     older = min(job.opset, capture.newest_torchscript_opset())
     return [
-        _Way("torch.export", job.opset, _by_torch_export),
+        _Way(_TORCH_EXPORT, job.opset, _by_torch_export),
         _Way("TorchScript", older, lambda one: torchscript_model(one, older)),
     ]
 
@@ -79,14 +71,14 @@ def _by_torch_export(job: Job) -> ir.Model:
     repairs = tuple(repair for repair in REPAIRS if repair.always)
     static = replace(job.spec, axes={}, scalars={})
     plain = replace(job, spec=static, rewrites=False, extra={**job.extra, "optimize": False})
-    candidate, attempt, _ = by_export(plain, LIFTED, repairs)
+    candidate, attempt, _ = by_export(plain, _TORCH_EXPORT, repairs)
     if candidate is None:
         raise UnobservedError(attempt.reason)
     return candidate.model
 
 
-def _by(way: _Way, job: Job, deadline: float) -> Candidate:
-    observations = _observations(way, job, deadline)
+def _candidate_by(way: _Way, job: Job, deadline: float) -> Candidate:
+    observations = _static_exports(way, job, deadline)
     try:
         lifted_model = lift(job, observations)
     except ShortTableError:
@@ -102,8 +94,8 @@ def _by(way: _Way, job: Job, deadline: float) -> Candidate:
     return Candidate(lifted_model.model, way.opset, records_guards=False, repairs=(sentence,))
 
 
-def _observations(way: _Way, job: Job, deadline: float) -> list[Observation]:
-    found: list[Observation] = []
+def _static_exports(way: _Way, job: Job, deadline: float) -> list[StaticExport]:
+    found: list[StaticExport] = []
     for sizes, values in calls(job):
         begun = time.monotonic()
         try:
@@ -112,11 +104,11 @@ def _observations(way: _Way, job: Job, deadline: float) -> list[Observation]:
             raise UnobservedError(str(error)) from error
         share_weights(found)
         align([found[0].model, found[-1].model])  # refused at once, not after all exports
-        left = OBSERVATIONS - len(found)
+        left = budgets.STATIC_EXPORTS - len(found)
         if not left:
             return found
         if time.monotonic() + left * (time.monotonic() - begun) > deadline:
             raise UnobservedError("there is no time for several exports")
-    if len(found) < _FEWEST_OBSERVATIONS:
+    if len(found) < budgets.FEWEST_STATIC_EXPORTS:
         raise UnobservedError("the module takes too few sizes")
     return found

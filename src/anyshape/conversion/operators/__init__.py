@@ -1,1 +1,1 @@
-"""anyshape.conversion.operators"""
+"""Operators, a file per family: what is recognised in torch, what stands in for it while tracing, and its ONNX."""

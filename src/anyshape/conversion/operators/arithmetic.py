@@ -1,8 +1,7 @@
-"""Arithmetic on sizes in the model's own code: `int(h * 0.5)`, `math.sqrt(n)`, `len(x)`, `np.prod(x.shape)`.
+"""Arithmetic with sizes: in the model's own Python code, in functions of torch, and between a size and a tensor.
 
-Python makes these plain numbers, and the traced size becomes a constant. In the model's modules the names stand, while
-a trace runs, for functions that keep a symbolic size symbolic and do with everything else what they always did. The
-same numbers come out: the file computes them in double and int64, as Python does.
+Python makes plain numbers of sizes (`int(h * 0.5)`, `math.sqrt(n)`, `len(x)`, `np.prod(x.shape)`), and the traced size
+becomes a constant; so do some functions of torch, and torch's translations of a tensor beside a number.
 """
 
 from __future__ import annotations
@@ -11,33 +10,36 @@ import builtins
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import reduce
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import torch
 from torch import SymFloat, SymInt, Tensor
 
-from anyshape.conversion.operators.recurrent import is_known
-from anyshape.conversion.operators.repair import Answer, Repair, Used, answered
+from anyshape.conversion.operators.numbers import with_sign_of_divisor
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, number, op, torchs_translation
+from anyshape.conversion.operators.repair import Repair, Used, answered, is_known, sym_float, sym_int, sym_max, sym_min
 from anyshape.conversion.operators.shadows import shadowed
 from anyshape.torchkit.patches import patched
 
+# ---- in Python: names that keep a symbolic size symbolic
+
+# In the model's modules they stand, while a trace runs, for functions that do with everything else what they always
+# did. The same numbers come out: the file computes them in double and int64, as Python does.
+
 Function = Callable[..., Any]
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
-# torch does not type these
-_sym_int: Function = torch.sym_int
-_sym_float: Function = torch.sym_float
-_sym_max: Function = torch.sym_max
-_sym_min: Function = torch.sym_min
 
 
 def _is_symbolic(value: Any) -> bool:
     return isinstance(value, _SYMBOLIC)
 
 
-def _int(value: Any) -> Any:
-    return value if isinstance(value, torch.SymInt) else _sym_int(value)
+def _whole_part(value: Any) -> Any:
+    return value if isinstance(value, SymInt) else sym_int(value)
 
 
 def _stand_in(genuine: type, symbolic: type, convert: Function, used: Used) -> type:
@@ -48,7 +50,7 @@ def _stand_in(genuine: type, symbolic: type, convert: Function, used: Used) -> t
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             value = _number_in(args[0]) if len(args) == 1 and not kwargs else None
             if _is_symbolic(value):
-                used(sentence(f"{name}()"))
+                used(computed_in_the_file(f"{name}()"))
                 return convert(value)
             return genuine(*args, **kwargs)
 
@@ -75,14 +77,14 @@ def _stand_in(genuine: type, symbolic: type, convert: Function, used: Used) -> t
 
 def _number_in(value: Any) -> Any:
     """The number in a tensor of one element whose value a trace does not know."""
-    return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
+    return value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
 
 
-def _of_tensor(function: Callable[[torch.Tensor], torch.Tensor]) -> Function:
+def _by_tensor(function: Callable[[torch.Tensor], torch.Tensor]) -> Function:
     """A function of a size that symbols do not know: by way of a tensor of one double."""
 
     def compute(value: Any) -> Any:
-        return function(torch.full((), _sym_float(value), dtype=torch.float64)).item()
+        return function(torch.full((), sym_float(value), dtype=torch.float64)).item()
 
     return compute
 
@@ -95,14 +97,14 @@ def _log2(value: torch.Tensor) -> torch.Tensor:
 
 
 def _log(value: Any, base: Any = None) -> Any:
-    plain = _of_tensor(torch.log)(value) if _is_symbolic(value) else math.log(value)
+    plain = _by_tensor(torch.log)(value) if _is_symbolic(value) else math.log(value)
     if base is None:
         return plain
-    return plain / (_of_tensor(torch.log)(base) if _is_symbolic(base) else math.log(base))
+    return plain / (_by_tensor(torch.log)(base) if _is_symbolic(base) else math.log(base))
 
 
 def _isqrt(value: Any) -> Any:
-    return _sym_int(torch.sym_sqrt(value))  # exact: the root of a whole number below 2**52 never rounds up
+    return sym_int(torch.sym_sqrt(value))  # exact: the root of a whole number below 2**52 never rounds up
 
 
 def _product(values: Any, *, start: Any = 1) -> Any:
@@ -114,11 +116,11 @@ def _mean(values: Any) -> Any:
 
 
 def _largest(first: Any, *others: Any) -> Any:
-    return reduce(_sym_max, others, first) if others else reduce(_sym_max, first)
+    return reduce(sym_max, others, first) if others else reduce(sym_max, first)
 
 
 def _smallest(first: Any, *others: Any) -> Any:
-    return reduce(_sym_min, others, first) if others else reduce(_sym_min, first)
+    return reduce(sym_min, others, first) if others else reduce(sym_min, first)
 
 
 def _divmod(left: Any, right: Any) -> Any:
@@ -129,11 +131,11 @@ def _floor_division(genuine: Function, *, reflected: bool) -> Function:
     """Of fractions as Python does it, by way of the remainder: `1 // 0.1` is 9, although 1 / 0.1 is 10."""
 
     def divide(left: Any, right: Any) -> Any:
-        if not any(isinstance(value, float | torch.SymFloat) for value in (left, right)):
+        if not any(isinstance(value, float | SymFloat) for value in (left, right)):
             return genuine(left, right)
         upper, lower = (right, left) if reflected else (left, right)
-        upper, lower = _sym_float(upper), _sym_float(lower)
-        return _sym_float(builtins.round((upper - upper % lower) / lower))
+        upper, lower = sym_float(upper), sym_float(lower)
+        return sym_float(builtins.round((upper - upper % lower) / lower))
 
     return divide
 
@@ -143,20 +145,24 @@ _OF_PYTHON: dict[str, Function] = {
 }  # fmt: skip
 _OF_MATH: dict[str, Function] = {
     "sqrt": torch.sym_sqrt, "isqrt": _isqrt, "prod": _product, "fabs": abs,
-    "log": _log, "log2": _of_tensor(_log2), "log10": _of_tensor(torch.log10), "log1p": _of_tensor(torch.log1p),
-    "exp": _of_tensor(torch.exp), "pow": lambda base, power: _sym_float(base) ** power,
-    "sin": _of_tensor(torch.sin), "cos": _of_tensor(torch.cos), "tanh": _of_tensor(torch.tanh),
+    "log": _log, "log2": _by_tensor(_log2), "log10": _by_tensor(torch.log10), "log1p": _by_tensor(torch.log1p),
+    "exp": _by_tensor(torch.exp), "pow": lambda base, power: sym_float(base) ** power,
+    "sin": _by_tensor(torch.sin), "cos": _by_tensor(torch.cos), "tanh": _by_tensor(torch.tanh),
 }  # fmt: skip
 _OF_NUMPY: dict[str, Function] = {
-    "prod": _product, "mean": _mean, "sum": sum, "sqrt": torch.sym_sqrt, "log": _log, "log2": _of_tensor(_log2),
-    "log10": _of_tensor(torch.log10), "exp": _of_tensor(torch.exp), "abs": abs, "round": builtins.round,
-    "ceil": lambda value: _sym_float(math.ceil(value)), "floor": lambda value: _sym_float(math.floor(value)),
-    "maximum": _sym_max, "minimum": _sym_min, "max": _largest, "min": _smallest,
+    "prod": _product, "mean": _mean, "sum": sum, "sqrt": torch.sym_sqrt, "log": _log, "log2": _by_tensor(_log2),
+    "log10": _by_tensor(torch.log10), "exp": _by_tensor(torch.exp), "abs": abs, "round": builtins.round,
+    "ceil": lambda value: sym_float(math.ceil(value)), "floor": lambda value: sym_float(math.floor(value)),
+    "maximum": sym_max, "minimum": sym_min, "max": _largest, "min": _smallest,
     "power": lambda base, power: base**power, "square": lambda value: value * value,
 }  # fmt: skip
 
 
-def _keeping(genuine: Function, symbolic: Function, tell: Callable[[], None]) -> Function:
+_OF_UFUNCS = ("reduce", "accumulate", "reduceat", "outer", "at")
+"""numpy calls its own functions by these while a trace runs: `np.max` is `np.maximum.reduce`."""
+
+
+def _function_keeping_sizes(genuine: Function, symbolic: Function, tell: Callable[[], None]) -> Function:
     """The genuine function for plain values, the other one where a symbolic number is among them."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -175,43 +181,35 @@ def _keeping(genuine: Function, symbolic: Function, tell: Callable[[], None]) ->
     return function
 
 
-_OF_UFUNCS = ("reduce", "accumulate", "reduceat", "outer", "at")
-"""numpy calls its own functions by these while a trace runs: `np.max` is `np.maximum.reduce`."""
-
-
 def _holds_symbol(value: Any) -> bool:
     return _is_symbolic(value) or (isinstance(value, list | tuple) and any(map(_is_symbolic, value)))
 
 
-def _length(value: Any) -> Any:
-    return value.shape[0] if isinstance(value, torch.Tensor) and value.dim() else builtins.len(value)
-
-
-def sentence(name: str) -> str:
+def computed_in_the_file(name: str) -> str:
     return f"{name} of a size: computed in the file, as Python does"
 
 
 @contextlib.contextmanager
-def _apply_arithmetic(used: Used) -> Iterator[None]:
+def _names_keep_sizes(used: Used) -> Iterator[None]:
     def telling(name: str) -> Callable[[], None]:
-        return lambda: used(sentence(name))
+        return lambda: used(computed_in_the_file(name))
 
     names: dict[str, Any] = {
-        "int": _stand_in(int, torch.SymInt, _int, used),
-        "float": _stand_in(float, torch.SymFloat, _sym_float, used),
+        "int": _stand_in(int, SymInt, _whole_part, used),
+        "float": _stand_in(float, SymFloat, sym_float, used),
         "len": _telling_length(telling("len()")),
     }
     for name, symbolic in _OF_PYTHON.items():
-        names[name] = _keeping(getattr(builtins, name), symbolic, telling(f"{name}()"))
+        names[name] = _function_keeping_sizes(getattr(builtins, name), symbolic, telling(f"{name}()"))
     imported: dict[int, Any] = {}
     with contextlib.ExitStack() as stack:
         for module, table in ((math, _OF_MATH), (np, _OF_NUMPY)):
             for name, symbolic in table.items():
                 genuine = getattr(module, name)
-                stand_in = _keeping(genuine, symbolic, telling(f"{module.__name__}.{name}()"))
+                stand_in = _function_keeping_sizes(genuine, symbolic, telling(f"{module.__name__}.{name}()"))
                 imported[id(genuine)] = stand_in
                 stack.enter_context(patched(module, name, stand_in))
-        for kind in (torch.SymInt, torch.SymFloat):
+        for kind in (SymInt, SymFloat):
             for name in ("__floordiv__", "__rfloordiv__"):
                 divide = _floor_division(getattr(kind, name), reflected=name == "__rfloordiv__")
                 stack.enter_context(patched(kind, name, divide))
@@ -221,19 +219,25 @@ def _apply_arithmetic(used: Used) -> Iterator[None]:
 
 def _telling_length(tell: Callable[[], None]) -> Function:
     def length(value: Any) -> Any:
-        found = _length(value)
-        if _is_symbolic(found):
+        if not isinstance(value, Tensor) or not value.dim():
+            return builtins.len(value)
+        if _is_symbolic(value.shape[0]):
             tell()
-        return found
+        return value.shape[0]
 
     return length
 
 
-ARITHMETIC = Repair("arithmetic on sizes", _apply_arithmetic)
+ARITHMETIC = Repair("arithmetic on sizes", _names_keep_sizes)
 
 
-@contextlib.contextmanager
-def _apply_divisions(used: Used) -> Iterator[None]:
+# ---- `torch.div(n, 2, rounding_mode="floor")` of a size: a whole number that is still a size
+
+# Torch makes a tensor of it, and what is cut or viewed by it has a size that comes from values. A division of sizes
+# rounds down; towards zero is the same where neither number can be negative, and is left to torch where one can.
+
+
+def _divisions_stay_sizes(used: Used) -> AbstractContextManager[None]:
     def div(input: Any, other: Any, *, rounding_mode: str | None = None, **others: Any) -> Any:  # noqa: A002
         if others or rounding_mode is None or not _are_whole_sizes(input, other):
             return NotImplemented
@@ -242,8 +246,7 @@ def _apply_divisions(used: Used) -> Iterator[None]:
         used("torch.div of a size: stays a size")
         return input // other
 
-    with answered({(torch, name): div for name in ("div", "divide")}):
-        yield
+    return answered({(torch, name): div for name in ("div", "divide")})
 
 
 def _are_whole_sizes(*numbers: Any) -> bool:
@@ -251,7 +254,13 @@ def _are_whole_sizes(*numbers: Any) -> bool:
     return whole and any(isinstance(number, SymInt) for number in numbers)
 
 
-DIVISIONS = Repair("torch.div of sizes", _apply_divisions)
+DIVISIONS = Repair("torch.div of sizes", _divisions_stay_sizes)
+
+
+# ---- `torch.as_tensor([(height, width), (8, 4)])`: a tensor of sizes stays one of sizes
+
+# Torch reads the numbers of nested lists and tuples as plain ones. `torch.tensor` makes the same tensor, and keeps
+# sizes symbolic.
 
 
 def _numbers_in(data: Any) -> Iterator[Any]:
@@ -269,7 +278,7 @@ def _holds_sizes(data: Any) -> bool:
     return plain and any(isinstance(one, SymInt | SymFloat) for one in found)
 
 
-def _made(used: Used, name: str) -> Answer:
+def _tensor_by_name(used: Used, name: str) -> Function:
     def answer(data: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
         if others or not _holds_sizes(data):
             return NotImplemented
@@ -279,7 +288,7 @@ def _made(used: Used, name: str) -> Answer:
     return answer
 
 
-def _made_like(used: Used) -> Answer:
+def _tensor_like(used: Used) -> Function:
     def answer(like: Tensor, data: Any, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
         if others or not _holds_sizes(data):
             return NotImplemented
@@ -289,11 +298,129 @@ def _made_like(used: Used) -> Answer:
     return answer
 
 
-@contextlib.contextmanager
-def _apply_tensors_of_sizes(used: Used) -> Iterator[None]:
-    functions = {(torch, name): _made(used, name) for name in ("as_tensor", "asarray")}
-    with answered({**functions, (Tensor, "new_tensor"): _made_like(used)}):
-        yield
+def _tensors_keep_sizes(used: Used) -> AbstractContextManager[None]:
+    functions = {(torch, name): _tensor_by_name(used, name) for name in ("as_tensor", "asarray")}
+    return answered({**functions, (Tensor, "new_tensor"): _tensor_like(used)})
 
 
-TENSORS_OF_SIZES = Repair("tensors of sizes", _apply_tensors_of_sizes)
+TENSORS_OF_SIZES = Repair("tensors of sizes", _tensors_keep_sizes)
+
+# ---- ONNX: `1.0 - x` and `torch.rsub`, a number minus a tensor
+
+# torch turns it into a subtraction whose first argument is a number; its own promotion of types finds no such operator
+# where `x` holds whole numbers.
+
+_FLOATS = (FLOAT, DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+
+
+def _subtracted_from(tensor: Any, other: Any, alpha: Any = 1) -> Any:
+    dtype = tensor.dtype
+    if dtype not in _FLOATS and any(_is_fraction(number) for number in (other, alpha)):
+        dtype = FLOAT  # as PyTorch promotes, unless its default type was changed
+    tensor, other = _in_type(tensor, dtype), _in_type(other, dtype)
+    return op.Sub(other, tensor if alpha == 1 else op.Mul(tensor, _in_type(alpha, dtype)))
+
+
+def _is_fraction(value: Any) -> bool:
+    return value.dtype in _FLOATS if isinstance(value, ir.Value) else isinstance(value, float)
+
+
+def _in_type(value: Any, dtype: Any) -> Any:
+    if not isinstance(value, ir.Value):
+        return op.Cast(op.Constant(value=ir.tensor(value)), to=dtype)
+    return value if value.dtype == dtype else op.Cast(value, to=dtype)
+
+
+# ---- ONNX: a tensor beside a number that is a size, or was computed from sizes
+
+# torch's translations write such a number down as a constant. With a literal they are asked as before.
+
+
+def _where_sized(tensors: int, ours: Function, otherwise: str) -> Function:
+    """Ours where a number behind so many tensors is a value of the graph; torch's own otherwise."""
+
+    def translate(*args: Any, **kwargs: Any) -> Any:
+        sized = any(isinstance(value, ir.Value) for value in (*args[tensors:], *kwargs.values()))
+        return (ours if sized else torchs_translation(otherwise))(*args, **kwargs)
+
+    return translate
+
+
+def _in_one_type(x: ir.Value, other: Any) -> tuple[Any, Any]:
+    """Both in one type: that of the tensor, unless the number has a fraction and the tensor cannot have one."""
+    whole = x.dtype is not None and x.dtype.is_integer()
+    fractional = other.dtype is not None and not other.dtype.is_integer() if isinstance(other, ir.Value) else False
+    if whole and fractional:
+        return op.Cast(x, to=FLOAT), op.Cast(other, to=FLOAT)
+    return x, number(other, x)
+
+
+def _elementwise(operator: Function) -> Function:
+    def translate(x: ir.Value, other: Any, alpha: Any = 1) -> Any:
+        left, right = _in_one_type(x, other)
+        return operator(left, right if isinstance(alpha, int) and alpha == 1 else op.Mul(right, number(alpha, x)))
+
+    return translate
+
+
+def _power(x: ir.Value, exponent: Any) -> Any:
+    left, right = _in_one_type(x, exponent)
+    return op.Pow(left, right)
+
+
+def _remainder(x: ir.Value, other: Any) -> Any:
+    left, right = _in_one_type(x, other)
+    if x.dtype is not None and x.dtype.is_integer() and left is x:
+        return op.Mod(left, right)
+    rest = op.Mod(left, right, fmod=1)
+    zero = op.CastLike(op.Constant(value=ir.tensor(0.0, dtype=FLOAT)), left)
+    return with_sign_of_divisor(rest, right, zero)
+
+
+def _add_product(x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
+    return op.Add(x, op.Mul(number(value, x), op.Mul(left, right)))
+
+
+def _add_quotient(x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
+    return op.Add(x, op.Mul(number(value, x), op.Div(left, right)))
+
+
+def _leaky_relu(x: ir.Value, negative_slope: Any = 0.01) -> Any:
+    return op.PRelu(x, number(negative_slope, x))
+
+
+def _elu(x: ir.Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    one, zero = number(1, x), number(0, x)
+    below = op.Mul(number(alpha, x), op.Sub(op.Exp(op.Mul(op.Min(x, zero), number(input_scale, x))), one))
+    return op.Mul(number(scale, x), op.Where(op.Greater(x, zero), x, below))
+
+
+def _hardtanh(x: ir.Value, min_val: Any = -1, max_val: Any = 1) -> Any:
+    return op.Clip(x, number(min_val, x), number(max_val, x))
+
+
+def _softplus(x: ir.Value, beta: Any = 1, threshold: Any = 20) -> Any:
+    steep = op.Mul(x, number(beta, x))
+    return op.Where(op.Greater(steep, number(threshold, x)), x, op.Div(op.Softplus(steep), number(beta, x)))
+
+
+def _add_matrix_product(x: ir.Value, left: ir.Value, right: ir.Value, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return op.Add(op.Mul(number(beta, x), x), op.Mul(number(alpha, x), op.MatMul(left, right)))
+
+
+TRANSLATIONS: dict[str, Function] = {
+    "aten::rsub.Scalar": _subtracted_from,
+    "aten::rsub.Tensor": _subtracted_from,
+    "aten::add.Scalar": _where_sized(1, _elementwise(op.Add), "core.aten_add_scalar"),
+    "aten::sub.Scalar": _where_sized(1, _elementwise(op.Sub), "core.aten_sub_scalar"),
+    "aten::mul.Scalar": _where_sized(1, _elementwise(op.Mul), "core.aten_mul_scalar"),
+    "aten::pow.Tensor_Scalar": _where_sized(1, _power, "core.aten_pow_tensor_scalar"),
+    "aten::remainder.Scalar": _where_sized(1, _remainder, "core.aten_remainder_scalar"),
+    "aten::addcmul": _where_sized(3, _add_product, "core.aten_addcmul"),
+    "aten::addcdiv": _where_sized(3, _add_quotient, "core.aten_addcdiv"),
+    "aten::addmm": _where_sized(3, _add_matrix_product, "core.aten_addmm"),
+    "aten::leaky_relu": _where_sized(1, _leaky_relu, "nn.aten_leaky_relu"),
+    "aten::elu": _where_sized(1, _elu, "nn.aten_elu"),
+    "aten::hardtanh": _where_sized(1, _hardtanh, "nn.aten_hardtanh"),
+    "aten::softplus": _where_sized(1, _softplus, "nn.aten_softplus"),
+}

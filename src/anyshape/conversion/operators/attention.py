@@ -1,4 +1,4 @@
-"""`F.scaled_dot_product_attention` of any rank, with masks of any shape that broadcasts.
+"""`F.scaled_dot_product_attention` of any rank, with masks of any shape that broadcasts, and masks taken as they are.
 
 Torch's own translation takes four axes only, and hands a mask to ONNX's `Attention` as it is; ONNX Runtime refuses one
 that broadcasts over queries or keys. Here leading axes are folded into the batch, and the mask is spread over queries
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,38 @@ from anyshape.conversion.operators.onnx_words import BOOL, counted, number, op, 
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.torchkit.patches import replaced
 
+# ---- the repair: torch's transformers compare a mask with a causal one, value by value, which a trace cannot follow
+
+# Put there: "not causal". That is the same: a mask that is not called causal is applied as it is, while `is_causal`
+# only lets attention make the same mask by itself. Where the caller says `is_causal=True`, torch does not compare, and
+# nothing is put there.
+
+
+@contextlib.contextmanager
+def _masks_unseen(used: Used) -> Iterator[None]:
+    def detect(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:  # noqa: ARG001  torch's
+        if is_causal is not None:
+            return is_causal
+        if mask is not None:
+            used("nn.Transformer: the mask is applied as it is, without a look at its values")
+        return False
+
+    with replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _looking: detect):
+        yield
+
+
+# without it no such model is ever traced, and no other model has the comparison
+CAUSAL_MASKS = Repair("causal masks", _masks_unseen, always=True)
+
+# ---- ONNX: which way
+
 _OPERATOR: Any = opset23
 _OPSET_OF_OPERATOR = 23
 _BATCH_HEADS = 4
 """Axes of what `Attention` takes: batch, heads, positions, features."""
 
 
-def attention(
+def _attention(
     query: ir.Value,
     key: ir.Value,
     value: ir.Value,
@@ -39,10 +64,10 @@ def attention(
 ) -> ir.Value:
     # the operator takes the root of its scale
     rooted = scale is None or (not isinstance(scale, ir.Value) and scale > 0)
-    if rooted and _has_operator() and _fits(query, key, value, grouped=enable_gqa):
+    if rooted and _has_operator() and _fits_operator(query, key, value, grouped=enable_gqa):
         return _by_operator(query, key, value, attn_mask, is_causal=is_causal, scale=scale)
     if enable_gqa:
-        key, value = _repeated(key, query), _repeated(value, query)
+        key, value = _repeated_heads(key, query), _repeated_heads(value, query)
     return _by_products(query, key, value, attn_mask, is_causal=is_causal, scale=scale)
 
 
@@ -51,14 +76,14 @@ def _has_operator() -> bool:
     return bool(version >= _OPSET_OF_OPERATOR)
 
 
-def _fits(query: ir.Value, key: ir.Value, value: ir.Value, *, grouped: bool) -> bool:
+def _fits_operator(query: ir.Value, key: ir.Value, value: ir.Value, *, grouped: bool) -> bool:
     """Whether all leading axes are the same, so that nothing broadcasts; heads may be grouped."""
     axes = rank(query)
     if not axes == rank(key) == rank(value):
         return False
     heads = axes - 3
     same = range(axes - 2) if not grouped else range(heads)
-    if not all(_is_same(query, other, axis) for axis in same for other in (key, value)):
+    if not all(_are_equal_sizes(query, other, axis) for axis in same for other in (key, value)):
         return False
     if not grouped:
         return True
@@ -66,7 +91,7 @@ def _fits(query: ir.Value, key: ir.Value, value: ir.Value, *, grouped: bool) -> 
     return axes == _BATCH_HEADS and few is not None and few == static_size(value, heads) and many is not None
 
 
-def _is_same(one: ir.Value, other: ir.Value, axis: int) -> bool:
+def _are_equal_sizes(one: ir.Value, other: ir.Value, axis: int) -> bool:
     assert one.shape is not None
     assert other.shape is not None
     size, another = one.shape[axis], other.shape[axis]
@@ -74,17 +99,16 @@ def _is_same(one: ir.Value, other: ir.Value, axis: int) -> bool:
     return known and size == another
 
 
-# ---- the operator
+# ---- ONNX: the operator
 
 
 def _by_operator(
     query: ir.Value, key: ir.Value, value: ir.Value, mask: ir.Value | None, *, is_causal: bool, scale: Any
 ) -> ir.Value:
     axes = rank(query)
-    spread = None if mask is None else _spread(_above_lowest(mask), query, key)
-    found, *_ = _OPERATOR.Attention(
-        _folded(query), _folded(key), _folded(value), attn_mask=spread, scale=scale, is_causal=int(is_causal)
-    )
+    spread = None if mask is None else _mask_for_operator(_above_lowest(mask), query, key)
+    folded = [_with_four_axes(one) for one in (query, key, value)]
+    found, *_ = _OPERATOR.Attention(*folded, attn_mask=spread, scale=scale, is_causal=int(is_causal))
     if axes == _BATCH_HEADS:
         return found  # type: ignore[no-any-return]
     shape = op.Concat(op.Shape(query, start=0, end=axes - 1), size_of(value, axes - 1), axis=0)
@@ -112,17 +136,17 @@ def _above_lowest(mask: ir.Value) -> ir.Value:
     return above
 
 
-def _folded(value: ir.Value) -> ir.Value:
+def _with_four_axes(value: ir.Value) -> ir.Value:
     """With four axes: one of size 1 for heads that are not there, one for all that stands before heads."""
     axes = rank(value)
     if axes < _BATCH_HEADS:
         missing = range(_BATCH_HEADS - axes) if axes == 2 else (1,)
         widened: ir.Value = op.Unsqueeze(value, whole(*missing))
         return widened
-    return value if axes == _BATCH_HEADS else _flattened(value, value)
+    return value if axes == _BATCH_HEADS else _with_one_batch_axis(value, value)
 
 
-def _flattened(value: ir.Value, like: ir.Value) -> ir.Value:
+def _with_one_batch_axis(value: ir.Value, like: ir.Value) -> ir.Value:
     """All but the last three axes as one; `like` tells how many there are."""
     axes = rank(like)
     batch = op.ReduceProd(op.Shape(value, start=0, end=axes - 3), keepdims=1)
@@ -131,13 +155,13 @@ def _flattened(value: ir.Value, like: ir.Value) -> ir.Value:
     return flat
 
 
-def _spread(mask: ir.Value, query: ir.Value, key: ir.Value) -> ir.Value:
+def _mask_for_operator(mask: ir.Value, query: ir.Value, key: ir.Value) -> ir.Value:
     """The mask for every query and key, with axes that stand for the folded ones."""
     axes, own = rank(query), rank(mask)
     pair = [size_of(query, axes - 2), size_of(key, axes - 2)]
     if axes > _BATCH_HEADS and own >= _BATCH_HEADS:
         full = op.Expand(mask, op.Concat(op.Shape(query, start=0, end=axes - 2), *pair, axis=0))
-        return _flattened(full, query)
+        return _with_one_batch_axis(full, query)
     if not _covers(mask, query, key):
         mask = op.Expand(mask, op.Concat(*pair, axis=0))
     if axes == 3 and own == 3:
@@ -154,7 +178,7 @@ def _covers(mask: ir.Value, query: ir.Value, key: ir.Value) -> bool:
     return known and tuple(mask.shape[-2:]) == wanted
 
 
-# ---- products and a softmax
+# ---- ONNX: products and a softmax
 
 
 def _by_products(
@@ -163,11 +187,11 @@ def _by_products(
 ) -> ir.Value:  # fmt: skip
     axes = rank(key)
     flipped = op.Transpose(key, perm=[*range(axes - 2), axes - 1, axes - 2])
-    scores = op.MatMul(*_scaled(query, flipped, scale))
+    scores = op.MatMul(*_scaled_pair(query, flipped, scale))
     if is_causal:
-        mask = _causal(query, key)
+        mask = _causal_mask(query, key)
     if mask is not None:
-        scores = _masked(scores, mask, query)
+        scores = _masked_scores(scores, mask, query)
     weights = op.Softmax(scores, axis=-1)
     if mask is not None and not is_causal:  # the first key is never hidden by causality
         weights = op.Where(_sees_nothing(mask), number(0.0, query), weights)
@@ -175,20 +199,20 @@ def _by_products(
     return mixed
 
 
-def _scaled(query: ir.Value, flipped: ir.Value, scale: float | ir.Value | None) -> tuple[ir.Value, ir.Value]:
+def _scaled_pair(query: ir.Value, keys: ir.Value, scale: float | ir.Value | None) -> tuple[ir.Value, ir.Value]:
     """Query and key, each by the root of the scale: halves do not overflow where their product would not."""
     if scale is None and (features := static_size(query, rank(query) - 1)) is not None:
         scale = 1.0 / math.sqrt(max(features, 1))
     if isinstance(scale, (int, float)) and scale >= 0:
         root = number(math.sqrt(scale), query)
-        return op.Mul(query, root), op.Mul(flipped, root)
+        return op.Mul(query, root), op.Mul(keys, root)
     if scale is None:
         features_at_run_time = op.CastLike(op.Squeeze(size_of(query, rank(query) - 1), whole(0)), query)
         scale = op.Reciprocal(op.Sqrt(features_at_run_time))
-    return op.Mul(query, number(scale, query)), flipped
+    return op.Mul(query, number(scale, query)), keys
 
 
-def _causal(query: ir.Value, key: ir.Value) -> ir.Value:
+def _causal_mask(query: ir.Value, key: ir.Value) -> ir.Value:
     """Query i sees keys 0 to i, whatever the lengths."""
     rows = op.Unsqueeze(counted(size_of(query, rank(query) - 2)), whole(1))
     seen: ir.Value = op.GreaterOrEqual(rows, counted(size_of(key, rank(key) - 2)))
@@ -196,7 +220,7 @@ def _causal(query: ir.Value, key: ir.Value) -> ir.Value:
     return seen
 
 
-def _masked(scores: ir.Value, mask: ir.Value, query: ir.Value) -> ir.Value:
+def _masked_scores(scores: ir.Value, mask: ir.Value, query: ir.Value) -> ir.Value:
     if mask.dtype == BOOL:
         hidden: ir.Value = op.Where(mask, scores, number(-math.inf, query))
         return hidden
@@ -216,7 +240,7 @@ def _sees_nothing(mask: ir.Value) -> ir.Value:
     return blind
 
 
-def _repeated(few: ir.Value, many: ir.Value) -> ir.Value:
+def _repeated_heads(few: ir.Value, many: ir.Value) -> ir.Value:
     """Each head as often as it takes to reach the number of the query's heads: 0, 0, 1, 1 and so on."""
     axes = rank(few)
     heads = size_of(few, axes - 3)
@@ -230,29 +254,4 @@ def _repeated(few: ir.Value, many: ir.Value) -> ir.Value:
     return repeated
 
 
-TRANSLATIONS: Mapping[str, Callable[..., Any]] = {"aten::scaled_dot_product_attention": attention}
-
-
-@contextlib.contextmanager
-def unseen_masks(acted: Callable[[], None]) -> Iterator[None]:
-    """Inside, a mask of unknown kind is never called causal; what the caller says is believed as before."""
-
-    def detect(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:  # noqa: ARG001  torch's
-        if is_causal is not None:
-            return is_causal
-        if mask is not None:
-            acted()
-        return False
-
-    with replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _looking: detect):
-        yield
-
-
-@contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
-    with unseen_masks(lambda: used("nn.Transformer: the mask is applied as it is, without a look at its values")):
-        yield
-
-
-# without it no such model is ever traced, and no other model has the comparison
-CAUSAL_MASKS = Repair("causal masks", _apply, always=True)
+TRANSLATIONS: dict[str, Callable[..., Any]] = {"aten::scaled_dot_product_attention": _attention}

@@ -7,25 +7,27 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, FLOAT, number, op, rank, whole
+from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, FLOAT, for_each_axis, number, op, rank, whole
+
+# ---- types, bits, shapes and convolutions
 
 
-def _cast(tensor: Any, dtype: Any) -> Any:
+def _in_type(tensor: Any, dtype: Any) -> Any:
     if dtype is None or int(dtype) < 0 or int(dtype) == int(tensor.dtype):
         return op.Identity(tensor)
     return op.Cast(tensor, to=int(dtype))
 
 
-def to_dtype(tensor: Any, dtype: Any = None, **_layout: Any) -> Any:
-    return _cast(tensor, dtype)
+def _to_dtype(tensor: Any, dtype: Any = None, **_layout: Any) -> Any:
+    return _in_type(tensor, dtype)
 
 
-def to_device(tensor: Any, _device: Any, dtype: Any = None, **_layout: Any) -> Any:
-    return _cast(tensor, dtype)
+def _to_device(tensor: Any, _device: Any, dtype: Any = None, **_layout: Any) -> Any:
+    return _in_type(tensor, dtype)
 
 
-def like_other(tensor: Any, other: Any, **_layout: Any) -> Any:
-    return _cast(tensor, other.dtype)
+def _like_other(tensor: Any, other: Any, **_layout: Any) -> Any:
+    return _in_type(tensor, other.dtype)
 
 
 def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +38,7 @@ def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any]) -> Call
     return translate
 
 
-def reshape_as(tensor: Any, other: Any) -> Any:
+def _reshape_as(tensor: Any, other: Any) -> Any:
     return op.Reshape(tensor, op.Shape(other), allowzero=1)
 
 
@@ -46,7 +48,7 @@ def _transposed_convolution(axes: int) -> Callable[..., Any]:
         groups: int = 1, dilation: Any = 1,
     ) -> Any:  # fmt: skip
         stride, padding, output_padding, dilation = (
-            _each(value, axes) for value in (stride, padding, output_padding, dilation)
+            for_each_axis(value, axes) for value in (stride, padding, output_padding, dilation)
         )
         is_single = rank(tensor) == axes + 1
         result = op.ConvTranspose(
@@ -58,34 +60,14 @@ def _transposed_convolution(axes: int) -> Callable[..., Any]:
     return translate
 
 
-def _each(value: Any, axes: int) -> list[int]:
-    """One number for each axis."""
-    values = [value] if isinstance(value, int) else list(value)
-    return values * axes if len(values) == 1 else values
-
-
-def square(tensor: Any) -> Any:
+def _square(tensor: Any) -> Any:
     return op.Mul(tensor, tensor)
 
 
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::to.dtype": to_dtype,
-    "aten::to.device": to_device,
-    "aten::to.dtype_layout": to_dtype,
-    "aten::to.other": like_other,
-    "aten::type_as": like_other,
-    "aten::__and__.Tensor": _bits(op.And, op.BitwiseAnd),
-    "aten::__and__.Scalar": _bits(op.And, op.BitwiseAnd),
-    "aten::__or__.Tensor": _bits(op.Or, op.BitwiseOr),
-    "aten::__or__.Scalar": _bits(op.Or, op.BitwiseOr),
-    "aten::__xor__.Tensor": _bits(op.Xor, op.BitwiseXor),
-    "aten::reshape_as": reshape_as,
-    "aten::view_as": reshape_as,
-    "aten::conv_transpose1d": _transposed_convolution(1),
-    "aten::conv_transpose2d.input": _transposed_convolution(2),
-    "aten::conv_transpose3d.input": _transposed_convolution(3),
-    "aten::square": square,
-}
+# ---- batch and group normalisation; of groups by ONNX's InstanceNormalization, a group as one channel
+
+# ONNX's own GroupNormalization takes the variance as the difference of two means. In ONNX Runtime that loses a hundred
+# times as much as PyTorch where values lie close together, as in feature maps of a few pixels, and takes longer.
 
 
 def _group_norm(
@@ -99,18 +81,18 @@ def _group_norm(
     del cudnn_enabled
     groups = op.Reshape(x, whole(0, num_groups, -1))
     # ONNX Runtime's operator knows floats alone
-    spread = _along(groups, [2], eps) if x.dtype == DOUBLE else _in_floats(groups, num_groups, eps)
+    spread = _normalised_along(groups, [2], eps) if x.dtype == DOUBLE else _by_instances(groups, num_groups, eps)
     result = op.Reshape(op.CastLike(spread, x), op.Shape(x))
-    return _scaled(result, weight, bias, x)
+    return _scaled_and_shifted(result, weight, bias, x)
 
 
-def _in_floats(groups: ir.Value, many: int, eps: float) -> Any:
+def _by_instances(groups: ir.Value, many: int, eps: float) -> Any:
     """As PyTorch computes halves, too."""
     ones, zeros = (op.Constant(value=ir.tensor([value] * many, dtype=FLOAT)) for value in (1.0, 0.0))
     return op.InstanceNormalization(op.Cast(groups, to=FLOAT), ones, zeros, epsilon=eps)
 
 
-def _along(x: ir.Value, axes: Sequence[int], eps: float) -> Any:
+def _normalised_along(x: ir.Value, axes: Sequence[int], eps: float) -> Any:
     """Normalised by its own mean and variance along some axes."""
     centred = op.Sub(x, op.ReduceMean(x, whole(*axes), keepdims=True))
     variance = op.ReduceMean(op.Mul(centred, centred), whole(*axes), keepdims=True)
@@ -123,26 +105,42 @@ def _batch_norm(
 ) -> Any:  # fmt: skip
     del cudnn_enabled
     if training or mean is None:
-        result = _along(x, [axis for axis in range(rank(x)) if axis != 1], eps)
-        return _scaled(result, weight, bias, x)
+        result = _normalised_along(x, [axis for axis in range(rank(x)) if axis != 1], eps)
+        return _scaled_and_shifted(result, weight, bias, x)
     weight = op.Expand(number(1.0, mean), op.Shape(mean)) if weight is None else weight
     bias = op.Expand(number(0.0, mean), op.Shape(mean)) if bias is None else bias
     return op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps, momentum=1.0 - momentum)
 
 
-def _scaled(result: Any, weight: Any, bias: Any, x: ir.Value) -> Any:
+def _scaled_and_shifted(result: Any, weight: Any, bias: Any, x: ir.Value) -> Any:
     if weight is not None:
-        result = op.Mul(result, _beside(weight, x))
-    return result if bias is None else op.Add(result, _beside(bias, x))
+        result = op.Mul(result, _for_each_channel(weight, x))
+    return result if bias is None else op.Add(result, _for_each_channel(bias, x))
 
 
-def _beside(value: ir.Value, x: ir.Value) -> Any:
+def _for_each_channel(value: ir.Value, x: ir.Value) -> Any:
     """A number for each channel, of which the other axes follow."""
     later = rank(x) - 2
     return op.Unsqueeze(value, whole(*range(1, 1 + later))) if later else value
 
 
-NORMALIZATIONS: dict[str, Callable[..., Any]] = {
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::to.dtype": _to_dtype,
+    "aten::to.device": _to_device,
+    "aten::to.dtype_layout": _to_dtype,
+    "aten::to.other": _like_other,
+    "aten::type_as": _like_other,
+    "aten::__and__.Tensor": _bits(op.And, op.BitwiseAnd),
+    "aten::__and__.Scalar": _bits(op.And, op.BitwiseAnd),
+    "aten::__or__.Tensor": _bits(op.Or, op.BitwiseOr),
+    "aten::__or__.Scalar": _bits(op.Or, op.BitwiseOr),
+    "aten::__xor__.Tensor": _bits(op.Xor, op.BitwiseXor),
+    "aten::reshape_as": _reshape_as,
+    "aten::view_as": _reshape_as,
+    "aten::conv_transpose1d": _transposed_convolution(1),
+    "aten::conv_transpose2d.input": _transposed_convolution(2),
+    "aten::conv_transpose3d.input": _transposed_convolution(3),
+    "aten::square": _square,
     "aten::batch_norm": _batch_norm,
     "aten::group_norm": _group_norm,
 }

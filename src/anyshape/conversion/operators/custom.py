@@ -4,6 +4,9 @@ Recognised: every call, from Python, of an operator of the user's (`torch.librar
 nobody translates. Put there: the Python function that eager runs for it, on the tensors of the trace, so that the
 operators inside are traced; no fake kernel is needed. The same, because eager runs that very function. An operator with
 a translation stays a single node; one with neither is named, with the user's line.
+
+A kernel in Python may be called on the tensors of a trace, one in C++ may not. torch keeps the functions that
+`Library.impl` was given on the other side of its dispatcher; they are met on the way in, before their first line runs.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import torch
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.conversion.translation import is_translated
 from anyshape.errors import AnyshapeError
+from anyshape.results.attempt import UntranslatedOperatorError
 from anyshape.source.spans import Span
 from anyshape.source.stacks import span_of_recorded_stack
 from anyshape.torchkit import custom_operators
@@ -28,19 +32,9 @@ from anyshape.torchkit.private_names import attribute, lookup, pytree
 from anyshape.torchkit.reasons import is_known, reason_of
 
 
-class UntranslatedOperatorError(Exception):
-    """An operator that can be neither traced nor translated, the user's call of it, and why.
-
-    Where it is `shapeless`, it has a translation, but torch cannot tell the shape of its result.
-    """
-
-    def __init__(self, overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> None:
-        self.name: str = overload.name()
-        self.overload = str(overload)
-        """As it is found below `torch.ops`."""
-        self.arguments = custom_operators.written_arguments(overload)
-        self.span, self.why, self.shapeless = span, why, shapeless
-        super().__init__(f"`{self.name}` has no {'shape' if shapeless else 'ONNX translation'}; {why}")
+def _untranslated(overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> UntranslatedOperatorError:
+    arguments = custom_operators.written_arguments(overload)
+    return UntranslatedOperatorError(overload.name(), str(overload), arguments, span, why, shapeless=shapeless)
 
 
 _NOT_PYTHON = "its implementation is not in Python, so it cannot be traced"
@@ -58,17 +52,17 @@ class CustomOperators:
 
     @property
     def repair(self) -> Repair:
-        return Repair("custom operators", self._apply, always=True)
+        return Repair("custom operators", self._traced_through, always=True)
 
     @contextlib.contextmanager
-    def _apply(self, used: Used) -> Iterator[None]:
+    def _traced_through(self, used: Used) -> Iterator[None]:
         def answer(overload: Any, call: custom_operators.OperatorCall) -> Any:
-            return self._answer(overload, call, used)
+            return self._answer_to(overload, call, used)
 
         kept = [overload for overload in custom_operators.custom_overloads() if self._is_translated(overload)]
-        shapeless = [overload for overload in kept if not has_shapes(overload)]
+        shapeless = [overload for overload in kept if not _has_shapes(overload)]
         self._shapeless = {overload.name() for overload in shapeless}
-        with custom_operators.answered(answer), shaped_by_implementation(shapeless):
+        with custom_operators.answered(answer), _shaped_by_implementation(shapeless):
             yield
 
     def _is_translated(self, overload: Any) -> bool:
@@ -77,11 +71,11 @@ class CustomOperators:
             self._known[name] = name in self._translated or is_translated(overload, self._opset)
         return self._known[name]
 
-    def _answer(self, overload: Any, call: custom_operators.OperatorCall, used: Used) -> Any:
+    def _answer_to(self, overload: Any, call: custom_operators.OperatorCall, used: Used) -> Any:
         if call.span is not None:
             self._calls.setdefault(overload.name(), call.span)
         if self._is_translated(overload):
-            return self._kept(overload, call)
+            return self._result_of_kept(overload, call)
         run = implementation(overload, call.args, call.kwargs)
         if run is None and custom_operators.decomposes(overload):
             return call.plainly()
@@ -93,12 +87,12 @@ class CustomOperators:
             if run is not None and is_known(error):
                 raise  # a decision on sizes or values, which has findings of its own
             why = f"its Python implementation cannot be traced: {reason_of(error)}" if run else _NOT_PYTHON
-            raise UntranslatedOperatorError(overload, call.span, why) from error
+            raise _untranslated(overload, call.span, why) from error
         if run is not None:
             used(f"{overload.name()}: traced through its Python implementation")
         return result
 
-    def _kept(self, overload: Any, call: custom_operators.OperatorCall) -> Any:
+    def _result_of_kept(self, overload: Any, call: custom_operators.OperatorCall) -> Any:
         """An operator that is translated as a whole; for a trace, its shapes are enough."""
         try:
             return call.plainly()
@@ -106,7 +100,7 @@ class CustomOperators:
             if overload.name() not in self._shapeless or is_known(error):
                 raise
             why = f"on tensors without values it fails: {reason_of(error)}"
-            raise UntranslatedOperatorError(overload, call.span, why, shapeless=True) from error
+            raise _untranslated(overload, call.span, why, shapeless=True) from error
 
     def refuse_untranslated(self, program: torch.export.ExportedProgram) -> None:
         """Name an operator that is left in the program although nobody can translate it."""
@@ -120,22 +114,25 @@ class CustomOperators:
                 ):
                     continue
                 span = self._calls.get(target.name()) or span_of_recorded_stack(node.meta.get("stack_trace") or "")
-                raise UntranslatedOperatorError(target, span, _NOT_PYTHON)
+                raise _untranslated(target, span, _NOT_PYTHON)
+
+
+# ---- the Python function that eager runs
 
 
 def implementation(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[], Any] | None:
     """The Python function that eager runs for this call, ready to be run; None for an operator that has none."""
-    device = _device(args, kwargs)
+    device = _device_of(args, kwargs)
     definition = _definitions().get(overload.name())
     if definition is not None:
         functions = attribute(definition, "torch._library.custom_ops.CustomOpDef._backend_fns", {})
         function = functions.get(device) or functions.get(None)
     else:
         key = _python_key(overload, device)
-        function = None if key is None else _behind(overload, key, args, kwargs)
+        function = None if key is None else _registered_function(overload, key, args, kwargs)
         if key is not None and key.startswith("Autograd") and function is not None:
-            function = _once(overload, function)
-    return None if function is None else functools.partial(_run, overload, function, args, kwargs)
+            function = _while_not_running(overload, function)
+    return None if function is None else functools.partial(_result_of, overload, function, args, kwargs)
 
 
 def has_implementation(overload: Any) -> bool:
@@ -160,7 +157,7 @@ def _definitions() -> Mapping[str, Any]:
     return lookup("torch._library.custom_ops.OPDEFS") or {}
 
 
-def _device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def _device_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     leaves = pytree.tree_leaves((args, kwargs))
     tensors = [leaf.device for leaf in leaves if isinstance(leaf, torch.Tensor)]
     devices = tensors or [leaf for leaf in leaves if isinstance(leaf, torch.device)]
@@ -188,7 +185,7 @@ _RUNNING: set[str] = set()
 """Operators whose kernel for autograd is running: it calls the operator again, for the kernel below."""
 
 
-def _once(overload: Any, function: Callable[..., Any]) -> Callable[..., Any] | None:
+def _while_not_running(overload: Any, function: Callable[..., Any]) -> Callable[..., Any] | None:
     name = overload.name()
     if name in _RUNNING:
         return None
@@ -203,7 +200,7 @@ def _once(overload: Any, function: Callable[..., Any]) -> Callable[..., Any] | N
     return run
 
 
-def _run(overload: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _result_of(overload: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The function on arguments as the dispatcher hands them over, its result as the dispatcher hands it back."""
     positional, keywords = _handed_over(overload._schema, args, kwargs)
     result = function(*positional, **keywords)
@@ -242,27 +239,29 @@ class _MetError(Exception):
     """Raised on the way into a kernel: it was met, and is not to run."""
 
 
-def _behind(overload: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | None:
+def _registered_function(
+    overload: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Callable[..., Any] | None:
     """The function that was registered; where it cannot be told, the way to it through the dispatcher.
 
     That way makes a number of every size that the schema calls `int`, so it is the second best.
     """
-    through = _through(overload, key)
+    through = _through_dispatcher(overload, key)
     if through is None:
         return None
     plain = pytree.tree_map(_as_number, (list(args), dict(kwargs)))
-    met = _met(functools.partial(through, *plain[0], **plain[1]))
+    met = _first_python_function(functools.partial(through, *plain[0], **plain[1]))
     if met is None:
         return through
     code, variables = met
     positional, keywords = _handed_over(overload._schema, *plain)
     functions = [f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and _closes_over(f, variables)]
-    if len(functions) != 1 or not _received(code, variables, positional, keywords):
+    if len(functions) != 1 or not _has_received(code, variables, positional, keywords):
         return through
     return functions[0]
 
 
-def _through(overload: Any, key: str) -> Callable[..., Any] | None:
+def _through_dispatcher(overload: Any, key: str) -> Callable[..., Any] | None:
     """The way through the dispatcher; None where torch has moved it."""
     keys, key_set = lookup("torch._C.DispatchKey"), lookup("torch._C.DispatchKeySet")
     by_key = attribute(overload, "torch._ops.OpOverload._op_dk")
@@ -278,7 +277,7 @@ def _as_number(value: Any) -> Any:
     return {torch.SymInt: 1, torch.SymFloat: 1.0, torch.SymBool: True}.get(type(value), value)
 
 
-def _met(call: Callable[[], Any]) -> tuple[CodeType, dict[str, Any]] | None:
+def _first_python_function(call: Callable[[], Any]) -> tuple[CodeType, dict[str, Any]] | None:
     """The code of the first Python function that a call enters, and its variables there."""
     met: list[tuple[CodeType, dict[str, Any]]] = []
 
@@ -304,19 +303,19 @@ def _closes_over(function: FunctionType, variables: Mapping[str, Any]) -> bool:
     return all(variables.get(name, cell) is cell.cell_contents for name, cell in cells)
 
 
-def _received(code: CodeType, variables: Mapping[str, Any], positional: Sequence[Any], keywords: Any) -> bool:
+def _has_received(code: CodeType, variables: Mapping[str, Any], positional: Sequence[Any], keywords: Any) -> bool:
     """Whether the function was called with the operator's own arguments, not with a key set or a bound object."""
     named = [variables.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & 0x04:  # *args
         named += variables.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
     pairs = zip(positional, named, strict=False)
     enough = len(named) >= len(positional) and bool(positional or keywords)
-    return enough and all(_is_same(given, received) for given, received in pairs)
+    return enough and all(_is_same_argument(given, received) for given, received in pairs)
 
 
-def _is_same(given: Any, received: Any) -> bool:
+def _is_same_argument(given: Any, received: Any) -> bool:
     if isinstance(given, (list, tuple)) and isinstance(received, (list, tuple)):
-        return len(given) == len(received) and all(map(_is_same, given, received))
+        return len(given) == len(received) and all(map(_is_same_argument, given, received))
     return given is received or (not _is_symbolic((given, received)) and bool(given == received))
 
 
@@ -324,7 +323,7 @@ def _is_same(given: Any, received: Any) -> bool:
 
 
 @contextlib.contextmanager
-def shaped_by_implementation(overloads: Sequence[Any]) -> Iterator[None]:
+def _shaped_by_implementation(overloads: Sequence[Any]) -> Iterator[None]:
     """Inside, an operator without a fake kernel has the shapes that its Python function gives to fake tensors."""
     registry, make_kernel = lookup("torch._library.simple_registry.singleton"), lookup("torch._library.utils.Kernel")
     with contextlib.ExitStack() as stack:
@@ -332,20 +331,20 @@ def shaped_by_implementation(overloads: Sequence[Any]) -> Iterator[None]:
             if not has_implementation(overload):
                 continue
             kernels = registry.find(overload.name()).fake_impl.kernels
-            kernel = make_kernel(functools.partial(_shaped, overload), "anyshape")
+            kernel = make_kernel(functools.partial(_result_for_shapes, overload), "anyshape")
             kernels.append(kernel)
             stack.callback(kernels.remove, kernel)
         yield
 
 
-def _shaped(overload: Any, *args: Any, **kwargs: Any) -> Any:
+def _result_for_shapes(overload: Any, *args: Any, **kwargs: Any) -> Any:
     run = implementation(overload, args, kwargs)
     if run is None:
         raise NotImplementedError(f"{overload.name()} has no kernel for fake tensors")
     return run()
 
 
-def has_shapes(overload: Any) -> bool:
+def _has_shapes(overload: Any) -> bool:
     """Whether an operator says itself what shapes its results have."""
     definition = _definitions().get(overload.name())
     if definition is not None:

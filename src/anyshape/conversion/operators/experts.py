@@ -1,13 +1,16 @@
-"""Grouped products of mixtures of experts in float32: torch's shape function knows bfloat16 alone, its kernel does not.
+"""Grouped products of mixtures of experts: rows sorted by expert, each group by the weights of its own.
 
-Recognised: `F.grouped_mm` of other types. Put there: an operator of the same meaning, translated by
-`conversion/operators/experts.py`.
+Recognised: `F.grouped_mm` in other types than bfloat16, which alone torch's shape function knows, though its kernel
+does not mind. Put there: an operator of the same meaning.
+
+`offs` says where each group ends. The number of experts is fixed, the lengths of the groups are not: each group is cut
+out at run time, and groups without rows give none. Rows behind the last group are zero.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
@@ -19,30 +22,41 @@ from anyshape.conversion.operators.onnx_words import INT64, number, op, rank, si
 from anyshape.conversion.operators.repair import Repair, Used, answered
 from anyshape.conversion.speed.registration import register_fake
 
+# ---- what stands in a trace, and its shape
 
-def _shape(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+
+def _shape_of_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     if weight.ndim == 3:
         return x.new_empty((x.shape[0], weight.shape[2]))
     return x.new_empty((ends.shape[0], x.shape[0], weight.shape[1]))
 
 
 torch.library.define("anyshape_sizes::grouped_mm", "(Tensor x, Tensor weight, Tensor ends) -> Tensor")
-register_fake("anyshape_sizes::grouped_mm", _shape)
+register_fake("anyshape_sizes::grouped_mm", _shape_of_product)
 
 
-@contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
+# ---- the repair
+
+
+def _products_by_group(used: Used) -> AbstractContextManager[None]:
     def answer(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, **named: Any) -> Any:
         if mat_a.ndim != 2 or offs is None or any(value is not None for value in named.values()):
             return NotImplemented
         used("F.grouped_mm: a product for each group")
         return torch.ops.anyshape_sizes.grouped_mm(mat_a, mat_b, offs)
 
-    with answered({(F, "grouped_mm"): answer}):
-        yield
+    return answered({(F, "grouped_mm"): answer})
 
 
-EXPERTS = Repair("grouped products", _apply)
+EXPERTS = Repair("grouped products", _products_by_group)
+
+
+# ---- ONNX
+
+
+def _borders_of(group: int, borders: Any) -> tuple[Any, Any]:
+    start = op.Slice(borders, whole(group), whole(group + 1))
+    return start, op.Slice(borders, whole(group + 1), whole(group + 2))
 
 
 def _rows_by_group(x: ir.Value, weight: ir.Value, ends: ir.Value) -> Any:
@@ -52,8 +66,7 @@ def _rows_by_group(x: ir.Value, weight: ir.Value, ends: ir.Value) -> Any:
     borders = op.Concat(whole(0), op.Cast(ends, to=INT64), axis=0)
     parts = []
     for group in range(many):
-        start = op.Slice(borders, whole(group), whole(group + 1))
-        end = op.Slice(borders, whole(group + 1), whole(group + 2))
+        start, end = _borders_of(group, borders)
         rows = op.Slice(x, start, end, whole(0))
         parts.append(op.MatMul(rows, op.Gather(weight, op.Constant(value=ir.tensor(group, dtype=INT64)), axis=0)))
     left_over = op.Sub(size_of(x, 0), op.Slice(borders, whole(many), whole(many + 1)))
@@ -66,14 +79,13 @@ def _columns_by_group(x: ir.Value, weight: ir.Value, ends: ir.Value, groups: int
     borders = op.Concat(whole(0), op.Cast(ends, to=INT64), axis=0)
     parts = []
     for group in range(groups):
-        start = op.Slice(borders, whole(group), whole(group + 1))
-        end = op.Slice(borders, whole(group + 1), whole(group + 2))
+        start, end = _borders_of(group, borders)
         product = op.MatMul(op.Slice(x, start, end, whole(1)), op.Slice(weight, start, end, whole(0)))
         parts.append(op.Unsqueeze(product, whole(0)))
     return op.Concat(*parts, axis=0)
 
 
-def _grouped(
+def _grouped_product(
     x: ir.Value, weight: ir.Value, offs: ir.Value | None = None, bias: ir.Value | None = None, out_dtype: Any = None
 ) -> Any:
     if bias is not None or out_dtype not in (None, -1):
@@ -89,7 +101,7 @@ def _grouped(
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::_grouped_mm": _grouped,
-    "anyshape_sizes::grouped_mm": _grouped,
-    "transformers::grouped_mm_fallback": _grouped,
+    "aten::_grouped_mm": _grouped_product,
+    "anyshape_sizes::grouped_mm": _grouped_product,
+    "transformers::grouped_mm_fallback": _grouped_product,
 }

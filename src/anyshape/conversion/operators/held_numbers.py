@@ -23,6 +23,54 @@ from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import attribute
 
+_WHOLE = (torch.int64, torch.int32)
+
+
+# ---- what tensors are known to hold: from a buffer, from a literal or from a size, until the tensor is written to
+
+
+class Held:
+    """The values of some tensors, as far as they are known."""
+
+    def __init__(self) -> None:
+        self._values: Any = WeakIdKeyDictionary()
+
+    def keep(self, tensor: Tensor, value: Any) -> None:
+        self._values[tensor] = (tensor._version, value)
+
+    def value_of(self, tensor: Tensor) -> Any:
+        """None where it is not known."""
+        version, value = self._values.get(tensor, (None, None))
+        if value is not None:
+            return value if version == tensor._version else None
+        literal = attribute(tensor, "torch._subclasses.fake_tensor.FakeTensor.constant")
+        return int(literal) if isinstance(literal, Tensor) and _is_whole_number(literal) else None
+
+
+def _is_whole_number(tensor: Tensor) -> bool:
+    return tensor.ndim == 0 and tensor.dtype in _WHOLE
+
+
+@contextlib.contextmanager
+def _buffers_held(held: Held) -> Iterator[None]:
+    """Inside, torch's stand-ins for buffers that are one whole number are known by their values."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def fakify(mode: Any, module: torch.nn.Module) -> Any:
+            fakes = original(mode, module)
+            for name, buffer in module.named_buffers(remove_duplicate=False):
+                if name in fakes and _is_whole_number(buffer):
+                    held.keep(fakes[name], int(buffer))
+            return fakes
+
+        return fakify
+
+    with replaced("torch.export._trace._fakify_params_buffers", make):
+        yield
+
+
+# ---- arithmetic on such numbers
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -77,7 +125,7 @@ _QUESTIONS = {name: getattr(operator, name) for name in ("lt", "le", "gt", "ge",
 _READERS = {"__bool__", "__int__", "__index__", "item"}
 
 
-def _result(name: str, numbers: Sequence[Ratio]) -> Any:
+def _result_of(name: str, numbers: Sequence[Ratio]) -> Any:
     """What a function of torch's makes of known numbers: a ratio, a truth, or None where that is not known."""
     plain = name.strip("_")
     if plain in _QUESTIONS:
@@ -89,19 +137,36 @@ def _result(name: str, numbers: Sequence[Ratio]) -> Any:
     return None
 
 
-def _padding(pad: Any, read: Callable[[Any], Any]) -> Any:
+def _read_padding(pad: Any, read: Callable[[Any], Any]) -> Any:
     return tuple(map(read, pad)) if isinstance(pad, list | tuple) else pad
 
 
-def _index(index: Any, read: Callable[[Any], Any]) -> Any:
+def _read_index(index: Any, read: Callable[[Any], Any]) -> Any:
     """The borders of slices; a tensor that is itself an index is one for torch, too."""
     parts = index if isinstance(index, tuple) else (index,)
     found = [slice(*map(read, (one.start, one.stop, one.step))) if isinstance(one, slice) else one for one in parts]
     return tuple(found) if isinstance(index, tuple) else found[0]
 
 
-_TAKERS: dict[str, Callable[..., Any]] = {"pad": _padding, "__getitem__": _index}
+_TAKERS: dict[str, Callable[..., Any]] = {"pad": _read_padding, "__getitem__": _read_index}
 """Functions whose second argument is sizes, to be read."""
+
+
+# ---- the repair
+
+
+class _Calling(TorchFunctionMode):
+    """Every call of a torch function goes through one function."""
+
+    def __init__(self, call: Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]) -> None:
+        super().__init__()
+        self._call = call
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        del types
+        return self._call(func, args, kwargs or {})
 
 
 class _Numbers:
@@ -115,7 +180,7 @@ class _Numbers:
         if name in _READERS and isinstance(value := self._whole(args[0]), int | SymInt | bool | torch.SymBool):
             return bool(value) if name == "__bool__" else value
         if name in _TAKERS and len(args) > 1:
-            args = (args[0], _TAKERS[name](args[1], self._read), *args[2:])
+            args = (args[0], _TAKERS[name](args[1], self._number_for), *args[2:])
         result = func(*args, **kwargs)
         if isinstance(result, Tensor) and result.ndim == 0:
             self._follow(name, args, kwargs, result)
@@ -130,7 +195,7 @@ class _Numbers:
         else:
             numbers = [self._number(arg) for arg in args]
             known = [number for number in numbers if number is not None]
-            value = _result(name, known) if known and len(known) == len(numbers) and not kwargs else None
+            value = _result_of(name, known) if known and len(known) == len(numbers) and not kwargs else None
         if value is not None:
             self._held.keep(result, value)
 
@@ -150,74 +215,17 @@ class _Numbers:
             self._used("whole numbers in tensors: computed from the sizes")
         return known
 
-    def _read(self, value: Any) -> Any:
+    def _number_for(self, value: Any) -> Any:
         """The number in place of a tensor that is known to hold it."""
         known = self._whole(value)
         return value if known is None else known
 
 
 @contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
+def _numbers_followed(used: Used) -> Iterator[None]:
     held = Held()
-    with buffers_held(held), Calling(_Numbers(held, used).call):
+    with _buffers_held(held), _Calling(_Numbers(held, used).call):
         yield
 
 
-HELD_NUMBERS = Repair("whole numbers in tensors", _apply)
-
-_WHOLE = (torch.int64, torch.int32)
-Call = Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
-
-
-class Held:
-    """The values of some tensors, as far as they are known."""
-
-    def __init__(self) -> None:
-        self._values: Any = WeakIdKeyDictionary()
-
-    def keep(self, tensor: Tensor, value: Any) -> None:
-        self._values[tensor] = (tensor._version, value)
-
-    def value_of(self, tensor: Tensor) -> Any:
-        """None where it is not known."""
-        version, value = self._values.get(tensor, (None, None))
-        if value is not None:
-            return value if version == tensor._version else None
-        literal = attribute(tensor, "torch._subclasses.fake_tensor.FakeTensor.constant")
-        return int(literal) if isinstance(literal, Tensor) and _is_whole_number(literal) else None
-
-
-def _is_whole_number(tensor: Tensor) -> bool:
-    return tensor.ndim == 0 and tensor.dtype in _WHOLE
-
-
-@contextlib.contextmanager
-def buffers_held(held: Held) -> Iterator[None]:
-    """Inside, torch's stand-ins for buffers that are one whole number are known by their values."""
-
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def fakify(mode: Any, module: torch.nn.Module) -> Any:
-            fakes = original(mode, module)
-            for name, buffer in module.named_buffers(remove_duplicate=False):
-                if name in fakes and _is_whole_number(buffer):
-                    held.keep(fakes[name], int(buffer))
-            return fakes
-
-        return fakify
-
-    with replaced("torch.export._trace._fakify_params_buffers", make):
-        yield
-
-
-class Calling(TorchFunctionMode):
-    """Every call of a torch function goes through one function."""
-
-    def __init__(self, call: Call) -> None:
-        super().__init__()
-        self._call = call
-
-    def __torch_function__(
-        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        del types
-        return self._call(func, args, kwargs or {})
+HELD_NUMBERS = Repair("whole numbers in tensors", _numbers_followed)

@@ -1,4 +1,4 @@
-"""Inverses, solutions, determinants, Cholesky factors and exponentials of matrices, of any size, in batches.
+"""Matrices of any size, in batches: inverses, solutions, determinants, Cholesky factors, exponentials; and distances.
 
 ONNX has no operators for them. Elimination goes through the columns one by one, with the largest pivot, in an ONNX
 Scan; everything is computed in double, so that another order of operations than LAPACK's does not show.
@@ -7,18 +7,18 @@ Scan; everything is computed in double, so that another order of operations than
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators import recurrent
 from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
     INT64,
     as_scalar,
     counted,
-    from_front,
+    exact,
+    flipped,
     moved,
     number,
     op,
@@ -26,14 +26,9 @@ from anyshape.conversion.operators.onnx_words import (
     size_of,
     whole,
 )
+from anyshape.conversion.operators.running_values import scanned
 
-
-def _exact(value: float) -> Any:
-    return op.Constant(value=ir.tensor(float(value), dtype=DOUBLE))
-
-
-def _flipped(x: Any, axes: int) -> Any:
-    return op.Transpose(x, perm=[*range(axes - 2), axes - 1, axes - 2])
+# ---- elimination
 
 
 def _identity_like(x: Any) -> Any:
@@ -50,33 +45,36 @@ def _eliminate(work: Any, many: Any) -> tuple[Any, Any, Any]:
     """
     index = counted(many)
     rows = op.Unsqueeze(index, whole(1))
-    one = op.ReduceSum(op.Mul(work, _exact(0)), whole(-2, -1), keepdims=1)
-    sign, logarithm = op.Add(one, _exact(1)), op.Identity(one)
+    one = op.ReduceSum(op.Mul(work, exact(0)), whole(-2, -1), keepdims=1)
+    sign, logarithm = op.Add(one, exact(1)), op.Identity(one)
 
     def step(matrix: Any, sign: Any, logarithm: Any, column: Any) -> tuple[Any, Any, Any]:
         candidates = op.Abs(op.Gather(matrix, column, axis=-1))
-        eligible = op.Where(op.GreaterOrEqual(index, column), candidates, _exact(-1))
+        eligible = op.Where(op.GreaterOrEqual(index, column), candidates, exact(-1))
         chosen = op.Unsqueeze(op.ArgMax(eligible, axis=-1, keepdims=1), whole(-1))
         is_chosen, is_here = op.Equal(rows, chosen), op.Equal(rows, column)
         here = op.Unsqueeze(op.Gather(matrix, column, axis=-2), whole(-2))
-        pivot_row = op.ReduceSum(op.Where(is_chosen, matrix, _exact(0)), whole(-2), keepdims=1)
+        pivot_row = op.ReduceSum(op.Where(is_chosen, matrix, exact(0)), whole(-2), keepdims=1)
         swapped = op.Where(is_here, pivot_row, op.Where(is_chosen, here, matrix))
         pivot = op.Unsqueeze(op.Gather(pivot_row, column, axis=-1), whole(-1))
         scaled = op.Div(pivot_row, pivot)
         factors = op.Unsqueeze(op.Gather(swapped, column, axis=-1), whole(-1))
         cleared = op.Where(is_here, scaled, op.Sub(swapped, op.Mul(factors, scaled)))
-        turned = op.Where(op.Equal(chosen, column), _exact(1), _exact(-1))
+        turned = op.Where(op.Equal(chosen, column), exact(1), exact(-1))
         return cleared, op.Mul(sign, op.Mul(turned, op.Sign(pivot))), op.Add(logarithm, op.Log(op.Abs(pivot)))
 
     types = [DOUBLE, DOUBLE, DOUBLE, INT64]
-    matrix, sign, logarithm = scan([work, sign, logarithm], [index], types, step, last=True)
+    matrix, sign, logarithm = scanned([work, sign, logarithm], [index], types, step, last=True)
     return matrix, sign, logarithm
 
 
-def _solved(a: Any, b: Any, many: Any) -> Any:
+def _solution(a: Any, b: Any, many: Any) -> Any:
     """The x with a @ x = b, in double."""
     work, _, _ = _eliminate(op.Concat(a, b, axis=-1), many)
     return op.Slice(work, many, whole(2**62), whole(-1))
+
+
+# ---- what torch computes by LAPACK
 
 
 def _no_error(x: ir.Value) -> Any:
@@ -88,7 +86,7 @@ def _no_error(x: ir.Value) -> Any:
 def _inverse(a: ir.Value, *, check_errors: bool = False) -> tuple[Any, Any]:
     del check_errors
     wide = op.Cast(a, to=DOUBLE)
-    return op.CastLike(_solved(wide, _identity_like(wide), size_of(a, rank(a) - 1)), a), _no_error(a)
+    return op.CastLike(_solution(wide, _identity_like(wide), size_of(a, rank(a) - 1)), a), _no_error(a)
 
 
 def _solve(a: ir.Value, b: ir.Value, *, left: bool = True, check_errors: bool = False) -> tuple[Any, ...]:
@@ -106,15 +104,15 @@ def _solve(a: ir.Value, b: ir.Value, *, left: bool = True, check_errors: bool = 
 def _in_batches(a: Any, b: Any, axes: int, axes_of_b: int, many: Any, *, left: bool) -> Any:
     """Both broadcast against each other but for the last two axes; from the right, all is transposed."""
     if not left:
-        return _flipped(
-            _in_batches(_flipped(a, axes), _flipped(b, axes_of_b), axes, axes_of_b, many, left=True),
+        return flipped(
+            _in_batches(flipped(a, axes), flipped(b, axes_of_b), axes, axes_of_b, many, left=True),
             max(axes, axes_of_b),
         )
     batch_a, batch_b = op.Shape(a, start=0, end=axes - 2), op.Shape(b, start=0, end=axes_of_b - 2)
     if axes > 2 or axes_of_b > 2:
         ones_a, ones_b = (op.Concat(batch, whole(1, 1), axis=0) for batch in (batch_a, batch_b))
-        a, b = op.Mul(a, op.Expand(_exact(1), ones_b)), op.Mul(b, op.Expand(_exact(1), ones_a))
-    return _solved(a, b, many)
+        a, b = op.Mul(a, op.Expand(exact(1), ones_b)), op.Mul(b, op.Expand(exact(1), ones_a))
+    return _solution(a, b, many)
 
 
 def _solve_triangular(a: ir.Value, b: ir.Value, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
@@ -141,143 +139,53 @@ def _cholesky(a: ir.Value, *, upper: bool = False, check_errors: bool = False) -
     def step(rest: Any, column: Any) -> tuple[Any, Any]:
         values = op.Gather(rest, column, axis=-1)
         pivot = op.Unsqueeze(op.Gather(values, column, axis=-1), whole(-1))
-        scaled = op.Where(op.GreaterOrEqual(index, column), op.Div(values, op.Sqrt(pivot)), _exact(0))
+        scaled = op.Where(op.GreaterOrEqual(index, column), op.Div(values, op.Sqrt(pivot)), exact(0))
         outer = op.Mul(op.Unsqueeze(scaled, whole(-1)), op.Unsqueeze(scaled, whole(-2)))
         return op.Sub(rest, outer), scaled
 
-    (columns,) = scan([op.Cast(a, to=DOUBLE)], [index], [DOUBLE, INT64], step)
+    (columns,) = scanned([op.Cast(a, to=DOUBLE)], [index], [DOUBLE, INT64], step)
     lower = moved(columns, 0, axes - 1, axes)
-    return op.CastLike(_flipped(lower, axes) if upper else lower, a), _no_error(a)
+    return op.CastLike(flipped(lower, axes) if upper else lower, a), _no_error(a)
+
+
+def _product_of_factor(factor: ir.Value, wide: Any, *, upper: bool) -> Any:
+    """The matrix that it is a factor of."""
+    other = flipped(wide, rank(factor))
+    return op.MatMul(other, wide) if upper else op.MatMul(wide, other)
 
 
 def _solve_by_factor(b: ir.Value, factor: ir.Value, upper: bool = False) -> Any:
-    wide = op.Cast(factor, to=DOUBLE)
-    other = _flipped(wide, rank(factor))
-    product = op.MatMul(other, wide) if upper else op.MatMul(wide, other)
+    product = _product_of_factor(factor, op.Cast(factor, to=DOUBLE), upper=upper)
     many = size_of(factor, rank(factor) - 1)
     return op.CastLike(_in_batches(product, op.Cast(b, to=DOUBLE), rank(factor), rank(b), many, left=True), b)
 
 
 def _inverse_by_factor(factor: ir.Value, upper: bool = False) -> Any:
     wide = op.Cast(factor, to=DOUBLE)
-    other = _flipped(wide, rank(factor))
-    product = op.MatMul(other, wide) if upper else op.MatMul(wide, other)
-    return op.CastLike(_solved(product, _identity_like(wide), size_of(factor, rank(factor) - 1)), factor)
+    product = _product_of_factor(factor, wide, upper=upper)
+    return op.CastLike(_solution(product, _identity_like(wide), size_of(factor, rank(factor) - 1)), factor)
 
 
+# norms up to 500 are below a half then, where the fifteenth term of the series is below the last digit of double
 _HALVINGS, _TERMS = 10, 14
 
 
 def _exponential(a: ir.Value) -> Any:
     """The exponential of a small part by its series, squared as often as the part was halved."""
-    small = op.Mul(op.Cast(a, to=DOUBLE), _exact(0.5**_HALVINGS))
+    small = op.Mul(op.Cast(a, to=DOUBLE), exact(0.5**_HALVINGS))
     unit = _identity_like(small)
     total = unit
     for term in range(_TERMS, 0, -1):
-        total = op.Add(unit, op.Mul(op.MatMul(small, total), _exact(1 / term)))
+        total = op.Add(unit, op.Mul(op.MatMul(small, total), exact(1 / term)))
     for _ in range(_HALVINGS):
         total = op.MatMul(total, total)
     return op.CastLike(total, a)
 
 
-def _first(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What users call gives the result alone; torch would check it for errors, which has no translation."""
-    return lambda *args, **kwargs: function(*args, **kwargs)[0]
+# ---- distances between all rows of two sets (`torch.cdist`) or of one (`F.pdist`)
 
-
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::inverse": _first(_inverse),
-    "aten::linalg_inv": _first(_inverse),
-    "aten::linalg_solve": _first(_solve),
-    "aten::linalg_cholesky": _first(_cholesky),
-    "aten::cholesky": lambda a, upper=False: _cholesky(a, upper=upper)[0],
-    "aten::linalg_inv_ex": _inverse,
-    "aten::_linalg_solve_ex": _solve,
-    "aten::linalg_solve_triangular": _solve_triangular,
-    "aten::_linalg_slogdet": _determinant,
-    "aten::linalg_cholesky_ex": _cholesky,
-    "aten::cholesky_solve": _solve_by_factor,
-    "aten::cholesky_inverse": _inverse_by_factor,
-    "aten::linalg_matrix_exp": _exponential,
-}
-
-
-def scan(
-    begin: Sequence[Any],
-    scanned: Sequence[Any],
-    types: Sequence[Any],
-    step: Callable[..., Sequence[Any]],
-    *,
-    last: bool = False,
-) -> list[Any]:
-    """An ONNX Scan over the first axis; `types` are those of the states, then those of what is scanned.
-
-    `step` returns the new states and, if it has others than these, the outputs. What comes back are the outputs of all
-    steps, stacked, or the `last` states.
-    """
-    before = [ir.Value(name=f"before_{i}", type=ir.TensorType(kind)) for i, kind in enumerate(types[: len(begin)])]
-    slices = [ir.Value(name=f"slice_{i}", type=ir.TensorType(kind)) for i, kind in enumerate(types[len(begin) :])]
-    with recurrent.recorded_apart() as nodes:
-        states, outputs = _parted(step(*before, *slices), len(begin), last=last)
-    graph = ir.Graph([*before, *slices], [*states, *outputs], nodes=nodes, name="step")
-    attributes = {"body": graph, "num_scan_inputs": len(slices)}
-    results = recurrent.record("Scan", [*begin, *scanned], attributes, len(states) + len(outputs))
-    return results[: len(begin)] if last else results[len(begin) :]
-
-
-def _parted(results: Sequence[Any], states: int, *, last: bool) -> tuple[list[Any], list[Any]]:
-    after = list(results[:states])
-    if last:
-        return after, []
-    outputs = list(results[states:]) or [op.Identity(state) for state in after]
-    return after, outputs
-
-
-def _first_slice(x: Any) -> Any:
-    return op.Squeeze(op.Slice(x, whole(0), whole(1), whole(0)), whole(0))
-
-
-def _extremes(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Values and places; of equal values, the last one counts."""
-
-    def translate(x: ir.Value, dim: int) -> tuple[Any, Any]:
-        if rank(x) == 0:
-            return op.Identity(x), as_scalar(0)
-        axis, axes = from_front(dim, x), rank(x)
-        front = moved(x, axis, 0, axes)
-        first = _first_slice(front)
-        place = op.Expand(as_scalar(0), op.Shape(first))
-
-        def step(value: Any, where: Any, now: Any, index: Any) -> tuple[Any, Any]:
-            ahead = better(now, value)
-            return op.Where(ahead, now, value), op.Where(ahead, index, where)
-
-        steps = counted(op.Shape(front, start=0, end=1))
-        values, places = scan([first, place], [front, steps], [x.dtype, INT64, x.dtype, INT64], step)
-        return moved(values, 0, axis, axes), moved(places, 0, axis, axes)
-
-    return translate
-
-
-def _product(x: ir.Value, dim: int, *, dtype: int | None = None) -> Any:
-    kind = ir.DataType(dtype) if dtype not in (None, -1) else x.dtype
-    if kind is not None and kind in (ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32):
-        kind = INT64 if dtype in (None, -1) else kind
-    typed = x if kind == x.dtype else op.Cast(x, to=kind)
-    if rank(x) == 0:
-        return op.Identity(typed)
-    axis, axes = from_front(dim, x), rank(x)
-    front = moved(typed, axis, 0, axes)
-    ones = op.Expand(op.Constant(value=ir.tensor(1, dtype=kind)), op.Shape(_first_slice(front)))
-    (products,) = scan([ones], [front], [kind, kind], lambda so_far, now: [op.Mul(so_far, now)])
-    return moved(products, 0, axis, axes)
-
-
-CUMULATIVE: dict[str, Callable[..., Any]] = {
-    "aten::cummax": _extremes(op.GreaterOrEqual),
-    "aten::cummin": _extremes(op.LessOrEqual),
-    "aten::cumprod": _product,
-}
+# Euclidean distances come from products, in double: of two equal rows the difference of large squares would not be 0 in
+# float32, and all differences at once would take the memory of both sets times the features. Other norms need them.
 
 
 def _distances(left: ir.Value, right: ir.Value, p: float, compute_mode: int | None = None) -> Any:
@@ -298,13 +206,12 @@ def _distances(left: ir.Value, right: ir.Value, p: float, compute_mode: int | No
 def _euclidean(left: ir.Value, right: ir.Value) -> Any:
     x, y = op.Cast(left, to=DOUBLE), op.Cast(right, to=DOUBLE)
     axes = max(rank(left), rank(right))
-    flipped = [*range(axes - 2), axes - 1, axes - 2]
     if rank(right) < axes:
         y = op.Unsqueeze(y, whole(*range(axes - rank(right))))
     squares = op.ReduceSum(op.Mul(x, x), whole(-1), keepdims=1)
-    others = op.Transpose(op.ReduceSum(op.Mul(y, y), whole(-1), keepdims=1), perm=flipped)
-    products = op.MatMul(x, op.Transpose(y, perm=flipped))
-    two, zero = (op.Constant(value=ir.tensor(value, dtype=DOUBLE)) for value in (2.0, 0.0))
+    others = flipped(op.ReduceSum(op.Mul(y, y), whole(-1), keepdims=1), axes)
+    products = op.MatMul(x, flipped(y, axes))
+    two, zero = exact(2), exact(0)
     squared = op.Sub(op.Add(squares, others), op.Mul(two, products))
     return op.CastLike(op.Sqrt(op.Max(squared, zero)), left)
 
@@ -317,7 +224,28 @@ def _distances_within(x: ir.Value, p: float = 2.0) -> Any:
     return op.Compress(flat, op.Reshape(above, whole(-1)), axis=0)
 
 
-DISTANCES: dict[str, Callable[..., Any]] = {
+# ---- the table's entries
+
+
+def _result_alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What users call gives the result alone; torch would check it for errors, which has no translation."""
+    return lambda *args, **kwargs: function(*args, **kwargs)[0]
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::inverse": _result_alone(_inverse),
+    "aten::linalg_inv": _result_alone(_inverse),
+    "aten::linalg_solve": _result_alone(_solve),
+    "aten::linalg_cholesky": _result_alone(_cholesky),
+    "aten::cholesky": lambda a, upper=False: _cholesky(a, upper=upper)[0],
+    "aten::linalg_inv_ex": _inverse,
+    "aten::_linalg_solve_ex": _solve,
+    "aten::linalg_solve_triangular": _solve_triangular,
+    "aten::_linalg_slogdet": _determinant,
+    "aten::linalg_cholesky_ex": _cholesky,
+    "aten::cholesky_solve": _solve_by_factor,
+    "aten::cholesky_inverse": _inverse_by_factor,
+    "aten::linalg_matrix_exp": _exponential,
     "aten::_cdist_forward": _distances,
     "aten::_pdist_forward": _distances_within,
 }

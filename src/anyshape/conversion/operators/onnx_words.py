@@ -1,22 +1,32 @@
-"""ONNX's operators as translations call them: `op.Add(left, right)` adds a node to the graph in work.
+"""The words in which translations are written: `op.Add(left, right)` adds a node to the graph in work.
 
-They are typed for onnxscript's own compiler, which takes other values than a table of torch's does; here as Any.
+Beside ONNX's operators these are sizes at run time, constants of a value's own type, runs of whole numbers, and a loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
+import onnxscript.evaluator
 from onnxscript import opset18
 
+# typed for onnxscript's own compiler, which takes other values than a table of torch's does
 op: Any = opset18
+
+COMPLEX = "complex "
+"""Before the name of an operator: the translation for complex values, which are real ones with one more axis of two."""
 
 INT64 = ir.DataType.INT64
 FLOAT = ir.DataType.FLOAT
 DOUBLE = ir.DataType.DOUBLE
 BOOL = ir.DataType.BOOL
+
+
+# ---- sizes and axes
 
 
 def rank(value: ir.Value) -> int:
@@ -36,6 +46,33 @@ def static_size(value: ir.Value, axis: int) -> int | None:
     return size if isinstance(size, int) else None
 
 
+def is_size_of(size: int | ir.Value, value: ir.Value, axis: int) -> bool:
+    """Whether a number of the program is just the size of this axis."""
+    if not isinstance(size, ir.Value):
+        return size == static_size(value, axis)
+    node = size.producer()
+    if node is not None and node.op_type in ("Squeeze", "Reshape") and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    if node is None or node.op_type != "Shape" or node.inputs[0] is not value:
+        return False
+    return node.attributes.get_int("start", 0) == axis and node.attributes.get_int("end", rank(value)) == axis + 1
+
+
+def size_of(value: ir.Value, axis: int) -> ir.Value:
+    """The size of an axis at run time, as a vector of one."""
+    size: ir.Value = op.Shape(value, start=axis, end=axis + 1)
+    return size
+
+
+def for_each_axis(given: Any, axes: int) -> list[Any]:
+    """One number for every axis where one is given for all."""
+    numbers = list(given) if isinstance(given, tuple | list) else [given]
+    return numbers * axes if len(numbers) == 1 else numbers
+
+
+# ---- numbers
+
+
 def whole(*numbers: int) -> ir.Value:
     """A vector of whole numbers."""
     vector: ir.Value = op.Constant(value=ir.tensor(list(numbers), dtype=INT64))
@@ -48,15 +85,14 @@ def number(value: float | ir.Value, like: ir.Value) -> ir.Value:
         constant: ir.Value = op.Constant(value=ir.tensor(value, dtype=like.dtype))
         return constant
     if not isinstance(value, ir.Value):
-        value = op.Constant(value=ir.tensor(float(value), dtype=DOUBLE))
+        value = exact(value)
     cast: ir.Value = op.CastLike(value, like)
     return cast
 
 
-def size_of(value: ir.Value, axis: int) -> ir.Value:
-    """The size of an axis at run time, as a vector of one."""
-    size: ir.Value = op.Shape(value, start=axis, end=axis + 1)
-    return size
+def exact(value: float) -> Any:
+    """A number without axes, in double."""
+    return op.Constant(value=ir.tensor(float(value), dtype=DOUBLE))
 
 
 def as_vector(size: int | ir.Value) -> ir.Value:
@@ -90,16 +126,12 @@ def counted(length: int | ir.Value) -> ir.Value:
     return run
 
 
-def is_size_of(size: int | ir.Value, value: ir.Value, axis: int) -> bool:
-    """Whether a number of the program is just the size of this axis."""
-    if not isinstance(size, ir.Value):
-        return size == static_size(value, axis)
-    node = size.producer()
-    if node is not None and node.op_type in ("Squeeze", "Reshape") and node.inputs[0] is not None:
-        node = node.inputs[0].producer()
-    if node is None or node.op_type != "Shape" or node.inputs[0] is not value:
-        return False
-    return node.attributes.get_int("start", 0) == axis and node.attributes.get_int("end", rank(value)) == axis + 1
+# ---- values in another order
+
+
+def flipped(value: Any, axes: int) -> Any:
+    """The last two of so many axes exchanged."""
+    return op.Transpose(value, perm=[*range(axes - 2), axes - 1, axes - 2])
 
 
 def moved(value: ir.Value, source: int, target: int, axes: int) -> ir.Value:
@@ -110,3 +142,55 @@ def moved(value: ir.Value, source: int, target: int, axes: int) -> ir.Value:
     order.insert(target, source)
     transposed: ir.Value = op.Transpose(value, perm=order)
     return transposed
+
+
+# ---- nodes that onnxscript does not make
+
+
+def record(operator: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any], outputs: int) -> list[Any]:
+    """A node with as many outputs as are wanted; onnxscript knows only operators whose number of outputs is fixed."""
+    node = ir.Node("", operator, inputs, ir.convenience.convert_attributes(attributes), num_outputs=outputs)
+    recorder: Any = onnxscript.evaluator.default()
+    recorder.nodes.append(node)
+    return list(node.outputs)
+
+
+@contextlib.contextmanager
+def _recorded_apart() -> Iterator[list[ir.Node]]:
+    """Inside, nodes go to the list that is given, for the body of a loop, and not to the graph."""
+    recorder: Any = onnxscript.evaluator.default()
+    graph, recorder.nodes = recorder.nodes, []
+    try:
+        yield recorder.nodes
+    finally:
+        recorder.nodes = graph
+
+
+Step = Callable[..., Sequence[Any]]
+
+
+def scan(
+    begin: Sequence[Any],
+    scanned: Sequence[Any],
+    inputs: Sequence[ir.Value],
+    step: Callable[..., Any],
+    **directions: Any,
+) -> list[Any]:
+    """An ONNX Scan over the first axis: `step` makes the new states and the outputs of `inputs`, the body's own.
+
+    What comes back are the last states, then the outputs of all steps, stacked.
+    """
+    with _recorded_apart() as nodes:
+        outputs = step(*inputs)
+    graph = ir.Graph(inputs, outputs, nodes=nodes, name="step")
+    attributes = {"body": graph, "num_scan_inputs": len(scanned), **directions}
+    return record("Scan", [*begin, *scanned], attributes, len(outputs))
+
+
+def torchs_translation(place: str) -> Callable[..., Any]:
+    """Torch's own translation of an operator, by its module and name: `core.aten_histc`."""
+    module, _, name = place.partition(".")
+    # one of hundreds; a module that has moved concerns those alone who need it
+    library = importlib.import_module(f"onnxscript.function_libs.torch_lib.ops.{module}")
+    function: Callable[..., Any] = getattr(library, name)
+    return function

@@ -2,41 +2,102 @@
 
 Recognised: `pack_padded_sequence`, `pad_packed_sequence`, `pack_sequence`, `pad_sequence`, and recurrent layers that
 are given a packed sequence. Torch loops over rows and lengths, and asks for values where only sizes are known. What is
-put there are operators: their results have the shapes that torch's have, unknown where the lengths decide.
-Their ONNX runs the layers over the padded form; whoever uses `.data` or `.batch_sizes` gets just what torch
-gives. What torch checks about lengths is checked where the module runs in PyTorch, at every size.
+put there are operators: their results have the shapes that torch's have, unknown where the lengths decide. Whoever uses
+`.data` or `.batch_sizes` gets just what torch gives. What torch checks about lengths is checked where the module runs
+in PyTorch, at every size.
+
+In ONNX they are padded sequences with their lengths beside, packed only where somebody looks. A value that holds packed
+data remembers what it was packed from, so that a layer and the padding afterwards start from there; nodes that packed
+in vain are unused and dropped. Packed data of another origin (`PackedSequence(layer(packed.data), packed.batch_sizes)`)
+are padded again.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from types import CodeType
 from typing import Any
 
 import onnx_ir as ir
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import rnn
 from torch.nn.utils.rnn import PackedSequence, invert_permutation
 
-from anyshape.conversion.operators import recurrent
-from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.operators.recurrent import NAMESPACE, layer, run_layers, tell
-from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.conversion.operators.onnx_words import INT64, op
+from anyshape.conversion.operators.recurrent import NAMESPACE, layer_called, layers_in_onnx, running_rows, tell_of_layer
+from anyshape.conversion.operators.repair import Answer, Repair, Used, is_known, know
 from anyshape.conversion.speed.registration import register_fake
+from anyshape.source import live_code
+from anyshape.torchkit.patches import patched
+from anyshape.torchkit.private_names import attribute, lookup
+
+# ---- what is recognised
+
+_LAYERS = (nn.RNN, nn.LSTM, nn.GRU)
+
+
+@contextlib.contextmanager
+def _functions_answered(answers: Mapping[str, Answer]) -> Iterator[None]:
+    """Inside, functions of `torch.nn.utils.rnn` are answered by others.
+
+    They are imported into the user's modules and kept under names that nobody can list, so their code is exchanged,
+    not their names.
+    """
+    with contextlib.ExitStack() as stack:
+        for name, answer in answers.items():
+            elsewhere = f"_anyshape_{name}"
+            stack.enter_context(patched(rnn, elsewhere, answer))
+            stack.enter_context(live_code.running([(getattr(rnn, name), _code_that_calls(elsewhere))]))
+        yield
+
+
+def _code_that_calls(name: str) -> CodeType:
+    """The code of a function that passes its arguments on to a global of this name."""
+
+    def elsewhere(*args: Any, **kwargs: Any) -> Any:
+        return _named_later(*args, **kwargs)  # type: ignore[name-defined] # noqa: F821
+
+    return elsewhere.__code__.replace(co_names=(name,))
+
+
+@contextlib.contextmanager
+def _layers_answered(forward: Callable[[nn.RNNBase, Any, Any], Any]) -> Iterator[None]:
+    """Inside, layers that are given a packed sequence call `forward`, which may decline with NotImplemented."""
+    with contextlib.ExitStack() as stack:
+        for layer in _LAYERS:
+            stack.enter_context(patched(layer, "forward", _forward_for_packed(layer.forward, forward)))
+        yield
+
+
+def _forward_for_packed(dense: Callable[..., Any], packed: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002  torch's name for it
+        if isinstance(input, PackedSequence):
+            attribute(self, "torch.nn.RNNBase._update_flat_weights", lambda: None)()
+            result = packed(self, input, hx)
+            if result is not NotImplemented:
+                return result
+        return dense(self, input, hx)
+
+    return forward
+
+
+# ---- what stands in a trace, and its shapes
 
 _BATCH = "_anyshape_batch"
 """How `batch_sizes` of a sequence that was packed here remembers its number of rows."""
 
 
-def _shape_of_packed(data: Tensor, _l: Tensor, _s: Any, _u: Any, _f: bool) -> tuple[Tensor, Tensor]:
+def _shapes_of_packed(data: Tensor, _l: Tensor, _s: Any, _u: Any, _f: bool) -> tuple[Tensor, Tensor]:
     context = torch.library.get_ctx()
     rows, steps = context.new_dynamic_size(min=1), context.new_dynamic_size(min=1)
     return data.new_empty((rows, *data.shape[2:])), data.new_empty((steps,), dtype=torch.int64)
 
 
-def _shape_of_padded(
+def _shapes_of_padded(
     data: Tensor, batch_sizes: Tensor, _s: Any, _u: Any, batch: Any, batch_first: bool, _value: float, total: Any
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     steps = batch_sizes.shape[0] if total is None else total
@@ -49,13 +110,16 @@ torch.library.define(
     "(Tensor input, Tensor lengths, Tensor? sorted_indices, Tensor? unsorted_indices, bool batch_first)"
     " -> (Tensor, Tensor)",
 )
-register_fake(f"{NAMESPACE}::pack", _shape_of_packed)
+register_fake(f"{NAMESPACE}::pack", _shapes_of_packed)
 torch.library.define(
     f"{NAMESPACE}::pad",
     "(Tensor data, Tensor batch_sizes, Tensor? sorted_indices, Tensor? unsorted_indices, SymInt batch,"
     " bool batch_first, float padding_value, SymInt? total_length) -> (Tensor, Tensor)",
 )
-register_fake(f"{NAMESPACE}::pad", _shape_of_padded)
+register_fake(f"{NAMESPACE}::pad", _shapes_of_padded)
+
+
+# ---- the repair
 
 
 def _pack(
@@ -67,7 +131,7 @@ def _pack(
     order = None if enforce_sorted else torch.sort(lengths, descending=True)[1]
     back = invert_permutation(order)
     data, batch_sizes = getattr(torch.ops, NAMESPACE).pack(input, lengths, order, back, batch_first)
-    recurrent.know(batch_sizes.shape[0] <= input.shape[1 if batch_first else 0])
+    know(batch_sizes.shape[0] <= input.shape[1 if batch_first else 0])
     setattr(batch_sizes, _BATCH, input.shape[0 if batch_first else 1])
     return PackedSequence(data, batch_sizes, order, back)
 
@@ -76,7 +140,7 @@ def _pad(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Any = None
 ) -> Any:  # fmt: skip
     if total_length is not None:
-        recurrent.know(sequence.batch_sizes.shape[0] <= total_length)
+        know(sequence.batch_sizes.shape[0] <= total_length)
     return getattr(torch.ops, NAMESPACE).pad(
         sequence.data, sequence.batch_sizes, sequence.sorted_indices, sequence.unsorted_indices,
         _batch_of(sequence), batch_first, padding_value, total_length,
@@ -109,43 +173,44 @@ def _batch_of(sequence: PackedSequence) -> Any:
     return sequence.batch_sizes[0].item() if known is None else known
 
 
-def _forward(used: Used, module: nn.RNNBase, sequence: PackedSequence, states: Any) -> Any:
+def _forward_over_packed(used: Used, module: nn.RNNBase, sequence: PackedSequence, states: Any) -> Any:
     """What the layers' own `forward` does with a packed sequence; the states are in the order of the user's rows."""
     if module.training and module.dropout:
         return NotImplemented
     data, batch_sizes, order, back = sequence
     if (order is None) != (back is None):
         return NotImplemented
-    weights, cells = recurrent.flat_weights(module), module.num_layers * (2 if module.bidirectional else 1)
+    weights: list[Any] = list(attribute(module, "torch.nn.RNNBase._flat_weights", module.parameters()))
+    cells = module.num_layers * (2 if module.bidirectional else 1)
     if states is None:
-        states = _zeros(module, sequence, cells)
+        states = _zero_states(module, sequence, cells)
     elif module.mode == "LSTM":
-        states = tuple(_rows_of(state, sequence) for state in states)
+        states = tuple(_states_of_rows(state, sequence) for state in states)
     else:
-        states = _rows_of(states, sequence)
+        states = _states_of_rows(states, sequence)
     name = module.mode.lower()
-    tell(used, name, weights, module.bias, cells)
+    tell_of_layer(used, name, weights, module.bias, cells)
     shape = (weights, module.mode, module.bias, module.num_layers, module.bidirectional)
-    output, *ends = layer("packed", name, (data, batch_sizes, order, back), states, *shape)
+    output, *ends = layer_called("packed", name, (data, batch_sizes, order, back), states, *shape)
     return PackedSequence(output, batch_sizes, order, back), tuple(ends) if name == "lstm" else ends[0]
 
 
-def _rows_of(state: Tensor, sequence: PackedSequence) -> Tensor:
+def _states_of_rows(state: Tensor, sequence: PackedSequence) -> Tensor:
     """The states of the rows that there are: torch picks them by their numbers where it sorts, and takes no others."""
     batch = _batch_of(sequence)
     if sequence.sorted_indices is None:
-        recurrent.know(state.shape[1] == batch)
-    return state if recurrent.is_known(state.shape[1] == batch) else state[:, :batch]
+        know(state.shape[1] == batch)
+    return state if is_known(state.shape[1] == batch) else state[:, :batch]
 
 
-def _zeros(module: nn.RNNBase, sequence: PackedSequence, cells: int) -> Any:
+def _zero_states(module: nn.RNNBase, sequence: PackedSequence, cells: int) -> Any:
     zeros = partial(torch.zeros, dtype=sequence.data.dtype, device=sequence.data.device)
     batch = _batch_of(sequence)
     hidden = zeros((cells, batch, module.proj_size or module.hidden_size))
     return (hidden, zeros((cells, batch, module.hidden_size))) if module.mode == "LSTM" else hidden
 
 
-_ANSWERS: dict[str, Callable[..., Any]] = {
+_ANSWERS: dict[str, Answer] = {
     "pack_padded_sequence": _pack,
     "pad_packed_sequence": _pad,
     "pack_sequence": _pack_list,
@@ -154,12 +219,17 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 @contextlib.contextmanager
-def _apply_packed(used: Used) -> Iterator[None]:
-    with recurrent.sequences_answered(_ANSWERS), recurrent.packed_layers_answered(partial(_forward, used)):
+def _packed_by_operators(used: Used) -> Iterator[None]:
+    with _functions_answered(_ANSWERS), _layers_answered(partial(_forward_over_packed, used)):
         yield
 
 
-PACKED_SEQUENCES = Repair("packed sequences", _apply_packed, always=True)
+PACKED_SEQUENCES = Repair("packed sequences", _packed_by_operators, always=True)
+
+# ---- lengths that reach packing as a list or an array of numpy
+
+# Torch would read them one by one, which pins the batch. What `lengths.tolist()` gives here still is the tensor:
+# packing takes it as it is, since the same numbers are in it; whoever does anything else reads them, as before.
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -190,18 +260,32 @@ class Unread(Sequence[Any]):
         return getattr(self._read(), name)
 
 
-def _answer(used: Used, tensor: Tensor, read: Callable[[], Any]) -> Any:
-    is_lengths = tensor.dim() == 1 and tensor.dtype in _WHOLE and not isinstance(tensor.shape[0], int)
-    return Unread(tensor, read, used) if is_lengths else read()
+def _read_when_needed(used: Used, read: Callable[..., Any]) -> Answer:
+    def answer(tensor: Tensor, **options: Any) -> Any:
+        is_lengths = tensor.dim() == 1 and tensor.dtype in _WHOLE and not isinstance(tensor.shape[0], int)
+        return Unread(tensor, partial(read, tensor, **options), used) if is_lengths else read(tensor, **options)
+
+    return answer
+
+
+_TRACED_TENSORS = (
+    "torch._subclasses.fake_tensor.FakeTensor",
+    "torch._subclasses.functional_tensor.FunctionalTensor",
+)
 
 
 @contextlib.contextmanager
-def _apply_lengths(used: Used) -> Iterator[None]:
-    with recurrent.reading_answered(partial(_answer, used)):
+def _lengths_unread(used: Used) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for owner in filter(None, map(lookup, _TRACED_TENSORS)):
+            for name in ("tolist", "numpy"):
+                stack.enter_context(patched(owner, name, _read_when_needed(used, getattr(owner, name))))
         yield
 
 
-LISTED_LENGTHS = Repair("listed lengths", _apply_lengths)
+LISTED_LENGTHS = Repair("listed lengths", _lengths_unread)
+
+# ---- ONNX
 
 _MEMORY = "anyshape.packed_from"
 
@@ -225,25 +309,20 @@ def _onnx_pack(
         sequence = op.Transpose(sequence, perm=[1, 0, *others])
     padded = Padded(sequence, lengths, order, back)
     batch_sizes = _batch_sizes(padded)
-    return _remembering(padded, batch_sizes), batch_sizes
+    return _packed_data(padded, batch_sizes), batch_sizes
 
 
 def _batch_sizes(padded: Padded) -> Any:
     """How many rows have a first step, how many a second, as far as the longest row."""
-    running = _running(padded.lengths, op.ReduceMax(padded.lengths, keepdims=0))
-    return op.ReduceSum(op.Cast(running, to=ir.DataType.INT64), [1], keepdims=0)
+    running = running_rows(padded.lengths, op.ReduceMax(padded.lengths, keepdims=0))
+    return op.ReduceSum(op.Cast(running, to=INT64), [1], keepdims=0)
 
 
-def _running(lengths: ir.Value, steps: ir.Value) -> Any:
-    """(time, batch): whether the row has such a step, for so many steps."""
-    return op.Less(op.Unsqueeze(op.Range(0, steps, 1), [1]), op.Unsqueeze(lengths, [0]))
-
-
-def _remembering(padded: Padded, batch_sizes: ir.Value) -> Any:
+def _packed_data(padded: Padded, batch_sizes: ir.Value) -> Any:
     """The packed data: the steps that there are, time by time, the longest rows first."""
     ordered = _in_order(padded, None, None)
     shape = op.Shape(ordered.sequence)
-    running = _running(ordered.lengths, op.Squeeze(op.Slice(shape, [0], [1])))
+    running = running_rows(ordered.lengths, op.Squeeze(op.Slice(shape, [0], [1])))
     flat = op.Reshape(ordered.sequence, op.Concat(op.Constant(value_ints=[-1]), op.Slice(shape, [2], [2**31]), axis=0))
     data = op.Compress(flat, op.Reshape(running, [-1]), axis=0)
     data.meta[_MEMORY] = Padded(padded.sequence, padded.lengths, padded.order, padded.back, batch_sizes)
@@ -255,15 +334,15 @@ def _in_order(padded: Padded, order: ir.Value | None, back: ir.Value | None) -> 
     if padded.back is back:
         return padded
     if padded.order is not None:
-        padded = _permuted(padded, padded.order, None, None)
-    return padded if back is None else _permuted(padded, back, order, back)
+        padded = _with_rows(padded, padded.order, None, None)
+    return padded if back is None else _with_rows(padded, back, order, back)
 
 
-def _permuted(padded: Padded, rows: ir.Value, order: ir.Value | None, back: ir.Value | None) -> Padded:
+def _with_rows(padded: Padded, rows: ir.Value, order: ir.Value | None, back: ir.Value | None) -> Padded:
     return Padded(op.Gather(padded.sequence, rows, axis=1), op.Gather(padded.lengths, rows, axis=0), order, back)
 
 
-def _padded(data: ir.Value, batch_sizes: ir.Value, order: ir.Value | None, back: ir.Value | None) -> Padded:
+def _padded_form(data: ir.Value, batch_sizes: ir.Value, order: ir.Value | None, back: ir.Value | None) -> Padded:
     """What the data were packed from, with its rows in the order that `order` belongs to."""
     known = data.meta.get(_MEMORY)
     if known is None or known.batch_sizes is not batch_sizes:
@@ -277,7 +356,7 @@ def _padded_again(data: ir.Value, batch_sizes: ir.Value) -> Padded:
     places = op.Add(op.Unsqueeze(op.CumSum(batch_sizes, 0, exclusive=1), [1]), op.Unsqueeze(rows, [0]))
     last = op.Sub(op.Shape(data, start=0, end=1), [1])
     there = op.Less(op.Unsqueeze(rows, [0]), op.Unsqueeze(batch_sizes, [1]))
-    lengths = op.ReduceSum(op.Cast(there, to=ir.DataType.INT64), [0], keepdims=0)
+    lengths = op.ReduceSum(op.Cast(there, to=INT64), [0], keepdims=0)
     return Padded(op.Gather(data, op.Min(places, last), axis=0), lengths, None, None)
 
 
@@ -285,17 +364,17 @@ def _onnx_pad(
     data: ir.Value, batch_sizes: ir.Value, order: ir.Value | None, back: ir.Value | None, _batch: Any,
     batch_first: bool, padding_value: float, total_length: Any,
 ) -> tuple[ir.Value, ir.Value]:  # fmt: skip
-    padded = _padded(data, batch_sizes, order, back)
+    padded = _padded_form(data, batch_sizes, order, back)
     steps = op.ReduceMax(padded.lengths, keepdims=0) if total_length is None else op.Reshape(total_length, [])
-    return _filled(padded, steps, data, padding_value, batch_first=batch_first), padded.lengths
+    return _padded_with(padded, steps, data, padding_value, batch_first=batch_first), padded.lengths
 
 
-def _filled(padded: Padded, steps: ir.Value, data: ir.Value, padding_value: float, *, batch_first: bool) -> Any:
+def _padded_with(padded: Padded, steps: ir.Value, data: ir.Value, padding_value: float, *, batch_first: bool) -> Any:
     """As many steps as wanted, with the padding value behind each row's last."""
     others = list(range(1, len(data.shape)))  # type: ignore[arg-type]
     last = op.Sub(op.Shape(padded.sequence, start=0, end=1), [1])
     sequence = op.Gather(padded.sequence, op.Min(op.Range(0, steps, 1), last), axis=0)
-    running = _running(padded.lengths, steps)
+    running = running_rows(padded.lengths, steps)
     if batch_first:
         sequence = op.Transpose(sequence, perm=[1, 0, *(axis + 1 for axis in others)])
         running = op.Transpose(running, perm=[1, 0])
@@ -304,27 +383,27 @@ def _filled(padded: Padded, steps: ir.Value, data: ir.Value, padding_value: floa
     return op.Where(running, sequence, op.Cast(padding_value, to=data.dtype))
 
 
-def _packed(
+def _onnx_layers(
     data: ir.Value, batch_sizes: ir.Value, order: ir.Value | None, back: ir.Value | None, h: ir.Value, weights: Any,
     mode: str, has_biases: bool, num_layers: int, bidirectional: bool, *, c: ir.Value | None = None,
 ) -> tuple[ir.Value, ...]:  # fmt: skip
-    padded = _padded(data, batch_sizes, order, back)
-    output, *ends = run_layers(
+    padded = _padded_form(data, batch_sizes, order, back)
+    output, *ends = layers_in_onnx(
         mode, padded.sequence, padded.lengths, [h] if c is None else [h, c], weights, has_biases=has_biases,
         num_layers=num_layers, bidirectional=bidirectional,
     )  # fmt: skip
-    return _remembering(Padded(output, padded.lengths, padded.order, padded.back), batch_sizes), *ends
+    return _packed_data(Padded(output, padded.lengths, padded.order, padded.back), batch_sizes), *ends
 
 
-def _packed_lstm(
+def _onnx_layers_lstm(
     data: ir.Value, batch_sizes: ir.Value, order: Any, back: Any, h: ir.Value, c: ir.Value, *rest: Any
 ) -> tuple[ir.Value, ...]:
-    return _packed(data, batch_sizes, order, back, h, *rest, c=c)
+    return _onnx_layers(data, batch_sizes, order, back, h, *rest, c=c)
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape_recurrent::pack": _onnx_pack,
     "anyshape_recurrent::pad": _onnx_pad,
-    "anyshape_recurrent::packed": _packed,
-    "anyshape_recurrent::packed_lstm": _packed_lstm,
+    "anyshape_recurrent::packed": _onnx_layers,
+    "anyshape_recurrent::packed_lstm": _onnx_layers_lstm,
 }

@@ -1,39 +1,46 @@
-"""Pooling whose windows are given by sizes: `F.avg_pool2d(x, x.shape[2:])`, `F.adaptive_max_pool2d(x, (None, 4))`.
+"""Pooling over windows whose borders are computed from the sizes at run time: `F.avg_pool2d(x, x.shape[2:])`.
 
-Recognised: calls of the pooling functions with a symbolic number of windows, kernel, stride or padding. Torch's
-operators take plain numbers there, which pins the sizes. Put there: operators that take sizes, translated by
-`conversion/operators/pooling.py` to the very windows that torch's documentation defines.
+Recognised: calls of the pooling functions with a symbolic number of windows, kernel, stride or padding
+(`F.adaptive_max_pool2d(x, (None, 4))`). Torch's operators take plain numbers there, which pins the sizes. Put there:
+operators that take sizes, translated to the very windows that torch's documentation defines.
+
+Adaptive pooling: window i of m over n values is `floor(i*n/m) .. ceil((i+1)*n/m)`, in whole numbers; torch's own
+decomposition computes the windows of the traced size. Plain pooling with a kernel that is a size: window i begins at
+`i*stride - padding`. Each axis is pooled by itself: a mean of means over rectangles is the mean, a maximum of maxima
+the maximum. Means are products with a matrix of weights, maxima are taken over gathered windows.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
-from torch import SymInt, Tensor
+from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import (
     INT64,
     as_vector,
     counted,
+    for_each_axis,
     is_size_of,
     moved,
+    number,
     op,
     rank,
     size_of,
+    torchs_translation,
     whole,
 )
-from anyshape.conversion.operators.repair import Repair, Used, answered
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, holds_size, is_size
 from anyshape.conversion.speed.registration import register_fake
 from anyshape.torchkit.patches import patched
 
-Function = Callable[..., Any]
-_pooled: Function = F.adaptive_avg_pool2d  # typed for plain numbers
+# ---- what stands in a trace, and its shapes
 
 
 def _shape_of_maxima(x: Tensor, sizes: Sequence[Any]) -> tuple[Tensor, Tensor]:
@@ -64,20 +71,16 @@ torch.library.define(
 register_fake("anyshape_sizes::pool", _shape_of_pooled)
 
 
-def _spread(given: Any, spatial: int) -> list[Any]:
-    numbers = list(given) if isinstance(given, tuple | list) else [given]
-    return numbers * spatial if len(numbers) == 1 else numbers
+# ---- the repairs
+
+_adaptive_mean: Answer = F.adaptive_avg_pool2d  # typed for plain numbers
 
 
-def _holds_size(*groups: Sequence[Any]) -> bool:
-    return any(isinstance(number, SymInt) for group in groups for number in group)
-
-
-def _adaptive(used: Used, spatial: int, name: str, *, indices: bool) -> Function:
+def _adaptive_maximum_by_sizes(used: Used, spatial: int, name: str, *, indices: bool) -> Answer:
     def answer(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:  # noqa: A002
-        given = _spread(output_size, spatial)
+        given = for_each_axis(output_size, spatial)
         sizes = [size if wish is None else wish for wish, size in zip(given, input.shape[-spatial:], strict=True)]
-        if not _holds_size(sizes):
+        if not holds_size(sizes):
             return NotImplemented
         used(f"{name}: windows by the size at run time")
         values, places = torch.ops.anyshape_sizes.adaptive_max_pool(input, sizes)
@@ -86,19 +89,19 @@ def _adaptive(used: Used, spatial: int, name: str, *, indices: bool) -> Function
     return answer
 
 
-def _average_in_one_axis(used: Used) -> Function:
+def _adaptive_mean_of_one_axis(used: Used) -> Answer:
     def answer(input: Tensor, output_size: Any) -> Any:  # noqa: A002
-        (size,) = _spread(output_size, 1)
-        if not isinstance(size, SymInt):
+        (size,) = for_each_axis(output_size, 1)
+        if not is_size(size):
             return NotImplemented
         used("F.adaptive_avg_pool1d: windows by the size at run time")
         # the operator for two axes takes sizes
-        return _pooled(input.unsqueeze(-2), (1, size)).squeeze(-2)
+        return _adaptive_mean(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
     return answer
 
 
-def _average(used: Used, spatial: int) -> Function:
+def _mean_by_sizes(used: Used, spatial: int) -> Answer:
     def answer(
         input: Tensor,  # noqa: A002
         kernel_size: Any,
@@ -108,8 +111,8 @@ def _average(used: Used, spatial: int) -> Function:
         count_include_pad: bool = True,
         divisor_override: Any = None,
     ) -> Any:
-        windows = _windows(kernel_size, stride, padding, spatial)
-        if divisor_override is not None or not _holds_size(*windows):
+        windows = _numbers_of_windows(kernel_size, stride, padding, spatial)
+        if divisor_override is not None or not holds_size(*windows):
             return NotImplemented
         used(f"F.avg_pool{spatial}d: windows by the size at run time")
         return torch.ops.anyshape_sizes.pool(input, "avg", *windows, ceil_mode, count_include_pad)
@@ -117,7 +120,7 @@ def _average(used: Used, spatial: int) -> Function:
     return answer
 
 
-def _maximum(used: Used, spatial: int) -> Function:
+def _maximum_by_sizes(used: Used, spatial: int) -> Answer:
     def answer(
         input: Tensor,  # noqa: A002
         kernel_size: Any,
@@ -127,9 +130,9 @@ def _maximum(used: Used, spatial: int) -> Function:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        windows = _windows(kernel_size, stride, padding, spatial)
-        dilated = any(step != 1 for step in _spread(dilation, spatial))
-        if dilated or return_indices or not _holds_size(*windows):
+        windows = _numbers_of_windows(kernel_size, stride, padding, spatial)
+        dilated = any(step != 1 for step in for_each_axis(dilation, spatial))
+        if dilated or return_indices or not holds_size(*windows):
             return NotImplemented
         used(f"F.max_pool{spatial}d: windows by the size at run time")
         return torch.ops.anyshape_sizes.pool(input, "max", *windows, ceil_mode, True)
@@ -137,36 +140,30 @@ def _maximum(used: Used, spatial: int) -> Function:
     return answer
 
 
-def _windows(kernel: Any, stride: Any, padding: Any, spatial: int) -> tuple[list[Any], list[Any], list[Any]]:
-    kernels = _spread(kernel, spatial)
-    strides = kernels if stride is None or stride == [] else _spread(stride, spatial)
-    return kernels, strides, _spread(padding, spatial)
+def _numbers_of_windows(kernel: Any, stride: Any, padding: Any, spatial: int) -> tuple[list[Any], list[Any], list[Any]]:
+    kernels = for_each_axis(kernel, spatial)
+    strides = kernels if stride is None or stride == [] else for_each_axis(stride, spatial)
+    return kernels, strides, for_each_axis(padding, spatial)
 
 
-def _answers(used: Used) -> dict[tuple[Any, str], Function]:
-    answers: dict[tuple[Any, str], Function] = {
-        (F, "adaptive_avg_pool1d"): _average_in_one_axis(used),
-        (torch, "adaptive_max_pool1d"): _adaptive(used, 1, "torch.adaptive_max_pool1d", indices=True),
+def _answers(used: Used) -> dict[tuple[Any, str], Answer]:
+    answers: dict[tuple[Any, str], Answer] = {
+        (F, "adaptive_avg_pool1d"): _adaptive_mean_of_one_axis(used),
+        (torch, "adaptive_max_pool1d"): _adaptive_maximum_by_sizes(used, 1, "torch.adaptive_max_pool1d", indices=True),
     }
     for spatial in (1, 2, 3):
         name = f"adaptive_max_pool{spatial}d"
-        answers[F, name] = _adaptive(used, spatial, f"F.{name}", indices=False)
-        answers[F, f"{name}_with_indices"] = _adaptive(used, spatial, f"F.{name}", indices=True)
-        answers[F, f"avg_pool{spatial}d"] = _average(used, spatial)
-        answers[F, f"max_pool{spatial}d"] = answers[torch, f"max_pool{spatial}d"] = _maximum(used, spatial)
+        answers[F, name] = _adaptive_maximum_by_sizes(used, spatial, f"F.{name}", indices=False)
+        answers[F, f"{name}_with_indices"] = _adaptive_maximum_by_sizes(used, spatial, f"F.{name}", indices=True)
+        answers[F, f"avg_pool{spatial}d"] = _mean_by_sizes(used, spatial)
+        answers[F, f"max_pool{spatial}d"] = answers[torch, f"max_pool{spatial}d"] = _maximum_by_sizes(used, spatial)
     return answers
 
 
-@contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
-    with answered(_answers(used)):
-        yield
+POOLING = Repair("pooling", lambda used: answered(_answers(used)))
 
 
-POOLING = Repair("pooling", _apply)
-
-
-def _over_two_axes(genuine: Function, used: Used) -> Function:
+def _over_two_axes(genuine: Answer, used: Used) -> Answer:
     """Torch looks at the traced length of one axis; with a row of one before it, there are two, and it does not."""
 
     def max_pool1d(
@@ -177,23 +174,23 @@ def _over_two_axes(genuine: Function, used: Used) -> Function:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Any:
-        kernels, strides, paddings = _windows(kernel_size, stride, padding, 1)
-        if not isinstance(input.shape[-1], SymInt) or _holds_size(kernels, strides, paddings):
+        kernels, strides, paddings = _numbers_of_windows(kernel_size, stride, padding, 1)
+        if not is_size(input.shape[-1]) or holds_size(kernels, strides, paddings):
             return genuine(input, kernel_size, stride, padding, dilation, ceil_mode)
         used("F.max_pool1d: as a pool over two axes")
-        rows = ((1, *kernels), (1, *strides), (0, *paddings), (1, *_spread(dilation, 1)))
+        rows = ((1, *kernels), (1, *strides), (0, *paddings), (1, *for_each_axis(dilation, 1)))
         return torch.max_pool2d(input.unsqueeze(-2), *rows, ceil_mode).squeeze(-2)
 
     return max_pool1d
 
 
-@contextlib.contextmanager
-def _apply_to_one_axis(used: Used) -> Iterator[None]:
-    with patched(torch, "max_pool1d", _over_two_axes(torch.max_pool1d, used)):
-        yield
+POOLING_OF_ONE_AXIS = Repair(
+    "maxima along one axis",
+    lambda used: patched(torch, "max_pool1d", _over_two_axes(torch.max_pool1d, used)),
+    always=True,
+)
 
-
-POOLING_OF_ONE_AXIS = Repair("maxima along one axis", _apply_to_one_axis, always=True)
+# ---- ONNX
 
 Size = int | ir.Value
 
@@ -209,7 +206,7 @@ class Windows:
     """What the sum over each window is divided by for its mean."""
 
 
-def _onnx_adaptive(length: ir.Value, windows: Size) -> Windows:
+def _adaptive_windows(length: ir.Value, windows: Size) -> Windows:
     index, many = counted(windows), as_vector(windows)
     if isinstance(windows, ir.Value):  # of no windows at all, nobody looks at the length
         many = op.Max(many, whole(1))
@@ -228,7 +225,7 @@ def _mean(x: ir.Value, axis: int, axes: int, length: ir.Value, windows: Windows)
     return moved(op.MatMul(moved(x, axis, axes - 1, axes), weights), axes - 1, axis, axes)
 
 
-def _gathered(x: ir.Value, axis: int, windows: Windows) -> Any:
+def _values_in_windows(x: ir.Value, axis: int, windows: Windows) -> Any:
     """The windows along a new axis after this one.
 
     All are as long as the longest may be: a shorter one repeats its last value, which changes no maximum.
@@ -238,56 +235,56 @@ def _gathered(x: ir.Value, axis: int, windows: Windows) -> Any:
     return op.Gather(x, index, axis=axis)
 
 
-def _onnx_maximum(x: ir.Value, axis: int, windows: Windows) -> Any:
-    return op.ReduceMax(_gathered(x, axis, windows), whole(axis + 1), keepdims=0)
+def _maximum(x: ir.Value, axis: int, windows: Windows) -> Any:
+    return op.ReduceMax(_values_in_windows(x, axis, windows), whole(axis + 1), keepdims=0)
 
 
-def _place(x: ir.Value, axis: int, axes: int, windows: Windows | None) -> Any:
+def _place_of_maximum(x: ir.Value, axis: int, axes: int, windows: Windows | None) -> Any:
     """Where along the axis the first maximum of each window stands; without windows, of the whole axis."""
     if windows is None:
         return op.ArgMax(x, axis=axis, keepdims=1)
     starts = windows.starts
     offset = op.Unsqueeze(starts, whole(*range(1, axes - axis))) if axis < axes - 1 else starts
-    return op.Add(op.ArgMax(_gathered(x, axis, windows), axis=axis + 1, keepdims=0), offset)
+    return op.Add(op.ArgMax(_values_in_windows(x, axis, windows), axis=axis + 1, keepdims=0), offset)
 
 
-def _adaptive_average(spatial: int) -> Callable[..., Any]:
+def _onnx_adaptive_mean(spatial: int) -> Callable[..., Any]:
     def pool(x: ir.Value, output_size: Sequence[Size]) -> Any:
         axes = rank(x)
         result = op.Identity(x)
-        for axis, many in zip(range(axes - spatial, axes), _onnx_spread(output_size, spatial), strict=True):
+        for axis, many in zip(range(axes - spatial, axes), for_each_axis(output_size, spatial), strict=True):
             length = size_of(x, axis)
             if many == 1:
                 result = op.ReduceMean(result, whole(axis), keepdims=1)
             elif not is_size_of(many, x, axis):
-                result = _mean(result, axis, axes, length, _onnx_adaptive(length, many))
+                result = _mean(result, axis, axes, length, _adaptive_windows(length, many))
         return result
 
     return pool
 
 
-def _adaptive_maximum(spatial: int) -> Callable[..., Any]:
+def _onnx_adaptive_maximum(spatial: int) -> Callable[..., Any]:
     """Values and places, the places counted over all spatial axes. What nobody uses is dropped with its nodes."""
 
     def pool(x: ir.Value, output_size: Sequence[Size]) -> tuple[Any, Any]:
-        axes, sizes = rank(x), _onnx_spread(output_size, spatial)
+        axes, sizes = rank(x), for_each_axis(output_size, spatial)
         places: list[Any] = []
         result = op.Identity(x)
         for axis in reversed(range(axes - spatial, axes)):
             many, length = sizes[axis - axes], size_of(x, axis)
-            windows = None if many == 1 else _onnx_adaptive(length, many)
-            here = _place(result, axis, axes, windows)
+            windows = None if many == 1 else _adaptive_windows(length, many)
+            here = _place_of_maximum(result, axis, axes, windows)
             places = [here, *(op.GatherElements(place, here, axis=axis) for place in places)]
             if windows is None:
                 result = op.ReduceMax(result, whole(axis), keepdims=1)
             elif not is_size_of(many, x, axis):
-                result = _onnx_maximum(result, axis, windows)
-        return result, _counted_together(x, places)
+                result = _maximum(result, axis, windows)
+        return result, _places_over_all_axes(x, places)
 
     return pool
 
 
-def _counted_together(x: ir.Value, places: Sequence[Any]) -> Any:
+def _places_over_all_axes(x: ir.Value, places: Sequence[Any]) -> Any:
     """One number for a place along several axes, as torch counts them: row by row."""
     axes = rank(x)
     flat = places[0]
@@ -296,12 +293,7 @@ def _counted_together(x: ir.Value, places: Sequence[Any]) -> Any:
     return op.Cast(flat, to=INT64)
 
 
-def _onnx_spread(sizes: Sequence[Size], spatial: int) -> list[Size]:
-    """One size for every axis where one is given for all."""
-    return list(sizes) * spatial if len(sizes) == 1 else list(sizes)
-
-
-def _plain(
+def _plain_windows(
     length: ir.Value, kernel: Size, stride: Size, padding: Size, *, ceil_mode: bool, count_include_pad: bool
 ) -> Windows:
     kernels, strides, paddings = (as_vector(size) for size in (kernel, stride, padding))
@@ -317,7 +309,7 @@ def _plain(
     return Windows(inner_starts, inner_ends, kernels, counts)
 
 
-def pool(
+def _onnx_pool(
     x: ir.Value, kind: str, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
 ) -> Any:  # fmt: skip
     """`max_pool` or `avg_pool` whose kernel, stride or padding is a size."""
@@ -331,20 +323,47 @@ def pool(
             reduce = op.ReduceMean if kind == "avg" else op.ReduceMax
             result = reduce(result, whole(axis), keepdims=1)
             continue
-        windows = _plain(length, size, step, pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-        result = _mean(result, axis, axes, length, windows) if kind == "avg" else _onnx_maximum(result, axis, windows)
+        windows = _plain_windows(length, size, step, pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+        result = _mean(result, axis, axes, length, windows) if kind == "avg" else _maximum(result, axis, windows)
     return result
 
 
+def _onnx_mean(spatial: int) -> Callable[..., Any]:
+    """`divisor_override` replaces the size of the window, which torch's translation ignores."""
+
+    def pool(
+        x: ir.Value,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        torchs = torchs_translation(f"nn.aten_avg_pool{spatial}d")
+        if divisor_override is None:
+            return torchs(x, kernel_size, stride, padding, ceil_mode, count_include_pad)
+        if ceil_mode:
+            raise NotImplementedError("divisor_override with ceil_mode")
+        kernel = for_each_axis(kernel_size, spatial)
+        window = math.prod(kernel)
+        means = torchs(x, kernel, stride, padding, False, True)
+        return op.Mul(means, number(window / divisor_override, x))
+
+    return pool
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::adaptive_avg_pool1d": _adaptive_average(1),
-    "aten::adaptive_avg_pool2d": _adaptive_average(2),
-    "aten::adaptive_avg_pool3d": _adaptive_average(3),
-    "aten::_adaptive_avg_pool2d": _adaptive_average(2),
-    "aten::_adaptive_avg_pool3d": _adaptive_average(3),
-    "aten::adaptive_max_pool1d": _adaptive_maximum(1),
-    "aten::adaptive_max_pool2d": _adaptive_maximum(2),
-    "aten::adaptive_max_pool3d": _adaptive_maximum(3),
-    "anyshape_sizes::adaptive_max_pool": lambda x, sizes: _adaptive_maximum(len(sizes))(x, sizes),
-    "anyshape_sizes::pool": pool,
+    "aten::adaptive_avg_pool1d": _onnx_adaptive_mean(1),
+    "aten::adaptive_avg_pool2d": _onnx_adaptive_mean(2),
+    "aten::adaptive_avg_pool3d": _onnx_adaptive_mean(3),
+    "aten::_adaptive_avg_pool2d": _onnx_adaptive_mean(2),
+    "aten::_adaptive_avg_pool3d": _onnx_adaptive_mean(3),
+    "aten::adaptive_max_pool1d": _onnx_adaptive_maximum(1),
+    "aten::adaptive_max_pool2d": _onnx_adaptive_maximum(2),
+    "aten::adaptive_max_pool3d": _onnx_adaptive_maximum(3),
+    "aten::avg_pool2d": _onnx_mean(2),
+    "aten::avg_pool3d": _onnx_mean(3),
+    "anyshape_sizes::adaptive_max_pool": lambda x, sizes: _onnx_adaptive_maximum(len(sizes))(x, sizes),
+    "anyshape_sizes::pool": _onnx_pool,
 }

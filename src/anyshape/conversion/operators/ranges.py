@@ -1,12 +1,12 @@
-"""Values spread over a length that is a size: `torch.linspace(0, 1, n)`, `torch.logspace`, `torch.hann_window(n)`.
+"""Values spread over a length that is a size: `torch.linspace(0, 1, n)`, `torch.hann_window(n)`, sampling grids.
 
-torch pins their length while it traces. The same values come from `arange` and arithmetic on it.
+Recognised: `linspace`, `logspace` and windows of a symbolic length, which torch pins while it traces. Put there: the
+same values from `arange` and arithmetic on it. The grid of `F.affine_grid` is translated alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,39 +14,34 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from anyshape.conversion.operators.arithmetic import sentence
-from anyshape.conversion.operators.onnx_words import INT64, as_vector, counted, number, op, size_of, vector, whole
-from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.conversion.operators.arithmetic import computed_in_the_file
+from anyshape.conversion.operators.onnx_words import as_vector, counted, number, op, size_of, vector, whole
+from anyshape.conversion.operators.repair import Answer, Repair, Used, is_size, sym_max
 from anyshape.torchkit.patches import patched
 
-Function = Callable[..., Any]
-_larger: Function = torch.sym_max  # torch does not type it
+# ---- the repair
 
 
-def _is_size(value: Any) -> bool:
-    return isinstance(value, torch.SymInt)
-
-
-def _linspace(genuine: Function, used: Used) -> Function:
+def _linspace(genuine: Answer, used: Used) -> Answer:
     """As torch computes it on a CPU: from the start up to the middle, from the end for the rest."""
 
     def linspace(start: Any, end: Any, steps: Any, **options: Any) -> Any:
-        if not _is_size(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor):
+        if not is_size(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor):
             return genuine(start, end, steps, **options)
-        used(sentence("torch.linspace()"))
+        used(computed_in_the_file("torch.linspace()"))
         dtype = options.pop("dtype", None) or torch.get_default_dtype()
         index = torch.arange(steps, dtype=dtype, **options)
-        step = torch.full((), 1.0, dtype=dtype, **options) * (end - start) / _larger(steps - 1, 1)
+        step = torch.full((), 1.0, dtype=dtype, **options) * (end - start) / sym_max(steps - 1, 1)
         rising, falling = start + index * step, end - (steps - 1 - index) * step
-        middle = _larger(steps // 2, 2 - steps)  # of one step, the start
+        middle = sym_max(steps // 2, 2 - steps)  # of one step, the start
         return torch.where(torch.arange(steps, **options) < middle, rising, falling)
 
     return linspace
 
 
-def _logspace(genuine: Function, linspace: Function) -> Function:
+def _logspace(genuine: Answer, linspace: Answer) -> Answer:
     def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, **options: Any) -> Any:
-        if not _is_size(steps):
+        if not is_size(steps):
             return genuine(start, end, steps, base, **options)
         return torch.pow(base, linspace(start, end, steps, **options))
 
@@ -59,15 +54,15 @@ _WINDOWS = {
 """What stands before the cosines of 0, 1 and 2 times the angle."""
 
 
-def _window(name: str, used: Used) -> Function:
+def _window(name: str, used: Used) -> Answer:
     """A sum of cosines over the length, or over one less where it is not periodic; of one value, 1."""
-    genuine: Function = getattr(torch, name)
+    genuine: Answer = getattr(torch, name)
 
     def window(length: Any, periodic: bool = True, **options: Any) -> Any:
-        if not _is_size(length) or not options.keys() <= {"dtype", "device"}:
+        if not is_size(length) or not options.keys() <= {"dtype", "device"}:
             return genuine(length, periodic, **options)
-        used(sentence(f"torch.{name}()"))
-        whole = length if periodic else _larger(length - 1, 1)
+        used(computed_in_the_file(f"torch.{name}()"))
+        whole = length if periodic else sym_max(length - 1, 1)
         angle = torch.arange(length, dtype=torch.float64, device=options.get("device")) * (2 * math.pi / whole)
         value = torch.zeros_like(angle)
         for order, weight in enumerate(_WINDOWS[name]):
@@ -79,7 +74,7 @@ def _window(name: str, used: Used) -> Function:
 
 
 @contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
+def _spread_at_run_time(used: Used) -> Iterator[None]:
     linspace = _linspace(torch.linspace, used)
     replaced = {"linspace": linspace, "logspace": _logspace(torch.logspace, linspace)}
     replaced |= {name: _window(name, used) for name in _WINDOWS}
@@ -89,7 +84,10 @@ def _apply(used: Used) -> Iterator[None]:
         yield
 
 
-RANGES = Repair("values spread over a size", _apply)
+RANGES = Repair("values spread over a size", _spread_at_run_time)
+
+
+# ---- ONNX
 
 
 def _centres(size: Any, like: ir.Value, *, align_corners: bool) -> Any:
@@ -116,69 +114,4 @@ def _affine_grid(theta: ir.Value, size: Sequence[Any], align_corners: bool) -> A
     return op.Reshape(moved, op.Concat(size_of(theta, 0), shape, whole(len(spatial)), axis=0))
 
 
-def _add_frames(frames: ir.Value, input_sizes: Sequence[Any], dim: int, size: int, step: int) -> Any:
-    """The reverse of `unfold`: every frame is added where it was cut out."""
-    axes = len(input_sizes)
-    axis = dim % axes if axes else 0
-    order = [*range(axis + 1), axes, *range(axis + 1, axes)]
-    beside = op.Transpose(frames, perm=order)  # each frame's values right behind its number
-    kept = [size_of(frames, other) for other in range(axes)]
-    in_a_row = op.Reshape(beside, vector([*kept[:axis], -1, *kept[axis + 1 :]]))
-    # torch lets the frames of one batch stand for all
-    values = op.Expand(in_a_row, vector([*input_sizes[:axis], 1, *input_sizes[axis + 1 :]]))
-    starts = op.Mul(op.Unsqueeze(counted(size_of(frames, axis)), whole(1)), whole(step))
-    places = op.Add(starts, op.Unsqueeze(counted(size), whole(0)))
-    column = op.Reshape(places, whole(*(-1 if a == axis else 1 for a in range(axes))))
-    empty = op.Expand(number(0, frames), vector(input_sizes))
-    return op.ScatterElements(empty, op.Expand(column, op.Shape(values)), values, axis=axis, reduction="add")
-
-
-def _histogram(x: ir.Value, bins: int = 100, min: float = 0, max: float = 0) -> Any:  # noqa: A002  torch's names
-    """Without a range, from the smallest value to the largest, or one to each side where they are the same."""
-    if min != max:
-        library = importlib.import_module("onnxscript.function_libs.torch_lib.ops.core")
-        return library.aten_histc(x, bins, min, max)
-    flat = op.Reshape(x, whole(-1))
-    low, high = op.ReduceMin(flat, whole(0), keepdims=1), op.ReduceMax(flat, whole(0), keepdims=1)
-    one = number(1, x)
-    same = op.Equal(low, high)
-    low, high = op.Where(same, op.Sub(low, one), low), op.Where(same, op.Add(high, one), high)
-    share = op.Mul(op.Div(op.Sub(flat, low), op.Sub(high, low)), number(bins, x))
-    place = op.Min(op.Cast(op.Floor(share), to=INT64), whole(bins - 1))
-    zeros = op.Expand(number(0, x), whole(bins))
-    return op.ScatterElements(zeros, place, op.Expand(one, op.Shape(flat)), axis=0, reduction="add")
-
-
-def _average(spatial: int) -> Callable[..., Any]:
-    """`divisor_override` replaces the size of the window, which torch's translation ignores."""
-
-    def pool(
-        x: ir.Value,
-        kernel_size: Any,
-        stride: Any = (),
-        padding: Any = (0,),
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Any:
-        library = importlib.import_module("onnxscript.function_libs.torch_lib.ops.nn")
-        torchs = getattr(library, f"aten_avg_pool{spatial}d")
-        if divisor_override is None:
-            return torchs(x, kernel_size, stride, padding, ceil_mode, count_include_pad)
-        if ceil_mode:
-            raise NotImplementedError("divisor_override with ceil_mode")
-        kernel = list(kernel_size) * spatial if len(kernel_size) == 1 else list(kernel_size)
-        window = math.prod(kernel)
-        means = torchs(x, kernel, stride, padding, False, True)
-        return op.Mul(means, number(window / divisor_override, x))
-
-    return pool
-
-
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::affine_grid_generator": _affine_grid,
-    "aten::unfold_backward": _add_frames,
-    "aten::histc": _histogram,
-    "aten::avg_pool2d": _average(2),
-    "aten::avg_pool3d": _average(3),
-}
+TRANSLATIONS: dict[str, Callable[..., Any]] = {"aten::affine_grid_generator": _affine_grid}

@@ -1,4 +1,8 @@
-"""What a repair is, and how several are put on for the time of a trace and taken off again."""
+"""What a repair is: a replacement for the time of a trace; how several are put on, and taken off again.
+
+What runs at every size in PyTorch should export as it is. Each family's file says what its repairs recognise, what they
+put there, and why that is the same.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+import torch
+from torch.fx.experimental import symbolic_shapes
+
 from anyshape.torchkit.patches import Answering, patched
+from anyshape.torchkit.private_names import lookup
 
 
 class Used(Protocol):
@@ -62,26 +70,61 @@ def applied(repairs: Iterable[Repair]) -> Iterator[Acted]:
         yield acted
 
 
+# ---- functions of torch answered by others
+
 Answer = Callable[..., Any]
 """Called like the function it answers for; NotImplemented where torch shall do it."""
 
 
 @contextlib.contextmanager
 def answered(answers: Mapping[tuple[Any, str], Answer]) -> Iterator[None]:
-    """Inside, calls of `owner.name` go to the answer first."""
+    """Inside, calls of `owner.name` go to the answer first, wherever they come from."""
     known = {place: answer for place, answer in answers.items() if hasattr(*place)}
     with contextlib.ExitStack() as stack:
         by_function = {getattr(owner, name): answer for (owner, name), answer in known.items()}
+        # by its name the function is found by torch's own code, too
         for (owner, name), answer in known.items():
-            stack.enter_context(patched(owner, name, _first(answer, getattr(owner, name))))
+            stack.enter_context(patched(owner, name, _answered_first(answer, getattr(owner, name))))
+        # by itself it is found by code that has imported it under a name of its own
         stack.enter_context(Answering(by_function))
         yield
 
 
-def _first(answer: Answer, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+def _answered_first(answer: Answer, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(otherwise)
     def function(*args: Any, **kwargs: Any) -> Any:
         result = answer(*args, **kwargs)
         return otherwise(*args, **kwargs) if result is NotImplemented else result
 
     return function
+
+
+# ---- words about sizes
+
+# torch does not type these, or types them for plain numbers
+arange: Callable[..., torch.Tensor] = torch.arange
+sym_int: Callable[..., Any] = torch.sym_int
+sym_float: Callable[..., Any] = torch.sym_float
+sym_max: Callable[..., Any] = torch.sym_max
+sym_min: Callable[..., Any] = torch.sym_min
+
+
+def is_size(value: Any) -> bool:
+    return isinstance(value, torch.SymInt)
+
+
+def holds_size(*groups: Iterable[Any]) -> bool:
+    """Whether a size is among the numbers of some shapes or lists."""
+    return any(is_size(number) for group in groups for number in group)
+
+
+def know(condition: Any) -> None:
+    """Torch may take this condition on sizes for granted."""
+    check = lookup("torch._check")
+    if check is not None:
+        check(condition)
+
+
+def is_known(condition: Any) -> bool:
+    """Whether this condition on sizes holds whatever they are."""
+    return symbolic_shapes.statically_known_true(condition)

@@ -1,7 +1,7 @@
 """Resizing that torch translates wrongly, or by a decomposition that looks at the traced size.
 
-Antialiased resizing with a scale or with aligned corners is written as torch's CPU kernel computes it: a matrix of
-weights for each axis, made at run time, and two products. Linear resizing of one axis is ONNX's Resize.
+Antialiased resizing with a scale or with aligned corners is written as torch's CPU kernel computes it. Linear resizing
+of one axis is ONNX's Resize.
 """
 
 from __future__ import annotations
@@ -10,8 +10,37 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
+import torch
+from torch import fx
 
 from anyshape.conversion.operators.onnx_words import FLOAT, INT64, as_vector, counted, op, size_of, vector, whole
+
+# ---- where channels lie in memory: ONNX has no layout, but one kernel of torch gives other values by it
+
+_BY_LAYOUT = ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
+
+
+def mark_layouts(module: fx.GraphModule) -> None:
+    """Give `from_channels_last=True` to the operators whose values depend on it."""
+    for part in module.modules():
+        for node in part.graph.nodes if isinstance(part, fx.GraphModule) else ():
+            if _depends_on_layout(node) and _is_channels_last(node.args[0]):
+                node.kwargs = {**node.kwargs, "from_channels_last": True}
+
+
+def _depends_on_layout(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return node.op == "call_function" and schema is not None and schema.name.split("::")[-1] in _BY_LAYOUT
+
+
+def _is_channels_last(argument: object) -> bool:
+    value = argument.meta.get("val") if isinstance(argument, fx.Node) else None
+    return isinstance(value, torch.Tensor) and (
+        value.dim() == 4 and value.stride()[1] == 1 and value.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+# ---- antialiased: a matrix of weights for each axis, made at run time, and two products
 
 Scale = float | ir.Value | None
 
@@ -24,7 +53,7 @@ def _literal(value: float) -> Any:
     return op.Constant(value=ir.tensor([float(value)], dtype=FLOAT))
 
 
-def _step(before: Any, after: Any, scale: Scale, *, align_corners: bool) -> Any:
+def _distance_of_centres(before: Any, after: Any, scale: Scale, *, align_corners: bool) -> Any:
     """How far apart the centres of two neighbours stand in the input."""
     if align_corners:
         gaps = op.Max(op.Sub(after, whole(1)), whole(1))
@@ -37,7 +66,7 @@ def _step(before: Any, after: Any, scale: Scale, *, align_corners: bool) -> Any:
     return _literal(1 / scale)
 
 
-def _triangle(distance: Any) -> Any:
+def _tent(distance: Any) -> Any:
     return op.Max(op.Sub(_literal(1), op.Abs(distance)), _literal(0))
 
 
@@ -57,19 +86,19 @@ def _weights(before: Any, after: Any, step: Any, curve: Callable[[Any], Any], re
     half = _literal(0.5)
     centre = op.Unsqueeze(op.Mul(step, op.Add(_floats(counted(after)), half)), whole(1))
     position = op.Unsqueeze(_floats(counted(before)), whole(0))
-    first = op.Max(_truncated(op.Add(op.Sub(centre, support), half)), _literal(0))
-    last = op.Min(_truncated(op.Add(op.Add(centre, support), half)), _floats(before))
+    first = op.Max(_towards_zero(op.Add(op.Sub(centre, support), half)), _literal(0))
+    last = op.Min(_towards_zero(op.Add(op.Add(centre, support), half)), _floats(before))
     inside = op.And(op.GreaterOrEqual(position, first), op.Less(position, last))
     values = curve(op.Div(op.Add(op.Sub(position, centre), half), widened))
     kept = op.Where(inside, values, _literal(0))
     return op.Div(kept, op.ReduceSum(kept, whole(1), keepdims=1))
 
 
-def _truncated(value: Any) -> Any:
+def _towards_zero(value: Any) -> Any:
     return op.Where(op.Less(value, _literal(0)), op.Ceil(value), op.Floor(value))
 
 
-def _antialiased(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Callable[..., Any]:
+def _antialiased_by(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Callable[..., Any]:
     def resize(
         x: ir.Value,
         output_size: Sequence[int | ir.Value],
@@ -85,7 +114,9 @@ def _antialiased(curve: Callable[[Any], Any], reach: float, mode: str, **extra: 
             resized = op.Resize(x, None, None, sizes, coordinate_transformation_mode="half_pixel", **options)
             return _as_in_eager(resized, x, output_size, from_channels_last=from_channels_last)
         high, wide = (
-            _weights(before, after, _step(before, after, scale, align_corners=align_corners), curve, reach)
+            _weights(
+                before, after, _distance_of_centres(before, after, scale, align_corners=align_corners), curve, reach
+            )
             for before, after, scale in zip(
                 (size_of(x, 2), size_of(x, 3)), map(as_vector, output_size), (scales_h, scales_w), strict=True
             )
@@ -110,13 +141,17 @@ def _as_in_eager(resized: Any, x: ir.Value, output_size: Sequence[int | ir.Value
     return op.Gather(resized, op.Mul(rows, op.Cast(is_right, to=INT64)), axis=2)
 
 
+# ---- linear, of one axis
+
+
 def _linear_in_one_axis(
     x: ir.Value,
     output_size: Sequence[int | ir.Value] | None,
     align_corners: bool,
     scale_factors: Sequence[float | ir.Value] | None = None,
 ) -> Any:
-    mode = {"mode": "linear", "coordinate_transformation_mode": _mode_of(align_corners=align_corners)}
+    corners = "align_corners" if align_corners else "half_pixel"
+    mode = {"mode": "linear", "coordinate_transformation_mode": corners}
     literals = [scale for scale in scale_factors or () if not isinstance(scale, ir.Value)]
     if scale_factors is not None and len(literals) == len(scale_factors):
         scales = op.Constant(value=ir.tensor([1.0, 1.0, *literals], dtype=FLOAT))
@@ -125,12 +160,8 @@ def _linear_in_one_axis(
     return op.Resize(x, None, None, op.Concat(op.Shape(x, start=0, end=2), vector(output_size), axis=0), **mode)
 
 
-def _mode_of(*, align_corners: bool) -> str:
-    return "align_corners" if align_corners else "half_pixel"
-
-
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::_upsample_bilinear2d_aa": _antialiased(_triangle, 1.0, "linear"),
-    "aten::_upsample_bicubic2d_aa": _antialiased(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
+    "aten::_upsample_bilinear2d_aa": _antialiased_by(_tent, 1.0, "linear"),
+    "aten::_upsample_bicubic2d_aa": _antialiased_by(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
     "aten::upsample_linear1d.vec": _linear_in_one_axis,
 }

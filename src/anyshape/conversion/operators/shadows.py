@@ -1,7 +1,8 @@
-"""Names of builtins and of small functions replaced in the modules of the model's own code, for the time of a trace.
+"""Names in the modules of the model's own code that stand for other objects for the time of a trace.
 
 `int(n)` calls nothing that torch could answer: Python insists on a plain number, and the size is pinned. A name in a
-module's globals hides the builtin from the code in that module alone; torch's own code does not see it.
+module's globals hides the builtin from the code in that module alone; torch's own code does not see it. Functions
+under `functools.lru_cache` are replaced in this way, too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from torch import nn
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.source.live_code import LOCK
 from anyshape.torchkit.patches import patched
+
+# ---- the modules of the model
 
 _NOT_THE_MODELS = frozenset(sys.stdlib_module_names - {"__main__"}) | {
     "torch", "torchgen", "functorch", "numpy", "scipy", "sympy", "mpmath", "onnx", "onnx_ir", "onnxscript",
@@ -92,11 +95,18 @@ def model_classes() -> list[type]:
     return list(found)
 
 
+# ---- what is kept under a size: `self.grids[height, width]`, a function under `functools.lru_cache`
+
+# Recognised: a size of the trace that is hashed, which torch refuses, and a call of a cached function with such a size.
+# Put there: a hash that no plain number has, and the function without its cache. The model then finds nothing and
+# builds anew, as it does in PyTorch at a size that it never saw. Where it did see one, it must have kept the same: the
+# check runs those sizes, and those that stand as keys in the code that asks.
+
 _CACHED: Any = type(functools.lru_cache(lambda: None))
 _SALT = itertools.count()
 
 
-def _hash(used: Used) -> Callable[[torch.SymInt], int]:
+def _hash_of_sizes(used: Used) -> Callable[[torch.SymInt], int]:
     salt = (torch.SymInt, next(_SALT))  # what a cache out of reach kept from an earlier trace is not found in this one
 
     def of(size: torch.SymInt) -> int:
@@ -123,10 +133,10 @@ def _keys_at(frame: FrameType) -> set[int]:
     return found
 
 
-def _uncached(function: Any, used: Used) -> Callable[..., Any]:
+def _without_cache(function: Any, used: Used) -> Callable[..., Any]:
     @functools.wraps(function.__wrapped__)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(_holds_size, (*args, *kwargs.values()))):
+        if not any(map(_holds_symbol, (*args, *kwargs.values()))):
             return function(*args, **kwargs)
         used(f"{function.__qualname__}: called without its cache")
         return function.__wrapped__(*args, **kwargs)
@@ -135,25 +145,27 @@ def _uncached(function: Any, used: Used) -> Callable[..., Any]:
     return call
 
 
-def _holds_size(value: Any) -> bool:
+def _holds_symbol(value: Any) -> bool:
     if isinstance(value, tuple):
-        return any(map(_holds_size, value))
+        return any(map(_holds_symbol, value))
     return isinstance(value, (torch.SymInt, torch.SymFloat))
 
 
 @contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
-    functions = {id(f): _uncached(f, used) for names in model_globals() for f in names.values() if type(f) is _CACHED}
+def _kept_for_every_size(used: Used) -> Iterator[None]:
+    functions = {
+        id(f): _without_cache(f, used) for names in model_globals() for f in names.values() if type(f) is _CACHED
+    }
     with contextlib.ExitStack() as stack:
         stack.enter_context(shadowed({}, functions))
         for kind in model_classes():
             for name, value in list(vars(kind).items()):
                 if type(value) is _CACHED:
-                    stack.enter_context(patched(kind, name, _uncached(value, used)))
+                    stack.enter_context(patched(kind, name, _without_cache(value, used)))
                 elif isinstance(value, staticmethod) and type(value.__func__) is _CACHED:
-                    stack.enter_context(patched(kind, name, staticmethod(_uncached(value.__func__, used))))
-        stack.enter_context(patched(torch.SymInt, "__hash__", _hash(used)))
+                    stack.enter_context(patched(kind, name, staticmethod(_without_cache(value.__func__, used))))
+        stack.enter_context(patched(torch.SymInt, "__hash__", _hash_of_sizes(used)))
         yield
 
 
-SIZE_KEYS = Repair("size keys", _apply)
+SIZE_KEYS = Repair("size keys", _kept_for_every_size)

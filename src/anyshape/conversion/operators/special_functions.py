@@ -11,11 +11,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, number, op
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, exact, number, op
 
-
-def _exact(value: float) -> Any:
-    return op.Constant(value=ir.tensor(float(value), dtype=DOUBLE))
+# ---- the gamma family
 
 
 def _polynomial(x: Any, coefficients: Sequence[float], like: Callable[[float], Any]) -> Any:
@@ -33,30 +31,30 @@ _LANCZOS = (
 
 
 def _log_gamma_above_half(x: Any) -> Any:
-    below = op.Sub(x, _exact(1))
-    series = _exact(_LANCZOS[0])
+    below = op.Sub(x, exact(1))
+    series = exact(_LANCZOS[0])
     for index, coefficient in enumerate(_LANCZOS[1:], start=1):
-        series = op.Add(series, op.Div(_exact(coefficient), op.Add(below, _exact(index))))
-    t = op.Add(below, _exact(7.5))
-    power = op.Sub(op.Mul(op.Add(below, _exact(0.5)), op.Log(t)), t)
-    return op.Add(op.Add(power, op.Log(series)), _exact(0.5 * math.log(2 * math.pi)))
+        series = op.Add(series, op.Div(exact(coefficient), op.Add(below, exact(index))))
+    t = op.Add(below, exact(7.5))
+    power = op.Sub(op.Mul(op.Add(below, exact(0.5)), op.Log(t)), t)
+    return op.Add(op.Add(power, op.Log(series)), exact(0.5 * math.log(2 * math.pi)))
 
 
 def _log_gamma(x: ir.Value) -> Any:
     """By Lanczos' series; below a half by reflection, at whole numbers up to 0 infinite."""
     wide = op.Cast(x, to=DOUBLE)
-    low = op.Less(wide, _exact(0.5))
-    plain = _log_gamma_above_half(op.Where(low, op.Sub(_exact(1), wide), wide))
+    low = op.Less(wide, exact(0.5))
+    plain = _log_gamma_above_half(op.Where(low, op.Sub(exact(1), wide), wide))
     turn = op.Sub(wide, op.Floor(wide))
-    sine = op.Abs(op.Sin(op.Mul(_exact(math.pi), turn)))
-    mirrored = op.Sub(op.Log(op.Div(_exact(math.pi), sine)), plain)
-    pole = op.And(low, op.Equal(turn, _exact(0)))
-    value = op.Where(pole, _exact(math.inf), op.Where(low, mirrored, plain))
-    infinite = op.IsInf(op.CastLike(wide, number(0.0, _float()))) if x.dtype != DOUBLE else op.IsInf(wide)
-    return op.CastLike(op.Where(infinite, _exact(math.inf), value), x)
+    sine = op.Abs(op.Sin(op.Mul(exact(math.pi), turn)))
+    mirrored = op.Sub(op.Log(op.Div(exact(math.pi), sine)), plain)
+    pole = op.And(low, op.Equal(turn, exact(0)))
+    value = op.Where(pole, exact(math.inf), op.Where(low, mirrored, plain))
+    infinite = op.IsInf(op.CastLike(wide, number(0.0, _value_in_float()))) if x.dtype != DOUBLE else op.IsInf(wide)
+    return op.CastLike(op.Where(infinite, exact(math.inf), value), x)
 
 
-def _float() -> ir.Value:
+def _value_in_float() -> ir.Value:
     return ir.Value(name="float", type=ir.TensorType(FLOAT))
 
 
@@ -65,35 +63,35 @@ _STEPS_UP = 10
 
 
 def _digamma_above_half(x: Any) -> Any:
-    total = _exact(0)
+    total = exact(0)
     for step in range(_STEPS_UP):
-        total = op.Sub(total, op.Div(_exact(1), op.Add(x, _exact(step))))
-    y = op.Add(x, _exact(_STEPS_UP))
-    inverse = op.Div(_exact(1), op.Mul(y, y))
-    series = _polynomial(inverse, (1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12, 0), _exact)
-    return op.Sub(op.Sub(op.Add(total, op.Log(y)), op.Div(_exact(0.5), y)), series)
+        total = op.Sub(total, op.Div(exact(1), op.Add(x, exact(step))))
+    y = op.Add(x, exact(_STEPS_UP))
+    inverse = op.Div(exact(1), op.Mul(y, y))
+    series = _polynomial(inverse, (1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12, 0), exact)
+    return op.Sub(op.Sub(op.Add(total, op.Log(y)), op.Div(exact(0.5), y)), series)
 
 
 def _digamma(x: ir.Value) -> Any:
     wide = op.Cast(x, to=DOUBLE)
-    low = op.Less(wide, _exact(0.5))
-    plain = _digamma_above_half(op.Where(low, op.Sub(_exact(1), wide), wide))
-    angle = op.Mul(_exact(math.pi), op.Sub(wide, op.Floor(wide)))
-    mirrored = op.Sub(plain, op.Div(op.Mul(_exact(math.pi), op.Cos(angle)), op.Sin(angle)))
+    low = op.Less(wide, exact(0.5))
+    plain = _digamma_above_half(op.Where(low, op.Sub(exact(1), wide), wide))
+    angle = op.Mul(exact(math.pi), op.Sub(wide, op.Floor(wide)))
+    mirrored = op.Sub(plain, op.Div(op.Mul(exact(math.pi), op.Cos(angle)), op.Sin(angle)))
     pole = op.And(low, op.Equal(wide, op.Floor(wide)))
-    at_pole = op.Where(op.Equal(wide, _exact(0)), _exact(-math.inf), _exact(math.nan))
+    at_pole = op.Where(op.Equal(wide, exact(0)), exact(-math.inf), exact(math.nan))
     return op.CastLike(op.Where(pole, at_pole, op.Where(low, mirrored, plain)), x)
 
 
 def _trigamma_above_half(x: Any) -> Any:
-    total = _exact(0)
+    total = exact(0)
     for step in range(_STEPS_UP):
-        above = op.Add(x, _exact(step))
-        total = op.Add(total, op.Div(_exact(1), op.Mul(above, above)))
-    y = op.Add(x, _exact(_STEPS_UP))
-    inverse = op.Div(_exact(1), op.Mul(y, y))
-    series = _polynomial(inverse, (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6, 1), _exact)
-    return op.Add(total, op.Add(op.Div(series, y), op.Mul(_exact(0.5), inverse)))
+        above = op.Add(x, exact(step))
+        total = op.Add(total, op.Div(exact(1), op.Mul(above, above)))
+    y = op.Add(x, exact(_STEPS_UP))
+    inverse = op.Div(exact(1), op.Mul(y, y))
+    series = _polynomial(inverse, (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6, 1), exact)
+    return op.Add(total, op.Add(op.Div(series, y), op.Mul(exact(0.5), inverse)))
 
 
 def _polygamma(n: int, x: ir.Value) -> Any:
@@ -102,10 +100,13 @@ def _polygamma(n: int, x: ir.Value) -> Any:
     if n != 1:
         raise NotImplementedError(f"polygamma({n}, x)")
     wide = op.Cast(x, to=DOUBLE)
-    low = op.Less(wide, _exact(0.5))
-    plain = _trigamma_above_half(op.Where(low, op.Sub(_exact(1), wide), wide))
-    sine = op.Div(_exact(math.pi), op.Sin(op.Mul(_exact(math.pi), op.Sub(wide, op.Floor(wide)))))
+    low = op.Less(wide, exact(0.5))
+    plain = _trigamma_above_half(op.Where(low, op.Sub(exact(1), wide), wide))
+    sine = op.Div(exact(math.pi), op.Sin(op.Mul(exact(math.pi), op.Sub(wide, op.Floor(wide)))))
     return op.CastLike(op.Where(low, op.Sub(op.Mul(sine, sine), plain), plain), x)
+
+
+# ---- others
 
 
 def _inverse_erf(y: ir.Value) -> Any:

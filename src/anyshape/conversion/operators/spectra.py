@@ -1,26 +1,31 @@
-"""`torch.istft(..., length=n)` and `torch.fft.rfftfreq(n)` with a length that is a size.
+"""Spectra whose length is a size: `torch.istft(..., length=n)`, `torch.fft.rfftfreq(n)`, `torch.fft.irfft(x, n)`.
 
 Recognised: an inverse short-time Fourier transform cut or filled up to a symbolic length; torch's operator takes a
 plain number there, which pins it. Put there: what the operator does, step by step: every frame back to samples, times
 the window, added where it belongs, divided by the windows' squares added likewise, cut out. The frequencies of a
 transform are counted and divided by its length.
+
+The inverse transform to real values is translated from the half of the spectrum that is kept: the other half is put
+beside it, mirrored and conjugate, and the whole is transformed. ONNX's one-sided inverse would be shorter; ONNX Runtime
+plans its memory for half the result and fails (docs/upstream.md).
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
 import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
-from torch import SymInt, Tensor
+from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import FLOAT, as_vector, counted, op, rank, size_of, whole
-from anyshape.conversion.operators.repair import Repair, Used, answered
+from anyshape.conversion.operators.onnx_words import COMPLEX, FLOAT, as_vector, counted, op, rank, size_of, whole
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, arange, is_size
 
-_counted: Callable[..., Tensor] = torch.arange
+# ---- the repair
+
 _padded: Callable[..., Tensor] = F.pad  # typed for plain numbers
 
 
@@ -30,7 +35,7 @@ def _whole_window(window: Tensor | None, win_length: int, n_fft: int, like: Tens
     return F.pad(values, (left, n_fft - win_length - left))
 
 
-def _joined(frames: Tensor, hop: int) -> Tensor:
+def _overlapping_sum(frames: Tensor, hop: int) -> Tensor:
     """(batch, frames, samples) -> (batch, time): each frame is added where it belongs."""
     many, samples = frames.shape[1], frames.shape[2]
     total = samples + hop * (many - 1)
@@ -38,7 +43,7 @@ def _joined(frames: Tensor, hop: int) -> Tensor:
     return joined.reshape(frames.shape[0], total)
 
 
-def _inverse(used: Used) -> Callable[..., Any]:
+def _inverse_by_size(used: Used) -> Answer:
     def answer(
         input: Tensor,  # noqa: A002
         n_fft: int,
@@ -51,7 +56,7 @@ def _inverse(used: Used) -> Callable[..., Any]:
         length: Any = None,
         return_complex: bool = False,
     ) -> Any:
-        if not isinstance(length, SymInt) or return_complex:
+        if not is_size(length) or return_complex:
             return NotImplemented
         used("torch.istft: cut to the size at run time")
         hop, sided = hop_length or n_fft // 4, onesided is not False and input.shape[-2] != n_fft
@@ -61,43 +66,44 @@ def _inverse(used: Used) -> Callable[..., Any]:
         values = _whole_window(window, win_length or n_fft, n_fft, frames)
         squares = (values * values).expand_as(frames[:1])
         start = n_fft // 2 if center else 0
-        signal = _padded(_joined(frames * values, hop), (0, length))[:, start : start + length]
-        weight = _padded(_joined(squares, hop), (0, length), value=1.0)[:, start : start + length]
+        signal = _padded(_overlapping_sum(frames * values, hop), (0, length))[:, start : start + length]
+        weight = _padded(_overlapping_sum(squares, hop), (0, length), value=1.0)[:, start : start + length]
         result = signal / weight
         return result if input.ndim == 3 else result.squeeze(0)
 
     return answer
 
 
-def _frequencies(used: Used, *, halved: bool) -> Callable[..., Any]:
+def _frequencies(used: Used, *, halved: bool) -> Answer:
     """0, 1, 2, ... over the length; in whole spectra, those from the middle on are negative."""
 
     def answer(n: Any, d: float = 1.0, **options: Any) -> Any:
-        if not isinstance(n, SymInt):
+        if not is_size(n):
             return NotImplemented
         used("torch.fft frequencies: by the size at run time")
         length: Any = n
-        index = _counted(length // 2 + 1 if halved else length, **options)
+        index = arange(length // 2 + 1 if halved else length, **options)
         signed = index if halved else torch.where(index < (length + 1) // 2, index, index - length)
         return signed / (length * d)
 
     return answer
 
 
-@contextlib.contextmanager
-def _apply(used: Used) -> Iterator[None]:
-    answer = _inverse(used)
+def _spectra_by_size(used: Used) -> AbstractContextManager[None]:
+    answer = _inverse_by_size(used)
     places = {
         (torch, "istft"): answer,
         (Tensor, "istft"): answer,
         (torch.fft, "fftfreq"): _frequencies(used, halved=False),
         (torch.fft, "rfftfreq"): _frequencies(used, halved=True),
     }
-    with answered(places):
-        yield
+    return answered(places)
 
 
-SPECTRA = Repair("inverse spectra", _apply)
+SPECTRA = Repair("inverse spectra", _spectra_by_size)
+
+
+# ---- ONNX
 
 
 def _to_real(x: ir.Value, dim: Sequence[int], normalization: int, last_dim_size: int | ir.Value) -> Any:
@@ -106,14 +112,16 @@ def _to_real(x: ir.Value, dim: Sequence[int], normalization: int, last_dim_size:
     *others, last = [axis % (axes - 1) + 1 for axis in dim]  # behind the batch that ONNX asks for
     spectrum = op.Unsqueeze(x, whole(0))
     for axis in others:
-        spectrum = _scaled(op.DFT(spectrum, axis=axis, inverse=1), normalization, op.Shape(x, start=axis - 1, end=axis))
+        spectrum = _normalised_as_torch(
+            op.DFT(spectrum, axis=axis, inverse=1), normalization, op.Shape(x, start=axis - 1, end=axis)
+        )
     length = as_vector(last_dim_size)
-    whole_spectrum = _completed(spectrum, last, axes + 1, size_of(x, last - 1), length)
-    values = _scaled(op.DFT(whole_spectrum, axis=last, inverse=1), normalization, length)
+    complete = _whole_spectrum(spectrum, last, axes + 1, size_of(x, last - 1), length)
+    values = _normalised_as_torch(op.DFT(complete, axis=last, inverse=1), normalization, length)
     return op.Squeeze(op.Slice(values, whole(0), whole(1), whole(-1)), whole(0, -1))
 
 
-def _completed(spectrum: Any, axis: int, axes: int, kept: Any, length: Any) -> Any:
+def _whole_spectrum(spectrum: Any, axis: int, axes: int, kept: Any, length: Any) -> Any:
     """Frequencies above the middle are those below it, conjugate; what the half does not hold is zero."""
     frequency = counted(length)
     above = op.Greater(frequency, op.Div(length, whole(2)))
@@ -131,7 +139,7 @@ def _completed(spectrum: Any, axis: int, axes: int, kept: Any, length: Any) -> A
 _NONE, _ROOT = 0, 1
 
 
-def _scaled(values: Any, normalization: int, length: Any) -> Any:
+def _normalised_as_torch(values: Any, normalization: int, length: Any) -> Any:
     """ONNX divides by the length; torch says whether it wants that, its root, or neither."""
     if normalization not in (_NONE, _ROOT):
         return values
@@ -139,6 +147,4 @@ def _scaled(values: Any, normalization: int, length: Any) -> Any:
     return op.Mul(values, factor if normalization == _NONE else op.Sqrt(factor))
 
 
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "complex aten::_fft_c2r": _to_real,
-}
+TRANSLATIONS: dict[str, Callable[..., Any]] = {f"{COMPLEX}aten::_fft_c2r": _to_real}

@@ -1,30 +1,30 @@
-"""`chunk`, `split` and `tensor_split` of an axis whose size varies: slices between borders computed from the size.
+"""Parts and arrangements of a tensor by sizes that vary: pieces of an axis, strides, rolls, axes that may be dropped.
 
-Recognised: chunks and sections of a symbolic axis, and a split into pieces whose length is a size. Torch counts the
-pieces by the traced size, and its translation of the result does not load. Put there: one slice for each piece, with
-the borders that torch's documentation gives; where eager makes fewer pieces of a small axis, the last ones are empty. A
-split into pieces of a literal length is left: how many there are depends on the size.
+A split into pieces of a literal length is left to torch: how many there are depends on the size.
 """
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
 import torch
-from torch import SymInt, Tensor
+from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import as_vector, from_front, op, rank, size_of, static_size, whole
-from anyshape.conversion.operators.recurrent import is_known
-from anyshape.conversion.operators.repair import Repair, Used, answered
+from anyshape.conversion.operators.onnx_words import BOOL, as_vector, from_front, op, rank, size_of, static_size, whole
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, holds_size, is_known, is_size
 from anyshape.source.stacks import is_users
 from anyshape.torchkit.patches import patched
 
-Function = Callable[..., Any]
+# ---- pieces of an axis: chunks and sections of a symbolic one, and a split into pieces whose length is a size
+
+# Torch counts the pieces by the traced size, and its translation of the result does not load. Put there: one slice for
+# each piece, with the borders that torch's documentation gives; where eager makes fewer pieces of a small axis, the
+# last ones are empty.
 
 
 def _pieces(x: Tensor, axis: int, borders: Sequence[Any]) -> tuple[Tensor, ...]:
@@ -32,10 +32,10 @@ def _pieces(x: Tensor, axis: int, borders: Sequence[Any]) -> tuple[Tensor, ...]:
     return tuple(x[(*before, slice(start, end))] for start, end in itertools.pairwise(borders))
 
 
-def _chunk(used: Used) -> Function:
+def _chunk(used: Used) -> Answer:
     def answer(input: Tensor, chunks: int, dim: int = 0) -> Any:  # noqa: A002
         size = input.shape[dim]
-        if not isinstance(size, SymInt) or isinstance(chunks, SymInt):
+        if not is_size(size) or is_size(chunks):
             return NotImplemented
         used("torch.chunk: pieces by the size at run time")
         length = (size + chunks - 1) // chunks
@@ -44,10 +44,10 @@ def _chunk(used: Used) -> Function:
     return answer
 
 
-def _split(used: Used) -> Function:
+def _split(used: Used) -> Answer:
     def answer(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
         length = named.pop("split_size", split_size_or_sections)
-        if named or not isinstance(length, SymInt):
+        if named or not is_size(length):
             return NotImplemented
         used("torch.split: pieces by the size at run time")
         many = int((tensor.shape[dim] + length - 1) // length)
@@ -56,11 +56,11 @@ def _split(used: Used) -> Function:
     return answer
 
 
-def _tensor_split(used: Used) -> Function:
+def _tensor_split(used: Used) -> Answer:
     def answer(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:  # noqa: A002
         sections = named.pop("sections", indices_or_sections)
         size = input.shape[dim]
-        if named or not isinstance(sections, int) or not isinstance(size, SymInt):
+        if named or not isinstance(sections, int) or not is_size(size):
             return NotImplemented
         used("torch.tensor_split: pieces by the size at run time")
         borders: list[Any] = [0]
@@ -71,23 +71,28 @@ def _tensor_split(used: Used) -> Function:
     return answer
 
 
-@contextlib.contextmanager
-def _apply_cuts(used: Used) -> Iterator[None]:
+def _cut_by_sizes(used: Used) -> AbstractContextManager[None]:
     kinds = {"chunk": _chunk(used), "split": _split(used), "tensor_split": _tensor_split(used)}
     places = {(owner, name): answer for owner in (torch, Tensor) for name, answer in kinds.items()}
-    with answered(places):
-        yield
+    return answered(places)
 
 
-CUTTING = Repair("pieces of an axis", _apply_cuts)
+CUTTING = Repair("pieces of an axis", _cut_by_sizes)
 
 
-@contextlib.contextmanager
-def _apply_strides(used: Used) -> Iterator[None]:
+# ---- `x.as_strided(sizes, strides)`: the elements gathered from where the strides say they lie
+
+# ONNX knows no strides, and torch's translation takes `x` to lie in the order of its axes, which a transposed one does
+# not. Put there: the axes of `x` in the order in which they lie, made flat, and an index into that, the sum of position
+# times stride. The usual case is windows that overlap. Writing to the result does not write to `x`; the check would see
+# it.
+
+
+def _gathered_by_strides(used: Used) -> AbstractContextManager[None]:
     genuine = Tensor.as_strided
 
     def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
-        varies = any(isinstance(number, SymInt) for number in (*size, *stride))
+        varies = holds_size(size, stride)
         frame = inspect.currentframe()
         caller = None if frame is None else frame.f_back
         # torch computes other operators by this one, and means it
@@ -96,10 +101,9 @@ def _apply_strides(used: Used) -> Iterator[None]:
         if order is None:
             return genuine(x, size, stride, storage_offset)
         used("as_strided: elements gathered by the size at run time")
-        return x.permute(order).reshape(-1)[_index(size, stride, x.device)]
+        return x.permute(order).reshape(-1)[_places_in_memory(size, stride, x.device)]
 
-    with patched(Tensor, "as_strided", as_strided):
-        yield
+    return patched(Tensor, "as_strided", as_strided)
 
 
 def _order_of_axes(x: Tensor) -> list[int] | None:
@@ -117,14 +121,17 @@ def _order_of_axes(x: Tensor) -> list[int] | None:
     return order
 
 
-def _index(size: Sequence[Any], stride: Sequence[Any], device: torch.device) -> Tensor:
+def _places_in_memory(size: Sequence[Any], stride: Sequence[Any], device: torch.device) -> Tensor:
     index = torch.zeros((), dtype=torch.int64, device=device)
     for length, step in zip(size, stride, strict=True):
         index = index.unsqueeze(-1) + torch.arange(length, device=device) * step
     return index
 
 
-STRIDES = Repair("as_strided", _apply_strides)
+STRIDES = Repair("as_strided", _gathered_by_strides)
+
+
+# ---- ONNX
 
 
 def _roll(x: ir.Value, shifts: Any, dims: Sequence[int] = ()) -> Any:
@@ -132,15 +139,15 @@ def _roll(x: ir.Value, shifts: Any, dims: Sequence[int] = ()) -> Any:
     moves = list(shifts) if isinstance(shifts, list | tuple) else [shifts]
     if not dims:
         flat = op.Reshape(x, whole(-1))
-        return op.Reshape(_rolled(flat, moves[0], 0), op.Shape(x))
+        return op.Reshape(_rolled_along(flat, moves[0], 0), op.Shape(x))
     result = op.Identity(x)
     for shift, dim in zip(moves, dims, strict=True):
         axis = from_front(dim, x)
-        result = _rolled(result, shift, axis, static_size(x, axis))
+        result = _rolled_along(result, shift, axis, static_size(x, axis))
     return result
 
 
-def _rolled(x: Any, shift: int | ir.Value, axis: int, size: int | None = None) -> Any:
+def _rolled_along(x: Any, shift: int | ir.Value, axis: int, size: int | None = None) -> Any:
     if size and not isinstance(shift, ir.Value):
         cut = whole(-shift % size)
     else:
@@ -162,12 +169,16 @@ def _squeeze(x: ir.Value, dim: Any) -> Any:
     if not uncertain:
         return op.Squeeze(x, whole(*certain)) if certain else op.Identity(x)
     shape = op.Shape(x)
-    fixed = op.Constant(value=ir.tensor([axis not in uncertain for axis in range(rank(x))], dtype=ir.DataType.BOOL))
+    fixed = _are_not_among(uncertain, x)
     stays = op.Or(fixed, op.Not(op.Equal(shape, whole(1))))
     if certain:
-        here = op.Constant(value=ir.tensor([axis not in certain for axis in range(rank(x))], dtype=ir.DataType.BOOL))
-        stays = op.And(stays, here)
+        stays = op.And(stays, _are_not_among(certain, x))
     return op.Reshape(x, op.Compress(shape, stays, axis=0), allowzero=1)
+
+
+def _are_not_among(chosen: Sequence[int], x: ir.Value) -> Any:
+    """A truth for each axis."""
+    return op.Constant(value=ir.tensor([axis not in chosen for axis in range(rank(x))], dtype=BOOL))
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {

@@ -21,13 +21,11 @@ import torch
 from torch import fx, nn
 
 from anyshape.conversion.speed.switch import are_on
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
 from anyshape.torchkit.patches import configured, patched, replaced
 from anyshape.torchkit.private_names import OpOverload, attribute, lookup, missing, pytree
 from anyshape.torchkit.schemas import gives_alias, writes
-
-_FEWEST_NODES = 4
-"""Below, copying costs as much as tracing."""
 
 
 @contextlib.contextmanager
@@ -171,7 +169,7 @@ def _copyable_call(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], re
     results = [slot(leaf, tracer, None, _node_of) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     made = set(nodes)
     inside = {*made, *inputs}
-    if len(nodes) < _FEWEST_NODES or not all(_may_be_copied(one, inside, made) for one in nodes):
+    if len(nodes) < budgets.FEWEST_NODES_TO_COPY or not all(_may_be_copied(one, inside, made) for one in nodes):
         return None
     if not all(isinstance(one, (*PLAIN, torch.SymInt)) or one in inside for one in results):
         return None

@@ -23,6 +23,7 @@ from torch import fx
 from anyshape.conversion.speed.functional_writes import without_mutations
 from anyshape.conversion.speed.inlined_operators import inline, is_complex
 from anyshape.conversion.speed.switch import are_on, shortcut
+from anyshape.sizes import budgets
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import NAMES, OpOverload, attribute, lookup, pytree
 from anyshape.torchkit.schemas import writes
@@ -106,13 +107,9 @@ def _table_made_once(make: Any, translated: set[Any]) -> dict[Any, Any]:
     return dict(_TABLES[key])
 
 
-_MOST_ROUNDS = 3
-"""What an operator is made of may itself have no translation."""
-
-
 def _inlines_all(graph: fx.Graph, registry: Any) -> bool:
     """Replace, in place, operators without a translation; False where only torch can."""
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(budgets.MOST_SIMPLIFYING_ROUNDS):
         obstacles = _obstacles(graph, registry)
         if not obstacles or not inline(graph, obstacles, _makings_of_operators(registry)):
             return not obstacles

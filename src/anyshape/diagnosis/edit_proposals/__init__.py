@@ -6,15 +6,15 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 
 from anyshape.diagnosis.causes import Cause
-from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal, moved_back
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, moved_back
 from anyshape.diagnosis.edit_proposals.single_places import of_asserts, of_pooling, of_slices
 from anyshape.diagnosis.edit_proposals.sizes_for_numbers import of_loops, of_sizes, of_wants
-from anyshape.source.sites import Reading, read
+from anyshape.source.sites import SourceReading, read
 
-__all__ = ["Knowledge", "Proposal", "moved_back", "proposals"]
+__all__ = ["EditProposal", "Knowledge", "moved_back", "proposals"]
 
 _MOST, _FEW = 40, 8
-_Maker = Callable[[Cause, Reading, Knowledge], Iterable[Proposal]]
+_Maker = Callable[[Cause, SourceReading, Knowledge], Iterable[EditProposal]]
 _MAKERS: Mapping[str, tuple[_Maker, ...]] = {
     "number": (of_wants, of_sizes, of_pooling),
     "table": (of_slices, of_pooling),
@@ -25,7 +25,7 @@ _MAKERS: Mapping[str, tuple[_Maker, ...]] = {
 """What to try for each kind of cause, in order."""
 
 
-def proposals(cause: Cause, known: Knowledge, *, many: bool = True) -> list[Proposal]:
+def proposals(cause: Cause, known: Knowledge, *, many: bool = True) -> list[EditProposal]:
     """What to try for a cause; empty where nothing is known or the code has no source.
 
     Few where the model may be healthy: a number that happens to be a multiple of a size is none of them.
@@ -35,7 +35,7 @@ def proposals(cause: Cause, known: Knowledge, *, many: bool = True) -> list[Prop
         return []
     makers = _MAKERS.get(cause.kind, ())
     made = itertools.chain.from_iterable(make(cause, reading, known) for make in makers)
-    different: dict[object, Proposal] = {}
+    different: dict[object, EditProposal] = {}
     for proposal in itertools.islice(made, 4 * _MOST):
         different.setdefault((proposal.filename, frozenset(proposal.changes)), proposal)
     plain = [one for one in different.values() if many or not one.is_multiple]

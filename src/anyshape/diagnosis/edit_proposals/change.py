@@ -10,17 +10,17 @@ import torch
 
 from anyshape.sizes.notation import Expression
 from anyshape.source.placement import Change
-from anyshape.source.sites import Reading
+from anyshape.source.sites import SourceReading
 from anyshape.source.spans import Span
 from anyshape.source.stacks import shown_path
 from anyshape.torchkit.recorder import Call
 
 
 @dataclass(frozen=True)
-class Proposal:
+class EditProposal:
     """Changes of one file that may free a dim."""
 
-    reading: Reading
+    reading: SourceReading
     changes: tuple[Change, ...]
     title: str
     safe: bool = True
@@ -41,7 +41,7 @@ class Proposal:
     def text(self) -> str:
         return self.original or self.reading.source.text
 
-    def onto(self, standing: Iterable[Proposal]) -> Proposal:
+    def onto(self, standing: Iterable[EditProposal]) -> EditProposal:
         """The same for the text as it was before other proposals of the file were put in place."""
         before = [one for one in standing if one.filename == self.filename]
         if not before:
@@ -67,7 +67,7 @@ def _column_before(line: int, column: int, changes: Iterable[Change]) -> int:
     return column
 
 
-def moved_back(span: Span, standing: Iterable[Proposal]) -> Span:
+def moved_back(span: Span, standing: Iterable[EditProposal]) -> Span:
     """A place of the changed text in the text as it was."""
     changes = [change for one in standing if shown_path(one.filename) == span.path for change in one.changes]
     end = None

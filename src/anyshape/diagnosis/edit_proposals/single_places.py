@@ -1,4 +1,4 @@
-"""An assertion about a size, dropped."""
+"""Changes of a single expression: an assertion dropped, a feature map pooled, a table cut to as much as is needed."""
 
 from __future__ import annotations
 
@@ -10,35 +10,40 @@ from collections.abc import Iterator
 import torch
 
 from anyshape.diagnosis.causes import Cause, function_name
-from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
 from anyshape.diagnosis.edit_proposals.written_numbers import names_in
-from anyshape.diagnosis.size_names import Scope
-from anyshape.source.sites import Reading, Site, read
+from anyshape.diagnosis.size_names import SizeNames
+from anyshape.sizes import budgets
+from anyshape.source.sites import Site, SourceReading, read
 from anyshape.torchkit.recorder import Call
 
 
-def of_asserts(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_asserts(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
+    """An assertion about a size, dropped."""
     del cause, known
     statement = reading.source.statement_of(reading.node)
     if isinstance(statement, ast.Assert):
-        yield Proposal(reading, (reading.source.change(statement, "pass"),), "drop the assertion", safe=False)
+        yield EditProposal(reading, (reading.source.change(statement, "pass"),), "drop the assertion", safe=False)
+
+
+# ---- a pooling in front of a layer of fixed width
 
 
 _POOLS = {3: "adaptive_avg_pool1d", 4: "adaptive_avg_pool2d", 5: "adaptive_avg_pool3d"}
 _FLATTENING = ("view", "reshape", "flatten")
 
 
-def of_pooling(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_pooling(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """The feature map is brought to the size that the layer was made for."""
-    found = _flattening(cause, known)
+    found = _call_that_flattens(cause, known)
     if found is None:
         return
     call, tensor = found
-    there = reading if call.site is cause.site else _read(call)
+    there = reading if call.site is cause.site else _reading_of_call(call)
     if there is None or not isinstance(there.node, ast.Call) or tensor.dim() not in _POOLS:
         return
     sizes = [known.in_dims(size) for size in tensor.shape[2:]]
-    function = _functional(there.site)
+    function = _name_of_functional(there.site)
     subject = there.node.func.value if isinstance(there.node.func, ast.Attribute) else None
     if _is_module(there, subject):
         subject = there.node.args[0] if there.node.args else None
@@ -48,13 +53,13 @@ def of_pooling(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Pro
     wanted = f"({wanted})" if len(sizes) > 1 else wanted
     pooled = f"{function}.{_POOLS[tensor.dim()]}({there.text_of(subject)}, {wanted})"
     title = f"pool to the {wanted} that the layer was made for"
-    yield Proposal(there, (there.source.change(subject, pooled),), title, safe=False)
+    yield EditProposal(there, (there.source.change(subject, pooled),), title, safe=False)
 
 
-def _flattening(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | None:
+def _call_that_flattens(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | None:
     """The call that flattened a feature map on the way here, and the map."""
     call = cause.call
-    for _ in range(6):
+    for _ in range(budgets.MOST_CALLS_FOR_A_POOLING):
         tensors = [value for value in call.args if isinstance(value, torch.Tensor)] if call is not None else []
         if call is None or not tensors:
             return None
@@ -64,15 +69,15 @@ def _flattening(cause: Cause, known: Knowledge) -> tuple[Call, torch.Tensor] | N
     return None
 
 
-def _read(call: Call) -> Reading | None:
+def _reading_of_call(call: Call) -> SourceReading | None:
     return None if call.site is None else read(call.site)
 
 
-def _is_module(reading: Reading, node: ast.AST | None) -> bool:
+def _is_module(reading: SourceReading, node: ast.AST | None) -> bool:
     return node is not None and isinstance(reading.value_of(node), types.ModuleType)
 
 
-def _functional(site: Site) -> str | None:
+def _name_of_functional(site: Site) -> str | None:
     for name, value in site.globals.items():
         if value is torch.nn.functional:
             return name
@@ -84,7 +89,10 @@ def _functional(site: Site) -> str | None:
     return None
 
 
-def of_slices(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+# ---- a table that the module holds
+
+
+def of_slices(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """As much of the table as there are places; a table of samples is another matter."""
     if {name for want in cause.wants for name in want.expression.names} <= known.batches:
         return
@@ -93,16 +101,16 @@ def of_slices(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Prop
             continue
         table = reading.value_of(node)
         if isinstance(table, torch.Tensor) and known.name_of(table) == cause.name:
-            scope = Scope(reading.site, known.in_dims, names_in(reading.node))
-            for slices in _slices(cause, table, scope):
+            scope = SizeNames(reading.site, known.in_dims, names_in(reading.node))
+            for slices in _index_texts(cause, table, scope):
                 change = reading.source.change(node, f"{reading.text_of(node)}[{slices}]")
-                yield Proposal(
+                yield EditProposal(
                     reading, (change,), f"take as much of `{reading.text_of(node)}` as is needed", safe=False
                 )
             return
 
 
-def _slices(cause: Cause, table: torch.Tensor, scope: Scope) -> Iterator[str]:
+def _index_texts(cause: Cause, table: torch.Tensor, scope: SizeNames) -> Iterator[str]:
     ends = {table.dim() + want.axis: scope.texts(want.expression) for want in cause.wants}
     if not ends or not all(ends.values()):
         return

@@ -9,28 +9,31 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 
 from anyshape.diagnosis.causes import TAKES_SIZES, Cause, Want, function_name, numbers_of
-from anyshape.diagnosis.edit_proposals.change import Knowledge, Proposal
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
 from anyshape.diagnosis.edit_proposals.written_numbers import Number, names_in, number_at, numbers_in
 from anyshape.diagnosis.size_names import Nameable
+from anyshape.diagnosis.wording import with_and
 from anyshape.source.placement import Change
-from anyshape.source.sites import Reading, names_at, span_of_expression
+from anyshape.source.sites import SourceReading, names_at, span_of_expression
+
+# ---- numbers in whose place a size is wanted
 
 
-def of_wants(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+def of_wants(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """Every number that is wanted as an expression is replaced by it, in the order of the axes."""
     for numbers in numbers_in(reading, known):
         wants = [want for want in cause.wants if any(number.value == want.size for number in numbers)]
-        plans = itertools.chain(_square(wants, numbers), _assignments(wants, numbers))
+        plans = itertools.chain(_all_alike(wants, numbers), _assignments(wants, numbers))
         for chosen in plans:
             options = [number.scope.texts(want.expression) for want, number in chosen]
             for texts in itertools.islice(itertools.product(*options), 6):
                 pairs = [(number, text) for (_, number), text in zip(chosen, texts, strict=True)]
-                places = _beside(reading, pairs, known, _TAKES_PLACES)
-                yield from _replaced(cause, [*pairs, *places])
-                yield from _replaced(cause, [*pairs, *_beside(reading, pairs, known, TAKES_SIZES)])
+                places = _sizes_in_the_chain(reading, pairs, known, _TAKES_PLACES)
+                yield from _proposal_with(cause, [*pairs, *places])
+                yield from _proposal_with(cause, [*pairs, *_sizes_in_the_chain(reading, pairs, known, TAKES_SIZES)])
 
 
-def _square(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[list[tuple[Want, Number]]]:
+def _all_alike(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[list[tuple[Want, Number]]]:
     """`ones(7, 7)`: where one size is wanted and its number stands there twice, both are meant more often than not."""
     alike = [number for number in numbers if wants and number.value == wants[0].size]
     if len({want.expression for want in wants}) == 1 and len(alike) > len(wants):
@@ -41,8 +44,8 @@ _TAKES_PLACES = frozenset(("tril", "triu", "roll", "diagonal"))
 """Functions whose plain numbers are places on an axis."""
 
 
-def _beside(
-    reading: Reading, pairs: Sequence[tuple[Number, str]], known: Knowledge, functions: frozenset[str]
+def _sizes_in_the_chain(
+    reading: SourceReading, pairs: Sequence[tuple[Number, str]], known: Knowledge, functions: frozenset[str]
 ) -> list[tuple[Number, str]]:
     """Numbers in the rest of a chain that are sizes, too: `arange(28).view(4, 7)`, `ones(5, 12).tril(7)`."""
     if any(number.reading is not reading for number, _ in pairs):
@@ -50,19 +53,19 @@ def _beside(
     taken = {id(number.node) for number, _ in pairs}
     found = []
     for call in _calls_in_chain(reading, functions):
-        for node, value in Reading(reading.site, reading.source, call).numbers():
+        for node, value in SourceReading(reading.site, reading.source, call).numbers():
             number = number_at(reading, node, value, known)
-            texts = _sizes_of(number, known, number.scope.all) if id(node) not in taken and value > 1 else []
+            texts = _texts_with_value(number, known, number.scope.all) if id(node) not in taken and value > 1 else []
             found += [(number, texts[0])] if texts and node in call.args else []
     return found
 
 
-def _calls_in_chain(reading: Reading, functions: frozenset[str]) -> list[ast.Call]:
+def _calls_in_chain(reading: SourceReading, functions: frozenset[str]) -> list[ast.Call]:
     calls = [node for node in ast.walk(_chain(reading)) if isinstance(node, ast.Call)]
     return [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in functions]
 
 
-def _chain(reading: Reading) -> ast.AST:
+def _chain(reading: SourceReading) -> ast.AST:
     """The whole of `torch.ones(5, 12).tril(7)`, from any call in it."""
     node: ast.AST = reading.node
     while isinstance(parent := reading.source.parent_of(node), (ast.Attribute, ast.Call)):
@@ -81,23 +84,26 @@ def _assignments(wants: Sequence[Want], numbers: Sequence[Number]) -> Iterator[l
             yield list(zip(wants, chosen, strict=True))
 
 
-def of_sizes(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+# ---- numbers that have a size's value in the example
+
+
+def of_sizes(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """Numbers that are sizes of the example, one by one, then several at once."""
     for numbers in numbers_in(reading, known):
-        options = [(number, text) for number in numbers for text in _texts_of(cause, number, known)]
+        options = [(number, text) for number in numbers for text in _texts_for(cause, number, known)]
         for count in (1, 2, 3):
             for chosen in itertools.combinations(options, count):
                 if len({id(number.node) for number, _ in chosen}) == count:
-                    yield from _replaced(cause, chosen)
+                    yield from _proposal_with(cause, chosen)
 
 
-def _texts_of(cause: Cause, number: Number, known: Knowledge) -> list[str]:
+def _texts_for(cause: Cause, number: Number, known: Knowledge) -> list[str]:
     """What a number may have meant; sizes of dims that are not in question stay what they are."""
     free = [one for one in number.scope.all if set(one.expression.names) & set(cause.dims)]
-    return _sizes_of(number, known, free, infer=_may_be_inferred(cause))
+    return _texts_with_value(number, known, free, infer=_may_be_inferred(cause))
 
 
-def _sizes_of(number: Number, known: Knowledge, free: Sequence[Nameable], *, infer: bool = False) -> list[str]:
+def _texts_with_value(number: Number, known: Knowledge, free: Sequence[Nameable], *, infer: bool = False) -> list[str]:
     """A size, the product of two, a multiple of one, as far as the example tells."""
     size = number.value
     values = [(one, one.expression.value(known.example)) for one in free]
@@ -118,7 +124,10 @@ def _may_be_inferred(cause: Cause) -> bool:
     return call is not None and function_name(call.function) in ("view", "reshape") and -1 not in numbers_of(call)
 
 
-def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[Proposal]:
+# ---- the changes
+
+
+def _proposal_with(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[EditProposal]:
     """Texts in place of numbers, in a call that makes a tensor also its device and type from the tensor at hand."""
     pairs = list(chosen)
     first = pairs[0][0].reading
@@ -126,13 +135,13 @@ def _replaced(cause: Cause, chosen: Iterable[tuple[Number, str]]) -> Iterator[Pr
         return
     changes = [first.source.change(number.node, _in_parentheses(text, number)) for number, text in pairs]
     owners = list(dict.fromkeys(name for _, text in pairs for name in names_in(ast.parse(text, mode="eval"))))
-    title = f"take the size{'s' if len(pairs) > 1 else ''} from {_listed(owners)}" if owners else "let torch infer it"
-    maker = _made_by(cause, first, owners)
+    title = f"take the size{'s' if len(pairs) > 1 else ''} from {with_and(owners)}" if owners else "let torch infer it"
+    maker = _maker_of_same_type(cause, first, owners)
     span = None if first.site is cause.site and cause.kind != "loop" else span_of_expression(first)
     dims = tuple(dict.fromkeys(name for number, text in pairs for name in number.scope.dims_in(text)))
     whole = tuple(changes) if maker is None else (maker, *changes)
     is_multiple = any(text[0].isdigit() for _, text in pairs)
-    yield Proposal(first, whole, title, span=span, dims=dims, is_multiple=is_multiple)
+    yield EditProposal(first, whole, title, span=span, dims=dims, is_multiple=is_multiple)
 
 
 def _in_parentheses(text: str, number: Number) -> str:
@@ -141,14 +150,10 @@ def _in_parentheses(text: str, number: Number) -> str:
     return f"({text})" if loose else text
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)
-
-
 _MADE_BY_TENSORS = {"zeros": "new_zeros", "ones": "new_ones", "empty": "new_empty", "full": "new_full"}
 
 
-def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | None:
+def _maker_of_same_type(cause: Cause, reading: SourceReading, owners: Sequence[str]) -> Change | None:
     """`torch.zeros(...)` as `x.new_zeros(...)`, where that has the same type."""
     node = reading.node
     call = cause.call
@@ -163,14 +168,17 @@ def _made_by(cause: Cause, reading: Reading, owners: Sequence[str]) -> Change | 
     return reading.source.change(node.func, f"{owners[0]}.{_MADE_BY_TENSORS[name]}")
 
 
-def of_loops(cause: Cause, reading: Reading, known: Knowledge) -> Iterator[Proposal]:
+# ---- a loop that counts to a number
+
+
+def of_loops(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterator[EditProposal]:
     """The `range(3)` that the index comes from."""
-    counting = _counting(reading)
+    counting = _counting_range(reading)
     if counting is not None:
-        yield from of_wants(cause, Reading(reading.site, reading.source, counting), known)
+        yield from of_wants(cause, SourceReading(reading.site, reading.source, counting), known)
 
 
-def _counting(reading: Reading) -> ast.Call | None:
+def _counting_range(reading: SourceReading) -> ast.Call | None:
     used = {node.id for node in ast.walk(reading.node) if isinstance(node, ast.Name)}
     node: ast.AST | None = reading.node
     while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):

@@ -7,39 +7,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from anyshape.diagnosis.edit_proposals.change import Knowledge
-from anyshape.diagnosis.size_names import Scope
-from anyshape.source.sites import Reading, Site, read
+from anyshape.diagnosis.size_names import SizeNames
+from anyshape.source.sites import Site, SourceReading, read
 
 
 @dataclass(frozen=True, eq=False)
 class Number:
     """A whole number of the source, where it was written."""
 
-    reading: Reading
+    reading: SourceReading
     node: ast.expr
     value: int
-    scope: Scope
+    scope: SizeNames
 
 
-def numbers_in(reading: Reading, known: Knowledge) -> list[list[Number]]:
+def numbers_in(reading: SourceReading, known: Knowledge) -> list[list[Number]]:
     """The numbers of an expression where they were written, and once more where they are used, if that is elsewhere."""
     used = [(reading, node, value) for node, value in reading.numbers()]
-    written = [one for there, node, value in used for one in _written(there, node, value)]
-    written += [one for there, node in _named_tuples(reading) for one in _elements(there, node)]
+    written = [(*_origin(there, node), value) for there, node, value in used]
+    written += [one for there, node in _named_tuples(reading) for one in _in_tuple(there, node)]
     ways = [written, used] if any(there is not reading for there, _, _ in written) else [used]
     return [[number_at(*one, known) for one in way] for way in ways]
 
 
-def number_at(reading: Reading, node: ast.expr, value: int, known: Knowledge) -> Number:
-    return Number(reading, node, value, Scope(reading.site, known.in_dims, names_in(reading.node)))
+def number_at(reading: SourceReading, node: ast.expr, value: int, known: Knowledge) -> Number:
+    return Number(reading, node, value, SizeNames(reading.site, known.in_dims, names_in(reading.node)))
 
 
-def _written(reading: Reading, node: ast.expr, value: int) -> Iterator[tuple[Reading, ast.expr, int]]:
-    there, origin = _origin(reading, node)
-    yield there, origin, value
-
-
-def _named_tuples(reading: Reading) -> Iterator[tuple[Reading, ast.Tuple | ast.List]]:
+def _named_tuples(reading: SourceReading) -> Iterator[tuple[SourceReading, ast.Tuple | ast.List]]:
     """`shape` of `x.view(shape)`, where it was written as a tuple of numbers."""
     for node in ast.walk(reading.node):
         function = reading.source.function_of(node)
@@ -49,7 +44,7 @@ def _named_tuples(reading: Reading) -> Iterator[tuple[Reading, ast.Tuple | ast.L
                 yield _at_assignment(reading, function, assigned[0]), assigned[0]
 
 
-def _elements(reading: Reading, node: ast.Tuple | ast.List) -> Iterator[tuple[Reading, ast.expr, int]]:
+def _in_tuple(reading: SourceReading, node: ast.Tuple | ast.List) -> Iterator[tuple[SourceReading, ast.expr, int]]:
     return ((reading, one, value) for one in node.elts if type(value := reading.value_of(one)) is int)
 
 
@@ -59,7 +54,7 @@ def names_in(node: ast.AST) -> list[str]:
     return [one.id for one in sorted(found, key=lambda one: (one.lineno, one.col_offset))]
 
 
-def _origin(reading: Reading, node: ast.expr) -> tuple[Reading, ast.expr]:
+def _origin(reading: SourceReading, node: ast.expr) -> tuple[SourceReading, ast.expr]:
     """Where a number was written: at its place, where its name got it, or by whoever called the function."""
     function = reading.source.function_of(node)
     if not isinstance(node, ast.Name) or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -67,11 +62,13 @@ def _origin(reading: Reading, node: ast.expr) -> tuple[Reading, ast.expr]:
     assigned = reading.source.assignments_of(function, node.id)
     if len(assigned) == 1 and type(reading.value_of(assigned[0])) is int:
         return _origin(_at_assignment(reading, function, assigned[0]), assigned[0])
-    given = _argument(reading.site, function, node.id) if not assigned else None
+    given = _argument_given_for(reading.site, function, node.id) if not assigned else None
     return _origin(*given) if given is not None else (reading, node)
 
 
-def _at_assignment(reading: Reading, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr) -> Reading:
+def _at_assignment(
+    reading: SourceReading, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr
+) -> SourceReading:
     """The names that stand above an assignment: parameters, even if they are given new values below, and what was
     assigned before.
     """
@@ -83,12 +80,12 @@ def _at_assignment(reading: Reading, function: ast.FunctionDef | ast.AsyncFuncti
             names[name] = held
     site = reading.site
     earlier = Site(site.code, site.instruction, value.lineno, names, site.globals, site.caller)
-    return Reading(earlier, reading.source, value)
+    return SourceReading(earlier, reading.source, value)
 
 
-def _argument(
+def _argument_given_for(
     site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
-) -> tuple[Reading, ast.expr] | None:
+) -> tuple[SourceReading, ast.expr] | None:
     """What a caller gave for a parameter."""
     if site.caller is None or (reading := read(site.caller)) is None or not isinstance(reading.node, ast.Call):
         return None

@@ -1,13 +1,14 @@
 """One rule per operator that can pin a size: it rewrites the node where needed, and may know its outputs' sizes.
 
 A rule gets the walk and the node; it returns the shapes of the outputs that it knows better than inference, or None.
+An operator without a rule pins nothing, as far as anybody knows: the inference tells its sizes, and the walk compares
+them with what was observed. To add one, write a function into the file of its family and name it in that file's RULES.
 """
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.freeing.preparation import is_standard
 from anyshape.freeing.rules import (
     attention,
     broadcast,
@@ -21,6 +22,7 @@ from anyshape.freeing.rules import (
     subgraphs,
 )
 from anyshape.freeing.walk import Rule
+from anyshape.onnxfile.graph import is_standard
 
 _RULES: dict[str, Rule] = {
     **reshape.RULES,

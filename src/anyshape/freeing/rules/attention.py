@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from anyshape.freeing.growth import grow_input
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Shape, Size, is_number, number
 
 _MASK, _PAST = 3, 4
@@ -18,10 +19,10 @@ def attention(walk: Walk, node: ir.Node) -> Shapes:
     past = walk.shape(node.inputs[_PAST]) if len(node.inputs) > _PAST else None
     length = key[-2] + past[-2] if past else key[-2]
     _grow_mask(walk, node, query, length)
-    return [_result(node, query, value)]
+    return [_shape_of_result(node, query, value)]
 
 
-def _result(node: ir.Node, query: Shape, value: Shape) -> Shape:
+def _shape_of_result(node: ir.Node, query: Shape, value: Shape) -> Shape:
     if len(query) == 4:
         return (*query[:3], value[-1])
     heads, shared = int(attribute(node, "q_num_heads", 1)), int(attribute(node, "kv_num_heads", 1))

@@ -1,4 +1,7 @@
-"""Operators on tensors of broadcast shapes, and Concat: where one operand is free, the others follow."""
+"""Operators on tensors of broadcast shapes, and Concat: where one operand is free, the others follow.
+
+So does a size that is used as a value: a sum divided by the number of its terms, which shapes alone cannot show.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ import onnx_ir as ir
 import sympy
 
 from anyshape.freeing.families import BROADCASTING, axes_of, broadcast
-from anyshape.freeing.growth import Wants, grow_input
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.growth import grow_input
+from anyshape.freeing.push import Wants
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, is_number, product, spelled
 
 
@@ -69,8 +75,10 @@ def concat(walk: Walk, node: ir.Node) -> Shapes:
 
 RULES: dict[str, Rule] = {**dict.fromkeys(BROADCASTING, elementwise), "Concat": concat}
 
+# ---- sizes used as values
+
 _CLOSE = 1e-6
-_FARTHEST = 6
+"""Exporters write 1/196 in float32."""
 _BETWEEN = ("Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Mul", "Div")
 _REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1")
 
@@ -79,22 +87,22 @@ def size_as_value(walk: Walk, node: ir.Node) -> None:
     """Replace a scalar that is a free size; one that only happens to equal it is a matter of choice."""
     if node.op_type not in ("Div", "Mul", "Sub", "Add", "Pow") or len(node.inputs) != 2:
         return
-    place, scalar = _scalar(walk, node)
+    place, scalar = _scalar_operand(walk, node)
     if scalar is None:
         return
-    terms = _terms(walk, node.inputs[1 - place])
-    meant = None if terms is None else _meant(walk, node, scalar, terms)
+    terms = _number_of_terms(walk, node.inputs[1 - place])
+    meant = None if terms is None else _size_meant(walk, node, scalar, terms)
     if meant is not None:
-        _put(walk, node, place, meant)
+        _replace_scalar(walk, node, place, meant)
         return
     size = walk.dims.namesake(scalar)
     if size is not None and walk.chooser.choose((False, True)):
-        _put(walk, node, place, size)
+        _replace_scalar(walk, node, place, size)
     elif size is not None:
         walk.note(node, f"the number {scalar:g} is kept, though `{spelled(size)}` was {scalar:g} in the file")
 
 
-def _scalar(walk: Walk, node: ir.Node) -> tuple[int, float | None]:
+def _scalar_operand(walk: Walk, node: ir.Node) -> tuple[int, float | None]:
     for place in (1, 0) if node.op_type in ("Mul", "Add") else (1,):
         value = node.inputs[place]
         if value is None or value.const_value is None or (walk.shape(node.inputs[1 - place]) or ()) == ():
@@ -105,10 +113,10 @@ def _scalar(walk: Walk, node: ir.Node) -> tuple[int, float | None]:
     return 0, None
 
 
-def _terms(walk: Walk, value: ir.Value | None) -> Size | None:
+def _number_of_terms(walk: Walk, value: ir.Value | None) -> Size | None:
     """How many terms a sum or a mean has that the value comes from."""
     node = value.producer() if value is not None else None
-    for _ in range(_FARTHEST):
+    for _ in range(budgets.FARTHEST_DIVISOR):
         if node is None or node.op_type not in _BETWEEN:
             break
         node = node.inputs[0].producer() if node.inputs[0] is not None else None
@@ -124,7 +132,7 @@ def _terms(walk: Walk, value: ir.Value | None) -> Size | None:
     return count if walk.is_free(count) else None
 
 
-def _meant(walk: Walk, node: ir.Node, scalar: float, terms: Size) -> Size | None:
+def _size_meant(walk: Walk, node: ir.Node, scalar: float, terms: Size) -> Size | None:
     """The size that a factor or divisor of a sum is: its terms, one less (of a variance), or the ratio of the two."""
     n = walk.at_file(terms)
     if n is None or n < 2 or scalar == 0:
@@ -136,7 +144,7 @@ def _meant(walk: Walk, node: ir.Node, scalar: float, terms: Size) -> Size | None
     return close[0] if node.op_type in ("Mul", "Div") and close else None
 
 
-def _put(walk: Walk, node: ir.Node, place: int, size: Size) -> None:
+def _replace_scalar(walk: Walk, node: ir.Node, place: int, size: Size) -> None:
     """The scalar as it follows from the sizes; a ratio of two is divided in the scalar's own type."""
     old = node.inputs[place]
     assert old is not None

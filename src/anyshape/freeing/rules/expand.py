@@ -24,11 +24,11 @@ def expand(walk: Walk, node: ir.Node) -> Shapes:
                 raise walk.pinned(node, why, shape[axis])
             keeps = walk.at_file(shape[axis]) == int(target[axis])
             new[axis] = ONE if keeps else target[axis]
-    new = _named(walk, node, shape, new)
+    new = _follow_namesakes(walk, node, shape, new)
     if tuple(new) != target:
         before, after = (", ".join(map(spelled, sizes)) for sizes in (target, new))
         walk.replace(node, 1, walk.builder.vector(new), f"target [{before}] became [{after}]")
-    return [_result(shape, new)]
+    return [_shape_of_result(shape, new)]
 
 
 def _grow_data(walk: Walk, node: ir.Node, shape: Shape, target: Shape) -> None:
@@ -41,7 +41,7 @@ def _grow_data(walk: Walk, node: ir.Node, shape: Shape, target: Shape) -> None:
         grow_input(walk, node, 0, wants, broadcasts=True)
 
 
-def _named(walk: Walk, node: ir.Node, shape: Shape, target: list[Size]) -> list[Size]:
+def _follow_namesakes(walk: Walk, node: ir.Node, shape: Shape, target: list[Size]) -> list[Size]:
     """Data that varies, repeated as often as a dim was in the file: the dim itself, or that number."""
     if not walk.varies(node.inputs[0]):
         return target  # a constant follows as soon as somebody needs it
@@ -54,7 +54,7 @@ def _named(walk: Walk, node: ir.Node, shape: Shape, target: list[Size]) -> list[
     return result
 
 
-def _result(shape: Shape, target: list[Size]) -> Shape:
+def _shape_of_result(shape: Shape, target: list[Size]) -> Shape:
     rank = max(len(shape), len(target))
     data = (ONE,) * (rank - len(shape)) + tuple(shape)
     goal = (ONE,) * (rank - len(target)) + tuple(target)

@@ -10,7 +10,8 @@ import onnx_ir as ir
 from anyshape.freeing.constant_patterns import is_uniform
 from anyshape.freeing.growth import grow_input
 from anyshape.freeing.rules.reshape import readings
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, product, spelled
 
 
@@ -102,7 +103,7 @@ def _follow_grid(walk: Walk, node: ir.Node) -> None:
     grid: list[Size] = [number(n) for n in index.shape[:-1]]
     for column, axis in runs.items():
         grid[axis] = shape[column]
-    columns = [_column(walk, node, index[..., c], grid, runs.get(c)) for c in range(index.shape[-1])]
+    columns = [_column_of_grid(walk, node, index[..., c], grid, runs.get(c)) for c in range(index.shape[-1])]
     build, row = walk.builder, tuple(grid)
     full = [build.node("Expand", [column, build.vector(row)], row) for column in columns]
     goal = [number(n) if is_number(n) else number(0) for n in row]
@@ -121,19 +122,19 @@ def _running_axes(walk: Walk, shape: Shape, index: Any) -> dict[int, int]:
         axes = [
             axis
             for axis in range(values.ndim)
-            if values.shape[axis] == n and axis not in found.values() and _counts(values, axis)
+            if values.shape[axis] == n and axis not in found.values() and _counts_up(values, axis)
         ]
         if axes:
             found[column] = walk.chooser.choose(axes)
     return found
 
 
-def _counts(values: Any, axis: int) -> bool:
+def _counts_up(values: Any, axis: int) -> bool:
     line = np.arange(values.shape[axis]).reshape([-1 if a == axis else 1 for a in range(values.ndim)])
     return bool(np.array_equal(values, np.broadcast_to(line, values.shape)))
 
 
-def _column(walk: Walk, node: ir.Node, values: Any, grid: list[Size], runs: int | None) -> ir.Value:
+def _column_of_grid(walk: Walk, node: ir.Node, values: Any, grid: list[Size], runs: int | None) -> ir.Value:
     if runs is not None:
         return walk.builder.ramp(grid[runs], runs, values.ndim)
     for axis, size in enumerate(grid):

@@ -8,7 +8,8 @@ from anyshape.freeing.constant_patterns import is_uniform
 from anyshape.freeing.families import einsum_terms
 from anyshape.freeing.growth import grow_input
 from anyshape.freeing.rules.broadcast import align
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Size, is_number, spelled
 
 
@@ -19,14 +20,14 @@ def matmul(walk: Walk, node: ir.Node) -> Shapes:
         return None
     if len(left) > 2 or len(right) > 2:
         align(walk, node, places, last=2)
-    _summed(walk, node, (places[0], len(left) - 1), (places[1], max(len(right) - 2, 0)))
+    _fit_summed_axes(walk, node, (places[0], len(left) - 1), (places[1], max(len(right) - 2, 0)))
     return None
 
 
 def gemm(walk: Walk, node: ir.Node) -> Shapes:
     left = 0 if attribute(node, "transA", 0) else 1
     right = 1 if attribute(node, "transB", 0) else 0
-    _summed(walk, node, (0, left), (1, right))
+    _fit_summed_axes(walk, node, (0, left), (1, right))
     _grow_bias(walk, node, left)
     return None
 
@@ -41,16 +42,16 @@ def _grow_bias(walk: Walk, node: ir.Node, summed: int) -> None:
         grow_input(walk, node, 2, {0: rows}, broadcasts=True)
 
 
-def _summed(walk: Walk, node: ir.Node, *ends: tuple[int, int]) -> None:
+def _fit_summed_axes(walk: Walk, node: ir.Node, *ends: tuple[int, int]) -> None:
     """Both operands of a sum have one size: a fixed one beside a free one pins it."""
     (a, i), (b, j) = ends
     for (place, axis), (other, across) in (((a, i), (b, j)), ((b, j), (a, i))):
         free, fixed = walk.shape(node.inputs[place]), walk.shape(node.inputs[other])
         if free and fixed and walk.is_free(free[axis]) and is_number(fixed[across]):
-            _fit(walk, node, other, across, free[axis])
+            _grow_or_refuse(walk, node, other, across, free[axis])
 
 
-def _fit(walk: Walk, node: ir.Node, place: int, axis: int, size: Size) -> None:
+def _grow_or_refuse(walk: Walk, node: ir.Node, place: int, axis: int, size: Size) -> None:
     """What is the same all along the axis grows with it, weights do not: their further rows were never trained."""
     value = node.inputs[place]
     assert value is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from anyshape.freeing.growth import grow_input
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import is_number
 
 _LENGTHS, _STATES = 4, (5, 6)

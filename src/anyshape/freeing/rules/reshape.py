@@ -1,7 +1,8 @@
-"""A reshape read as a regrouping of factors: which of them make up each new axis.
+"""Reshape, Flatten, Squeeze and Transpose: the same elements in other axes.
 
-A factor of size 1, as a batch of 1 is, could go to either side of a boundary: every reading is given, the likeliest
-first. Numbers side by side are one number, since any regrouping of them is right.
+A reshape is read as a regrouping of factors: which of them make up each new axis. A factor of size 1, as a batch of 1
+is, could go to either side of a boundary: every reading is given, the likeliest first. Numbers side by side are one
+number, since any regrouping of them is right.
 """
 
 from __future__ import annotations
@@ -13,104 +14,14 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from anyshape.freeing.families import axes_of
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Factors, Shape, Size, is_number, number, product, spelled
-
-_MOST_READINGS = 64
-_MOST_STEPS = 20_000
 
 Atom = tuple[Size, int]
 """A factor and its size in the file."""
 Reading = tuple[Factors, ...]
-
-
-def readings(factors: Sequence[Atom], target: Sequence[int]) -> list[Reading]:
-    """Every way in which the factors, in their order, make up axes of these sizes; none where there is no way."""
-    atoms = _runs(factors)
-    if math.prod(n for _, n in atoms) != math.prod(target) or 0 in target:
-        return []
-    search = _Search(tuple(target))
-    runs = {n for size, n in atoms if is_number(size)}
-    found = dict.fromkeys(search.fill(tuple(atoms), 0))
-    return sorted(found, key=lambda reading: sum(_unlikely(axis, runs) for axis in reading))
-
-
-def _runs(factors: Sequence[Atom]) -> list[Atom]:
-    """Without ones, and with neighbouring numbers as one."""
-    atoms: list[Atom] = []
-    for size, n in factors:
-        if is_number(size) and n == 1:
-            continue
-        if is_number(size) and atoms and is_number(atoms[-1][0]):
-            atoms[-1] = (atoms[-1][0] * size, atoms[-1][1] * n)
-        else:
-            atoms.append((size, n))
-    return atoms
-
-
-def _unlikely(axis: Factors, runs: set[int]) -> float:
-    """Alone is likeliest; then beside a part of a number (heads), other dims, a whole number (features)."""
-    free = [size for size in axis if not is_number(size)]
-    numbers = product(size for size in axis if is_number(size))
-    if not free or (len(free) == 1 and numbers == 1):
-        return 0
-    if numbers == 1:
-        return 1
-    return 2 if int(numbers) in runs else 0.5
-
-
-@dataclass
-class _Search:
-    target: tuple[int, ...]
-    steps: int = 0
-    found: int = 0
-
-    def fill(self, atoms: tuple[Atom, ...], axis: int) -> Iterator[Reading]:
-        """Readings of the axes from this one on."""
-        self.steps += 1
-        if self.steps > _MOST_STEPS or self.found > _MOST_READINGS:
-            return
-        if axis == len(self.target):
-            if not atoms:
-                self.found += 1
-                yield ()
-            return
-        for own, rest in self._taken(atoms, self.target[axis], ()):
-            for others in self.fill(rest, axis + 1):
-                yield (own or (ONE,), *others)
-
-    def _taken(self, atoms: tuple[Atom, ...], need: int, own: Factors) -> Iterator[tuple[Factors, tuple[Atom, ...]]]:
-        """What the next axis can be made of, and what is left."""
-        self.steps += 1
-        if self.steps > _MOST_STEPS:
-            return
-        if need == 1:
-            alone = not own
-            if not alone:
-                yield own, atoms
-            if atoms and atoms[0][1] == 1:
-                yield from self._taken(atoms[1:], 1, (*own, atoms[0][0]))
-            if alone:
-                yield own, atoms
-            return
-        if not atoms:
-            return
-        (size, n), rest = atoms[0], atoms[1:]
-        if need % n == 0:
-            yield from self._taken(rest, need // n, (*own, size))
-        elif n % need == 0:
-            for first, second in _split(size, n, need):
-                yield (*own, first[0]), (second, *rest)
-
-
-def _split(size: Size, n: int, need: int) -> Iterator[tuple[Atom, Atom]]:
-    """A factor that goes to two axes: which of them follows the dim cannot be seen."""
-    other = n // need
-    if is_number(size):
-        yield (number(need), need), (number(other), other)
-        return
-    yield (size / other, need), (number(other), other)
-    yield (number(need), need), (size / need, other)
 
 
 def reshape(walk: Walk, node: ir.Node) -> Shapes:
@@ -118,25 +29,25 @@ def reshape(walk: Walk, node: ir.Node) -> Shapes:
     shape = walk.shape(data)
     if data is None or shape is None or not any(walk.is_free(size) for size in shape):
         return None
-    target, atoms = _target(walk, node, shape), _atoms(walk, data)
+    target, atoms = _target_in_file(walk, node, shape), _atoms(walk, data)
     if target is None or atoms is None:
         raise walk.pinned(node, "its target depends on the data", product(shape))
     found = readings(atoms, target)
-    moved = _moved(walk, shape, target)
+    moved = _moved_axes(walk, shape, target)
     if found and moved and walk.chooser.choose((False, True)):
-        return _transposed(walk, node, data, moved)
+        return _transpose_instead(walk, node, data, moved)
     if not found:
-        why = f"{_listed(shape)} cannot become {list(target)} at other sizes"
+        why = f"{_in_brackets(shape)} cannot become {list(target)} at other sizes"
         raise walk.pinned(node, why, product(s for s in shape if walk.is_free(s)))
     written = walk.numbers(node.inputs[1])
-    reading = walk.chooser.choose(_agreeing(walk, found, written))
+    reading = walk.chooser.choose(_readings_that_agree(walk, found, written))
     sizes = tuple(product(axis) for axis in reading)
     walk.factors.set(node.outputs[0], reading)
-    _rewrite(walk, node, shape, sizes, written)
+    _rewrite_target(walk, node, shape, sizes, written)
     return [sizes]
 
 
-def _moved(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | None:
+def _moved_axes(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | None:
     """The order of axes, where one that is free and was 1 in the file went elsewhere: a Reshape was as good there."""
     sizes = [walk.at_file(size) for size in shape]
     free = [axis for axis, size in enumerate(shape) if walk.is_free(size) and sizes[axis] == 1]
@@ -150,18 +61,18 @@ def _moved(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | None:
     return None
 
 
-def _transposed(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
+def _transpose_instead(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
     shape = tuple((walk.shape(data) or ())[axis] for axis in order)
     factors = walk.factors.of(data)
     value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, attributes={"perm": list(order)})
     walk.factors.set(value, [factors[axis] for axis in order])
     walk.factors.set(node.outputs[0], [factors[axis] for axis in order])
     walk.replace(node, 0, value, f"axes were moved in the order {list(order)}")
-    _rewrite(walk, node, shape, shape, walk.numbers(node.inputs[1]))
+    _rewrite_target(walk, node, shape, shape, walk.numbers(node.inputs[1]))
     return [shape]
 
 
-def _target(walk: Walk, node: ir.Node, shape: Shape) -> tuple[int, ...] | None:
+def _target_in_file(walk: Walk, node: ir.Node, shape: Shape) -> tuple[int, ...] | None:
     """The output's sizes in the file: observed, or from the constant with its 0 and -1 resolved."""
     seen = walk.observed(node.outputs[0])
     written = walk.numbers(node.inputs[1])
@@ -192,7 +103,7 @@ def _atoms(walk: Walk, data: ir.Value) -> list[Atom] | None:
     return atoms
 
 
-def _agreeing(walk: Walk, found: list[Reading], written: Shape | None) -> list[Reading]:
+def _readings_that_agree(walk: Walk, found: list[Reading], written: Shape | None) -> list[Reading]:
     """Where the file computes the target from sizes, only the readings that say the same."""
 
     def agrees(reading: Reading) -> bool:
@@ -202,7 +113,7 @@ def _agreeing(walk: Walk, found: list[Reading], written: Shape | None) -> list[R
     return [reading for reading in found if agrees(reading)] or found
 
 
-def _rewrite(walk: Walk, node: ir.Node, shape: Shape, sizes: Shape, written: Shape | None) -> None:
+def _rewrite_target(walk: Walk, node: ir.Node, shape: Shape, sizes: Shape, written: Shape | None) -> None:
     copies = not attribute(node, "allowzero", 0)
     if written is not None and len(written) == len(sizes) and _says_so(written, shape, sizes, copies=copies):
         return
@@ -292,7 +203,7 @@ def transpose(walk: Walk, node: ir.Node) -> Shapes:
     return [tuple(shape[axis] for axis in order)]
 
 
-def _listed(shape: Sequence[Size]) -> str:
+def _in_brackets(shape: Sequence[Size]) -> str:
     return "[" + ", ".join(map(spelled, shape)) + "]"
 
 
@@ -303,3 +214,95 @@ RULES: dict[str, Rule] = {
     "Unsqueeze": unsqueeze,
     "Transpose": transpose,
 }
+
+
+# ---- the ways in which factors make up axes
+
+
+def readings(factors: Sequence[Atom], target: Sequence[int]) -> list[Reading]:
+    """Every way in which the factors, in their order, make up axes of these sizes; none where there is no way."""
+    atoms = _without_ones(factors)
+    if math.prod(n for _, n in atoms) != math.prod(target) or 0 in target:
+        return []
+    search = _RegroupingSearch(tuple(target))
+    runs = {n for size, n in atoms if is_number(size)}
+    found = dict.fromkeys(search.fill(tuple(atoms), 0))
+    return sorted(found, key=lambda reading: sum(_unlikely(axis, runs) for axis in reading))
+
+
+def _without_ones(factors: Sequence[Atom]) -> list[Atom]:
+    """Without ones, and with neighbouring numbers as one."""
+    atoms: list[Atom] = []
+    for size, n in factors:
+        if is_number(size) and n == 1:
+            continue
+        if is_number(size) and atoms and is_number(atoms[-1][0]):
+            atoms[-1] = (atoms[-1][0] * size, atoms[-1][1] * n)
+        else:
+            atoms.append((size, n))
+    return atoms
+
+
+def _unlikely(axis: Factors, runs: set[int]) -> float:
+    """Alone is likeliest; then beside a part of a number (heads), other dims, a whole number (features)."""
+    free = [size for size in axis if not is_number(size)]
+    numbers = product(size for size in axis if is_number(size))
+    if not free or (len(free) == 1 and numbers == 1):
+        return 0
+    if numbers == 1:
+        return 1
+    return 2 if int(numbers) in runs else 0.5
+
+
+@dataclass
+class _RegroupingSearch:
+    target: tuple[int, ...]
+    steps: int = 0
+    found: int = 0
+
+    def fill(self, atoms: tuple[Atom, ...], axis: int) -> Iterator[Reading]:
+        """Readings of the axes from this one on."""
+        self.steps += 1
+        if self.steps > budgets.MOST_STEPS_TO_REGROUP or self.found > budgets.MOST_READINGS_OF_A_RESHAPE:
+            return
+        if axis == len(self.target):
+            if not atoms:
+                self.found += 1
+                yield ()
+            return
+        for own, rest in self._made_of(atoms, self.target[axis], ()):
+            for others in self.fill(rest, axis + 1):
+                yield (own or (ONE,), *others)
+
+    def _made_of(self, atoms: tuple[Atom, ...], need: int, own: Factors) -> Iterator[tuple[Factors, tuple[Atom, ...]]]:
+        """What the next axis can be made of, and what is left."""
+        self.steps += 1
+        if self.steps > budgets.MOST_STEPS_TO_REGROUP:
+            return
+        if need == 1:
+            alone = not own
+            if not alone:
+                yield own, atoms
+            if atoms and atoms[0][1] == 1:
+                yield from self._made_of(atoms[1:], 1, (*own, atoms[0][0]))
+            if alone:
+                yield own, atoms
+            return
+        if not atoms:
+            return
+        (size, n), rest = atoms[0], atoms[1:]
+        if need % n == 0:
+            yield from self._made_of(rest, need // n, (*own, size))
+        elif n % need == 0:
+            for first, second in _two_parts(size, n, need):
+                yield (*own, first[0]), (second, *rest)
+
+
+def _two_parts(size: Size, n: int, need: int) -> Iterator[tuple[Atom, Atom]]:
+    """A factor that goes to two axes: which of them follows the dim cannot be seen."""
+    other = n // need
+    if is_number(size):
+        yield (number(need), need), (number(other), other)
+        return
+    yield (size / other, need), (number(other), other)
+    yield (number(need), need), (size / need, other)

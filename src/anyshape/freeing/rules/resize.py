@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Size, is_number, number, spelled
 
 
@@ -18,7 +19,7 @@ def resize(walk: Walk, node: ir.Node) -> Shapes:
     goal: list[Size] = []
     for axis, n in zip(axes, target, strict=True):
         pinned = walk.is_free(shape[axis]) and is_number(n)
-        goal.append(walk.chooser.choose(_readings(walk, shape[axis], int(n), axis)) if pinned else n)
+        goal.append(walk.chooser.choose(_sizes_meant(walk, shape[axis], int(n), axis)) if pinned else n)
     sizes = list(shape)
     for axis, size in zip(axes, goal, strict=True):
         sizes[axis] = size
@@ -28,7 +29,7 @@ def resize(walk: Walk, node: ir.Node) -> Shapes:
     return [tuple(sizes)]
 
 
-def _readings(walk: Walk, size: Size, n: int, axis: int) -> list[Size]:
+def _sizes_meant(walk: Walk, size: Size, n: int, axis: int) -> list[Size]:
     """The same size, that of a tensor met before, a multiple or a part of its own, the number itself."""
     own = walk.at_file(size) or 1
     if own == n:

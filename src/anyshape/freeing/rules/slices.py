@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
+import sympy
 
 from anyshape.freeing.families import axes_of
-from anyshape.freeing.growth import sliced
-from anyshape.freeing.walk import Rule, Shapes, Walk, attribute
+from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Shape, Size, is_number, number, spelled
 
 _END = np.iinfo(np.int64).max
 _FAR = 2**31 - 1
+"""From here on a number says "up to the end": positions may be int32, too."""
 
 
 def slice_(walk: Walk, node: ir.Node) -> Shapes:
@@ -29,16 +31,16 @@ def slice_(walk: Walk, node: ir.Node) -> Shapes:
     new_starts, new_ends, sizes = list(starts), list(ends), list(shape)
     for k, axis in enumerate(axes):
         if walk.is_free(shape[axis]) and is_number(starts[k]) and is_number(ends[k]):
-            parts = _part(walk, shape[axis], int(starts[k]), int(ends[k]), strides[k])
+            parts = _part_of_axis(walk, shape[axis], int(starts[k]), int(ends[k]), strides[k])
             new_starts[k], new_ends[k], sizes[axis] = parts
         else:
             sizes[axis] = None
-    _put(walk, node, 1, starts, new_starts)
-    _put(walk, node, 2, ends, new_ends)
+    _replace_positions(walk, node, 1, starts, new_starts)
+    _replace_positions(walk, node, 2, ends, new_ends)
     return [tuple(sizes)] if None not in sizes else None
 
 
-def _part(walk: Walk, size: Size, start: int, end: int, step: int) -> tuple[Size, Size, Size]:
+def _part_of_axis(walk: Walk, size: Size, start: int, end: int, step: int) -> tuple[Size, Size, Size]:
     """Start, end and length along a free axis."""
     n = walk.at_file(size) or 0
     if step < 0:
@@ -48,7 +50,7 @@ def _part(walk: Walk, size: Size, start: int, end: int, step: int) -> tuple[Size
     first = start + n if start < 0 else min(start, n)
     last = end + n if end < 0 else min(end, n)
     begin = (
-        walk.chooser.choose(_readings(size, n, first))
+        walk.chooser.choose(_positions_meant(size, n, first))
         if 0 < start < n and end >= n and first > n // 2
         else (size - (n - first) if start < 0 else number(first))
     )
@@ -57,13 +59,13 @@ def _part(walk: Walk, size: Size, start: int, end: int, step: int) -> tuple[Size
     elif end < 0:
         stop = size + end
     else:
-        stop = walk.chooser.choose(_readings(size, n, last))
+        stop = walk.chooser.choose(_positions_meant(size, n, last))
     written_start = begin if start >= 0 else number(start)
     written_end = number(_END) if stop == size else number(end) if end < 0 else stop
-    return _relative(written_start, size), _relative(written_end, size), _ceil_div(stop - begin, step)
+    return _from_the_end(written_start, size), _from_the_end(written_end, size), _ceil_div(stop - begin, step)
 
 
-def _readings(size: Size, n: int, position: int) -> list[Size]:
+def _positions_meant(size: Size, n: int, position: int) -> list[Size]:
     """A position inside: that number, or as far from the end, or half of the whole; what is nearest comes first."""
     found = [number(position), size - (n - position)]
     if 2 * position == n:
@@ -71,7 +73,7 @@ def _readings(size: Size, n: int, position: int) -> list[Size]:
     return found if position <= n // 2 else [found[1], found[0], *found[2:]]
 
 
-def _relative(position: Size, size: Size) -> Size:
+def _from_the_end(position: Size, size: Size) -> Size:
     """Counted from the end where that needs no computation."""
     back = position - size
     return back if is_number(back) and back < 0 else position
@@ -80,12 +82,10 @@ def _relative(position: Size, size: Size) -> Size:
 def _ceil_div(length: Size, step: int) -> Size:
     if step == 1:
         return length
-    from sympy import floor
-
-    return floor((length + step - 1) / step)
+    return sympy.floor((length + step - 1) / step)
 
 
-def _put(walk: Walk, node: ir.Node, place: int, before: Shape, after: Sequence[Size]) -> None:
+def _replace_positions(walk: Walk, node: ir.Node, place: int, before: Shape, after: Sequence[Size]) -> None:
     if all(
         a == b or (min(a, b) >= _FAR if is_number(a) and is_number(b) else False)
         for a, b in zip(before, after, strict=True)
@@ -111,7 +111,7 @@ def split(walk: Walk, node: ir.Node) -> Shapes:
         return None
     if size.is_Symbol and len(node.outputs) == walk.at_file(size) != 1:
         raise walk.pinned(node, f"the file takes `{spelled(size)}` apart into {len(node.outputs)} single entries", size)
-    lengths = _lengths(walk, node, size)
+    lengths = _part_lengths(walk, node, size)
     if lengths is None:
         return None
     rest = [(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths]
@@ -134,13 +134,13 @@ def _as_slices(walk: Walk, node: ir.Node, axis: int, lengths: Sequence[Size], sh
     whole, start = node.inputs[0], number(0)
     assert whole is not None
     for value, length, shape in zip(list(node.outputs), lengths, shapes, strict=True):
-        part = sliced(walk, whole, {axis: (start, start + length)}, shape)
+        part = walk.builder.sliced(whole, {axis: (start, start + length)}, shape)
         value.replace_all_uses_with(part)
         start += length
     walk.note(node, f"parts became slices of [{', '.join(map(spelled, lengths))}]")
 
 
-def _lengths(walk: Walk, node: ir.Node, size: Size) -> list[Size] | None:
+def _part_lengths(walk: Walk, node: ir.Node, size: Size) -> list[Size] | None:
     """Equal parts stay equal; of different ones the longest takes what is left."""
     written = attribute(node, "split")
     if written is None and len(node.inputs) > 1 and node.inputs[1] is not None:

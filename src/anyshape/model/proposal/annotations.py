@@ -30,20 +30,20 @@ class Annotations:
 
 def read_annotations(target: Target, signature: Signature) -> Annotations:
     """The annotations of the target's parameters, checked against the example."""
-    texts = _texts(target)
+    texts = _annotation_texts(target)
     names: dict[Place, str] = {}
     static: set[Place] = set()
     expressions: list[tuple[Place, Expression]] = []
     for leaf in signature.leaves:
         if not leaf.is_tensor or leaf.name not in texts:
             continue
-        for axis, token in _tokens(leaf, texts[leaf.name]):
+        for axis, token in _axis_tokens(leaf, texts[leaf.name]):
             if token.isdecimal():
                 _check_number(leaf, axis, int(token), texts[leaf.name])
                 static.add((leaf.name, axis))
             elif token.isidentifier():
                 names[leaf.name, axis] = token
-            elif (expression := _parsed(token)) is not None:
+            elif (expression := _expression_of(token)) is not None:
                 expressions.append(((leaf.name, axis), expression))
     _check_sizes(names, expressions, signature, texts)
     return Annotations(names, frozenset(static))
@@ -52,9 +52,9 @@ def read_annotations(target: Target, signature: Signature) -> Annotations:
 # ---- where they stand
 
 
-def _texts(target: Target) -> dict[str, str]:
+def _annotation_texts(target: Target) -> dict[str, str]:
     """Parameter -> the text of its annotation."""
-    found = {name: _text(annotation) for name, annotation in _annotations(target).items()}
+    found = {name: _annotation_text(annotation) for name, annotation in _annotations(target).items()}
     return {name: text for name, text in found.items() if text is not None}
 
 
@@ -67,7 +67,7 @@ def _annotations(target: Target) -> dict[str, Any]:
     return {name: parameter.annotation for name, parameter in signature.parameters.items()}
 
 
-def _text(annotation: Any) -> str | None:
+def _annotation_text(annotation: Any) -> str | None:
     """Of the annotation itself, or of the one in `... | None`."""
     for kind in (annotation, *typing.get_args(annotation)):
         if isinstance(text := getattr(kind, "dim_str", None), str):
@@ -78,7 +78,7 @@ def _text(annotation: Any) -> str | None:
 # ---- what they say
 
 
-def _tokens(leaf: Leaf, text: str) -> Iterator[tuple[int, str]]:
+def _axis_tokens(leaf: Leaf, text: str) -> Iterator[tuple[int, str]]:
     """Axis and token for every axis that is spoken of by itself."""
     tokens = text.split()
     rank = leaf.value.dim()
@@ -98,7 +98,7 @@ def _tokens(leaf: Leaf, text: str) -> Iterator[tuple[int, str]]:
             yield axis, word
 
 
-def _parsed(token: str) -> Expression | None:
+def _expression_of(token: str) -> Expression | None:
     try:
         return parse_expression(token)
     except DeclarationError:

@@ -34,11 +34,11 @@ def name_dims(groups: Sequence[frozenset[Place]], signature: Signature, target: 
     """A name for each group of places that follow one dim: distinct, and an identifier."""
     scene = Scene.of(signature, groups, target.module)
     is_transformers = is_pretrained(target)
-    meanings = [_elected(group, scene) for group in groups]
+    meanings = [_elected_meaning(group, scene) for group in groups]
     if is_transformers:
         meanings = _as_seen_by_transformers(meanings, signature)
     names = [_OPTIMUM.get(m.word, m.word) if is_transformers else m.word for m in meanings]
-    named = _told_apart(names, groups, signature, with_kinds=is_transformers)
+    named = _names_told_apart(names, groups, signature, with_kinds=is_transformers)
     return [_identifier(name) for name in named]
 
 
@@ -48,7 +48,7 @@ def is_pretrained(target: Target) -> bool:
     return any(k.__name__ == "PreTrainedModel" and k.__module__.startswith("transformers.") for k in kinds)
 
 
-def _elected(group: frozenset[Place], scene: Scene) -> Meaning:
+def _elected_meaning(group: frozenset[Place], scene: Scene) -> Meaning:
     votes = [meaning_of(place, scene) for place in _in_order(group)]
     strongest = max(vote.weight for vote in votes)
     words = [vote.word for vote in votes if vote.weight == strongest]
@@ -69,21 +69,21 @@ def _as_seen_by_transformers(meanings: list[Meaning], signature: Signature) -> l
 # ---- two dims of one meaning
 
 
-def _told_apart(
+def _names_told_apart(
     names: Sequence[str], groups: Sequence[frozenset[Place]], signature: Signature, *, with_kinds: bool
 ) -> list[str]:
     """Where several have one name, each gets the word in front that tells its inputs from the others'."""
     told = list(names)
     for name in {name for name in names if names.count(name) > 1}:
         numbers = [n for n, other in enumerate(names) if other == name]
-        words = _kinds([groups[n] for n in numbers], signature) if with_kinds else None
+        words = _images_or_texts([groups[n] for n in numbers], signature) if with_kinds else None
         words = words or _telling_words([groups[n] for n in numbers])
         for number, word in zip(numbers, words, strict=True):
             told[number] = f"{word}_{name}" if word and not name.startswith(word) else name
-    return _numbered(told)
+    return _numbered_names(told)
 
 
-def _kinds(groups: Sequence[frozenset[Place]], signature: Signature) -> list[str] | None:
+def _images_or_texts(groups: Sequence[frozenset[Place]], signature: Signature) -> list[str] | None:
     """`image` and `text`, as optimum tells two batches apart; None where these do not."""
     found = []
     for group in groups:
@@ -107,7 +107,7 @@ def _telling_words(groups: Sequence[frozenset[Place]]) -> list[str]:
     return told
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def _numbered_names(names: Sequence[str]) -> list[str]:
     seen: collections.Counter[str] = collections.Counter()
     result: list[str] = []
     for name in names:

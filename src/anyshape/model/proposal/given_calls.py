@@ -1,27 +1,156 @@
-"""One file serves calls of one kind: they may differ in sizes and numbers, not in what is given, dtypes or flags."""
+"""Several calls of one model, given as a list or recorded by `watch`: bound to its signature, and of one kind.
+
+One file serves calls of one kind: they may differ in sizes and numbers, not in what is given, dtypes or flags.
+"""
 
 from __future__ import annotations
 
 import collections
-import contextlib
 import enum
-import functools
 import inspect
-import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import torch
-from torch import nn
 
 from anyshape.declaration.calls import Signature, bind_call, read_call
 from anyshape.declaration.containers import parts_of
-from anyshape.declaration.targets import Target, resolve_target
-from anyshape.errors import DeclarationError, first_line
+from anyshape.declaration.targets import Target
+from anyshape.errors import DeclarationError
 from anyshape.model.proposal.probe import Place, sizes_of
+from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, moves
+
+# ---- recorded calls
+
+
+@dataclass(frozen=True, repr=False)
+class SeenCall:
+    """One call, as it was made."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return self.shown(most=4)
+
+    def shown(self, most: int) -> str:
+        """Its shapes and other values; of what stands in a container so many."""
+        given = [_value_text(value, most) for value in self.args]
+        named = [f"{name}={_value_text(value, most)}" for name, value in self.kwargs.items()]
+        return f"({', '.join([*given, *named])})"
+
+
+class SeenCalls(Sequence[SeenCall]):
+    """The recorded calls, in their order; `of(0)` are those of the first kind, where some were given other inputs."""
+
+    def __init__(self, target: Target, calls: Sequence[SeenCall] = (), notes: Sequence[str] = ()) -> None:
+        self._target = target
+        self._calls = list(calls)
+        self.notes = list(notes)
+        """What was not recorded as it was, and why."""
+
+    @overload
+    def __getitem__(self, index: int) -> SeenCall: ...
+    @overload
+    def __getitem__(self, index: slice) -> SeenCalls: ...
+    def __getitem__(self, index: int | slice) -> SeenCall | SeenCalls:
+        if isinstance(index, slice):
+            return SeenCalls(self._target, self._calls[index], self.notes)
+        return self._calls[index]
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def kinds(self) -> tuple[SeenCalls, ...]:
+        """The calls by what they were given: each kind can be exported to a file."""
+        bound = [bind_call(self._target, call.args, call.kwargs) for call in self._calls]
+        return tuple(SeenCalls(self._target, [self._calls[n] for n in numbers], self.notes) for numbers in kinds(bound))
+
+    def of(self, kind: int) -> SeenCalls:
+        """The calls of one kind."""
+        found = self.kinds
+        if not 0 <= kind < len(found):
+            raise DeclarationError(f"there is no kind {kind}: the {len(self)} recorded calls are of {len(found)} kinds")
+        return found[kind]
+
+    def __repr__(self) -> str:
+        count = f"{len(self)} call{'s' if len(self) != 1 else ''} of {self._target.name}"
+        return "\n".join([count, *(f"  {number}: {call}" for number, call in enumerate(self)), *self.notes])
+
+
+def _value_text(value: Any, most: int) -> str:
+    """`int64[2, 5]`, `{ids: int64[2, 5]}`, `3`, `'mean'`."""
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    found = parts_of(value)
+    if found is None:
+        return type(value).__name__
+    kind, parts = found
+    is_listed = kind in ("list", "tuple")
+    inside = [
+        _value_text(part, most) if is_listed else f"{key}: {_value_text(part, most)}" for key, part in parts.items()
+    ]
+    text = ", ".join([*inside[:most], *(["..."] if len(inside) > most else [])])
+    before, after = {"list": ("[", "]"), "tuple": ("(", ")")}.get(kind, ("{", "}"))
+    return f"{'' if is_listed or kind == 'dict' else type(value).__name__}{before}{text}{after}"
+
+
+# ---- the calls of `examples=`, in whichever form they came
+
+
+def read_calls(target: Target, examples: Any) -> tuple[Signature, ...]:
+    """All calls, of one kind; one sentence for what is no call, or a call of another kind."""
+    if isinstance(examples, (str, Mapping, torch.Tensor)) or not isinstance(examples, Sequence):
+        kind = type(examples).__name__
+        raise DeclarationError(
+            f"examples is of type {kind}: give a list of calls, such as [(x,), (y,)], or what watch recorded"
+        )
+    if not examples:
+        nothing = "watch recorded no call" if isinstance(examples, SeenCalls) else "examples is empty"
+        raise DeclarationError(f"{nothing}: give two calls of different sizes")
+    signatures = tuple(_bind_example(target, call, number) for number, call in enumerate(examples))
+    refuse_other_kinds(target, signatures, offer="seen.of({})" if isinstance(examples, SeenCalls) else None)
+    return signatures
+
+
+def _bind_example(target: Target, call: Any, number: int) -> Signature:
+    try:
+        if isinstance(call, SeenCall):
+            return bind_call(target, call.args, call.kwargs)
+        if isinstance(call, (tuple, dict, collections.UserDict, torch.Tensor)):
+            return bind_call(target, *read_call(call))
+    except DeclarationError as error:
+        raise DeclarationError(f"examples[{number}]: {error}") from None
+    raise DeclarationError(
+        f"examples[{number}] is of type {type(call).__name__}: a call is a tuple of arguments, a dict of keywords, "
+        'or {"args": ..., "kwargs": ...}'
+    )
+
+
+def columns_of(signatures: Sequence[Signature]) -> dict[Place, Column]:
+    """The size of every place in each call."""
+    sizes = [sizes_of(signature) for signature in signatures]
+    return {place: tuple(one[place] for one in sizes) for place in sizes[0]}
+
+
+def best_call(signatures: Sequence[Signature]) -> int:
+    """The call to export with: no size below 2, no two alike, as far as the calls have it; of several the smallest."""
+    columns = {column for column in columns_of(signatures).values() if moves(column)}
+
+    # everything broadcasts at 1, and sizes that are alike cannot be told apart
+    def drawback(number: int) -> tuple[int, int, int]:
+        sizes = [column[number] for column in columns]
+        return sum(size < 2 for size in sizes), len(sizes) - len(set(sizes)), sum(sizes)
+
+    return min(range(len(signatures)), key=drawback)
+
+
+# ---- calls of one kind
 
 
 def refuse_other_kinds(target: Target, signatures: Sequence[Signature], *, offer: str | None = None) -> None:
@@ -44,8 +173,6 @@ def kinds(signatures: Sequence[Signature]) -> list[list[int]]:
 
 # ---- what is given in some calls alone
 
-_MOST_NAMED = 3
-
 
 def _refuse_absent(signatures: Sequence[Signature], offer: str | None) -> None:
     found = kinds(signatures)
@@ -55,11 +182,11 @@ def _refuse_absent(signatures: Sequence[Signature], offer: str | None) -> None:
     always = set.intersection(*calls)
     first = next(leaf.name for signature in signatures for leaf in signature.leaves if leaf.name not in always)
     path = _shortest_absent(first, calls)
-    given = [number for number, names in enumerate(calls) if _has(names, path)]
+    given = [number for number, names in enumerate(calls) if _has_below(names, path)]
     absent = [number for number in range(len(calls)) if number not in given]
-    ways = [offer.format(number) if offer else _written(numbers) for number, numbers in enumerate(found)]
+    ways = [offer.format(number) if offer else _examples_chosen(numbers) for number, numbers in enumerate(found)]
     raise DeclarationError(
-        f"`{path}` is given in {_listed(given)} but left out, None or empty in {_listed(absent)}: "
+        f"`{path}` is given in {_examples_named(given)} but left out, None or empty in {_examples_named(absent)}: "
         f"export one file for each kind of call, with {' and with '.join(f'examples={way}' for way in ways)}"
     )
 
@@ -68,20 +195,24 @@ def _shortest_absent(name: str, calls: Sequence[set[str]]) -> str:
     """`past` rather than `past.0.key`, where some call has nothing below it."""
     parts = name.split(".")
     paths = [".".join(parts[: count + 1]) for count in range(len(parts))]
-    return next(path for path in paths if not all(_has(names, path) for names in calls))
+    return next(path for path in paths if not all(_has_below(names, path) for names in calls))
 
 
-def _has(names: set[str], path: str) -> bool:
+def _has_below(names: set[str], path: str) -> bool:
     return any(name == path or name.startswith(f"{path}.") for name in names)
 
 
-def _written(numbers: Sequence[int]) -> str:
+def _examples_chosen(numbers: Sequence[int]) -> str:
     return f"[{', '.join(f'examples[{number}]' for number in numbers)}]"
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    shown = [f"examples[{number}]" for number in numbers[:_MOST_NAMED]]
-    *first, last = [*shown, f"{len(numbers) - _MOST_NAMED} more"] if len(numbers) > _MOST_NAMED else shown
+def _examples_named(numbers: Sequence[int]) -> str:
+    shown = [f"examples[{number}]" for number in numbers[: budgets.MOST_KINDS_NAMED]]
+    *first, last = (
+        [*shown, f"{len(numbers) - budgets.MOST_KINDS_NAMED} more"]
+        if len(numbers) > budgets.MOST_KINDS_NAMED
+        else shown
+    )
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -91,7 +222,7 @@ _BECOMES_PART = "it becomes part of the file, so export one file for each"
 
 
 def _refuse_other_values(name: str, values: Sequence[Any]) -> None:
-    _refuse_difference(name, [_kind(value) for value in values], str, "give the same kind in all calls")
+    _refuse_difference(name, [_kind_text(value) for value in values], str, "give the same kind in all calls")
     if isinstance(values[0], torch.Tensor):
         dtypes = [str(value.dtype).removeprefix("torch.") for value in values]
         _refuse_difference(name, dtypes, str, "give the same dtype in all calls")
@@ -111,7 +242,7 @@ def _refuse_difference(name: str, values: Sequence[Any], show: Callable[[Any], s
         raise DeclarationError(f"`{name}` is {first} in examples[0] but {second} in examples[{other}]: {advice}")
 
 
-def _kind(value: Any) -> str:
+def _kind_text(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return "a tensor"
     return f"{'an' if type(value) is int else 'a'} {type(value).__name__}"
@@ -141,245 +272,3 @@ def _fixed_below(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     for key, part in found[1].items():
         yield from _fixed_below(f"{name}.{key}", part)
-
-
-def read_calls(target: Target, examples: Any) -> tuple[Signature, ...]:
-    """All calls, of one kind; one sentence for what is no call, or a call of another kind."""
-    if isinstance(examples, (str, Mapping, torch.Tensor)) or not isinstance(examples, Sequence):
-        kind = type(examples).__name__
-        raise DeclarationError(
-            f"examples is of type {kind}: give a list of calls, such as [(x,), (y,)], or what watch recorded"
-        )
-    if not examples:
-        nothing = "watch recorded no call" if isinstance(examples, Seen) else "examples is empty"
-        raise DeclarationError(f"{nothing}: give two calls of different sizes")
-    signatures = tuple(_bound(target, call, number) for number, call in enumerate(examples))
-    refuse_other_kinds(target, signatures, offer="seen.of({})" if isinstance(examples, Seen) else None)
-    return signatures
-
-
-def _bound(target: Target, call: Any, number: int) -> Signature:
-    try:
-        if isinstance(call, Call):
-            return bind_call(target, call.args, call.kwargs)
-        if isinstance(call, (tuple, dict, collections.UserDict, torch.Tensor)):
-            return bind_call(target, *read_call(call))
-    except DeclarationError as error:
-        raise DeclarationError(f"examples[{number}]: {error}") from None
-    raise DeclarationError(
-        f"examples[{number}] is of type {type(call).__name__}: a call is a tuple of arguments, a dict of keywords, "
-        'or {"args": ..., "kwargs": ...}'
-    )
-
-
-def columns_of(signatures: Sequence[Signature]) -> dict[Place, Column]:
-    """The size of every place in each call."""
-    sizes = [sizes_of(signature) for signature in signatures]
-    return {place: tuple(one[place] for one in sizes) for place in sizes[0]}
-
-
-def best_call(signatures: Sequence[Signature]) -> int:
-    """The call to export with: no size below 2, no two alike, as far as the calls have it; of several the smallest."""
-    columns = {column for column in columns_of(signatures).values() if moves(column)}
-
-    def drawback(number: int) -> tuple[int, int, int]:
-        sizes = [column[number] for column in columns]
-        return sum(size < 2 for size in sizes), len(sizes) - len(set(sizes)), sum(sizes)
-
-    return min(range(len(signatures)), key=drawback)
-
-
-_LARGE = 2**28
-"""Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
-
-
-@dataclass(frozen=True, repr=False)
-class Call:
-    """One call, as it was made."""
-
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-
-    def __repr__(self) -> str:
-        return self.shown(most=4)
-
-    def shown(self, most: int) -> str:
-        """Its shapes and other values; of what stands in a container so many."""
-        given = [_shown(value, most) for value in self.args]
-        named = [f"{name}={_shown(value, most)}" for name, value in self.kwargs.items()]
-        return f"({', '.join([*given, *named])})"
-
-
-class Seen(Sequence[Call]):
-    """The recorded calls, in their order; `of(0)` are those of the first kind, where some were given other inputs."""
-
-    def __init__(self, target: Target, calls: Sequence[Call] = (), notes: Sequence[str] = ()) -> None:
-        self._target = target
-        self._calls = list(calls)
-        self.notes = list(notes)
-        """What was not recorded as it was, and why."""
-
-    @overload
-    def __getitem__(self, index: int) -> Call: ...
-    @overload
-    def __getitem__(self, index: slice) -> Seen: ...
-    def __getitem__(self, index: int | slice) -> Call | Seen:
-        if isinstance(index, slice):
-            return Seen(self._target, self._calls[index], self.notes)
-        return self._calls[index]
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    @property
-    def kinds(self) -> tuple[Seen, ...]:
-        """The calls by what they were given: each kind can be exported to a file."""
-        bound = [bind_call(self._target, call.args, call.kwargs) for call in self._calls]
-        return tuple(Seen(self._target, [self._calls[n] for n in numbers], self.notes) for numbers in kinds(bound))
-
-    def of(self, kind: int) -> Seen:
-        """The calls of one kind."""
-        found = self.kinds
-        if not 0 <= kind < len(found):
-            raise DeclarationError(f"there is no kind {kind}: the {len(self)} recorded calls are of {len(found)} kinds")
-        return found[kind]
-
-    def __repr__(self) -> str:
-        count = f"{len(self)} call{'s' if len(self) != 1 else ''} of {self._target.name}"
-        return "\n".join([count, *(f"  {number}: {call}" for number, call in enumerate(self)), *self.notes])
-
-
-@contextlib.contextmanager
-def watch(model: Any, *, most: int = 16) -> Iterator[Seen]:
-    """Record the calls that are made inside, of a module or of a method of one.
-
-    Calls of the same shapes count once, the first `most` are kept. What is recorded is an `examples=` of `export`.
-    """
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise DeclarationError(f"most is {most!r}: give how many calls to keep, at least 1")
-    recorder = _Recorder(Seen(resolve_target(model)), resolve_target(model), most)
-    if isinstance(model, nn.Module):
-        watching = _hooked(model, recorder)
-    elif inspect.ismethod(model):
-        watching = _replaced(model.__self__, model.__name__, recorder)
-    else:
-        raise DeclarationError(f"{_name(model)} cannot be watched: pass the module, or a method of it")
-    with watching:
-        yield recorder.seen
-
-
-@contextlib.contextmanager
-def _hooked(module: nn.Module, recorder: _Recorder) -> Iterator[None]:
-    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        recorder.enter(args, kwargs)
-
-    def after(*_: Any) -> None:
-        recorder.leave()
-
-    handles = [
-        module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
-        module.register_forward_hook(after, always_call=True),
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, recorder: _Recorder) -> Iterator[None]:
-    """The method of this one object, for the time of the watch."""
-    method = getattr(owner, name)
-
-    @functools.wraps(method)
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        recorder.enter(args, kwargs)
-        try:
-            return method(*args, **kwargs)
-        finally:
-            recorder.leave()
-
-    own = vars(owner).get(name)
-    vars(owner)[name] = recorded
-    try:
-        yield
-    finally:
-        if own is None:
-            del vars(owner)[name]
-        else:
-            vars(owner)[name] = own
-
-
-class _Recorder:
-    """Takes calls from several threads; a call that the model makes of itself is not the user's."""
-
-    def __init__(self, seen: Seen, target: Target, most: int) -> None:
-        self.seen = seen
-        self._target = target
-        self._most = most
-        self._known: set[str] = set()
-        self._lock = threading.Lock()
-        self._thread = threading.local()
-
-    def enter(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self._thread.depth = depth = getattr(self._thread, "depth", 0) + 1
-        if depth == 1:
-            with self._lock:
-                self._record(Call(args, kwargs))
-
-    def leave(self) -> None:
-        self._thread.depth -= 1
-
-    def _record(self, call: Call) -> None:
-        shapes = call.shown(most=sys.maxsize)
-        if shapes in self._known:
-            return
-        self._known.add(shapes)
-        if len(self.seen) >= self._most:
-            self._note(f"more than {self._most} sets of shapes were seen, the first {self._most} are kept: raise most=")
-            return
-        try:
-            self.seen._calls.append(self._copied(call))  # noqa: SLF001  its other half
-        except DeclarationError as error:  # the user's code goes on whatever we think of the call
-            self._note(f"{call} was not recorded: {first_line(error)}")
-
-    def _copied(self, call: Call) -> Call:
-        """The call with its own tensors: caches grow in place, and a loop may reuse its buffers."""
-        signature = bind_call(self._target, call.args, call.kwargs)
-        with torch.inference_mode(False), torch.no_grad():
-            args, kwargs = signature.build({name: self._copy(name, value) for name, value in signature.values.items()})
-        return Call(args, kwargs)
-
-    def _copy(self, name: str, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        if value.nbytes < _LARGE:
-            return value.clone()
-        self._note(f"`{name}` is too large to be copied: leave it unchanged until the export is done")
-        return value
-
-    def _note(self, text: str) -> None:
-        if text not in self.seen.notes:
-            self.seen.notes.append(text)
-
-
-def _shown(value: Any, most: int) -> str:
-    """`int64[2, 5]`, `{ids: int64[2, 5]}`, `3`, `'mean'`."""
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    found = parts_of(value)
-    if found is None:
-        return type(value).__name__
-    kind, parts = found
-    is_listed = kind in ("list", "tuple")
-    inside = [_shown(part, most) if is_listed else f"{key}: {_shown(part, most)}" for key, part in parts.items()]
-    text = ", ".join([*inside[:most], *(["..."] if len(inside) > most else [])])
-    before, after = {"list": ("[", "]"), "tuple": ("(", ")")}.get(kind, ("{", "}"))
-    return f"{'' if is_listed or kind == 'dict' else type(value).__name__}{before}{text}{after}"
-
-
-def _name(model: Any) -> str:
-    return f"`{getattr(model, '__name__', type(model).__name__)}`"

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyshape.model.proposal.meanings import attention_like, cache_like, words_of
-from anyshape.model.proposal.moves import Ground, Move
+from anyshape.model.proposal.moves import DimMove, ProbingGround
 from anyshape.model.proposal.probe import Place
 from anyshape.model.proposal.proposal import Offer
+from anyshape.sizes import budgets
 
 
 @dataclass(frozen=True)
 class Dim:
     """One move, seen from the place whose size is the dim itself."""
 
-    move: Move
+    move: DimMove
     base: Place
     size: int
     """In the example."""
@@ -33,7 +34,7 @@ class Dim:
 
 
 def dims_of(
-    moves: Sequence[Move], sizes: Mapping[Place, int], probed: Mapping[Place, int], named: Collection[Place] = ()
+    moves: Sequence[DimMove], sizes: Mapping[Place, int], probed: Mapping[Place, int], named: Collection[Place] = ()
 ) -> list[Dim]:
     """A dim for each move, in the order of the call; its size is that of a place that is named, where one is."""
     order = list(sizes)
@@ -41,7 +42,7 @@ def dims_of(
     return sorted(dims, key=lambda dim: min(order.index(place) for place in dim.move.steps))
 
 
-def _base(move: Move, moves: Sequence[Move], sizes: Mapping[Place, int], named: Collection[Place]) -> Place:
+def _base(move: DimMove, moves: Sequence[DimMove], sizes: Mapping[Place, int], named: Collection[Place]) -> Place:
     shared = {place for other in moves if other is not move for place in other.steps}
     wholes = [place for place in move.steps if not _is_half(place, move, sizes)]
 
@@ -52,13 +53,13 @@ def _base(move: Move, moves: Sequence[Move], sizes: Mapping[Place, int], named: 
     return min(wholes, key=rank)
 
 
-def _dim(move: Move, base: Place, sizes: Mapping[Place, int], probed: Mapping[Place, int]) -> Dim:
+def _dim(move: DimMove, base: Place, sizes: Mapping[Place, int], probed: Mapping[Place, int]) -> Dim:
     if move.is_square:
         return Dim(move, base, round(sizes[base] ** 0.5), round(probed[base] ** 0.5), 1)
     return Dim(move, base, sizes[base], probed[base], 1 if move.is_halved else move.steps[base])
 
 
-def _is_half(place: Place, move: Move, sizes: Mapping[Place, int]) -> bool:
+def _is_half(place: Place, move: DimMove, sizes: Mapping[Place, int]) -> bool:
     """Whether a place is half of another and one more."""
     wholes = [p for p, step in move.steps.items() if step == 2 * move.steps[place]]
     return any(sizes[place] == sizes[whole] // 2 + 1 for whole in wholes)
@@ -101,11 +102,14 @@ def _is_product(place: Place, one: Dim, other: Dim, sizes: Mapping[Place, int]) 
     return crosswise and sizes[place] == one.size * other.size and max(one.size, other.size) > 1
 
 
+# ---- axes that could vary for want of a weight, but hold features: channels, heads, coordinates; they are offered
+
 _COORDINATES = frozenset(("boxes", "bboxes", "rois", "points", "coords", "xyz", "positions", "corners", "prototypes"))
-_FEW_NUMBERS = 4
 
 
-def without_features(ground: Ground, moves: Sequence[Move], named: Collection[Place]) -> tuple[list[Move], list[Offer]]:
+def without_features(
+    ground: ProbingGround, moves: Sequence[DimMove], named: Collection[Place]
+) -> tuple[list[DimMove], list[Offer]]:
     """The moves of sizes, and the places of the moves that look like features; what is annotated as a dim is one."""
     moving = {place for move in moves for place in move.steps}
 
@@ -114,11 +118,11 @@ def without_features(ground: Ground, moves: Sequence[Move], named: Collection[Pl
         return place not in named and looks_like_features(place, moving, ground.original.signature.values, channels)
 
     features = [move for move in moves if all(map(is_feature, move.steps))]
-    offers = [Offer(leaf, axis or 0, _why(move)) for move in features for leaf, axis in move.steps]
+    offers = [Offer(leaf, axis or 0, _why_static(move)) for move in features for leaf, axis in move.steps]
     return [move for move in moves if move not in features], offers
 
 
-def _why(move: Move) -> str:
+def _why_static(move: DimMove) -> str:
     together = " together" if len(move.steps) > 1 else ""
     return f"the model lets it vary{together}, but it looks like features"
 
@@ -142,17 +146,17 @@ def looks_like_features(place: Place, moving: Collection[Place], values: Mapping
     if rank == 3:
         return axis == channels and (leaf, 3 - axis) in moving
     is_row = rank == 2 and axis == 1 and (leaf, 0) in moving and value.is_floating_point()
-    return is_row and bool(words & _COORDINATES) and value.shape[1] <= _FEW_NUMBERS
+    return is_row and bool(words & _COORDINATES) and value.shape[1] <= budgets.FEW_NUMBERS_TO_OFFER
 
 
-def _axis_of_channels(leaf: str, ground: Ground) -> int:
+def _axis_of_channels(leaf: str, ground: ProbingGround) -> int:
     """The last axis, unless the model works on [batch, channels, time]: by its layers, or by what the outputs show."""
     if ground.original.sizes.get((leaf, 2)) is None or (leaf, 3) in ground.sizes:
         return 2  # only a tensor of three axes leaves it open
     layers = {type(part).__name__ for part in ground.original.target.module.modules()}
     if any(name.endswith(("1d", "Upsample")) for name in layers):
         return 1
-    kept, pooled = _changes(ground, (leaf, 1)), _changes(ground, (leaf, 2))
+    kept, pooled = _changes_of_outputs(ground, (leaf, 1)), _changes_of_outputs(ground, (leaf, 2))
     # one more in, one more out: channels; more in, fewer more out: a time that is pooled, or cut into frames
     return 1 if kept == {_BY} and pooled and max(pooled) < _BY else 2
 
@@ -160,7 +164,7 @@ def _axis_of_channels(leaf: str, ground: Ground) -> int:
 _BY = 4
 
 
-def _changes(ground: Ground, place: Place) -> set[int]:
+def _changes_of_outputs(ground: ProbingGround, place: Place) -> set[int]:
     """By how much axes of the outputs change with a place; nothing where it moves in steps, or not at all."""
     before, after = ground.outputs({}, 1), ground.outputs({place: 1}, _BY)
     if before is None or after is None or not ground.runs({place: 1}):

@@ -88,7 +88,7 @@ def attention_like(leaf: str) -> bool:
 
 
 def cache_like(leaf: str) -> bool:
-    return _has(leaf, "past", "cache", "cached", "earlier", "mems")
+    return _has_word(leaf, "past", "cache", "cached", "earlier", "mems")
 
 
 def _rank(value: Any) -> int:
@@ -111,7 +111,7 @@ def meaning_of(place: Place, scene: Scene) -> Meaning:
     return next(found, Meaning(unnamed(leaf, axis), UNKNOWN))
 
 
-def _has(leaf: str, *words: str) -> bool:
+def _has_word(leaf: str, *words: str) -> bool:
     return not set(words).isdisjoint(words_of(leaf))
 
 
@@ -119,7 +119,7 @@ def _cache(leaf: str, axis: int, value: Any, _scene: Scene) -> Meaning | None:
     if not cache_like(leaf) or value.dim() < 3:
         return None
     if axis == value.dim() - 2 and axis > 0:
-        return Meaning("source" if _has(leaf, "cross", "encoder") else "past", SURE)
+        return Meaning("source" if _has_word(leaf, "cross", "encoder") else "past", SURE)
     return Meaning("batch", LIKELY) if axis == 0 else None
 
 
@@ -132,19 +132,23 @@ def _graph(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
             if axis == (1 if value.shape[0] == 2 or (leaf, 0) not in scene.moving else 0)
             else None
         )
-    if _has(leaf, "edge", "edges", "senders", "receivers") and axis == 0:
+    if _has_word(leaf, "edge", "edges", "senders", "receivers") and axis == 0:
         return Meaning("edges", SURE)
-    if _has(leaf, "adj", "adjacency"):
+    if _has_word(leaf, "adj", "adjacency"):
         return Meaning("nodes", SURE) if axis >= value.dim() - 2 else None
-    is_of_nodes = _has(leaf, "x", "node", "nodes", "pos", "z", "h", "batch", "feat", "feats", "features", "owner")
-    return Meaning("nodes", SURE if _has(leaf, "x", "node", "nodes") else LIKELY) if is_of_nodes and axis == 0 else None
+    is_of_nodes = _has_word(leaf, "x", "node", "nodes", "pos", "z", "h", "batch", "feat", "feats", "features", "owner")
+    return (
+        Meaning("nodes", SURE if _has_word(leaf, "x", "node", "nodes") else LIKELY)
+        if is_of_nodes and axis == 0
+        else None
+    )
 
 
 def _picture(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
     """Pictures, volumes and videos with the channels before the sides, or behind them."""
     rank = value.dim()
     named = bool(re.search(r"pixel|image|img|photo|picture|frame", leaf))
-    if rank == 3 and _has(leaf, "pixel") and axis:
+    if rank == 3 and _has_word(leaf, "pixel") and axis:
         return Meaning(("height", "width")[axis - 1], LIKELY)
     if rank not in (4, 5) or not (value.is_floating_point() or named) or axis == 0:
         return None
@@ -152,7 +156,7 @@ def _picture(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
     if axis not in sides:
         return Meaning("channels", USUAL) if axis == 1 and sides else None
     word = ("depth", "height", "width")[-len(sides) :][sides.index(axis)]
-    if rank == 5 and _has(leaf, "video", "clip", "clips", "frames", "pixel"):
+    if rank == 5 and _has_word(leaf, "video", "clip", "clips", "frames", "pixel"):
         word = ("frames", "height", "width")[sides.index(axis)]
     return Meaning(word, LIKELY)
 
@@ -186,10 +190,10 @@ _COUNTED = {
 }
 
 
-def _counted(leaf: str, axis: int, value: Any, _scene: Scene) -> Meaning | None:
+def _counted_things(leaf: str, axis: int, value: Any, _scene: Scene) -> Meaning | None:
     """So many of a thing, each a row of a few numbers."""
     for word, words in _COUNTED.items():
-        if not _has(leaf, *words):
+        if not _has_word(leaf, *words):
             continue
         if word == "points" and value.dim() == 4:  # as SAM is prompted: [batch, prompts, points, 2]
             return (None, Meaning("prompts", SURE), Meaning("points", SURE), None)[axis]
@@ -202,9 +206,9 @@ def _two_sides(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None
     """The sequence of an encoder, and that of a decoder."""
     if axis != _sequence_axis(leaf, scene) or value.dim() > 3:
         return None
-    if _has(leaf, "decoder", "tgt", "target", "targets", "dec"):
+    if _has_word(leaf, "decoder", "tgt", "target", "targets", "dec"):
         return Meaning("target", SURE)
-    if _has(leaf, "encoder", "src", "source", "memory", "enc"):
+    if _has_word(leaf, "encoder", "src", "source", "memory", "enc"):
         return Meaning("source", SURE)
     return None
 
@@ -223,7 +227,7 @@ def _batch(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
 
 def _sequence(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
     if axis == _sequence_axis(leaf, scene) and value.dim() in (2, 3):
-        is_text = _has(leaf, "ids", "tokens", "mask", "words", "text", "hidden")
+        is_text = _has_word(leaf, "ids", "tokens", "mask", "words", "text", "hidden")
         return Meaning("seq", LIKELY if is_text else USUAL)
     if value.dim() == 4 and [a for a in (1, 2, 3) if (leaf, a) in scene.moving] == [axis]:
         return Meaning("seq", USUAL)
@@ -232,4 +236,4 @@ def _sequence(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
     return None
 
 
-_RULES: tuple[_Rule, ...] = (_cache, _graph, _counted, _picture, _sound, _two_sides, _batch, _sequence)
+_RULES: tuple[_Rule, ...] = (_cache, _graph, _counted_things, _picture, _sound, _two_sides, _batch, _sequence)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.model.proposal.meanings import attention_like, cache_like, words_of
-from anyshape.model.proposal.moves import Ground, Move, Steps
+from anyshape.model.proposal.moves import DimMove, PlaceSteps, ProbingGround
 from anyshape.model.proposal.probe import Place
 
 _COMPANIONS = frozenset(
@@ -30,22 +30,24 @@ _TELLING_SIZE = 5
 class Coincidence:
     """Two moves whose sizes are equal in the example; the model lets them move apart."""
 
-    one: Move
-    other: Move
+    one: DimMove
+    other: DimMove
 
 
-def tie(ground: Ground, moves: Sequence[Move], annotated: Mapping[Place, str], *, is_graph: bool) -> list[Move]:
+def tie(
+    ground: ProbingGround, moves: Sequence[DimMove], annotated: Mapping[Place, str], *, is_graph: bool
+) -> list[DimMove]:
     """The moves, with those made one that mean one size."""
     tied = _tied_by_name(ground, moves, annotated)
     while pair := next(_pairs_of_one_size(ground, tied, annotated, is_graph=is_graph), None):
         one, other = pair
-        tied[tied.index(one)] = Move({**one.steps, **other.steps}, "move together by convention")
+        tied[tied.index(one)] = DimMove({**one.steps, **other.steps}, "move together by convention")
         tied.remove(other)
     tied = _with_sums(ground, tied)
     return [move for move in tied if not _adds_nothing(move, tied)]
 
 
-def _tied_by_name(ground: Ground, moves: Sequence[Move], annotated: Mapping[Place, str]) -> list[Move]:
+def _tied_by_name(ground: ProbingGround, moves: Sequence[DimMove], annotated: Mapping[Place, str]) -> list[DimMove]:
     """The moves, with those made one that an annotation gives one name."""
     tied = list(moves)
     for name in dict.fromkeys(annotated.values()):
@@ -53,13 +55,13 @@ def _tied_by_name(ground: Ground, moves: Sequence[Move], annotated: Mapping[Plac
         joined = {place: step for move in alike for place, step in move.steps.items()}
         if len(alike) > 1 and ground.admits(joined):
             tied = [move for move in tied if move not in alike[1:]]
-            tied[tied.index(alike[0])] = Move(joined, "move together as annotated")
+            tied[tied.index(alike[0])] = DimMove(joined, "move together as annotated")
     return tied
 
 
 def _pairs_of_one_size(
-    ground: Ground, moves: Sequence[Move], annotated: Mapping[Place, str], *, is_graph: bool
-) -> Iterator[tuple[Move, Move]]:
+    ground: ProbingGround, moves: Sequence[DimMove], annotated: Mapping[Place, str], *, is_graph: bool
+) -> Iterator[tuple[DimMove, DimMove]]:
     for one, other in itertools.combinations(moves, 2):
         if not are_equal(ground, one, other) or _are_named_apart(one, other, annotated):
             continue
@@ -67,12 +69,12 @@ def _pairs_of_one_size(
             yield one, other
 
 
-def _are_named_apart(one: Move, other: Move, annotated: Mapping[Place, str]) -> bool:
+def _are_named_apart(one: DimMove, other: DimMove, annotated: Mapping[Place, str]) -> bool:
     names = [{annotated[place] for place in move.steps if place in annotated} for move in (one, other)]
     return all(names) and names[0].isdisjoint(names[1])
 
 
-def are_equal(ground: Ground, one: Move, other: Move) -> bool:
+def are_equal(ground: ProbingGround, one: DimMove, other: DimMove) -> bool:
     """Whether two moves have one size in the example and the same step, in different inputs."""
     steps = {**one.steps, **other.steps}
     sizes = {ground.original.sizes[place] for place in steps}
@@ -80,20 +82,22 @@ def are_equal(ground: Ground, one: Move, other: Move) -> bool:
     return apart and len(sizes) == 1 and len(set(steps.values())) == 1 and not (one.is_square or other.is_square)
 
 
-def _are_meant_as_one(ground: Ground, one: Steps, other: Steps, is_graph: bool) -> bool:
+def _are_meant_as_one(ground: ProbingGround, one: PlaceSteps, other: PlaceSteps, is_graph: bool) -> bool:
     axes = {axis for _, axis in (*one, *other)}
     if None in axes:
         return False
     if axes == {0}:
-        return not is_graph and "offsets" not in _words(one) | _words(other)  # nodes and edges, words and bags
+        return not is_graph and "offsets" not in _words_of_steps(one) | _words_of_steps(
+            other
+        )  # nodes and edges, words and bags
     size = ground.original.sizes[next(iter(one))]
     is_near = {axis for _, axis in one} & {axis for _, axis in other} or (size >= _TELLING_SIZE and 0 not in axes)
-    if all(_words(steps) & _ENCODED for steps in (one, other)):
+    if all(_words_of_steps(steps) & _ENCODED for steps in (one, other)):
         return True
     return bool(is_near) and _are_companions(ground, one, other)
 
 
-def _are_companions(ground: Ground, one: Steps, other: Steps) -> bool:
+def _are_companions(ground: ProbingGround, one: PlaceSteps, other: PlaceSteps) -> bool:
     """One is nothing but masks and the like, or many inputs have this size; or both attend in a step with a past."""
     stands_beside = any(all(_COMPANIONS & set(words_of(leaf)) for leaf, _ in steps) for steps in (one, other))
     attends = all(attention_like(leaf) and not cache_like(leaf) for leaf, _ in (*one, *other))
@@ -101,28 +105,28 @@ def _are_companions(ground: Ground, one: Steps, other: Steps) -> bool:
     return stands_beside or is_usual or (attends and any(cache_like(leaf) for leaf, _ in ground.sizes))
 
 
-def _words(steps: Steps) -> set[str]:
+def _words_of_steps(steps: PlaceSteps) -> set[str]:
     return {word for leaf, _ in steps for word in words_of(leaf)}
 
 
 # ---- a mask over two lengths
 
 
-def _with_sums(ground: Ground, moves: list[Move]) -> list[Move]:
+def _with_sums(ground: ProbingGround, moves: list[DimMove]) -> list[DimMove]:
     """A mask that moves alone, as long as two other dims together, follows both."""
     result = list(moves)
     for move in moves:
         place = next(iter(move.steps))
         if len(move.steps) > 1 or move.steps[place] != 1 or not _SUMS & set(words_of(place[0])):
             continue
-        parts = _parts(ground, place, [m for m in result if m is not move])
+        parts = _summands(ground, place, [m for m in result if m is not move])
         if parts is not None:
-            followed = [Move({**part.steps, place: 1}, part.basis) for part in parts]
+            followed = [DimMove({**part.steps, place: 1}, part.basis) for part in parts]
             result = [followed[parts.index(m)] if m in parts else m for m in result if m is not move]
     return result
 
 
-def _parts(ground: Ground, place: Place, moves: Sequence[Move]) -> tuple[Move, Move] | None:
+def _summands(ground: ProbingGround, place: Place, moves: Sequence[DimMove]) -> tuple[DimMove, DimMove] | None:
     sizes = ground.original.sizes
     elsewhere = [m for m in moves if place[0] not in {leaf for leaf, _ in m.steps}]  # no axis adds to its neighbour
     plain = [m for m in elsewhere if set(m.steps.values()) == {1} and not m.is_square]
@@ -137,7 +141,7 @@ def _parts(ground: Ground, place: Place, moves: Sequence[Move]) -> tuple[Move, M
 # ---- moves that say nothing new
 
 
-def _adds_nothing(move: Move, moves: Sequence[Move]) -> bool:
+def _adds_nothing(move: DimMove, moves: Sequence[DimMove]) -> bool:
     """A part of another move, which is slack; or the sum of two others."""
     others = [other for other in moves if other is not move]
     if any(set(move.steps) < set(other.steps) for other in others):
@@ -148,7 +152,7 @@ def _adds_nothing(move: Move, moves: Sequence[Move]) -> bool:
     )
 
 
-def coincidences(ground: Ground, moves: Sequence[Move]) -> list[Coincidence]:
+def coincidences(ground: ProbingGround, moves: Sequence[DimMove]) -> list[Coincidence]:
     """Sizes that are equal in the example and may be meant as one."""
     pairs = itertools.combinations(moves, 2)
     return [Coincidence(one, other) for one, other in pairs if are_equal(ground, one, other)]

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 from anyshape.declaration.calls import Leaf, Signature
 from anyshape.declaration.targets import Target
-from anyshape.model.proposal.probe import Budget, Place, Prober, sizes_of
+from anyshape.model.proposal.probe import Place, Prober, RunBudget, Shapes, sizes_of
 
-Steps = Mapping[Place, int]
+PlaceSteps = Mapping[Place, int]
 
 
 @dataclass(frozen=True)
-class Move:
+class DimMove:
     """The places that one dim moves, and on what that is based."""
 
-    steps: Steps
+    steps: PlaceSteps
     basis: str
     is_square: bool = False
     """Whether its one place is the square of the dim: a grid of tokens."""
@@ -32,125 +32,16 @@ class Move:
     """Whether it grows but does not shrink."""
 
 
-@dataclass
-class Ground:
-    """Where moves are tried: the example, at sizes that tell more where its own do not."""
+# ---- bundles: leaves that are alike in every layer, such as the keys and values of a cache, are probed as one
 
-    original: Prober
-    prober: Prober
-    bundled: Mapping[Place, tuple[Place, ...]]
-    fixed: set[Place] = field(default_factory=set)
-    """Places that a weight of the model fixes."""
-    slack: set[Place] = field(default_factory=set)
-    """Places that grow but do not shrink: a gather tolerates more rows, or the example is at its smallest."""
-
-    @classmethod
-    def of(cls, target: Target, signature: Signature, *, budget: Budget, seed: int) -> Ground:
-        """Inside `quiet`, which every run by itself would pay for."""
-        original = Prober(target, signature, budget=budget, seed=seed, is_quiet=True)
-        bundled = bundles(signature)
-        prober = original
-        for resampled in (shrunk, enlarged):
-            if (made := resampled(prober, bundled)) is not None:
-                prober = Prober(target, made, budget=budget, seed=seed, is_quiet=True)
-        return cls(original, prober, bundled)
-
-    @property
-    def sizes(self) -> Mapping[Place, int]:
-        return self.prober.sizes
-
-    @property
-    def places(self) -> list[Place]:
-        return list(self.bundled)
-
-    def runs(self, steps: Steps, times: int = 1) -> bool:
-        """Whether the model runs with the places moved so many times."""
-        return self.prober.runs(self._moved(self.prober, steps, times))
-
-    def outputs(self, steps: Steps, times: int) -> tuple[tuple[int, ...], ...] | None:
-        return self.prober.outputs(self._moved(self.prober, steps, times))
-
-    def admits(self, steps: Steps, further: Sequence[int] = (2,)) -> bool:
-        """Whether the places move: by one step, by more, and back; back in the example as it was given, too."""
-        return all(self.runs(steps, times) for times in (1, *further)) and self.shrinks(steps)
-
-    def shrinks(self, steps: Steps) -> bool:
-        if _stays_positive(self.sizes, steps) and not self.runs(steps, -1):
-            return False
-        given = self.original.sizes
-        differs = any(given[place] != self.sizes[place] for place in steps)
-        if not differs or not _stays_positive(given, steps):
-            return True
-        return self.original.runs(self._moved(self.original, steps, -1))
-
-    def is_fixed_by_weight(self, place: Place) -> bool:
-        return self.prober.refuses_by_weight(self._moved(self.prober, {place: 1}, 1))
-
-    def _moved(self, prober: Prober, steps: Steps, times: int) -> dict[Place, int]:
-        return spread({place: prober.sizes[place] + times * step for place, step in steps.items()}, self.bundled)
-
-
-def _stays_positive(sizes: Mapping[Place, int], steps: Steps) -> bool:
-    return all(sizes[place] >= step + 1 for place, step in steps.items())
-
-
-# ---- one axis
-
-
-def step_of(ground: Ground, place: Place) -> int | None:
-    """The smallest step in which a place moves alone, or None."""
-    if ground.runs({place: 1}):
-        goes_on = all(ground.runs({place: 1}, times) for times in (2, 5))
-        if ground.shrinks({place: 1}):
-            return 1 if goes_on or _moves_an_output(ground, place) else None
-        if goes_on:
-            ground.slack.add(place)
-        return None
-    if place[1] is None:
-        return None
-    if ground.is_fixed_by_weight(place):
-        ground.fixed.add(place)
-    size = ground.sizes[place]
-    if size < 2 or not ground.runs({place: size}):
-        return None
-    alike = [p for p in ground.places if p[1] == place[1] and ground.sizes[p] == size]
-    if len(alike) > 1 and ground.admits(dict.fromkeys(alike, 1)):
-        return None  # it moves by one with others: that it moves by many alone is an accident of a reshape
-    steps = (step for step in range(2, size + 1) if size % step == 0)
-    return next((step for step in steps if ground.admits({place: step}, (2, 3))), None)
-
-
-def _moves_an_output(ground: Ground, place: Place) -> bool:
-    """Whether a place that cannot move far moves an output either way: its end is near."""
-    if place[1] is None or ground.sizes[place] < 2:
-        return False
-    shapes = [ground.outputs({place: 1}, times) for times in (-1, 0, 1)]
-    return None not in shapes and len(set(shapes)) == len(shapes)
-
-
-def side_of_square(ground: Ground, place: Place) -> int | None:
-    """The side of a grid whose tokens a place counts."""
-    side = round(ground.sizes[place] ** 0.5)
-    if side < 2 or side * side != ground.sizes[place]:
-        return None
-    others = (side + 1, side + 2, side - 1)
-    is_square = all(ground.runs({place: other * other - side * side}) for other in others)
-    return side if is_square else None
-
-
-def is_at_its_smallest(ground: Ground, place: Place) -> bool:
-    """Whether a place that cannot shrink makes some output grow: a dim, and not rows that nobody reads."""
-    if place not in ground.slack or place[1] is None:
-        return False
-    size, now = ground.sizes[place], ground.outputs({}, 1)
-    return any(ground.outputs({place: by}, 1) not in (None, now) for by in (size, 3 * size + 3))
-
+Bundled = Mapping[Place, tuple[Place, ...]]
+"""Each place that stands for others -> all of them, itself included; every place is in one bundle."""
 
 _HOLDS_THE_PAST = re.compile(r"past|cache|present|earlier|mem")
 
 
 def bundles(signature: Signature) -> dict[Place, tuple[Place, ...]]:
-    """Each place that stands for others -> all of them, itself included; every place is in one bundle."""
+    """Those of one call."""
     firsts: dict[tuple[object, ...], Place] = {}
     found: dict[Place, tuple[Place, ...]] = {}
     leaves = {leaf.name: leaf for leaf in signature.leaves}
@@ -180,21 +71,25 @@ def _without_role(name: str) -> str:
     return re.sub(r"(?<![a-z])(keys?|values?|k|v)(?![a-z])", "kv", re.sub(r"\d+", "#", name))
 
 
-def spread(sizes: Mapping[Place, int], bundled: Mapping[Place, tuple[Place, ...]]) -> dict[Place, int]:
+def spread(sizes: Mapping[Place, int], bundled: Bundled) -> dict[Place, int]:
     """Sizes of places for all that they stand for."""
     return {member: size for place, size in sizes.items() for member in bundled.get(place, (place,))}
 
 
+# ---- the example at sizes that tell more
+#
+# Small axes are enlarged, since everything broadcasts at 1, and large ones made smaller.
+# An example as long as a table of the model cannot grow, and a large one costs time at every run. New small sizes stand
+# nowhere else in the call, so that no axis equals another by accident.
+
 _TOO_SMALL = (1, 2)
 _FURTHER = (2, 5)
-"""By how much an axis must be able to grow before it is enlarged."""
+"""By how much an axis must be able to grow before it is enlarged_call."""
 _CAN_BE_HALVED, _LARGE = 8, 64
 _FRACTIONS = (8, 4, 2)
 
-Bundled = Mapping[Place, tuple[Place, ...]]
 
-
-def shrunk(prober: Prober, bundled: Bundled) -> Signature | None:
+def shrunk_call(prober: Prober, bundled: Bundled) -> Signature | None:
     """The call with large axes, and those that cannot grow, at a fraction of their size; None where there are none."""
     sizes = prober.sizes
     kinds: dict[tuple[int, int], list[Place]] = {}
@@ -204,11 +99,11 @@ def shrunk(prober: Prober, bundled: Bundled) -> Signature | None:
     chosen: dict[Place, int] = {}
     for (_, size), places in kinds.items():
         if size > _LARGE or not prober.runs(spread(dict.fromkeys(places, size + 1), bundled)):
-            chosen |= _smaller(prober, bundled, places, chosen)
-    return _resized(prober, spread(chosen, bundled)) if chosen else None
+            chosen |= _sizes_at_a_fraction(prober, bundled, places, chosen)
+    return _call_at(prober, spread(chosen, bundled)) if chosen else None
 
 
-def _smaller(
+def _sizes_at_a_fraction(
     prober: Prober, bundled: Bundled, places: Sequence[Place], chosen: Mapping[Place, int]
 ) -> dict[Place, int]:
     size = prober.sizes[places[0]]
@@ -220,8 +115,8 @@ def _smaller(
     return {}
 
 
-def enlarged(prober: Prober, bundled: Bundled) -> Signature | None:
-    """The call with its small axes enlarged; None where there are none, or none can be."""
+def enlarged_call(prober: Prober, bundled: Bundled) -> Signature | None:
+    """The call with its small axes enlarged_call; None where there are none, or none can be."""
     small = [p for p in bundled if p[1] is not None and prober.sizes[p] in _TOO_SMALL]
 
     def grows(places: Iterable[Place]) -> bool:
@@ -229,15 +124,15 @@ def enlarged(prober: Prober, bundled: Bundled) -> Signature | None:
             prober.runs(spread({place: prober.sizes[place] + by for place in places}, bundled)) for by in _FURTHER
         )
 
-    chosen = _largest_that(grows, small, prober.sizes)
+    chosen = _places_that_grow(grows, small, prober.sizes)
     for sizes in _new_sizes(chosen, prober.sizes):
         wanted = spread(sizes, bundled)
         if sizes and prober.runs(wanted):
-            return _resized(prober, wanted)
+            return _call_at(prober, wanted)
     return None
 
 
-def _largest_that(
+def _places_that_grow(
     grows: Callable[[Sequence[Place]], bool], small: Sequence[Place], sizes: Mapping[Place, int]
 ) -> list[Place]:
     """All small axes that grow together, or as many as are found."""
@@ -265,7 +160,7 @@ def _new_sizes(places: Sequence[Place], sizes: Mapping[Place, int]) -> Iterator[
     yield {place: free[_TOO_SMALL.index(sizes[place])] for place in places}
 
 
-def _resized(prober: Prober, sizes: Mapping[Place, int]) -> Signature:
+def _call_at(prober: Prober, sizes: Mapping[Place, int]) -> Signature:
     """The call at these sizes, with content that means something where the model takes it."""
     signature = prober.signature
     for level in range(3):
@@ -275,3 +170,120 @@ def _resized(prober: Prober, sizes: Mapping[Place, int]) -> Signature:
         if prober.accepts(values):
             break
     return made
+
+
+# ---- where moves are tried
+
+
+@dataclass
+class ProbingGround:
+    """Where moves are tried: the example, at sizes that tell more where its own do not."""
+
+    original: Prober
+    prober: Prober
+    bundled: Bundled
+    fixed: set[Place] = field(default_factory=set)
+    """Places that a weight of the model fixes."""
+    slack: set[Place] = field(default_factory=set)
+    """Places that grow but do not shrink: a gather tolerates more rows, or the example is at its smallest."""
+
+    @classmethod
+    def of(cls, target: Target, signature: Signature, *, budget: RunBudget, seed: int) -> ProbingGround:
+        """Inside `quiet`, which every run by itself would pay for."""
+        original = Prober(target, signature, budget=budget, seed=seed, is_quiet=True)
+        bundled = bundles(signature)
+        prober = original
+        for resampled in (shrunk_call, enlarged_call):
+            if (made := resampled(prober, bundled)) is not None:
+                prober = Prober(target, made, budget=budget, seed=seed, is_quiet=True)
+        return cls(original, prober, bundled)
+
+    @property
+    def sizes(self) -> Mapping[Place, int]:
+        return self.prober.sizes
+
+    @property
+    def places(self) -> list[Place]:
+        return list(self.bundled)
+
+    def runs(self, steps: PlaceSteps, times: int = 1) -> bool:
+        """Whether the model runs with the places moved so many times."""
+        return self.prober.runs(self._sizes_after(self.prober, steps, times))
+
+    def outputs(self, steps: PlaceSteps, times: int) -> Shapes | None:
+        return self.prober.outputs(self._sizes_after(self.prober, steps, times))
+
+    def admits(self, steps: PlaceSteps, further: Sequence[int] = (2,)) -> bool:
+        """Whether the places move: by one step, by more, and back; back in the example as it was given, too."""
+        return all(self.runs(steps, times) for times in (1, *further)) and self.shrinks(steps)
+
+    def shrinks(self, steps: PlaceSteps) -> bool:
+        if _stays_positive(self.sizes, steps) and not self.runs(steps, -1):
+            return False
+        given = self.original.sizes
+        differs = any(given[place] != self.sizes[place] for place in steps)
+        if not differs or not _stays_positive(given, steps):
+            return True
+        return self.original.runs(self._sizes_after(self.original, steps, -1))
+
+    def is_fixed_by_weight(self, place: Place) -> bool:
+        return self.prober.refuses_by_weight(self._sizes_after(self.prober, {place: 1}, 1))
+
+    def _sizes_after(self, prober: Prober, steps: PlaceSteps, times: int) -> dict[Place, int]:
+        return spread({place: prober.sizes[place] + times * step for place, step in steps.items()}, self.bundled)
+
+
+def _stays_positive(sizes: Mapping[Place, int], steps: PlaceSteps) -> bool:
+    return all(sizes[place] >= step + 1 for place, step in steps.items())
+
+
+# ---- one axis
+
+
+def step_of(ground: ProbingGround, place: Place) -> int | None:
+    """The smallest step in which a place moves alone, or None."""
+    if ground.runs({place: 1}):
+        goes_on = all(ground.runs({place: 1}, times) for times in (2, 5))
+        if ground.shrinks({place: 1}):
+            return 1 if goes_on or _moves_an_output(ground, place) else None
+        if goes_on:
+            ground.slack.add(place)
+        return None
+    if place[1] is None:
+        return None
+    if ground.is_fixed_by_weight(place):
+        ground.fixed.add(place)
+    size = ground.sizes[place]
+    if size < 2 or not ground.runs({place: size}):
+        return None
+    alike = [p for p in ground.places if p[1] == place[1] and ground.sizes[p] == size]
+    if len(alike) > 1 and ground.admits(dict.fromkeys(alike, 1)):
+        return None  # it moves by one with others: that it moves by many alone is an accident of a reshape
+    steps = (step for step in range(2, size + 1) if size % step == 0)
+    return next((step for step in steps if ground.admits({place: step}, (2, 3))), None)
+
+
+def _moves_an_output(ground: ProbingGround, place: Place) -> bool:
+    """Whether a place that cannot move far moves an output either way: its end is near."""
+    if place[1] is None or ground.sizes[place] < 2:
+        return False
+    shapes = [ground.outputs({place: 1}, times) for times in (-1, 0, 1)]
+    return None not in shapes and len(set(shapes)) == len(shapes)
+
+
+def side_of_square(ground: ProbingGround, place: Place) -> int | None:
+    """The side of a grid whose tokens a place counts."""
+    side = round(ground.sizes[place] ** 0.5)
+    if side < 2 or side * side != ground.sizes[place]:
+        return None
+    others = (side + 1, side + 2, side - 1)
+    is_square = all(ground.runs({place: other * other - side * side}) for other in others)
+    return side if is_square else None
+
+
+def is_at_its_smallest(ground: ProbingGround, place: Place) -> bool:
+    """Whether a place that cannot shrink makes some output grow: a dim, and not rows that nobody reads."""
+    if place not in ground.slack or place[1] is None:
+        return False
+    size, now = ground.sizes[place], ground.outputs({}, 1)
+    return any(ground.outputs({place: by}, 1) not in (None, now) for by in (size, 3 * size + 3))

@@ -20,9 +20,9 @@ from anyshape.model.oracle import may_be_provoked
 from anyshape.model.proposal.annotations import Annotations, notes_of_annotations, read_annotations, with_annotated
 from anyshape.model.proposal.bounds import (
     NOTHING_VARIES,
-    Trials,
+    BoundTrials,
     basis_of,
-    limited,
+    bounds_of_dims,
     note_of_coincidence,
     note_of_the_search,
 )
@@ -30,10 +30,10 @@ from anyshape.model.proposal.dim_names import name_dims
 from anyshape.model.proposal.layout import Dim, dims_of, expressions, followers, without_features
 from anyshape.model.proposal.meanings import Scene
 from anyshape.model.proposal.meant_ties import coincidences, tie
-from anyshape.model.proposal.moves import Ground, Move, spread
+from anyshape.model.proposal.moves import DimMove, ProbingGround, spread
 from anyshape.model.proposal.partners import find_moves
-from anyshape.model.proposal.probe import Budget
-from anyshape.model.proposal.proposal import Offer, Proposal, notation
+from anyshape.model.proposal.probe import RunBudget
+from anyshape.model.proposal.proposal import DimProposal, Offer, notation
 from anyshape.torchkit.capture import quiet
 from anyshape.torchkit.state import untouched
 
@@ -41,19 +41,19 @@ _MOST_RUNS, _LEAST_SECONDS, _LEAST_RUNS = 400, 20.0, 60
 """A search ends after so many runs; and after so many seconds, or the time of so many runs where that is longer."""
 
 
-def propose(target: Target, signature: Signature, *, seed: int = 0) -> Proposal:
+def propose(target: Target, signature: Signature, *, seed: int = 0) -> DimProposal:
     """The dims and sizes of a call, as its model lets them vary; nothing of the model or the call is changed."""
     if not may_be_provoked(target, signature):
-        return Proposal({}, {}, {}, notes=(_ELSEWHERE,))
+        return DimProposal({}, {}, {}, notes=(_ELSEWHERE,))
     annotations = read_annotations(target, signature)
-    counted = _Counted(target)
+    counted = _CountedCall(target)
     watched = replace(target, call=counted)
     with quiet(), untouched(target.module):
         run = _seconds_of_a_run(watched, signature)
         seconds = max(_LEAST_SECONDS, _LEAST_RUNS * run)
-        budget = Budget.within(_MOST_RUNS, seconds)
-        ground = Ground.of(watched, signature, budget=budget, seed=seed)
-        found = _Search(watched, signature, ground, annotations, run, seed).proposal(seconds / 2)
+        budget = RunBudget.within(_MOST_RUNS, seconds)
+        ground = ProbingGround.of(watched, signature, budget=budget, seed=seed)
+        found = _DimSearch(watched, signature, ground, annotations, run, seed).proposal(seconds / 2)
     return replace(found, notes=(*found.notes, *note_of_the_search(counted.count, seconds, spent=budget.exhausted)))
 
 
@@ -63,7 +63,7 @@ _ELSEWHERE = (
 )
 
 
-class _Counted:
+class _CountedCall:
     """The target's call, counted."""
 
     def __init__(self, target: Target) -> None:
@@ -94,18 +94,18 @@ def _seconds_of_a_run(target: Target, signature: Signature) -> float:
 
 
 @dataclass
-class _Search:
+class _DimSearch:
     """From the ground to a proposal, step by step."""
 
     target: Target
     signature: Signature
-    ground: Ground
+    ground: ProbingGround
     annotations: Annotations
     seconds: float
     """Of one run of the example."""
     seed: int
 
-    def proposal(self, seconds: float) -> Proposal:
+    def proposal(self, seconds: float) -> DimProposal:
         values = self.signature.values
         named = self.annotations.names
         moves = find_moves(self.ground, self.annotations.static)
@@ -113,35 +113,35 @@ class _Search:
         moves = tie(self.ground, moves, named, is_graph=Scene.of(self.signature, ()).is_graph)
         moves, features = without_features(self.ground, moves, named)
         offers = (*features, *options)
-        return self._tried(moves, offers, Budget.within(_MOST_RUNS // 2, seconds))
+        return self._proposal_of_moves(moves, offers, RunBudget.within(_MOST_RUNS // 2, seconds))
 
-    def _tried(self, moves: Sequence[Move], offers: tuple[Offer, ...], budget: Budget) -> Proposal:
-        dims, names = self._named(moves)
+    def _proposal_of_moves(self, moves: Sequence[DimMove], offers: tuple[Offer, ...], budget: RunBudget) -> DimProposal:
+        dims, names = self._dims_and_names(moves)
         declared = self._notation(dims, names)
-        trials = Trials(self.target, self.signature, declared, seconds=self.seconds, budget=budget, seed=self.seed)
-        found = limited(trials, dims, names, self.target.module, seed=self.seed)
-        dims, names = self._named([one.dim.move for one in found.dims])
+        trials = BoundTrials(self.target, self.signature, declared, seconds=self.seconds, budget=budget, seed=self.seed)
+        found = bounds_of_dims(trials, dims, names, self.target.module, seed=self.seed)
+        dims, names = self._dims_and_names([one.dim.move for one in found.dims])
         renamed = [replace(one, name=name) for one, name in zip(found.dims, names, strict=True)]
-        return Proposal(
+        return DimProposal(
             self._notation(dims, names),
             {one.name: one.text for one in renamed if one.text is not None},
             {one.name: basis_of(one.dim) for one in renamed},
             offers,
             (
                 *([] if dims else [NOTHING_VARIES]),
-                *self._coincidences(dims, names),
+                *self._notes_of_coincidences(dims, names),
                 *notes_of_annotations(dims, self.annotations.names),
                 *found.notes,
             ),
         )
 
-    def _coincidences(self, dims: Sequence[Dim], names: Sequence[str]) -> Iterator[str]:
+    def _notes_of_coincidences(self, dims: Sequence[Dim], names: Sequence[str]) -> Iterator[str]:
         name_of = {id(dim.move): name for dim, name in zip(dims, names, strict=True)}
         for pair in coincidences(self.ground, [dim.move for dim in dims]):
             size = self.ground.original.sizes[next(iter(pair.one.steps))]
             yield note_of_coincidence(name_of[id(pair.one)], name_of[id(pair.other)], size)
 
-    def _named(self, moves: Sequence[Move]) -> tuple[list[Dim], list[str]]:
+    def _dims_and_names(self, moves: Sequence[DimMove]) -> tuple[list[Dim], list[str]]:
         """The dims of all moves, in the order of the call, and their names."""
         sizes = self.ground.original.sizes
         spreads = [(move, spread(move.steps, self.ground.bundled)) for move in moves]
@@ -154,7 +154,12 @@ class _Search:
         return notation(self.signature, expressions(dims, names, self.ground.original.sizes))
 
 
-def without_options(moves: Sequence[Move], target: Target, values: Mapping[str, Any]) -> tuple[list[Move], list[Offer]]:
+# ---- Python ints that move by themselves: a required one is an input, an option with a default is offered
+
+
+def without_options(
+    moves: Sequence[DimMove], target: Target, values: Mapping[str, Any]
+) -> tuple[list[DimMove], list[Offer]]:
     """The moves without those of ints alone that the call could do without; these are offered."""
     options = [
         move for move in moves if all(axis is None and not _is_required(target, leaf) for leaf, axis in move.steps)

@@ -18,9 +18,10 @@ import torch
 from torch import nn
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.examples import Example, repeat_edge
 from anyshape.declaration.outputs import flatten_outputs
 from anyshape.declaration.resized_calls import LEVELS, resize
+from anyshape.declaration.resized_leaf import Example
+from anyshape.declaration.resized_slices import repeat_edge
 from anyshape.declaration.targets import Target
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet
@@ -34,7 +35,7 @@ _LAST_LEVEL = LEVELS - 1
 
 
 @dataclass
-class Budget:
+class RunBudget:
     """How many runs, and how long in the processor's time, which a busy machine does not stretch."""
 
     limit: int
@@ -43,7 +44,7 @@ class Budget:
     exhausted: bool = False
 
     @classmethod
-    def within(cls, limit: int, seconds: float) -> Budget:
+    def within(cls, limit: int, seconds: float) -> RunBudget:
         return cls(limit, time.process_time() + seconds)
 
     def is_spent(self) -> bool:
@@ -62,21 +63,21 @@ class Prober:
         *,
         limit: int = 400,
         seed: int = 0,
-        budget: Budget | None = None,
+        budget: RunBudget | None = None,
         is_quiet: bool = False,
     ) -> None:
         self.target = target
         self.signature = signature
         self.sizes: Mapping[Place, int] = sizes_of(signature)
-        self.budget = budget or Budget(limit)
+        self.budget = budget or RunBudget(limit)
         self._seed = seed
         self._hushed = contextlib.nullcontext if is_quiet else quiet
         self._dims = {place: f"p{number}" for number, place in enumerate(self.sizes)}
         self._remembered: dict[tuple[tuple[Place, int], ...], Shapes | None] = {}
-        self._examples = [self._example(signature.values)]
+        self._examples = [self._example_with(signature.values)]
         flipped = _with_flipped_masks(signature.values)
         if flipped is not None and self.accepts(flipped):
-            self._examples.append(self._example(flipped))
+            self._examples.append(self._example_with(flipped))
 
     @property
     def count(self) -> int:
@@ -100,19 +101,19 @@ class Prober:
         if changed not in self._remembered:
             if self.budget.is_spent():
                 return None
-            answers = [self._answer(self.leaves(dict(changed), example)) for example in self._examples]
+            answers = [self._shapes_of_run(self.leaves(dict(changed), example)) for example in self._examples]
             self._remembered[changed] = answers[0] if all(answer is not None for answer in answers) else None
         return self._remembered[changed]
 
     def accepts(self, leaves: Mapping[str, Any]) -> bool:
         """Whether the model runs with these leaves."""
-        return self._answer(leaves) is not None
+        return self._shapes_of_run(leaves) is not None
 
     def refuses_by_weight(self, sizes: Mapping[Place, int]) -> bool:
         """Whether the operator that fails at these sizes has a weight of the model among its operands."""
         watch = WeightWatch(self.target.module)
         with watch:
-            self._answer(self.leaves(sizes))
+            self._shapes_of_run(self.leaves(sizes))
         return watch.blames_weight
 
     def leaves(self, sizes: Mapping[Place, int], example: Example | None = None) -> dict[str, Any]:
@@ -121,17 +122,20 @@ class Prober:
         inert = {name: value for name, value in example.leaves.items() if _is_inert(value)}
         # integers may speak of sizes, and need all that resizing knows; the rest is cut or repeated
         rest = replace(example, leaves={name: value for name, value in example.leaves.items() if name not in inert})
-        resized = resize(rest, self._wanted(sizes), ranges={}, level=_LAST_LEVEL, seed=self._seed)
-        return {name: resized[name] if name in resized else _cut(name, inert[name], sizes) for name in example.leaves}
+        resized = resize(rest, self._sizes_by_dim(sizes), ranges={}, level=_LAST_LEVEL, seed=self._seed)
+        return {
+            name: resized[name] if name in resized else _cut_or_repeated(name, inert[name], sizes)
+            for name in example.leaves
+        }
 
     def meaningful_leaves(self, sizes: Mapping[Place, int], level: int) -> dict[str, Any]:
         """The leaves of the call at these sizes, as a check would make them."""
-        return resize(self._examples[0], self._wanted(sizes), ranges={}, level=level, seed=self._seed)
+        return resize(self._examples[0], self._sizes_by_dim(sizes), ranges={}, level=level, seed=self._seed)
 
-    def _wanted(self, sizes: Mapping[Place, int]) -> dict[str, int]:
+    def _sizes_by_dim(self, sizes: Mapping[Place, int]) -> dict[str, int]:
         return {self._dims[place]: sizes.get(place, size) for place, size in self.sizes.items()}
 
-    def _example(self, leaves: Mapping[str, Any]) -> Example:
+    def _example_with(self, leaves: Mapping[str, Any]) -> Example:
         axes: dict[str, tuple[Expression | None, ...]] = {}
         scalars = {}
         for (leaf, axis), dim in self._dims.items():
@@ -141,7 +145,7 @@ class Prober:
                 axes[leaf] = (*axes.get(leaf, ()), Expression(dim))
         return Example(leaves, axes, scalars, {self._dims[place]: size for place, size in self.sizes.items()})
 
-    def _answer(self, leaves: Mapping[str, Any]) -> Shapes | None:
+    def _shapes_of_run(self, leaves: Mapping[str, Any]) -> Shapes | None:
         self.budget.count += 1
         copies = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
         args, kwargs = self.signature.build(copies)
@@ -159,6 +163,11 @@ def sizes_of(signature: Signature) -> dict[Place, int]:
     return dict(_places(signature))
 
 
+def argument_of(leaf: str) -> str:
+    """The argument that a leaf stands in: `cache` of `cache.0.key`."""
+    return leaf.partition(".")[0]
+
+
 def _places(signature: Signature) -> Iterator[tuple[Place, int]]:
     for leaf in signature.leaves:
         if leaf.is_tensor:
@@ -171,7 +180,7 @@ def _is_inert(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.dtype == torch.bool)
 
 
-def _cut(name: str, value: torch.Tensor, sizes: Mapping[Place, int]) -> torch.Tensor:
+def _cut_or_repeated(name: str, value: torch.Tensor, sizes: Mapping[Place, int]) -> torch.Tensor:
     shape = [sizes.get((name, axis), size) for axis, size in enumerate(value.shape)]
     if list(value.shape) == shape:
         return value
@@ -180,7 +189,7 @@ def _cut(name: str, value: torch.Tensor, sizes: Mapping[Place, int]) -> torch.Te
 
 def _with_flipped_masks(leaves: Mapping[str, Any]) -> dict[str, Any] | None:
     """The leaves with each mask that is the same everywhere flipped in its last column: `if mask.any()` is entered."""
-    masks = {name: _flipped(value) for name, value in leaves.items() if _is_constant_mask(value)}
+    masks = {name: _flipped_mask(value) for name, value in leaves.items() if _is_constant_mask(value)}
     return {**leaves, **masks} if masks else None
 
 
@@ -189,11 +198,13 @@ def _is_constant_mask(value: Any) -> bool:
     return is_mask and (bool(value.all()) or not bool(value.any()))
 
 
-def _flipped(mask: torch.Tensor) -> torch.Tensor:
+def _flipped_mask(mask: torch.Tensor) -> torch.Tensor:
     flipped = mask.clone()
     flipped[..., -1] = ~flipped[..., -1]
     return flipped
 
+
+# ---- an axis that a weight fixes needs no search: seen by the operator that refuses another size
 
 _OF_ONE_INPUT = frozenset(
     (

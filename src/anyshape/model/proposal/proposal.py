@@ -23,7 +23,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class DimProposal:
     """`dims` and `sizes` in the notation of `export`."""
 
     dims: Mapping[str, tuple[str, ...]]
@@ -47,17 +47,19 @@ def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tu
     return rows
 
 
-def proposal_text(proposal: Proposal, leaves: Sequence[str]) -> str:
+def proposal_text(proposal: DimProposal, leaves: Sequence[str]) -> str:
     """`dims=` and `sizes=` as arguments, then what they are based on, what else could vary, and notes."""
-    declared = {key: " ".join(row) for key, row in _gathered(proposal.dims, leaves).items()}
-    parts = [[*_argument("dims", declared), *(_argument("sizes", proposal.sizes) if proposal.sizes else ())]]
-    parts.append(list(_aligned(proposal.basis)))
-    parts.append([_offer(offer) for offer in proposal.offers])
+    declared = {key: " ".join(row) for key, row in _rows_by_container(proposal.dims, leaves).items()}
+    parts = [
+        [*_argument_lines("dims", declared), *(_argument_lines("sizes", proposal.sizes) if proposal.sizes else ())]
+    ]
+    parts.append(list(_basis_lines(proposal.basis)))
+    parts.append([_offer_line(offer) for offer in proposal.offers])
     parts.append([f"note: {note}" for note in proposal.notes])
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def proposal_to_dict(proposal: Proposal) -> dict[str, Any]:
+def proposal_to_dict(proposal: DimProposal) -> dict[str, Any]:
     return {
         "dims": {leaf: list(row) for leaf, row in proposal.dims.items()},
         "sizes": dict(proposal.sizes),
@@ -67,7 +69,7 @@ def proposal_to_dict(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def _gathered(dims: Mapping[str, tuple[str, ...]], leaves: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _rows_by_container(dims: Mapping[str, tuple[str, ...]], leaves: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """What is the same for all leaves of a container is said once: `past_key_values`."""
     result: dict[str, tuple[str, ...]] = {}
     for leaf, row in dims.items():
@@ -86,7 +88,7 @@ def _is_same_below(key: str, row: tuple[str, ...], dims: Mapping[str, tuple[str,
     return len(below) > 1 and all(dims.get(leaf) == row for leaf in below)
 
 
-def _argument(name: str, values: Mapping[str, str]) -> Iterator[str]:
+def _argument_lines(name: str, values: Mapping[str, str]) -> Iterator[str]:
     if not values:
         yield f"{name}={{}},"
         return
@@ -95,10 +97,10 @@ def _argument(name: str, values: Mapping[str, str]) -> Iterator[str]:
     yield "},"
 
 
-def _aligned(basis: Mapping[str, str]) -> Iterator[str]:
+def _basis_lines(basis: Mapping[str, str]) -> Iterator[str]:
     width = max(map(len, basis), default=0)
     yield from (f"{dim:{width}}  {clause}" for dim, clause in basis.items())
 
 
-def _offer(offer: Offer) -> str:
+def _offer_line(offer: Offer) -> str:
     return f"static: axis {offer.axis} of `{offer.leaf}`: {offer.why}"

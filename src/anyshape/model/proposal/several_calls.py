@@ -11,40 +11,43 @@ import torch
 
 from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
-from anyshape.model.proposal.call_readings import Part, Settled, Structure, moves_alone, settle
+from anyshape.model.proposal.call_structures import CallPart, Settled, Structure, moves_alone, settle
 from anyshape.model.proposal.dim_names import name_dims
+from anyshape.model.proposal.dim_steps import DimSteps, outputs_along, steps_of
 from anyshape.model.proposal.given_calls import best_call, columns_of, refuse_other_kinds
 from anyshape.model.proposal.layout import looks_like_features
 from anyshape.model.proposal.meanings import words_of
-from anyshape.model.proposal.probe import Budget, Place, Prober, sizes_of
-from anyshape.model.proposal.proposal import Proposal, notation
-from anyshape.model.proposal.steps import Steps, outputs_along, steps_of
-from anyshape.sizes.fit import Column, Kind, moves, readings
+from anyshape.model.proposal.probe import Place, Prober, RunBudget, argument_of, sizes_of
+from anyshape.model.proposal.proposal import DimProposal, notation
+from anyshape.sizes import budgets
+from anyshape.sizes.fit import Column, FormulaKind, formulas, moves
 from anyshape.sizes.notation import parse_expression
 
-_MOST_RUNS = 200
-_SECONDS = 60.0
 
-
-def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -> Proposal:
+def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -> DimProposal:
     """The declaration that fits all calls; what they leave open is settled by running the model, or said aloud."""
     refuse_other_kinds(target, signatures)
     number = best_call(signatures)
     example, columns = signatures[number], columns_of(signatures)
-    prober = Prober(target, example, budget=Budget.within(_MOST_RUNS, _SECONDS), seed=seed)
+    prober = Prober(
+        target,
+        example,
+        budget=RunBudget.within(budgets.MOST_RUNS_FOR_EXAMPLES, budgets.SECONDS_FOR_EXAMPLES),
+        seed=seed,
+    )
     still = {column[0] for column in columns.values() if not moves(column)}
-    settled = settle(_parts(columns, number, prober), number, prober, still)
+    settled = settle(_call_parts(columns, number, prober), number, prober, still)
     structure = settled.structure
-    steps = {dim: _steps(structure, dim, number, prober) for dim in structure.dims}
-    names = _names(structure, steps, example, target)
-    texts = _texts(structure, steps, names, example)
-    return Proposal(
+    steps = {dim: _steps_of_dim(structure, dim, number, prober) for dim in structure.dims}
+    names = _dim_names(structure, steps, example, target)
+    texts = _part_texts(structure, steps, names, example)
+    return DimProposal(
         {**notation(example, structure.spread(texts)), **dict.fromkeys(_varying_floats(signatures), ())},
         {name: text for dim, name in names.items() if (text := steps[dim].notation)},
-        {name: _basis(structure.parts[dim].column) for dim, name in names.items()},
+        {name: _basis_text(structure.parts[dim].column) for dim, name in names.items()},
         notes=(
             *on_too_little(columns, prober),
-            *on_rivals(settled, texts, [_texts(rival, steps, names, example) for rival in settled.rivals]),
+            *on_rivals(settled, texts, [_part_texts(rival, steps, names, example) for rival in settled.rivals]),
             *on_unsettled(settled, texts),
             *on_equals(structure, texts, number, prober),
             *on_still({place: column[0] for place, column in columns.items() if not moves(column)}, structure, prober),
@@ -55,7 +58,7 @@ def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -
 # ---- parts
 
 
-def _parts(columns: Mapping[Place, Column], number: int, prober: Prober) -> list[Part]:
+def _call_parts(columns: Mapping[Place, Column], number: int, prober: Prober) -> list[CallPart]:
     """Places with equal columns at the same axis, the smaller first: what is larger may be computed from them."""
     example = prober.signature
     found: list[list[Place]] = []
@@ -63,7 +66,7 @@ def _parts(columns: Mapping[Place, Column], number: int, prober: Prober) -> list
         for places in _at_one_axis([place for place in columns if columns[place] == column], example):
             found += _under_one_mask(places, columns, example) or [places]
     found += [[place] for place in columns if _is_still_sum(place, columns, number, prober)]
-    parts = [Part(tuple(places), columns[places[0]], _follows(places, example)) for places in found]
+    parts = [CallPart(tuple(places), columns[places[0]], _follows(places, example)) for places in found]
     return sorted(parts, key=lambda part: sum(part.column))
 
 
@@ -82,8 +85,8 @@ def _is_still_sum(place: Place, columns: Mapping[Place, Column], number: int, pr
     if moves(columns[place]) or place[1] is None or not _follows([place], prober.signature):
         return False
     moving = list(dict.fromkeys(filter(moves, columns.values())))
-    sums = [reading for reading in readings(columns[place], moving) if reading.kind == Kind.SUM]
-    return any(_covers(place, moving[reading.of[0]], columns, number, prober) for reading in sums)
+    sums = [formula for formula in formulas(columns[place], moving) if formula.kind == FormulaKind.SUM]
+    return any(_covers(place, moving[formula.of[0]], columns, number, prober) for formula in sums)
 
 
 def _covers(place: Place, column: Column, columns: Mapping[Place, Column], number: int, prober: Prober) -> bool:
@@ -121,44 +124,46 @@ def _follows(places: Sequence[Place], example: Signature) -> bool:
     return all(axis is None or values[leaf].dtype == torch.bool or follows_by_name(leaf) for leaf, axis in places)
 
 
-def _steps(structure: Structure, dim: int, example: int, prober: Prober) -> Steps:
+def _steps_of_dim(structure: Structure, dim: int, example: int, prober: Prober) -> DimSteps:
     if structure.parts[dim].is_number:
-        return Steps(lowest=min(1, *structure.parts[dim].column))
+        return DimSteps(lowest=min(1, *structure.parts[dim].column))
     return steps_of(structure.parts[dim].column, outputs_along(structure, dim, example, prober.outputs))
 
 
 # ---- the declaration
 
 
-def _names(structure: Structure, steps: Mapping[int, Steps], example: Signature, target: Target) -> dict[int, str]:
+def _dim_names(
+    structure: Structure, steps: Mapping[int, DimSteps], example: Signature, target: Target
+) -> dict[int, str]:
     """A name for each dim, in the order of the call."""
     order = list(sizes_of(example))
     dims = sorted(structure.dims, key=lambda dim: min(map(order.index, structure.alike(dim))))
-    names = dict(zip(dims, name_dims([_telling(structure, dim) for dim in dims], example, target), strict=True))
+    names = dict(zip(dims, name_dims([_naming_places(structure, dim) for dim in dims], example, target), strict=True))
     return {dim: f"{name}_side" if steps[dim].is_square else name for dim, name in names.items()}
 
 
-def _telling(structure: Structure, dim: int) -> frozenset[Place]:
+def _naming_places(structure: Structure, dim: int) -> frozenset[Place]:
     """The places that a dim is named after: a mask has its sizes from others."""
     places = frozenset(structure.alike(dim))
     return frozenset(place for place in places if not follows_by_name(place[0])) or places
 
 
-def _texts(
-    structure: Structure, steps: Mapping[int, Steps], names: Mapping[int, str], example: Signature
+def _part_texts(
+    structure: Structure, steps: Mapping[int, DimSteps], names: Mapping[int, str], example: Signature
 ) -> dict[int, str]:
     """Every part in the notation of `dims=`: the past before what comes now, else in the order of the call."""
     order = {place: number for number, place in enumerate(sizes_of(example))}
 
     def text(index: int) -> str:
-        reading = structure.readings[index]
-        if reading is None:
+        formula = structure.formulas[index]
+        if formula is None:
             return f"{names[index]} * {names[index]}" if steps[index].is_square else names[index]
-        inner = {base: text(base) for base in reading.of}
+        inner = {base: text(base) for base in formula.of}
         ordered = sorted(
-            reading.of, key=lambda base: ("past" not in inner[base], order[structure.parts[base].places[0]])
+            formula.of, key=lambda base: ("past" not in inner[base], order[structure.parts[base].places[0]])
         )
-        return replace(reading, of=tuple(ordered)).text(
+        return replace(formula, of=tuple(ordered)).text(
             {base: part if part.isidentifier() else f"({part})" for base, part in inner.items()}
         )
 
@@ -171,14 +176,12 @@ def _varying_floats(signatures: Sequence[Signature]) -> list[str]:
     return [name for name in numbers if len({signature.values[name] for signature in signatures}) > 1]
 
 
-def _basis(column: Column) -> str:
+def _basis_text(column: Column) -> str:
     sizes = [str(size) for size in sorted(set(column))]
     return f"{', '.join(sizes[:-1])} and {sizes[-1]} in the calls"
 
 
-_MOST_STILL = 8
-_MOST_SPLITS = 12
-_MOST_NAMED = 3
+# ---- what the calls leave open, said aloud together with the call that would settle it
 
 
 def on_too_little(columns: Mapping[Place, Column], prober: Prober) -> Iterator[str]:
@@ -190,7 +193,7 @@ def on_too_little(columns: Mapping[Place, Column], prober: Prober) -> Iterator[s
 
 
 def on_rivals(settled: Settled, texts: Mapping[int, str], rivals: Sequence[Mapping[int, str]]) -> Iterator[str]:
-    """Other readings that fit all calls, and that the model runs with just as well."""
+    """Other formulas that fit all calls, and that the model runs with just as well."""
     for index, part in enumerate(settled.structure.parts):
         others = dict.fromkeys(rival[index] for rival in rivals if rival[index] != texts[index])
         if others:
@@ -203,8 +206,8 @@ def on_rivals(settled: Settled, texts: Mapping[int, str], rivals: Sequence[Mappi
 def on_unsettled(settled: Settled, texts: Mapping[int, str]) -> Iterator[str]:
     """Readings that were taken although the model could not be asked."""
     for index in settled.unsettled:
-        part, reading = settled.structure.parts[index], settled.structure.readings[index]
-        if reading is not None:
+        part, formula = settled.structure.parts[index], settled.structure.formulas[index]
+        if formula is not None:
             yield (
                 f"{where(part.places)} is `{texts[index]}` in all calls and was taken for it, "
                 "though no run of the model confirmed that: pass a third call of other sizes"
@@ -217,7 +220,7 @@ def on_unsettled(settled: Settled, texts: Mapping[int, str]) -> Iterator[str]:
 def on_equals(structure: Structure, texts: Mapping[int, str], example: int, prober: Prober) -> Iterator[str]:
     for dim in structure.dims:
         places = list(structure.alike(dim))
-        for own in itertools.islice(_splits(places), _MOST_SPLITS):
+        for own in itertools.islice(_splits(places), budgets.MOST_SPLITS_TOLD):
             rest = [place for place in places if place not in own]
             if moves_alone(_split_off(structure, own, dim), len(structure.parts), example, prober):
                 yield (
@@ -248,7 +251,7 @@ def _around(place: Place, places: Sequence[Place]) -> Iterator[list[Place]]:
 def _split_off(structure: Structure, own: Sequence[Place], dim: int) -> Structure:
     """The structure with these places as a dim of their own, its last."""
     left = [replace(p, places=tuple(place for place in p.places if place not in own)) for p in structure.parts]
-    return Structure((*left, Part(tuple(own), structure.parts[dim].column)), (*structure.readings, None))
+    return Structure((*left, CallPart(tuple(own), structure.parts[dim].column)), (*structure.formulas, None))
 
 
 # ---- sizes that stand still, and which the model would let vary
@@ -260,7 +263,7 @@ def on_still(still: Mapping[Place, int], structure: Structure, prober: Prober) -
     for (leaf, axis), size in still.items():
         if axis is not None and not looks_like_features((leaf, axis), moving, prober.signature.values):
             groups.setdefault((axis, size), []).append((leaf, axis))
-    for (_, size), places in list(groups.items())[:_MOST_STILL]:
+    for (_, size), places in list(groups.items())[: budgets.MOST_STILL_PLACES_TOLD]:
         if all(prober.runs(dict.fromkeys(places, other)) for other in (size + 1, size + 3, max(size - 1, 1))):
             yield (
                 f"{where(places)} is {size} in all calls, so the file has it fixed, though the model takes others: "
@@ -273,11 +276,13 @@ def where(places: Sequence[Place]) -> str:
     texts = []
     for axis in dict.fromkeys(axis for _, axis in places):
         leaves = list(dict.fromkeys(leaf for leaf, other in places if other == axis))
-        named = ", ".join(f"`{leaf}`" for leaf in leaves[:_MOST_NAMED])
-        more = f" and {len(leaves) - _MOST_NAMED} more" if len(leaves) > _MOST_NAMED else ""
+        named = ", ".join(f"`{leaf}`" for leaf in leaves[: budgets.MOST_PLACES_NAMED])
+        more = f" and {len(leaves) - budgets.MOST_PLACES_NAMED} more" if len(leaves) > budgets.MOST_PLACES_NAMED else ""
         texts.append(named + more if axis is None else f"axis {axis} of {named}{more}")
     return ", ".join(texts)
 
+
+# ---- inputs that say something about others, such as masks and positions: as long as these, and told by their names
 
 _FOLLOWS = re.compile(r"mask|position|bias|padding|(^|[._])(pos|pad|valid)([._\d]|$)")
 
@@ -288,17 +293,13 @@ def follows_by_name(leaf: str) -> bool:
 
 def by_input(places: Sequence[Place]) -> list[list[Place]]:
     """The places of one input after the other, each with those of its mask; nothing where there is one input alone."""
-    roots = list(dict.fromkeys(_root(leaf) for leaf, _ in places if not follows_by_name(leaf)))
+    roots = list(dict.fromkeys(argument_of(leaf) for leaf, _ in places if not follows_by_name(leaf)))
     return [[place for place in places if root in _owners(place[0], roots)] for root in roots] if roots[1:] else []
 
 
 def _owners(leaf: str, roots: Sequence[str]) -> list[str]:
     """The inputs that a leaf belongs to: the one that it stands in, or those whose names share most words with it."""
-    if _root(leaf) in roots:
-        return [_root(leaf)]
+    if argument_of(leaf) in roots:
+        return [argument_of(leaf)]
     shared = [len(set(words_of(leaf)) & set(words_of(root))) for root in roots]
     return [root for root, count in zip(roots, shared, strict=True) if count and count == max(shared)]
-
-
-def _root(leaf: str) -> str:
-    return leaf.partition(".")[0]

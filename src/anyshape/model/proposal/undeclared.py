@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import nn
-
 from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
@@ -16,8 +14,8 @@ from anyshape.model.oracle import call_make_inputs
 from anyshape.model.proposal import one_call, several_calls
 from anyshape.model.proposal.given_calls import columns_of
 from anyshape.model.proposal.probe import Place
-from anyshape.model.proposal.proposal import Proposal, notation
-from anyshape.sizes.fit import Column, moves, readings
+from anyshape.model.proposal.proposal import DimProposal, notation
+from anyshape.sizes.fit import Column, formulas, moves
 
 
 def propose(
@@ -25,7 +23,7 @@ def propose(
     calls: Sequence[Signature],
     make_inputs: Callable[..., Any] | None = None,
     known: Mapping[str, int] | None = None,
-) -> Proposal:
+) -> DimProposal:
     """The declaration that stands in for the user's own; its first note says where it comes from."""
     if len(calls) > 1:
         found, source = several_calls.propose(target, calls), f"dims were found from {len(calls)} calls"
@@ -39,21 +37,26 @@ def propose(
     return replace(found, notes=(f"{source}; declare dims= to say otherwise", *found.notes))
 
 
+# ---- the parameters of `make_inputs` are the dims; calls of several sizes show which axes follow which
+
 _STEPS = (1, 2, 3, 5, 7, 11)
+"""All unlike, so that no two parameters grow side by side."""
 
 
-def propose_from_make_inputs(target: Target, make_inputs: Callable[..., Any], known: Mapping[str, int]) -> Proposal:
+def propose_from_make_inputs(target: Target, make_inputs: Callable[..., Any], known: Mapping[str, int]) -> DimProposal:
     """Every axis that moves with a parameter, as an expression of the parameters; `known` are sizes that run."""
-    calls = [(sizes, made) for sizes in _rows(known) if (made := _made(target, make_inputs, sizes)) is not None]
+    calls = [
+        (sizes, made) for sizes in _sizes_to_call(known) if (made := _call_at(target, make_inputs, sizes)) is not None
+    ]
     parameters = {name: tuple(sizes[name] for sizes, _ in calls) for name in known}
     columns = columns_of([made for _, made in calls])
-    texts = {place: _text(place, column, parameters) for place, column in columns.items() if moves(column)}
+    texts = {place: _size_text(place, column, parameters) for place, column in columns.items() if moves(column)}
     example = calls[0][1]
     used = [name for name in known if any(name in text for text in texts.values())]
-    return Proposal(notation(example, texts), {}, dict.fromkeys(used, "a parameter of make_inputs"))
+    return DimProposal(notation(example, texts), {}, dict.fromkeys(used, "a parameter of make_inputs"))
 
 
-def _rows(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _sizes_to_call(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """The sizes that are known to run, each parameter alone, twice as large, and all together by unlike steps."""
     yield dict(known)
     for name, size in known.items():
@@ -61,31 +64,18 @@ def _rows(known: Mapping[str, int]) -> Iterator[dict[str, int]]:
     yield {name: size + _STEPS[index % len(_STEPS)] for index, (name, size) in enumerate(known.items())}
 
 
-def _made(target: Target, make_inputs: Callable[..., Any], sizes: Mapping[str, int]) -> Signature | None:
+def _call_at(target: Target, make_inputs: Callable[..., Any], sizes: Mapping[str, int]) -> Signature | None:
     """A call of these sizes; None where the function refuses them, as it may."""
     with contextlib.suppress(Exception):
         return call_make_inputs(make_inputs, dict(sizes), seed=0, target=target)
     return None
 
 
-def _text(place: Place, column: Column, parameters: Mapping[str, Column]) -> str:
+def _size_text(place: Place, column: Column, parameters: Mapping[str, Column]) -> str:
     varying = {name: sizes for name, sizes in parameters.items() if moves(sizes)}
-    found = readings(column, list(varying.values()))
+    found = formulas(column, list(varying.values()))
     if not found:
         name, axis = place
         where = f"`{name}`" if axis is None else f"axis {axis} of `{name}`"
         raise DeclarationError(f"{where} moves with the sizes of make_inputs in no way that is known: give dims=")
     return found[0].text(dict(enumerate(varying)))
-
-
-def example_of(module: nn.Module) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments and keywords that a module carries as its example; None where it has none.
-
-    A tuple or a list holds arguments, a dict holds keywords, anything else is the one argument: as Lightning calls it.
-    """
-    example = getattr(module, "example_input_array", None)
-    if example is None:
-        return None
-    if isinstance(example, (tuple, list)):
-        return tuple(example), {}
-    return ((), dict(example)) if isinstance(example, dict) else ((example,), {})

@@ -1,4 +1,4 @@
-"""Slices that part an axis become one Split; others stay."""
+"""Slices and views that part an axis become one Split; others stay."""
 
 from __future__ import annotations
 
@@ -45,3 +45,45 @@ def test_slices_are_one_split_where_they_part_the_axis(name: str, tmp_path: Path
     path = exported(tmp_path, Cut(cut), (torch.randn(2, 5, 6),), DIMS, sizes={"seq": "2.."})
     assert (operators(path)["Split"], operators(path)["Slice"]) == (splits, slices)
     assert all(is_right(path, Cut(cut), (torch.randn(*sizes, 6),)) for sizes in ((1, 2), (3, 7)))
+
+
+class Parts(nn.Module):
+    """Three parts of the last axis, viewed, moved to the front and chosen one by one."""
+
+    def __init__(self, *, heads: bool) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, seq, _ = x.shape
+        if self.heads:
+            first, second, third = x.reshape(batch, seq, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        else:
+            first, second, third = x.reshape(batch, seq, 3, 8).permute(2, 0, 1, 3).unbind(0)
+        return first * torch.tanh(second) - third
+
+
+@pytest.mark.parametrize("heads", [False, True])
+def test_parts_of_the_last_axis_are_split(tmp_path: Path, *, heads: bool) -> None:
+    model = Parts(heads=heads)
+    path = exported(tmp_path, model, (torch.randn(2, 5, 24),), {"x": "batch seq 24"})
+    found = operators(path)
+    assert (found["Split"], found["Gather"], found["Slice"]) == (1, 0, 0)
+    assert found["Transpose"] == (3 if heads else 0)
+    assert all(is_right(path, model, (torch.randn(*sizes, 24),)) for sizes in ((1, 1), (3, 1), (2, 7)))
+
+
+class Rows(nn.Module):
+    """The same of the first axis: nothing that a Split of the last could do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, columns = x.shape
+        first, second = x.reshape(2, rows // 2, columns).unbind(0)
+        return first - second
+
+
+def test_parts_of_another_axis_are_chosen(tmp_path: Path) -> None:
+    sizes = {"rows": "2.. step 2"}
+    path = exported(tmp_path, Rows(), (torch.randn(6, 3),), {"x": "rows columns"}, sizes=sizes)
+    assert operators(path)["Split"] == 0
+    assert all(is_right(path, Rows(), (torch.randn(sizes),)) for sizes in ((2, 1), (8, 5)))

@@ -1,7 +1,8 @@
 """Rewrites that make a file faster and leave its results as they are.
 
-Each is one small file; what it may rely on it reads from the graph and from the sizes that the trace noted on its
-values. A rewritten file is checked like any other, and `optimize=False` leaves the graph as the translation wrote it.
+Each is one function that changes the graph in place; what it may rely on it reads from the graph and from the sizes
+that the trace noted on its values. A rewritten file is checked like any other, and `optimize=False` leaves the graph as
+the translation wrote it.
 """
 
 from __future__ import annotations
@@ -14,22 +15,23 @@ from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnus
 from anyshape.conversion.graph import known_sizes
 from anyshape.conversion.graph.known_sizes import DeclaredAxis, Sizes
 from anyshape.conversion.graph.rewrites import heads, lookups, quotients, reshape_targets, splits, transposes
+from anyshape.onnxfile.graph import graphs_in
 
 Rewrite = Callable[[ir.Graph, Sizes], None]
 
 _REWRITES: tuple[Rewrite, ...] = (
     known_sizes.share,
-    quotients.shorten,
-    quotients.divide,
-    quotients.join,
-    lookups.leave_out,
-    heads.drop,
-    lookups.shorten,
-    splits.split,
-    heads.join,
+    quotients.shorten_floors,
+    quotients.divide_by_roots,
+    quotients.join_means,
+    lookups.leave_out_lookups,
+    heads.share_repeated_heads,
+    lookups.choose_by_one_node,
+    splits.split_products,
+    heads.view_heads_once,
     heads.take_three_axes,
     transposes.cancel,
-    splits.join,
+    splits.split_instead_of_slices,
     reshape_targets.write_targets,
 )
 """In this order: each finds what those before have brought together; targets come last, for all that was moved."""
@@ -41,12 +43,12 @@ def rewrite(model: ir.Model, declared: Sequence[Sequence[DeclaredAxis | None]] =
     A model with branches or loops stays as it is: what holds for a size may depend on the path to it.
     """
     graph = model.graph
-    if any(_holds_graphs(node) for node in graph):
+    if any(graphs_in(node) for node in graph):
         return
     known, before = Sizes(graph, declared), [id(node) for node in graph]
     CommonSubexpressionEliminationPass()(model)
-    for apply in _REWRITES:
-        apply(graph, known)
+    for rewrite_one in _REWRITES:
+        rewrite_one(graph, known)
         RemoveUnusedNodesPass()(model)  # what nobody reads any more would look like another reader
     CommonSubexpressionEliminationPass()(model)
     model.meta[_REWRITTEN] = before != [id(node) for node in graph]
@@ -59,8 +61,3 @@ _REWRITTEN = "anyshape.rewritten"
 def is_rewritten(model: ir.Model) -> bool:
     """Whether any rewrite found something to do."""
     return bool(model.meta.get(_REWRITTEN))
-
-
-def _holds_graphs(node: ir.Node) -> bool:
-    kinds = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
-    return any(isinstance(attribute, ir.Attr) and attribute.type in kinds for attribute in node.attributes.values())

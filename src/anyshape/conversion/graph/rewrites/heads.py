@@ -1,8 +1,4 @@
-"""Attention takes queries, keys and values with all heads in one axis, and gives its result so.
-
-ONNX's operator knows [batch, positions, heads * features] beside [batch, heads, positions, features]. Models view and
-transpose each of the three, and the result back; ONNX Runtime does without three of these four copies.
-"""
+"""The heads of attention are viewed, moved and repeated no more often than ONNX's Attention needs."""
 
 from __future__ import annotations
 
@@ -26,6 +22,11 @@ from anyshape.onnxfile.graph import (
     whole_numbers,
 )
 
+# ---- queries, keys and values with all heads in one axis, and the result, too
+#
+# The operator knows [batch, positions, heads * features] beside [batch, heads, positions, features]. Models view and
+# transpose each of the three, and the result back; ONNX Runtime does without three of these four copies.
+
 _BATCH_FIRST, _POSITIONS_FIRST = (0, 2, 1, 3), (1, 2, 0, 3)
 """Orders that lead from a view with heads to what Attention takes: of [b, n, h, d], and of [n, b, h, d]."""
 _BACK: dict[tuple[int, ...], tuple[int, ...]] = {(0, 2, 1, 3): (0, 1, 2), (2, 0, 1, 3): (1, 0, 2)}
@@ -34,7 +35,7 @@ _INPUTS = 3
 
 
 @dataclass(frozen=True)
-class _Flat:
+class _FlatSource:
     """Where the heads of one input come from: a value of three axes."""
 
     value: ir.Value
@@ -50,7 +51,7 @@ class _Flat:
 
 def take_three_axes(graph: ir.Graph, sizes: Sizes) -> None:
     for node in nodes_of(graph, "Attention"):
-        flat = [found for value in node.inputs[:_INPUTS] if (found := _flat(value, sizes)) is not None]
+        flat = [found for value in node.inputs[:_INPUTS] if (found := _flat_source(value, sizes)) is not None]
         back = only_user(node.outputs[0], "Transpose")
         result = sizes.all_of(node.outputs[0])
         plain = not any(node.inputs[4:]) and len(node.outputs) == 1
@@ -58,20 +59,20 @@ def take_three_axes(graph: ir.Graph, sizes: Sizes) -> None:
             continue
         joined = only_user(back.outputs[0], "Reshape")
         if joined is not None and flat[1].heads == flat[2].heads and _may_have_past(node, flat):
-            _rewrite(node, flat, back, joined, result, sizes)
+            _take_three_axes_in(node, flat, back, joined, result, sizes)
 
 
-def _may_have_past(node: ir.Node, flat: list[_Flat]) -> bool:
+def _may_have_past(node: ir.Node, flat: list[_FlatSource]) -> bool:
     """Whether keys and values both continue a past, or neither; causality would count from its beginning."""
     query, key, value = (one.joined_by is not None for one in flat)
     return not query and key == value and not (key and node.attributes.get_int("is_causal", 0) == 1)
 
 
-def _flat(value: ir.Value | None, sizes: Sizes) -> _Flat | None:
+def _flat_source(value: ir.Value | None, sizes: Sizes) -> _FlatSource | None:
     past = maker(value, "Concat")
     if past is not None:
         whole = len(past.inputs) == 2 and past.attributes.get_int("axis") in (2, -2)
-        found = _flat(past.inputs[1], sizes) if whole and sizes.all_of(past.inputs[0]) is not None else None
+        found = _flat_source(past.inputs[1], sizes) if whole and sizes.all_of(past.inputs[0]) is not None else None
         return None if found is None or found.joined_by is not None else replace_field(found, joined_by=past)
     turning = maker(value, "RotaryEmbedding")
     if turning is not None and (len(turning.outputs[0].uses()) > 1 or turning.outputs[0].is_graph_output()):
@@ -89,11 +90,11 @@ def _flat(value: ir.Value | None, sizes: Sizes) -> _Flat | None:
     if not fits or order not in (_BATCH_FIRST, _POSITIONS_FIRST) or (turning is not None and order != _BATCH_FIRST):
         return None
     assert isinstance(heads, int)
-    return _Flat(first_input(view), plain, order == _POSITIONS_FIRST, heads, turning)
+    return _FlatSource(first_input(view), plain, order == _POSITIONS_FIRST, heads, turning)
 
 
-def _rewrite(
-    node: ir.Node, flat: list[_Flat], back: ir.Node, joined: ir.Node, result: tuple[int | str, ...], sizes: Sizes
+def _take_three_axes_in(
+    node: ir.Node, flat: list[_FlatSource], back: ir.Node, joined: ir.Node, result: tuple[int | str, ...], sizes: Sizes
 ) -> None:
     batch, heads, positions, features = result
     if not isinstance(heads, int) or not isinstance(features, int):
@@ -123,7 +124,7 @@ def _rewrite(
     replace(joined.outputs[0], view)
 
 
-def _batch_first(node: ir.Node, flat: _Flat) -> ir.Value:
+def _batch_first(node: ir.Node, flat: _FlatSource) -> ir.Value:
     value, axes = flat.value, flat.axes
     if flat.swaps:
         axes = (axes[1], axes[0], axes[2])
@@ -141,11 +142,16 @@ def _batch_first(node: ir.Node, flat: _Flat) -> ir.Value:
     )
 
 
+# ---- heads of keys and values that serve several heads of queries are not copied for them
+#
+# Attention takes fewer heads of keys and values than of queries. Models that repeat them by hand write an Unsqueeze, an
+# Expand and a Reshape for each.
+
 _KEY, _VALUE = 1, 2
 _HEADS = 1
 
 
-def drop(graph: ir.Graph, sizes: Sizes) -> None:
+def share_repeated_heads(graph: ir.Graph, sizes: Sizes) -> None:
     """Give keys and values to Attention as they are before they are repeated."""
     for node in nodes_of(graph, "Attention"):
         key, value = (_before_repetition(node.inputs[place], sizes) for place in (_KEY, _VALUE))
@@ -174,11 +180,16 @@ def _before_repetition(value: ir.Value | None, sizes: Sizes) -> ir.Value | None:
     return few if is_it else None
 
 
+# ---- a view of all rows, a Transpose and a second view become one view and one Transpose
+#
+# `nn.MultiheadAttention` views [positions, batch, features] as [positions, batch * heads, features of a head], moves
+# the positions behind, and views that as [batch, heads, positions, features of a head].
+
 _SWAPPED = (1, 0, 2)
 _APART = (1, 2, 0, 3)
 
 
-def join(graph: ir.Graph, sizes: Sizes) -> None:
+def view_heads_once(graph: ir.Graph, sizes: Sizes) -> None:
     """Reshape(Transpose(Reshape(x))) of that form becomes Transpose(Reshape(x))."""
     for node in nodes_of(graph, "Reshape"):
         moved = maker(node.inputs[0], "Transpose")

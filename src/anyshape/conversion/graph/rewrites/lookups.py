@@ -1,8 +1,4 @@
-"""A table that is looked up at all its places, in their order, is the table itself.
-
-Models index a mask by the numbers of all rows and all columns, so that another mask could take its place: two Ranges,
-spread against each other and joined to pairs, and a GatherND. A mask that says yes everywhere is left out, too.
-"""
+"""Entries that are picked by fewer nodes: tables looked up as a whole, and one of several along an axis."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ import onnx_ir as ir
 from anyshape.conversion.graph.known_sizes import Size, Sizes
 from anyshape.onnxfile.graph import (
     constant,
+    constant_of,
     first_input,
     insert,
     maker,
@@ -21,8 +18,13 @@ from anyshape.onnxfile.graph import (
     whole_numbers,
 )
 
+# ---- a table that is looked up at all its places, in their order, is the table itself
+#
+# Models index a mask by the numbers of all rows and all columns, so that another mask could take its place: two Ranges,
+# spread against each other and joined to pairs, and a GatherND. A mask that says yes everywhere is left out, too.
 
-def leave_out(graph: ir.Graph, sizes: Sizes) -> None:
+
+def leave_out_lookups(graph: ir.Graph, sizes: Sizes) -> None:
     for node in nodes_of(graph, "GatherND"):
         _leave_out_lookup(node, sizes)
     for node in nodes_of(graph, "And"):
@@ -34,10 +36,10 @@ def _leave_out_lookup(node: ir.Node, sizes: Sizes) -> None:
     have, wanted = sizes.all_of(table), sizes.all_of(result)
     if have is None or wanted is None or node.attributes.get_int("batch_dims", 0) != 0:
         return
-    indices = _indices(node.inputs[1])
+    indices = _joined_indices(node.inputs[1])
     if len(indices) != len(have):
         return
-    places = [_place(value, size, len(wanted), sizes) for value, size in zip(indices, have, strict=True)]
+    places = [_counted_axis(value, size, len(wanted), sizes) for value, size in zip(indices, have, strict=True)]
     found = [place for place in places if place is not None]
     others = [axis for axis in range(len(wanted)) if axis not in found]
     if len(found) != len(have) or found != sorted(set(found)) or any(wanted[axis] != 1 for axis in others):
@@ -47,7 +49,7 @@ def _leave_out_lookup(node: ir.Node, sizes: Sizes) -> None:
     replace(result, insert(node, "Unsqueeze", inputs, axes=wanted, like=result) if others else table)
 
 
-def _indices(value: ir.Value | None) -> list[ir.Value]:
+def _joined_indices(value: ir.Value | None) -> list[ir.Value]:
     """What Concat(Unsqueeze(Expand(x)), ...) joins to the last axis, before it is spread."""
     joined = maker(value, "Concat")
     found = []
@@ -60,7 +62,7 @@ def _indices(value: ir.Value | None) -> list[ir.Value]:
     return found
 
 
-def _place(value: ir.Value, size: Size, rank: int, sizes: Sizes) -> int | None:
+def _counted_axis(value: ir.Value, size: Size, rank: int, sizes: Sizes) -> int | None:
     """The axis along which a value counts 0, 1, 2 up to this size, with all others of size 1."""
     axes = sizes.all_of(value)
     while (widened := maker(value, "Unsqueeze")) is not None:
@@ -75,9 +77,8 @@ def _place(value: ir.Value, size: Size, rank: int, sizes: Sizes) -> int | None:
 
 def _leave_out_truth(node: ir.Node, sizes: Sizes) -> None:
     for place, value in enumerate(node.inputs):
-        tensor = None if value is None else ir.convenience.get_const_tensor(value)
-        other = node.inputs[1 - place]
-        if tensor is None or tensor.size != 1 or not tensor.numpy().all() or other is None:
+        array, other = constant_of(value), node.inputs[1 - place]
+        if array is None or array.size != 1 or not array.all() or other is None:
             continue
         known = sizes.all_of(other)
         if known is not None and known == sizes.all_of(node.outputs[0]):
@@ -85,9 +86,14 @@ def _leave_out_truth(node: ir.Node, sizes: Sizes) -> None:
             return
 
 
-def shorten(graph: ir.Graph, sizes: Sizes) -> None:
+# ---- one of several along an axis, chosen by one node: a Gather instead of a Slice of length one and a Squeeze
+#
+# An axis of size 1 that is added before a Transpose and taken away behind it is left out, too.
+
+
+def choose_by_one_node(graph: ir.Graph, sizes: Sizes) -> None:
     for node in nodes_of(graph, "Squeeze"):
-        _without_added_axis(node, sizes) or _gathered(node, sizes)
+        _without_added_axis(node, sizes) or _gather_instead(node, sizes)
 
 
 def _without_added_axis(node: ir.Node, sizes: Sizes) -> bool:
@@ -108,7 +114,7 @@ def _without_added_axis(node: ir.Node, sizes: Sizes) -> bool:
     return True
 
 
-def _gathered(node: ir.Node, sizes: Sizes) -> bool:
+def _gather_instead(node: ir.Node, sizes: Sizes) -> bool:
     """Squeeze(Slice(x, i, i + 1)) becomes Gather(x, i)."""
     cut = maker(node.inputs[0], "Slice")
     known = sizes.of(cut.inputs[0]) if cut is not None else None

@@ -1,7 +1,4 @@
-"""Floor divisions of sizes that are never negative: there ONNX's Div, which cuts towards zero, is one already.
-
-The size of a feature map, `(height - 1)//8 + 1`, is translated with a Mod and a Sub for numbers below zero.
-"""
+"""Divisions in fewer nodes: floor divisions of sizes, quotients by a root, means over several axes."""
 
 from __future__ import annotations
 
@@ -13,8 +10,13 @@ import onnx_ir as ir
 from anyshape.conversion.graph.known_sizes import Sizes, size_read
 from anyshape.onnxfile.graph import constant, first_input, insert, maker, nodes_of, replace, whole_numbers
 
+# ---- floor divisions of sizes that are never negative
+#
+# There ONNX's Div, which cuts towards zero, is one already. The size of a feature map, `(height - 1)//8 + 1`, is
+# translated with a Mod and a Sub for numbers below zero.
 
-def shorten(graph: ir.Graph, sizes: Sizes) -> None:
+
+def shorten_floors(graph: ir.Graph, sizes: Sizes) -> None:
     """Div(Sub(a, Mod(a, c)), c) becomes Div(a, c) where a >= 0 and c > 0."""
     for node in nodes_of(graph, "Div"):
         rest = maker(node.inputs[0], "Sub")
@@ -22,9 +24,9 @@ def shorten(graph: ir.Graph, sizes: Sizes) -> None:
         if rest is None or modulo is None or modulo.attributes.get_int("fmod", 0) == 1:
             continue
         dividend, divisor = first_input(rest), node.inputs[1]
-        if modulo.inputs[0] is not dividend or _number(modulo.inputs[1]) != _number(divisor):
+        if modulo.inputs[0] is not dividend or _one_number(modulo.inputs[1]) != _one_number(divisor):
             continue
-        if (_number(divisor) or 0) > 0 and _is_never_negative(dividend, sizes):
+        if (_one_number(divisor) or 0) > 0 and _is_never_negative(dividend, sizes):
             node.replace_input_with(0, dividend)
 
 
@@ -33,7 +35,7 @@ def _is_never_negative(value: ir.Value, sizes: Sizes) -> bool:
     return least is not None and least >= 0
 
 
-def _number(value: ir.Value | None) -> int | None:
+def _one_number(value: ir.Value | None) -> int | None:
     numbers = whole_numbers(value)
     return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
@@ -42,14 +44,14 @@ def _least(value: ir.Value | None, sizes: Sizes) -> int | None:
     """The least that a number computed from sizes may be; None where nothing is known."""
     node = maker(value, "Squeeze", "Shape", *_LEAST)
     if node is None:
-        return _number(value)
+        return _one_number(value)
     if node.op_type == "Shape":
         return sizes.smallest(size_read(node, sizes))
     first = _least(node.inputs[0], sizes)
     if node.op_type == "Squeeze" or first is None:
         return first
     # what is known of a size is how small it may be: only a number can be taken away
-    second = _number(node.inputs[1]) if node.op_type == "Sub" else _least(node.inputs[1], sizes)
+    second = _one_number(node.inputs[1]) if node.op_type == "Sub" else _least(node.inputs[1], sizes)
     return None if second is None else _LEAST[node.op_type](first, second)
 
 
@@ -71,7 +73,13 @@ _LEAST: dict[str, Callable[[int, int], int | None]] = {
 """Of two numbers, from the least that each may be."""
 
 
-def divide(graph: ir.Graph, sizes: Sizes) -> None:
+# ---- quotients by a root
+#
+# torch's `rsqrt` is translated as the reciprocal of a root and a product with it. ONNX Runtime knows a root-mean-square
+# norm when it sees a quotient.
+
+
+def divide_by_roots(graph: ir.Graph, sizes: Sizes) -> None:
     """Mul(x, Reciprocal(Sqrt(y))) becomes Div(x, Sqrt(y))."""
     for node in nodes_of(graph, "Mul"):
         for place, value in enumerate(node.inputs):
@@ -87,21 +95,24 @@ def divide(graph: ir.Graph, sizes: Sizes) -> None:
             break
 
 
-def join(graph: ir.Graph, sizes: Sizes) -> None:
+# ---- a mean over several axes is taken at once, and not axis by axis
+
+
+def join_means(graph: ir.Graph, sizes: Sizes) -> None:
     """ReduceMean(ReduceMean(x, a), b) that keep their axes become ReduceMean(x, [a, b])."""
     for node in nodes_of(graph, "ReduceMean"):
         inner = maker(node.inputs[0], "ReduceMean")
         if inner is None or len(inner.outputs[0].uses()) > 1:
             continue
-        axes = [*(_axes(inner) or ()), *(_axes(node) or ())]
-        if None in (_axes(inner), _axes(node)) or min(axes) < 0 or len(set(axes)) < len(axes):
+        axes = [*(_axes_of_mean(inner) or ()), *(_axes_of_mean(node) or ())]
+        if None in (_axes_of_mean(inner), _axes_of_mean(node)) or min(axes) < 0 or len(set(axes)) < len(axes):
             continue
         result = node.outputs[0]
         inputs = [first_input(inner), constant(graph, axes)]
         replace(result, insert(node, "ReduceMean", inputs, {"keepdims": 1}, axes=sizes.of(result), like=result))
 
 
-def _axes(node: ir.Node) -> tuple[int, ...] | None:
+def _axes_of_mean(node: ir.Node) -> tuple[int, ...] | None:
     """The axes over which a node that keeps them takes its mean."""
     keeps = node.attributes.get_int("keepdims", 1) == 1
     return (whole_numbers(node.inputs[1]) or None) if keeps and len(node.inputs) > 1 else None

@@ -19,7 +19,7 @@ def write_targets(graph: ir.Graph, sizes: Sizes) -> None:
         have, wanted = sizes.of(first_input(node)), sizes.of(node.outputs[0])
         if node.op_type == "Expand":
             _keep_own_axes(node, sizes)
-            wanted = wanted if wanted is not None and None not in wanted else _expanded(node, sizes)
+            wanted = wanted if wanted is not None and None not in wanted else _sizes_behind_expand(node, sizes)
         if have is None or wanted is None:
             continue
         if have == wanted and None not in have:
@@ -76,16 +76,16 @@ def _keep_own_axes(node: ir.Node, sizes: Sizes) -> None:
         node.replace_input_with(1, insert(node, "Concat", [*shape.inputs[:-1], ones], {"axis": 0}))
 
 
-def _expanded(node: ir.Node, sizes: Sizes) -> tuple[Size, ...] | None:
+def _sizes_behind_expand(node: ir.Node, sizes: Sizes) -> tuple[Size, ...] | None:
     """The sizes behind an Expand of which only the shape that it is given tells; None where they may be others."""
-    have, told = sizes.all_of(first_input(node)), _told(node.inputs[1], sizes)
+    have, told = sizes.all_of(first_input(node)), _told_sizes(node.inputs[1], sizes)
     if have is None or told is None or len(told) > len(have):
         return None
     rows = zip(have, (*[1] * (len(have) - len(told)), *told), strict=True)
     return have if all(size in (1, old) for old, size in rows) else None
 
 
-def _told(shape: ir.Value | None, sizes: Sizes) -> tuple[int | str, ...] | None:
+def _told_sizes(shape: ir.Value | None, sizes: Sizes) -> tuple[int | str, ...] | None:
     """The elements of a shape that is joined from single sizes."""
     joined = maker(shape, "Concat")
     found: list[int | str] = []
@@ -105,7 +105,7 @@ def reshaped(before: ir.Node, value: ir.Value, wanted: Sequence[Size], sizes: Si
     if have is not None and tuple(have) == tuple(wanted):
         return value
     target = None if have is None else reshape_target(have, wanted, sizes)
-    shape = constant(before.graph, target) if target is not None else _computed(before, wanted, sizes)
+    shape = constant(before.graph, target) if target is not None else _computed_shape(before, wanted, sizes)
     if shape is None:
         return None
     # a computed size may be 0, and means it
@@ -113,7 +113,7 @@ def reshaped(before: ir.Node, value: ir.Value, wanted: Sequence[Size], sizes: Si
     return insert(before, "Reshape", [value, shape], attributes, axes=wanted, like=value)
 
 
-def _computed(before: ir.Node, wanted: Sequence[Size], sizes: Sizes) -> ir.Value | None:
+def _computed_shape(before: ir.Node, wanted: Sequence[Size], sizes: Sizes) -> ir.Value | None:
     assert isinstance(before.graph, ir.Graph)
     parts: list[ir.Value] = []
     for size in wanted:

@@ -1,0 +1,143 @@
+"""Slices of a tensor along an axis: copied, or mixed into new ones that keep their meaning.
+
+A new slice of floats is a mix of two slices of the example, with weights that sum to one: range, sign, order inside a
+slice and sums stay, and no two slices are equal. Copies, zeros and edges would each hide the very bug that puts them
+there. Floats come and go as float64 or complex128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def tile(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    for axis, size in enumerate(shape):
+        tensor = tensor.index_select(axis, torch.arange(size) % tensor.shape[axis])
+    return tensor
+
+
+def repeat_edge(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    for axis, size in enumerate(shape):
+        tensor = tensor.index_select(axis, torch.arange(size).clamp(max=tensor.shape[axis] - 1))
+    return tensor
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The first `kept` slices as they are, then new ones: `weight` of the slice `first`, the rest of `second`.
+
+    Where all slices are equal there is nothing to mix (`bends`): each new one is bent by a curve of its own.
+    """
+
+    kept: int
+    first: Tensor
+    second: Tensor
+    weight: Tensor
+    power: Tensor
+    bends: bool
+
+    def apply(self, tensor: Tensor, axis: int) -> Tensor:
+        shape = [-1 if a == axis else 1 for a in range(tensor.dim())]
+        weight, power = self.weight.view(shape), self.power.view(shape)
+        new = tensor.index_select(axis, self.first)
+        if self.bends:
+            new = bend(new, power, 1 - weight)
+        else:
+            new = new * weight + tensor.index_select(axis, self.second) * (1 - weight)
+        return torch.cat([tensor.narrow(axis, 0, self.kept), new], axis)
+
+
+def make_recipe(tensor: Tensor, axis: int, size: int, *, generator: torch.Generator, keep: bool) -> Recipe:
+    """A recipe for `size` slices; `keep`: those of the example come first, as they are."""
+    kept = min(size, tensor.shape[axis]) if keep else 0
+    count = size - kept
+    sources = different_slices(tensor, axis) if count else torch.zeros(1, dtype=torch.int64)
+    pick = torch.randint(len(sources), (count,), generator=generator)
+    skip = 1 + torch.randint(max(len(sources) - 1, 1), (count,), generator=generator)
+    weight, power = torch.rand(2, count, generator=generator, dtype=torch.float64)
+    return Recipe(
+        kept=kept,
+        first=sources[pick],
+        second=sources[(pick + skip) % len(sources)],
+        weight=0.2 + 0.6 * weight,
+        power=0.5 + 1.5 * power,
+        bends=len(sources) == 1,
+    )
+
+
+def different_slices(tensor: Tensor, axis: int) -> Tensor:
+    """The first index of each different slice along the axis; a mix of two equal ones would be a third."""
+    real = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    rows = real.movedim(axis, 0).reshape(tensor.shape[axis], -1)
+    kinds, kind_of_row = rows.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+    index = torch.arange(len(rows))
+    return torch.full((len(kinds),), len(rows)).scatter_reduce(0, kind_of_row, index, "amin").sort().values
+
+
+def bend(tensor: Tensor, power: Tensor | float, scale: Tensor | float) -> Tensor:
+    """Other values by a rising curve through zero: order, signs, zeros and the largest magnitude (a bound) stay."""
+    size = tensor.abs()
+    is_finite = size.isfinite()
+    largest = size[is_finite].max() if bool(is_finite.any()) else size.new_ones(())
+    bent = tensor.sgn() * largest * scale * (size / largest.clamp(min=1e-300)) ** power
+    return torch.where(is_finite, bent, tensor)
+
+
+def draw_bend(tensor: Tensor, *, generator: torch.Generator) -> Tensor:
+    """The whole tensor bent by one curve."""
+    power, scale = torch.rand(2, generator=generator, dtype=torch.float64).tolist()
+    return bend(tensor, 0.5 + 1.5 * power, 0.5 + 0.49 * scale)
+
+
+def is_symmetric(tensor: Tensor) -> bool:
+    return tensor.dim() > 1 and tensor.shape[-1] == tensor.shape[-2] and torch.allclose(tensor, tensor.mT)
+
+
+def mix_symmetric(tensor: Tensor, size: int, *, generator: torch.Generator, keep: bool) -> Tensor:
+    """A symmetric matrix resized on both axes by one recipe; a constant diagonal stays."""
+    recipe = make_recipe(tensor, tensor.dim() - 1, size, generator=generator, keep=keep)
+    mixed = recipe.apply(recipe.apply(tensor, tensor.dim() - 1), tensor.dim() - 2)
+    diagonal = tensor.diagonal(dim1=-2, dim2=-1)
+    if tensor.shape[-1] > 1 and bool((diagonal == diagonal.flatten()[0]).all()):
+        mixed.diagonal(dim1=-2, dim2=-1).fill_(diagonal.flatten()[0])
+    return mixed
+
+
+# ---- what holds of every line of the example holds of every line of the result
+
+
+def restore_norm(result: Tensor, example: Tensor, *, tolerance: float) -> Tensor:
+    """Lines that sum to one (order 1) or have length one (order 2) do so again."""
+    for axis in reversed(range(example.dim())):
+        for order in (1, 2):
+            if _has_unit_norm(example, axis, order, tolerance):
+                return _normalise(result, axis, order)
+    return result
+
+
+def _has_unit_norm(example: Tensor, axis: int, order: int, tolerance: float) -> bool:
+    if example.shape[axis] < 2 or (order == 1 and (example.is_complex() or bool((example < 0).any()))):
+        return False
+    norm = torch.linalg.vector_norm(example, order, dim=axis)
+    return torch.allclose(norm, torch.ones_like(norm), rtol=0, atol=tolerance)
+
+
+def _normalise(result: Tensor, axis: int, order: int) -> Tensor:
+    norm = torch.linalg.vector_norm(result, order, dim=axis, keepdim=True)
+    filled = torch.where(norm == 0, torch.ones_like(result), result)  # a line cut before its only value
+    return torch.nn.functional.normalize(filled, p=order, dim=axis)
+
+
+def restore_order(result: Tensor, example: Tensor, axes: Sequence[int]) -> Tensor:
+    """Sorted again along the axes along which the example is sorted, up or down."""
+    for axis in axes:
+        steps = example.diff(dim=axis)
+        if steps.numel() < 2 or not bool((steps != 0).any()):
+            continue
+        if bool((steps >= 0).all()) or bool((steps <= 0).all()):
+            result = result.sort(dim=axis, descending=bool((steps < 0).any())).values
+    return result

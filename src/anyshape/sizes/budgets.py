@@ -1,0 +1,330 @@
+"""Every budget and cap of the house, of time, memory and number, in one table: where it ends, and why there.
+
+They hold for one search, one file or one export each. Numbers that mean something, such as tolerances, stand where they
+are used.
+"""
+
+from __future__ import annotations
+
+# ---- time, in seconds
+
+SECONDS_FOR_KEPT_STATE = 1.0
+"""Small models tell at once; for a large one the search must not cost more than it may save."""
+SECONDS_FOR_EXAMPLES = 60.0
+"""To settle what several calls leave open."""
+SECONDS_PER_TABLE_PROBE = 1.0
+"""A size just beyond a table is run only if it is predicted to be this cheap."""
+SECONDS_FOR_STATIC_EXPORTS = 60.0
+"""For all static exports of one way together."""
+SECONDS_FOR_OTHER_SIZES = 30.0
+"""A strategy that took longer is not tried again elsewhere."""
+SECONDS_TO_LIFT = 20.0
+"""Where the fastest strategy took longer, several static exports would take too long."""
+SECONDS_TO_CHECK_FREED = 10.0
+"""How long each reading of a file is checked, unless the user says otherwise."""
+SECONDS_TO_TRACE_DECISIONS = 30.0
+"""For traces at the sizes at which a decision was met."""
+SECONDS_TO_CHECK = 10.0
+"""An existing file, unless the user says otherwise."""
+SECONDS_FOR_STRATEGIES = 400.0
+"""A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
+
+# ---- memory, in bytes or in elements
+
+MOST_BYTES_TO_INFER = 2**30
+"""Protobuf takes no message of 2 GB, and inference makes another one as large."""
+MOST_BYTES_READ_FOR_BAKED = 4096
+"""Inference looks into constants that tell a shape, and into no weights: without them it is quick."""
+EXTERNAL_FROM_BYTES = 128 * 2**20
+"""Weights beyond this go to `model.onnx.data`: inline, they end at 2 GB."""
+MOST_BYTES_INLINE = 2**31 - 1
+"""What protobuf reads."""
+BESIDE_THE_MODEL_FROM_BYTES = 1024
+"""Smaller ones stay in the model, where tools that simplify shapes look for them."""
+ROOM_FOR_THE_REST = 2**20
+"""For what stands before the tensors and beside the graph."""
+MOST_ELEMENTS_MADE_UP = 2**26
+"""Of all inputs together: the sizes stand in a file that nobody vouches for."""
+BYTES_OF_BIG_WEIGHTS = 256 * 2**20
+"""From which a session maps weights instead of packing them."""
+LARGEST_GRAPH_WITHOUT_WEIGHTS = 32 * 2**20
+"""Bytes of a model file that is read only to see how large its weights are."""
+LARGEST_FOLDED_CONSTANT = 2**20
+"""Bytes of a constant that ONNX Runtime may compute ahead."""
+SMALL_VOLUME = 2**14
+"""Elements of a call that costs little, whatever the traced one has."""
+SMALL_CALL = 2**15
+"""Elements of input up to which a size is simply run: there overheads cost more than what they carry."""
+BYTES_PER_ELEMENT = 32
+"""Of input: what a run is predicted to need, in all its operators."""
+SMALL_OUTPUT = 2**16
+"""Elements of a result whose model runs in float64 at little cost."""
+MOST_ELEMENTS_COMPUTED = 2**23
+"""A table of positions has fewer; of a weight nobody asks for the numbers."""
+MOST_BYTES_TO_FREE_ON_INSPECTION = 256 * 2**20
+"""Of a file that is freed only to be described."""
+MOST_ELEMENTS_TO_FREE_ON_INSPECTION = 2**22
+"""A look must be quick: the file is run once."""
+LARGEST_FEED = 2**28
+"""Elements: a gigabyte of floats."""
+LARGEST_WIDE_COPY = 256 * 2**20
+"""Bytes of weights of which a second, wide copy is made as a whole."""
+LARGE_OPERAND = 2**20
+"""Bytes from which a tensor is not widened as a whole."""
+BYTES_OF_A_BLOCK = 33 * 2**20
+"""Bytes of a block. The C library gives memory of this length back at once; shorter pieces it keeps, and loses some
+between others.
+"""
+MOST_BYTES_RECORDED = 512 * 2**20
+"""Of all copies together: beyond, a run is followed no further."""
+SMALL_STATE = 2**20
+"""Elements up to which a tensor is compared by its values after every call; of more, only its version is looked at."""
+LARGE_STATE = 64 * 2**20
+"""Bytes of all tensors of a state from which they count as large."""
+STATE_IN_FILE_FROM = 2**20
+"""Bytes of a tensor that is kept in a file where the state is large."""
+BYTES_OF_REMEMBERED_RUNS = 512 * 2**20
+"""Beyond so many bytes of outputs, a size is run again instead."""
+MOST_ELEMENTS_OF_A_PROBE = 2**20
+"""Of all inputs together: a trial is small."""
+MOST_ELEMENTS_OF_A_TABLE_PROBE = 2**22
+"""Of all inputs together, just beyond a table."""
+LARGEST_CAST_IN_ONE = 2**25
+"""Bytes in float32 of what is cast at once, where it can be helped."""
+MOST_ELEMENTS_OF_A_STATIC_EXPORT = 2**22
+"""Of all inputs together: an export runs the module, and there are several."""
+MOST_BYTES_TO_SEARCH = 256 * 2**20
+"""Of a file in which the first wrong node is looked for."""
+SMALL_WEIGHT = 1024
+"""Bytes of a weight that stays in the model when the others lie beside it."""
+LARGE_RECORDED_CALL = 2**28
+"""Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
+
+# ---- numbers, lengths and depths
+
+MOST_STEPS_TO_FIT = 20_000
+"""Candidates of several dims multiply: the search gives up rather than to go on before any model has run."""
+SIZES_NEAR = 40
+"""Around a size that are tried for a relation before those far from it."""
+LONGEST_SIZE_TEXT = 2000
+"""Characters of a size that a file names."""
+MOST_LEAVES_OF_A_SIZE = 400
+"""A file may hold any expression; a larger one is refused before sympy works on it."""
+LARGEST_DIVISOR = 64
+"""By which a number may be divided in a formula."""
+DEEPEST_FORMULA = 3
+"""So many forms inside of each other are looked for."""
+LARGEST_RATIO = 16
+"""Between two sizes that move alike."""
+LONGEST_EXPRESSION = 1000
+"""Characters."""
+DEEPEST_EXPRESSION = 64
+"""Far more than anybody writes, and far less than Python's stack; a file from elsewhere may hold anything."""
+LARGEST_SIZE = 2**40
+"""The largest that is looked for."""
+LARGEST_POWER = 4
+"""Up to here a power is written out as a product: the notation has no other way."""
+MOST_CHARACTERS_COMPARED = 20_000
+"""Words are compared one by one: a file that was written anew is not followed."""
+MOST_DECORATOR_LINES = 50
+"""Above a function that is looked for in its file."""
+LARGEST_ACCEPTED_SIZE = 2**62
+"""An open range ends somewhere: a `range` finds a member by arithmetic, whatever its length."""
+LONGEST_CONTRACT = 1_000_000
+"""Characters of a contract that is read: no model has as many inputs, and a file is data."""
+LONGEST_SHORT_CONSTANT = 64
+"""Numbers in a constant that tells an axis, a size or an order; weights are not read."""
+MOST_NUMBERS_OF_A_SIZE_CONSTANT = 16
+"""More of them are no shape: they are data."""
+LARGEST_SIZE_WRITTEN_IN_A_FILE = 2**31
+"""Beyond, a number says "up to the end" and is no size."""
+MOST_ROWS_OF_PORTS = 12
+"""Inputs or outputs that a text shows one by one."""
+DEEPEST_STRUCTURE = 64
+"""Far more than anybody nests, and far less than Python's stack."""
+LONGEST_RUNTIME_REASON = 240
+"""Characters of a runtime's message."""
+MOST_ROWS_OF_TEXT = 12
+"""Of inputs, of outputs and of rewrites."""
+SECOND_CONTENT_UP_TO = 4
+"""Times the volume of the traced call: what other values show, they show at moderate sizes."""
+SECOND_CONTENT_EVERY = 3
+"""Sizes: other values show little that the first do not."""
+JITTERED_RUNS_FOR_FLOATS = 4
+"""Whose spread is the noise where float64 does not tell."""
+JITTERED_RUNS_FOR_TIES = 24
+"""A tie between two falls the same way in all of these once in 16 million."""
+ENOUGH_MEASURED_CALLS = 6
+"""Calls for which the noise is measured; after that it hardly differs, as a part of the largest value."""
+FEW_ENOUGH_FOR_ALL = 400
+"""Sizes: where a declaration has no more, all of them are planned."""
+FEWEST_SPREAD_SIZES = 6
+"""That are planned between the ends of a range."""
+DENSE_UP_TO = 40
+"""Up to here every size stands for itself when branches are looked for."""
+LARGEST_SPREAD = 4096
+"""Among sizes that stand for all."""
+MOST_PAIRS_SPREAD = 600
+"""Of sizes of two dims that stand for all."""
+LARGEST_SUSPECT = 2**22
+"""Size at which an assumption is broken on purpose."""
+MOST_BREAKING_SIZES = 12
+"""For all assumptions of a trace together."""
+LARGEST_POWER_WRITTEN = 8
+"""As many products in a row; an axis that is a higher power of a size is no model's."""
+MOST_PIECES_OF_A_PATTERN = 3
+"""Along the diagonal of a constant; more are data."""
+DEEPEST_COMPUTATION = 200
+"""Nodes behind each other: each takes a few calls, and Python's stack has room for a thousand."""
+MOST_WALKS = 40
+"""Through one file, each with one more thing known to be in the way."""
+MOST_STRICT_WALKS = 12
+"""In which nothing may stay unknown."""
+MOST_NODES_TO_FREE_ON_INSPECTION = 5000
+"""Of a file that is freed only to be described."""
+DEEPEST_BODY = 20
+"""Far more than anybody nests, and far less than Python's stack."""
+MOST_READINGS_OF_A_PLACE = 8
+"""Every further one may cost a walk, and the right one is hardly ever that unlikely."""
+FARTHEST_SIZE_OF_A_FREED_DIM = 2**20
+"""No limit is searched for beyond."""
+FARTHEST_DIVISOR = 6
+"""Nodes between a sum and its division: a cast, axes added and removed."""
+MOST_READINGS_OF_A_RESHAPE = 64
+"""Ways in which its axes can be regrouped."""
+MOST_STEPS_TO_REGROUP = 20_000
+"""Factors of size 1 multiply the ways; a file of many must not stop the walk."""
+MOST_NUMBERS_OF_A_SIZE_VALUE = 64
+"""Far more than a shape has; a longer constant is data."""
+LONGEST_REASON = 200
+"""Characters of torch's reason for a failure."""
+DEEPEST_STATE = 4
+"""Containers inside of each other whose entries are kept."""
+DEEPEST_CONTAINER = 6
+"""Objects may refer to each other in circles."""
+SIZES_SEARCHED_IN_ORDER = 4096
+"""Every size up to here is tried; beyond it an expression is taken to grow with its dim."""
+REDRAWS_OF_INTEGERS = 8
+"""Until a resized tensor of integers has no sample twice that had none."""
+FURTHEST_WRAPPER = 4
+"""Wrappers around a module that are taken off, one after the other."""
+LONGEST_CONTAINER = 64
+"""Modules of a container that are looked at for one that was compiled."""
+MOST_SIZES_FOR_KEPT_STATE = 8
+"""Sizes at which a module is looked at for what it keeps."""
+LARGEST_SIZE_OF_KEPT_STATE = 2**13
+"""Sizes beyond are not tried: a run there is no small matter."""
+DEEPEST_KEPT_STATE = 4
+"""Containers inside of each other that are looked into."""
+MOST_ENTRIES_OF_KEPT_STATE = 64
+"""Entries of a container that are looked at."""
+LARGEST_MULTIPLE = 128
+"""The longest step between sizes that run which is looked for."""
+ENOUGH_EDGES_OF_A_LIMIT = 3
+"""More are not looked for, each costs a bisection; fewer than two tell no form from another."""
+MULTIPLES_TO_TRY = 16
+"""Steps that are tried whether or not they divide the size."""
+MOST_UNEXPLAINED_FAILURES = 6
+"""After so many failures without a rule, further ones are not looked into."""
+MOST_SIZES_SHOWN = 3
+"""In a note on a proposal."""
+FURTHEST_BOUND_ASKED = 4096
+"""No table of a model is followed beyond: a run there is no small matter."""
+MODERATE_BOUND = 100
+"""Where no table tells, a dim is tried up to here, or to some times its size."""
+ROUNDS_OF_ALL_DIMS = 12
+"""In which all dims of a proposal move at once."""
+FAILING_ROUNDS_TOLERATED = 3
+"""So few rounds may fail: two dims may be related at some of their sizes, which a check finds out."""
+MOST_FORMULAS_OF_A_COLUMN = 4
+"""Readings of how one size follows from others."""
+MOST_STRUCTURES_OF_CALLS = 400
+"""Combinations of such readings."""
+MOST_KINDS_NAMED = 3
+"""In a sentence about calls that differ in kind."""
+FEW_NUMBERS_TO_OFFER = 4
+"""Values of an axis that looks like features."""
+FEW_PLACES_TO_COMBINE = 8
+"""Beyond so many partners, pairs of them are not tried one by one."""
+MOST_RUNS_FOR_EXAMPLES = 200
+"""Of the model, to settle what several calls leave open."""
+MOST_STILL_PLACES_TOLD = 8
+"""Axes that did not move: with more, only their number is told."""
+MOST_SPLITS_TOLD = 12
+"""Dims that may be two: beyond, they are not asked about one by one."""
+MOST_PLACES_NAMED = 3
+"""In a sentence about several calls."""
+MOST_PATHS = 16
+"""A piece of code is traced once for each; as many as four branches that follow each other have."""
+MOST_ITEMS_UNROLLED = 64
+"""Each of them is written out in the file."""
+STEPS_PEELED = 2
+"""The first step of a loop may differ from the others, and so may the second."""
+TRIAL_PASSES = 8
+"""Each pass widens what the one before it has found, and there is little to widen."""
+ENOUGH_SAMPLES = 12
+"""Fewer could agree by chance, and a question is then torch's to answer."""
+MOST_DERIVED_CONSTANTS = 10
+"""Numbers behind each other that one constant is made of."""
+MOST_NUMBERS_OF_A_LAW = 64
+"""Of a constant whose numbers are explained one by one."""
+MOST_FACTORS_OF_A_LAW = 4
+"""Dims in one product."""
+FEWEST_STATIC_EXPORTS = 4
+"""Fewer tell no formula from another."""
+STATIC_EXPORTS = 5
+"""Of a module that is lifted: two numbers fit any line, and four many a formula."""
+MOST_STATIC_EXPORTS_TRIED = 24
+"""Sizes that are asked for a static export, until enough of them run."""
+FEWEST_NODES_TO_COPY = 4
+"""Below, copying costs as much as tracing."""
+MOST_SIMPLIFYING_ROUNDS = 3
+"""Of taking operators apart: what an operator is made of may itself have no translation."""
+MOST_TRACES = 6
+"""Of one model whose branches meet further out each time."""
+MOST_CALLS_TO_PROVOKE = 24
+"""With changed values, to reach the other side of a branch."""
+ENOUGH_SIZES_PER_SIDE = 2
+"""At one size alone, a side may be right by chance: that of the trace is part of what is in doubt."""
+MOST_SIZES_EXPLAINED = 8
+"""Failing sizes that a limit of a file is fitted to."""
+MOST_BAKED_SIZES_TOLD = 3
+"""Numbers that stand where a size should vary, named in one finding."""
+LARGEST_SIZE_ALONE = 2**31
+"""A contract may claim any size; none beyond could be run."""
+MOST_DIMS_ALONE = 32
+"""Of a file that is checked by itself: the number of sizes to run grows with them."""
+MOST_NODES_TO_SEARCH = 4000
+"""Every node becomes an output when the first wrong one is looked for."""
+RUNS_READ_FOR_DECISIONS = 4
+"""Of each content, in which decisions on values are looked for."""
+FEWEST_STEPS_OF_A_SHIFT = 4
+"""Strides that must fit into an axis before its parts tell anything."""
+MOST_STEPS_OF_A_SHIFT = 3
+"""Strides by which an axis grows in one check."""
+MOST_PERIODS_REPEATED = 3
+"""Lengths at which repeated places are compared."""
+FURTHEST_CAUSE = 24
+"""Calls that a tensor is followed back over."""
+MOST_CALLS_FOR_A_POOLING = 6
+"""Between the layer and the call that flattened its input."""
+MOST_VIEWS_FOLLOWED = 4
+"""Between a sum and the number that scales it."""
+JITTERS_FOR_MIXING = 2
+"""Runs with moved roundings before samples are said to mix."""
+ROUNDS_OF_DIAGNOSIS = 4
+"""A number hides those behind it, so the model is looked at again with what was found in place."""
+FEW_SIZE_NAMES = 8
+"""Entries of a longer list are not named one by one."""
+MOST_READINGS_OF_A_FILE = 24
+"""Each is walked, written and checked."""
+MOST_OTHER_READINGS = 3
+"""Of one ambiguous place, beyond the likeliest."""
+MOST_SECOND_LOOKS = 8
+"""At other readings, where the one that is right has a limit."""
+NARROWING_ROUNDS = 6
+"""Of cutting off what was wrong and checking the rest."""
+LONGEST_INSPECTED_TEXT = 200
+"""Characters of a text from a file: a hostile one may be endless."""
+MOST_INSPECTED_ROWS = 12
+"""Of one kind, that a person still reads."""

@@ -1,0 +1,265 @@
+"""A file beside its model: what is declared, what the bench is made of, and what is wrong with the file.
+
+What the user does not declare is read from the file: names from its inputs, sizes from its contract. A file in a
+narrower type than its model is held to its own loss at the example's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import torch
+
+from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.budget import Budget
+from anyshape.bench.judgement import Tolerance
+from anyshape.bench.plan import Plan
+from anyshape.declaration.dims import unnamed
+from anyshape.declaration.torch_forms import as_identifier
+from anyshape.diagnosis import wording
+from anyshape.errors import DeclarationError
+from anyshape.model.limits import Boundaries, Limit
+from anyshape.model.oracle import Outcome, Reference
+from anyshape.model.request import Request, understand
+from anyshape.model.survey import make_boundaries, make_reference, start_sizes
+from anyshape.onnxfile.integers import integers_of
+from anyshape.onnxfile.interface import Interface, Port, unused_inputs
+from anyshape.results.finding import Finding
+from anyshape.results.verification import Check, Verification
+from anyshape.runtime.session import Session
+from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
+from anyshape.source.spans import Span
+from anyshape.source.stacks import span_of_definition
+from anyshape.verification.first_wrong_node import first_difference
+from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
+from anyshape.verification.model_reference import ModelChecker, checker_beside_model
+
+# ---- what is declared
+
+
+def declare_by_model(
+    file: GivenFile,
+    model: Any,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    dims: Mapping[str, Any] | None,
+    sizes: Mapping[str, Any] | None,
+    where: Sequence[str],
+    make_inputs: Callable[..., Any] | None,
+    examples: Any = None,
+) -> Request:
+    """The user's declaration; what is missing is read from the file."""
+    read = partial(understand, model, args, kwargs, make_inputs=make_inputs, examples=examples)
+    dims = dims if dims is not None else _dims_of_file(file.interface, read(dims={}))
+    request = read(dims=dims, sizes=sizes, where=where)
+    contract = file.contract
+    if contract is None or (sizes is not None and where):
+        return request
+    known = request.spec.ranges
+    if sizes is None:
+        sizes = {dim: declared for dim, declared in contract.dims.items() if dim in known}
+    where = where or [str(condition) for condition in contract.where if set(condition.names) <= set(known)]
+    return read(dims=dims, sizes=sizes, where=where)
+
+
+def _dims_of_file(interface: Interface, bare: Request) -> dict[str, dict[int, str] | str]:
+    """What the file names, for the inputs of the call that it has."""
+    names = {port.name for port in interface.inputs}
+    leaves = [leaf.name for leaf in bare.signature.leaves if leaf.is_tensor or leaf.name in names]
+    present = _in_file(interface, leaves)  # whether the others matter is asked later
+    ports = match_ports(interface.inputs, present)
+    alone = {axis for port in interface.inputs for axis in port.axes or () if isinstance(axis, str)}
+    return {leaf: _declared_axes(ports[leaf], leaf, alone) for leaf in leaves if leaf in present}
+
+
+def _declared_axes(port: Port, leaf: str, alone: set[str]) -> dict[int, str] | str:
+    """An input's axes as a declaration; an unnamed one gets a name, an odd name underscores."""
+    if port.axes == ():
+        return ""
+    found = {}
+    for axis, declared in enumerate(port.axes or ()):
+        if isinstance(declared, str):
+            found[axis] = _readable(declared, alone)
+        elif declared is None:
+            found[axis] = unnamed(leaf, axis)
+    return found
+
+
+def _readable(name: str, alone: set[str]) -> str:
+    """A file may call a dim anything: an expression if its names stand alone on other axes, else underscores."""
+    try:
+        expression = parse_expression(name)
+    except DeclarationError:
+        return as_identifier(name)
+    return expression.text if set(expression.names) <= alone else as_identifier(name)
+
+
+def match_ports(ports: Sequence[Port], leaves: Sequence[str]) -> dict[str, Port]:
+    """Leaf -> input of the file: by name where all names agree, else in order."""
+    by_name = {port.name: port for port in ports}
+    if set(by_name) == set(leaves):
+        return {leaf: by_name[leaf] for leaf in leaves}
+    if len(ports) != len(leaves):
+        missing = next((leaf for leaf in leaves if leaf not in by_name), None)
+        more = f"; the call's `{missing}` is not in the file{did_you_mean(missing, by_name)}" if missing else ""
+        raise DeclarationError(f"the file has {len(ports)} inputs ({', '.join(by_name)}), the call {len(leaves)}{more}")
+    return dict(zip(leaves, ports, strict=True))
+
+
+def _in_file(interface: Interface, names: Sequence[str]) -> list[str]:
+    """The call's inputs that the file has, where it has no others: an exporter drops what the model ignores."""
+    ports = {port.name for port in interface.inputs}
+    return [name for name in names if name in ports] if ports < set(names) else list(names)
+
+
+# ---- the bench
+
+
+@dataclass(frozen=True)
+class ModelSubject:
+    """A model that runs on its example, and where it is defined."""
+
+    request: Request
+    reference: Reference
+    start: Sizes
+    """The sizes of the example, moved into the declared ones."""
+    example: Outcome
+    home: Span
+
+
+def run_example(request: Request, seed: int) -> ModelSubject:
+    """The model at the example's sizes; DeclarationError where it fails there."""
+    reference = make_reference(request, seed)
+    start, example = start_sizes(reference, request)
+    return ModelSubject(request, reference, start, example, span_of_definition(request.target.source))
+
+
+def incomparable(subject: ModelSubject, interface: Interface) -> tuple[Finding, ...]:
+    """Why no file can be compared with this model, or not this one."""
+    request, reference, example = subject.request, subject.reference, subject.example
+    if reference.is_random(example):
+        return (wording.random_output(example.names, subject.home),)
+    names = {request.input_names[leaf]: leaf for leaf in request.spec.inputs(request.signature)}
+    missing = set(names) - set(_in_file(interface, list(names)))
+    lost = [name for name, leaf in names.items() if name in missing and reference.depends_on(leaf, example)]
+    return (wording.lost_input(lost, subject.home),) if lost else ()
+
+
+@dataclass(frozen=True)
+class ModelBench:
+    """The file and its model side by side, ready to be run."""
+
+    checker: ModelChecker
+    boundaries: Boundaries
+    plan: Plan
+    options: CheckOptions
+    subject: ModelSubject
+    proto: onnx.ModelProto
+
+    def verify(self) -> Verification:
+        return verify(self.checker, self.plan, self.boundaries, Budget(self.options.seconds))
+
+
+def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject, options: CheckOptions) -> ModelBench:
+    """The file with the model for a reference, inside the limits that PyTorch has and the file claims."""
+    request, start, spec = subject.request, subject.start, subject.request.spec
+    names = [request.input_names[leaf] for leaf in spec.inputs(request.signature)]
+    ports = match_ports(file.interface.inputs, _in_file(file.interface, names))
+    leaf_of = {port.name: leaf for leaf, port in ports.items()}
+    leaves = [leaf_of[port.name] for port in file.interface.inputs]
+    tolerance = tolerance_for((node.op_type for node in file.proto.graph.node), options.tolerance)
+    boundaries = make_boundaries(subject.reference, request, start)
+    if file.contract is not None:
+        conditions = (*file.contract.limits, *file.contract.conditions)
+        claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
+        boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
+    boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
+    constants = integers_of(ir.from_proto(file.proto))
+    plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
+    checker = checker_beside_model(session, file.interface, subject.reference, leaves, tolerance)
+    return ModelBench(checker, boundaries, plan, options, subject, file.proto)
+
+
+def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
+    """A file is not believed: what it calls the model's limit is the file's own, unless PyTorch fails beyond it."""
+    start, reference = subject.start, subject.reference
+    for dim in condition.names:
+        size = start[dim]
+        # near first: one run that fails is enough, and these are the cheapest
+        for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *_just_beyond(condition)):
+            sizes = {**start, dim: moved}
+            if moved > 0 and not condition.holds(sizes) and (error := reference.run(sizes).error) is not None:
+                return Limit(condition, error, sizes)
+    return Limit(condition, of_export=True)
+
+
+def _just_beyond(condition: Condition) -> tuple[int, ...]:
+    if condition.right.names:
+        return ()
+    number = condition.right.value({})
+    return (number + 1, number - 1)
+
+
+# ---- files in a narrower type
+
+_LOSS_FACTOR = 4.0
+"""How much more than at the example's size a narrow file may lose at another size."""
+_LARGEST_LOSS = 0.1
+"""Of the largest value: a file that loses more at the example's own size is too coarse to tell a size bug."""
+_TOO_COARSE = (
+    "the file computes in a narrower type and loses more than a tenth of the largest value at the example's own size: "
+    "too coarse to tell a size bug from the loss of precision"
+)
+_NARROW_TYPES = {
+    onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8,
+    onnx.TensorProto.INT4, onnx.TensorProto.UINT4,
+}  # fmt: skip
+_QUANTISERS = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulNBits", "MatMulInteger"}
+
+
+def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[ModelBench, Verification, list[str]]:
+    """A narrow file that fails, once more with what it loses at the example's size allowed; any other as it is."""
+    if not verification.failures or bench.options.tolerance.is_given or not _is_narrow(bench.proto):
+        return bench, verification, []
+    loss = _loss_at_example(bench)
+    if loss is None:
+        return bench, verification, [_TOO_COARSE]
+    # capped: a file that is just not too coarse may not be wrong by half of its largest value
+    allowed = min(loss * _LOSS_FACTOR, 2 * _LARGEST_LOSS)
+    bench = replace(bench, checker=replace(bench.checker, tolerance=Tolerance(of_largest=allowed)))
+    note = f"the file computes in a narrower type: at the example's size it loses {loss:.1e} of the largest value"
+    return bench, bench.verify(), [f"{note}, and {_LOSS_FACTOR:g} times that is allowed elsewhere"]
+
+
+def _loss_at_example(bench: ModelBench) -> float | None:
+    """What the file loses there, relative to the largest value; None where that is too much."""
+    tolerant = replace(bench.checker, tolerance=Tolerance(of_largest=_LARGEST_LOSS))
+    example = bench.subject.example
+    judged = [tolerant.judge(run) for run in (example, bench.checker.reference.run(example.sizes, 1))]
+    right = [one for one in judged if isinstance(one, Check)]
+    if len(right) != len(judged):
+        return None
+    return max(torch.finfo(torch.float16).eps, *(one.ratio * _LARGEST_LOSS for one in right))
+
+
+def _is_narrow(proto: onnx.ModelProto) -> bool:
+    quantised = any(node.op_type in _QUANTISERS for node in proto.graph.node)
+    return quantised or any(tensor.data_type in _NARROW_TYPES for tensor in proto.graph.initializer)
+
+
+# ---- what is found
+
+
+def findings_beside_model(bench: ModelBench, verification: Verification) -> tuple[Finding, ...]:
+    """The smallest size at which the file is wrong, and the line that it comes from, where that can be told."""
+    home = bench.subject.home
+    if not verification.failures:
+        return () if verification.checks else (Finding("runtime-error", "no size could be run", home),)
+    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
+    where = first_difference(bench.proto, bench.checker, smallest)
+    return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)

@@ -1,0 +1,155 @@
+"""The file of a candidate that was judged: its final dims and its contract, written and moved to its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+
+from anyshape.conversion.candidates import Candidate
+from anyshape.conversion.graph import finish
+from anyshape.errors import first_line
+from anyshape.garbage import uncollected
+from anyshape.model import oracle as references
+from anyshape.model.labels import call_structure, declared_expressions, output_axes, output_names, result_structure
+from anyshape.model.limits import effective_range
+from anyshape.model.survey import Survey
+from anyshape.onnxfile.contract import KEY, Contract
+from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.metadata import session_advice
+from anyshape.onnxfile.saving import Stage
+from anyshape.results.attempt import Attempt
+from anyshape.results.finding import Finding
+from anyshape.results.result import Result, Verdict
+from anyshape.results.verification import Verification, evidence_of
+from anyshape.sizes.fit import fit_outputs, observed_at
+from anyshape.sizes.notation import SizeRange
+
+
+def write_file(
+    survey: Survey,
+    stage: Stage,
+    candidate: Candidate,
+    attempts: Sequence[Attempt],
+    verification: Verification | None,
+    verdict: Verdict,
+    findings: Sequence[Finding] = (),
+    ranges: Mapping[str, SizeRange] | None = None,
+) -> Result:
+    """Write the final dims and the contract, and move the file to its place."""
+    options, spec = survey.options, survey.request.spec
+    limits = survey.boundaries.limits
+    notes = [*survey.notes, *failures_without_a_rule(survey)]
+    formulas = _label_outputs(survey, candidate, verification, notes)
+    final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
+    contract = _contract(survey, final_ranges, formulas, verdict, verification)
+    advice = session_advice(candidate.model)
+    finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
+    with uncollected():
+        stage.write(candidate.model, external_data=options.external_data)
+        if verification is not None and verification.computed_in is None:
+            options.custom_ops.open(stage.path, options.providers)  # the final bytes load
+        written = onnx.load(stage.path, load_external_data=False)
+    notes += [] if verification is None else [*verification.notes, *options.custom_ops.notes_on(written)]
+    interface = read_interface(written)
+    stage.commit()
+    return Result(
+        verdict,
+        interface.inputs,
+        interface.outputs,
+        final_ranges,
+        tuple(str(limit) for limit in limits if not limit.of_export),
+        spec.constants,
+        tuple(attempts),
+        candidate.repairs,
+        verification,
+        tuple(findings),
+        tuple(notes),
+        options.destination,
+        candidate.opset,
+        sum(attempt.seconds for attempt in attempts),
+        given_up=_given_up(survey, ranges or spec.ranges),
+        where=tuple(map(str, spec.where)),
+        _model=candidate.model,
+        _custom_ops=options.custom_ops,
+    )
+
+
+def _contract(
+    survey: Survey,
+    ranges: Mapping[str, SizeRange],
+    formulas: Mapping[str, tuple[str, ...]],
+    verdict: Verdict,
+    verification: Verification | None,
+) -> Contract:
+    spec, limits = survey.request.spec, survey.boundaries.limits
+    return Contract(
+        ranges,
+        tuple(limit.condition for limit in limits if not limit.of_export),
+        tuple(limit.condition for limit in limits if limit.of_export),
+        formulas,
+        spec.constants,
+        verdict,
+        _version(),
+        **_structures(survey),
+        evidence=None if verification is None else evidence_of(verification),
+        where=spec.where,
+    )
+
+
+def _structures(survey: Survey) -> dict[str, Any]:
+    """Where the file's inputs and outputs stand in the module's call and result."""
+    request, ports = survey.request, survey.request.input_names
+    names = output_names(request, survey.first.names)
+    return {
+        "numbers": {ports[leaf]: expression for leaf, expression in request.spec.scalars.items()},
+        "call": call_structure(request.target, request.signature, ports),
+        "returns": result_structure(survey.reference, survey.first, names),
+    }
+
+
+def _label_outputs(
+    survey: Survey, candidate: Candidate, verification: Verification | None, notes: list[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """Write the dims of the outputs, as all runs have shown them; the formula behind each is given back."""
+    request, first = survey.request, survey.first
+    observations = verification.observations if verification else [observed_at(first.sizes, first.outputs)]
+    fitted = fit_outputs(
+        observations, candidate.outputs, declared_expressions(request), scalars=bool(request.spec.scalars)
+    )
+    names = output_names(request, survey.first.names)
+    axes, formulas = output_axes(request, names, fitted, [o.shapes for o in observations], notes)
+    finish.set_output_axes(candidate.model, axes)
+    return formulas
+
+
+def _given_up(survey: Survey, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
+    """What a narrowed file does not serve although it was declared; the model's own limits count where explicit."""
+    spec, limits = survey.request.spec, survey.boundaries.limits
+    own = [limit for limit in limits if not limit.of_export]
+    rows = [*survey.options.given_up, *(f"only where {limit}" for limit in limits if limit.of_export)]
+    for dim, declared in spec.ranges.items():
+        wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
+        left = effective_range(ranges[dim], own, dim)
+        if left != wanted:
+            rows.append(f"{dim} {left} instead of {wanted}")
+    return tuple(rows)
+
+
+def _version() -> str:
+    import anyshape
+
+    return anyshape.__version__
+
+
+def failures_without_a_rule(survey: Survey) -> list[str]:
+    """A note for the user on sizes at which PyTorch fails, where no limit explains it."""
+    found = survey.boundaries.unexplained
+    if not found:
+        return []
+    sizes, error = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    reason = f"{type(error).__name__}: {first_line(error)}"
+    place = f"PyTorch fails at {references.describe(sizes)}{more}"
+    return [f"{place} by no rule that was found ({reason}); if the call is to blame, give make_inputs="]

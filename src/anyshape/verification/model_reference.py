@@ -1,0 +1,138 @@
+"""A model as the reference of a file: its tensors become numpy's arrays here, and nowhere else.
+
+The noise of an output is what PyTorch itself loses against float64, or what moves when every result is rounded anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from anyshape.bench.bench import BESIDE_A_MODEL, Checker, Expected
+from anyshape.bench.judgement import Noise, Oracles, Tolerance
+from anyshape.model.oracle import Outcome, Reference
+from anyshape.onnxfile.interface import Interface
+from anyshape.runtime.model_call import as_numpy
+from anyshape.runtime.session import Array, Feeds, Session
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """The user's module beside one file."""
+
+    oracle: Reference
+    interface: Interface
+    """Of the file."""
+    leaves: tuple[str, ...]
+    """The leaf that each input of the file takes, in the file's order."""
+    computed_in: torch.dtype | None = None
+    """The wider type in which the graph is run, where the runtime cannot run its own."""
+    noises: defaultdict[str, Noise] = field(default_factory=partial(defaultdict, Noise))
+    """What was measured of each output's rounding."""
+
+    @property
+    def largest_result(self) -> int:
+        return self.oracle.largest_result
+
+    def run(self, sizes: Mapping[str, int], content: int = 0) -> Outcome:
+        return self.oracle.run(sizes, content)
+
+    def volume(self, sizes: Mapping[str, int]) -> int:
+        return self.oracle.volume(sizes)
+
+    def refuses(self, sizes: Mapping[str, int]) -> str | None:
+        del sizes
+        return None
+
+    def inputs(self, run: Outcome) -> Feeds:
+        ports = zip(self.interface.inputs, self.leaves, strict=True)
+        return {port.name: as_numpy(run.leaves[leaf], port.dtype) for port, leaf in ports}
+
+    def input_shapes(self, run: Outcome) -> dict[str, tuple[int, ...]]:
+        ports = zip(self.interface.inputs, self.leaves, strict=True)
+        return {port.name: tuple(getattr(run.leaves[leaf], "shape", ())) for port, leaf in ports}
+
+    def make_room(self) -> None:
+        pass
+
+    def expected(self, run: Outcome) -> Iterator[Expected]:
+        outputs = run.outputs
+        if self.computed_in is not None:
+            outputs = self.oracle.computed_in(self.computed_in, run) or outputs
+        further = _FurtherRuns(self.oracle, run)
+        for index, (port, output) in enumerate(zip(self.interface.outputs, outputs, strict=True)):
+            oracles = Oracles(partial(further.exact, index), partial(further.jittered, index), self.noises[port.name])
+            yield Expected(index, array_of(output), oracles)
+
+    def compared(self, run: Outcome, index: int, result: Array) -> Array:
+        del run, index
+        return result
+
+    def broken_promise(self, run: Outcome, shapes: Sequence[tuple[int, ...]]) -> None:
+        del run, shapes
+
+    def other_answer(self, run: Outcome) -> Outcome | None:
+        """With gradients on: PyTorch's fast paths give another result."""
+        return self.oracle.with_gradients(run)
+
+
+class _FurtherRuns:
+    """Further runs of the model for one call, each made once and only when asked for."""
+
+    def __init__(self, oracle: Reference, run: Outcome) -> None:
+        self._oracle, self._run = oracle, run
+        self._exact: tuple[torch.Tensor, ...] | None = None
+        self._jittered: list[tuple[torch.Tensor, ...]] = []
+        self._is_exact_asked = False
+
+    def exact(self, index: int) -> Array | None:
+        if not self._is_exact_asked:
+            self._is_exact_asked = True
+            self._exact = self._oracle.exact(self._run)
+        return None if self._exact is None else array_of(self._exact[index])
+
+    def jittered(self, index: int, count: int) -> list[Array]:
+        if len(self._jittered) < count:
+            self._jittered += self._oracle.jittered(self._run, range(len(self._jittered), count))
+        return [array_of(run[index]) for run in self._jittered[:count]]
+
+
+def array_of(tensor: torch.Tensor) -> Array:
+    """A tensor as an array of its own type, without a copy on the CPU; numpy borrows types that it lacks."""
+    tensor = tensor.detach().cpu()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    try:
+        return tensor.numpy()
+    except TypeError:
+        borrowed = getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch."), None)
+    if borrowed is None:  # a quantised tensor, say, which is none of ONNX's: its type differs from any
+        return np.empty(tuple(tensor.shape), object)
+    bits = torch.int16 if tensor.element_size() == 2 else torch.uint8
+    return tensor.contiguous().view(bits).numpy().view(borrowed)
+
+
+def checker_beside_model(
+    session: Session,
+    interface: Interface,
+    oracle: Reference,
+    leaves: Iterable[str],
+    tolerance: Tolerance | None = None,
+    computed_in: torch.dtype | None = None,
+) -> ModelChecker:
+    """A loaded file beside its model; each of its inputs takes one of these leaves."""
+    reference = ModelReference(oracle, interface, tuple(leaves), computed_in)
+    return ModelChecker(session, interface, reference, BESIDE_A_MODEL, tolerance or Tolerance())
+
+
+@dataclass(frozen=True)
+class ModelChecker(Checker[Outcome]):
+    """The bench with a model on it."""
+
+    reference: ModelReference

@@ -1,0 +1,138 @@
+"""TARGET and `--weights`: what may be named, and one sentence about what may not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests.cli.project import TOKENS, run
+
+NO_TARGET = "names no model: write `FILE.py:NAME` or `package.module:NAME`"
+MISUSES = {
+    "model.py": f"`model.py` {NO_TARGET}",
+    "model.py:": f"`model.py:` {NO_TARGET}",
+    "model.py:3": f"`model.py:3` {NO_TARGET}",
+    "absent.py:Net": "there is no file `absent.py`",
+    "absent.module:Net": "there is no module `absent`",
+    "model.py:Nett": "`model.py` has no `Nett`; did you mean `Net`?",
+    "model.py:instance.encoder": "`Net` has no `encoder`; did you mean `encode`?",
+    "model.py:Needs": "`Needs` needs `width`: name an instance, or a function that returns one",
+    "model.py:number": "`number()` returns a int, not a module",
+    "model.py:fails": "`model.py:fails` cannot be loaded: NameError: name 'undefined_name' is not defined "
+    "(model.py:51)",
+    "broken.py:Net": "`broken.py:Net` cannot be loaded: SyntaxError: '(' was never closed (broken.py, line 2)",
+    "exits.py:Net": "`exits.py:Net` cannot be loaded: SystemExit: 7 (exits.py:3)",
+    "needs.py:Net": "`needs.py:Net` cannot be loaded: ModuleNotFoundError: No module named 'no_such_package' "
+    "(needs.py:1)",
+    "model.py:Net": "`model.py:Net` has no inputs to run on: give --input 'tokens: float32[batch, 8]', "
+    "or define `inputs` beside it",
+    "model.py:double": "`model.py:double` has no inputs to run on: give --input 'x: float32[batch, 8]' for each of "
+    "`x`, `states`, or define `inputs` beside it",
+}
+
+
+@pytest.mark.parametrize("target", MISUSES)
+def test_a_target_that_is_none_gives_one_sentence(folder, monkeypatch, target):
+    (folder / "broken.py").write_text("import torch\nNet = torch.nn.Linear(1, 2")
+    (folder / "exits.py").write_text("import sys\n\nsys.exit(7)\n")
+    (folder / "needs.py").write_text("import no_such_package\n")
+    monkeypatch.chdir(folder)
+    before = list(sys.path)
+    result = run("export", target, "-o", "m.onnx", "--quiet")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1] == f"error: {MISUSES[target]}"
+    assert sys.path == before
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Net", "Net"),
+        ("instance", "Net"),
+        ("build", "Net"),
+        ("Net.small", "Net"),
+        ("instance.linear", "Linear"),
+        ("Net.linear", "Linear"),
+        ("build.linear", "Linear"),
+        ("Net.encode", "method"),
+        ("double", "function"),
+    ],
+)
+def test_a_target_may_be_a_module_a_class_a_factory_a_method_or_a_function(asked, folder, name, kind):
+    parameter = {"Linear": "input", "function": "x"}.get(kind, "tokens")
+    extra = ["--input", "states: float32[batch]"] if kind == "function" else []
+    found = asked(f"{folder}/model.py:{name}", "--input", f"{parameter}: int64[batch, 4]", *extra).model
+    assert type(found).__name__ == kind
+
+
+def test_a_file_of_a_package_may_import_relatively_and_runs_once(asked, tmp_path, monkeypatch):
+    package = tmp_path / "mypackage"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "layers.py").write_text("import torch\nlayer = torch.nn.Linear(4, 2)\n")
+    (package / "net.py").write_text("print('runs')\nfrom .layers import layer as net\ninputs = 3\n")
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    by_path = asked("mypackage/net.py:net", "--input", "input: float32[batch, 4]").model
+    by_name = asked("mypackage.net:net", "--input", "input: float32[batch, 4]").model
+    assert isinstance(by_path, nn.Linear)
+    assert by_name is by_path
+    assert sys.path == before
+
+
+def test_a_file_may_import_its_neighbours_and_be_imported_by_them(asked, tmp_path):
+    (tmp_path / "main_model.py").write_text("runs = []\nruns.append(1)\nimport neighbour\nnet = neighbour.net\n")
+    (tmp_path / "neighbour.py").write_text("import main_model, torch\nnet = torch.nn.Linear(4, len(main_model.runs))\n")
+    before = list(sys.path)
+    assert asked(tmp_path / "main_model.py:net", "--input", "input: float32[batch, 4]").model.out_features == 1
+    assert sys.path == before
+    assert "main_model" not in sys.modules
+
+
+def test_dims_that_are_no_dict_are_refused(tmp_path):
+    (tmp_path / "own.py").write_text("import torch\nnet = torch.nn.ReLU()\ndims = ['batch']\n")
+    result = run("export", tmp_path / "own.py:net", "-o", tmp_path / "m.onnx", "--quiet")
+    assert result.stderr == f"error: `dims` of `{tmp_path}/own.py:net` is a list, not a dict\n"
+
+
+# ---- weights
+
+
+def ask_with_weights(asked, folder: Path, path: Path, name: str = "Net"):
+    return asked(f"{folder}/model.py:{name}", "--input", TOKENS, "--weights", path).model
+
+
+def test_weights_are_loaded_into_the_model_or_the_owner_of_the_method(asked, folder, tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    torch.manual_seed(5)
+    state = {"embedding.weight": torch.randn(50, 4), "linear.weight": torch.randn(3, 4), "linear.bias": torch.randn(3)}
+    torch.save(state, tmp_path / "plain.pt")
+    torch.save({"state_dict": state, "epoch": 3}, tmp_path / "checkpoint.pt")
+    safetensors.save_file(state, tmp_path / "plain.safetensors")
+    for file in ("plain.pt", "checkpoint.pt", "plain.safetensors"):
+        assert torch.equal(ask_with_weights(asked, folder, tmp_path / file).linear.bias, state["linear.bias"])
+    method = ask_with_weights(asked, folder, tmp_path / "plain.pt", "Net.encode")
+    assert torch.equal(method.__self__.linear.bias, state["linear.bias"])
+
+
+def test_weights_that_do_not_fit_give_one_sentence(folder, tmp_path):
+    def sentence(value: object, name: str = "w.pt") -> str:
+        torch.save(value, tmp_path / name)
+        options = ["--input", TOKENS, "--weights", tmp_path / name, "--quiet"]
+        result = run("export", f"{folder}/model.py:Net", "-o", tmp_path / "m.onnx", *options)
+        assert result.exit_code == 2
+        return result.stderr.splitlines()[-1].replace(f"{tmp_path}/", "")
+
+    wide = {"embedding.weight": torch.zeros(50, 4), "linear.weight": torch.zeros(9, 4), "head": torch.zeros(1)}
+    assert sentence(wide) == (
+        "error: `w.pt` does not fit `Net`: `linear.bias` is missing, `head` is not in the model, "
+        "`linear.weight` is (9, 4) in the file and (3, 4) in the model"
+    )
+    assert sentence([1, 2]) == "error: `w.pt` holds a list, not a state dict"
+    assert sentence(Path("code that would run")) == (
+        "error: `w.pt` holds no weights that can be read without running code from it"
+    )

@@ -1,0 +1,42 @@
+"""Matrices of any size, in batches, and distances between rows."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.conversion.functions import exported, square, wrong_sizes, wrong_sizes_of
+
+FUNCTIONS = {
+    "inverse": torch.inverse,
+    "determinant": torch.slogdet,
+    "solution": lambda a: torch.linalg.solve(a, a[..., :1]),
+    "solution from the right": lambda a: torch.linalg.solve(a, a[:, :1], left=False),
+    "triangles": lambda a: torch.linalg.solve_triangular(a, a.mT, upper=True, unitriangular=True),
+    "factor": lambda a: torch.linalg.cholesky(a @ a.mT, upper=True),
+    "exponential": lambda a: torch.matrix_exp(a / 40),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_matrices_whose_size_varies(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(FUNCTIONS[name], square, tmp_path / "m.onnx") == []
+
+
+def test_equal_rows_have_no_distance(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    distances = lambda x: torch.cdist(x * 100, x * 100)  # noqa: E731
+    exported(distances, lambda n: (torch.randn(n, 3),), ["n 3"], {"n": 5}, path)
+    assert wrong_sizes(distances, lambda n: (torch.randn(n, 3),), [{"n": 1}, {"n": 20}], path) == []
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 2.5, math.inf])
+def test_distances_in_every_norm(p: float, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    make = lambda b, n, m: (torch.randn(b, n, 3), torch.randn(m, 3))  # noqa: E731
+    distances = lambda x, y: torch.cdist(x, y[None], p=p)  # noqa: E731
+    exported(distances, make, ["b n 3", "m 3"], {"b": 2, "n": 5, "m": 4}, path)
+    assert wrong_sizes(distances, make, [{"b": 1, "n": 1, "m": 1}, {"b": 3, "n": 2, "m": 9}], path) == []

@@ -1,0 +1,51 @@
+"""A proposal made for a changed text, moved back onto the text as it was."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from anyshape.diagnosis.edit_proposals.change import EditProposal, moved_back
+from anyshape.source.placement import Change
+from anyshape.source.sites import Site, SourceReading
+from anyshape.source.spans import Span
+from anyshape.source.stacks import shown_path
+from anyshape.source.syntax import Source
+
+OLD = "y = f(3, 8) + g(3)\n"
+NEW = "y = f(x.shape[0], 8) + g(3)\n"
+FIRST = Change(1, 7, 1, 8, "3", "x.shape[0]")
+
+
+def _proposal(path: Path, text: str, *changes: Change, span: Span | None = None) -> EditProposal:
+    frame = sys._getframe()
+    tree = ast.parse(text)
+    reading = SourceReading(Site(frame.f_code, 0, 1, {}, {}), Source(str(path), text, tree), tree.body[0])
+    return EditProposal(reading, changes, "change it", span=span)
+
+
+def test_columns_lose_what_was_put_in_front_of_them(tmp_path: Path) -> None:
+    standing = _proposal(tmp_path / "net.py", OLD, FIRST)
+    place = Span("net.py", 1, NEW.index("3") + 1)
+    later = _proposal(tmp_path / "net.py", NEW, Change(1, 26, 1, 27, "3", "n"), span=place)
+    assert NEW[25] == "3"
+    (change,) = later.onto([standing]).changes
+    assert (change.column, change.end_column) == (17, 18)
+    assert OLD[16] == "3"
+    assert later.onto([standing]).text == OLD
+    assert later.onto([]) is later
+
+
+def test_a_proposal_of_another_file_moves_nothing(tmp_path: Path) -> None:
+    later = _proposal(tmp_path / "net.py", NEW, Change(1, 26, 1, 27, "3", "n"))
+    assert later.onto([_proposal(tmp_path / "other.py", OLD, FIRST)]) is later
+
+
+def test_a_place_moves_back_with_its_end(tmp_path: Path) -> None:
+    standing = [_proposal(tmp_path / "net.py", OLD, FIRST)]
+    span = Span(shown_path(str(tmp_path / "net.py")), 1, 26, 1, 27)
+    assert moved_back(span, standing) == replace(span, column=17, end_column=18)
+    assert moved_back(replace(span, line=2, end_line=2), standing).column == 26
+    assert moved_back(replace(span, end_column=None), standing).end_column is None

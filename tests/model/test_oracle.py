@@ -1,0 +1,137 @@
+"""The module in eager at any size: what it gives, what it keeps, and what it makes of other values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape.model import oracle
+from anyshape.model.oracle import Reference
+from anyshape.model.request import understand
+
+
+def _reference(model: Any, *args: Any, dims: Any, make_inputs: Any = None) -> Reference:
+    request = understand(model, args, None, dims=dims, make_inputs=make_inputs)
+    made = (request.target, request.signature, request.spec)
+    if make_inputs is None:
+        return oracle.from_example(*made, seed=0)
+    return oracle.from_make_inputs(*made, make_inputs, seed=0)
+
+
+class Counting(nn.Module):
+    """Counts its calls, and keeps the last input's length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.register_buffer("seen", torch.zeros(1))
+        self.lengths: dict[int, int] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.seen += 1
+        self.lengths[x.shape[0]] = 1
+        return x * self.seen
+
+
+ROWS = {"x": "n 3"}
+
+
+def test_every_run_starts_from_the_state_at_the_beginning() -> None:
+    model = Counting()
+    reference = _reference(model, torch.randn(2, 3), dims=ROWS)
+    first, second = reference.run({"n": 2}), reference.run({"n": 4})
+    assert [tuple(one.outputs[0].shape) for one in (first, second)] == [(2, 3), (4, 3)]
+    assert torch.equal(second.outputs[0], second.leaves["x"])
+    assert (model.calls, float(model.seen), model.lengths) == (0, 0.0, {})
+
+
+def test_a_run_is_remembered_and_forgotten_by_a_twin() -> None:
+    reference = _reference(Counting(), torch.randn(2, 3), dims=ROWS)
+    assert reference.run({"n": 4}) is reference.run({"n": 4})
+    assert reference.run({"n": 4}, 1) is not reference.run({"n": 4})
+    assert reference.forgetful().run({"n": 4}) is not reference.run({"n": 4})
+
+
+def test_what_a_call_changes_is_told_and_put_back() -> None:
+    model = Counting()
+    reference = _reference(model, torch.randn(2, 3), dims=ROWS)
+    assert reference.changes(reference.run({"n": 2}))
+    assert model.lengths == {}
+    model.calls = 7
+    reference.put_back()
+    assert model.calls == 0
+
+
+def test_a_size_that_fails_is_an_outcome() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.zeros(2, 3)
+
+    outcome = _reference(forward, torch.randn(2, 3), dims=ROWS).run({"n": 5})
+    assert not outcome.runs
+    assert isinstance(outcome.error, RuntimeError)
+
+
+def test_other_arithmetic_and_roundings() -> None:
+    reference = _reference(lambda x: x / 3, torch.randn(2, 3), dims=ROWS)
+    outcome = reference.run({"n": 4})
+    exact = reference.exact(outcome)
+    assert exact is not None
+    assert torch.allclose(exact[0].double(), outcome.leaves["x"].double() / 3, rtol=1e-12, atol=0)
+    jittered = reference.jittered(outcome, range(2))
+    assert len(jittered) == 2
+    assert all(torch.allclose(one[0], outcome.outputs[0], rtol=1e-4) for one in jittered)
+
+
+def test_randomness_and_inputs_that_matter() -> None:
+    noisy = _reference(lambda x: x + torch.rand(()), torch.randn(2, 3), dims=ROWS)
+    assert noisy.is_random(noisy.run({"n": 2}))
+    model = _reference(lambda x, y: x * 2 + y.shape[0], torch.randn(2, 3), torch.randn(2), dims={**ROWS, "y": "n"})
+    outcome = model.run({"n": 2})
+    assert not model.is_random(outcome)
+    assert (model.depends_on("x", outcome), model.depends_on("y", outcome)) == (True, False)
+    assert model.with_leaves(outcome, {"x": torch.zeros(2, 3)}).outputs[0].eq(2).all()
+
+
+def test_values_that_decide_are_seen() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return x if x.sum() > 0 else -x
+
+    reference = _reference(forward, torch.randn(2, 3), dims=ROWS)
+    (decisions,) = reference.value_decisions(reference.run({"n": 2})).values()
+    assert decisions <= {True, False}
+
+
+def test_the_user_s_own_function_makes_the_calls() -> None:
+    reference = _reference(lambda x: x + 1, torch.ones(2, 3), dims=ROWS, make_inputs=lambda n: torch.full((n, 3), 7.0))
+    assert reference.run({"n": 5}).leaves["x"].eq(7).all()
+
+
+def test_a_function_that_makes_other_shapes_is_named() -> None:
+    reference = _reference(lambda x: x + 1, torch.ones(2, 3), dims=ROWS, make_inputs=lambda n: torch.ones(n + 1, 3))
+    with pytest.raises(anyshape.DeclarationError, match=r"make_inputs\(n = 5\) returns `x` with shape \(6, 3\)"):
+        reference.run({"n": 5})
+
+
+def test_what_is_returned_is_seen_before_the_state_is_put_back() -> None:
+    class Cached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cache: dict[str, torch.Tensor] = {}
+
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            self.cache["y"] = x
+            return self.cache
+
+    reference = _reference(Cached(), torch.randn(2, 3), dims=ROWS)
+    seen: list[list[str]] = []
+    reference.module.call(reference.run({"n": 2}).leaves, look=lambda result: seen.append(list(result)))
+    assert seen == [["y"]]
+
+
+def test_sizes_read_as_a_sentence() -> None:
+    assert oracle.describe({"batch": 1, "seq": 7}) == "batch = 1, seq = 7"

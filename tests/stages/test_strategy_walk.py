@@ -1,0 +1,64 @@
+"""Strategies are walked in the order of their table, and no further than the first file that is right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import anyshape
+from anyshape.conversion.strategies import STRATEGIES
+from anyshape.results.attempt import Attempt
+
+WALK = "anyshape.stages.strategy_walk"
+
+
+class Twice(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+class More(nn.Module):
+    """Its sides return a different number of tensors: no file can be right."""
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        return (x, x * 2) if x.shape[0] > 4 else x
+
+
+def export(model: nn.Module) -> anyshape.Result:
+    return anyshape.export(model, torch.randn(3), dims={"x": "n"}, quick=True)
+
+
+def test_the_first_file_that_is_right_ends_the_walk() -> None:
+    assert [attempt.strategy for attempt in export(Twice()).attempts] == ["torch.export"]
+
+
+def test_a_strategy_that_is_skipped_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = replace(STRATEGIES[0], name="idle", convert=lambda _: (None, Attempt("idle", "skipped")))
+    monkeypatch.setattr(f"{WALK}.STRATEGIES", (idle, *STRATEGIES))
+    assert [attempt.strategy for attempt in export(Twice()).attempts] == ["torch.export"]
+
+
+def test_all_that_apply_are_told_in_their_order() -> None:
+    with pytest.raises(anyshape.ExportError) as refused:
+        export(More())
+    outcomes = [(attempt.strategy, attempt.outcome) for attempt in refused.value.result.attempts]
+    assert outcomes == [
+        ("torch.export", "wrong"),
+        ("torch.export at other sizes", "failed"),
+        ("torch.export with branches and loops", "failed"),
+        ("TorchScript", "wrong"),
+    ]
+
+
+def test_when_the_time_is_up_the_rest_is_skipped_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{WALK}._is_late", lambda tries: len(tries) > 0)
+    with pytest.raises(anyshape.ExportError) as refused:
+        export(More())
+    first, *others = refused.value.result.attempts
+    assert first.outcome == "wrong"
+    assert {(other.outcome, other.reason) for other in others} == {
+        ("skipped", "the time for further strategies was used up")
+    }

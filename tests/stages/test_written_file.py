@@ -1,0 +1,40 @@
+"""What is written is what was judged: dims, contract, notes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import torch
+from torch import Tensor, nn
+
+import anyshape
+from anyshape.onnxfile.contract import read_contract
+
+
+class Halves(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[: x.shape[0] // 2] * 2
+
+
+def test_the_contract_holds_ranges_and_formulas(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    result = anyshape.export(Halves(), torch.randn(6), path, dims={"x": "n"}, sizes={"n": "2..64"}, quick=True)
+    contract = read_contract(onnx.load(path))
+    assert contract is not None
+    assert {dim: str(sizes) for dim, sizes in contract.dims.items()} == {"n": "2..64"}
+    assert contract.outputs == {"output": ("n // 2",)}
+    assert contract.verdict == result.verdict == "checked"
+
+
+class Moody(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[0] in (5, 11, 17):
+            raise RuntimeError("not today")
+        return x * 2
+
+
+def test_failures_of_pytorch_that_follow_no_rule_are_noted() -> None:
+    result = anyshape.export(Moody(), torch.randn(3), dims={"x": "n"}, sizes={"n": "1..20"}, budget=5)
+    (note,) = [note for note in result.notes if note.startswith("PyTorch fails at")]
+    assert "by no rule that was found (RuntimeError: not today)" in note

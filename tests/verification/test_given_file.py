@@ -1,0 +1,46 @@
+"""The plan of a check: all that is declared, or the one size that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+
+from anyshape.bench.plan import choose
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.interface import read_interface
+from anyshape.sizes.notation import SizeRange, Sizes
+from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
+
+RANGES = {"batch": SizeRange(1, 3), "seq": SizeRange()}
+BASE = {"batch": 2, "seq": 5}
+
+
+def as_it_is(sizes: Sizes) -> Sizes:
+    return sizes
+
+
+def test_open_ranges_end_at_a_horizon_and_numbers_of_the_file_are_met() -> None:
+    plan = plan_of_check(RANGES, BASE, (17,), as_it_is, CheckOptions())
+    assert (plan.box["batch"], plan.box["seq"].hi, plan.is_closed) == (SizeRange(1, 3), 21, False)
+    assert {"batch": 2, "seq": 17} in choose(plan)
+
+
+def test_one_size_is_run_alone_and_the_rest_stays_at_the_base() -> None:
+    plan = plan_of_check(RANGES, BASE, (17,), as_it_is, CheckOptions(at={"seq": 900}))
+    assert choose(plan) == [{"batch": 2, "seq": 900}]
+
+
+def test_a_dim_that_is_none_is_named() -> None:
+    with pytest.raises(DeclarationError, match="no dim is called `sequence`"):
+        plan_of_check(RANGES, BASE, (), as_it_is, CheckOptions(at={"sequence": 9}))
+
+
+def test_what_is_baked_in_is_asked_once(tmp_path: Path) -> None:
+    text = '<ir_version: 9, opset_import: ["" : 20]> g (float[1, n] x) => (float[1, n] y) { y = Relu(x) }'
+    proto = onnx.parser.parse_model(text)
+    file = GivenFile(tmp_path / "model.onnx", proto, read_interface(proto), None)
+    assert len(file.baked) == 1
+    assert file.baked is file.baked
