@@ -21,9 +21,8 @@ from anyshape.bench.bench import (
     tolerance_for,
     verify,
 )
-from anyshape.bench.budget import Budget
 from anyshape.bench.judgement import FACTOR, MovedRuns, Tolerance
-from anyshape.bench.plan import Plan
+from anyshape.bench.plan import Budget, Plan
 from anyshape.onnxfile.interface import read_interface
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.session import Session

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from anyshape.bench.budget import Budget
 from anyshape.bench.judgement import FACTOR, MovedRuns, Oracles, Tolerance, judge
-from anyshape.bench.plan import Plan, choose
+from anyshape.bench.plan import Budget, Plan, choose
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
@@ -99,24 +99,29 @@ class Expected:
 Run = TypeVar("Run", bound=BenchRun)
 
 
-class BenchReference(Protocol[Run]):
-    """What a file is held to."""
+class BenchReference(ABC, Generic[Run]):
+    """What a file is held to; what only some references have to say is nothing here."""
 
     @property
     def largest_result(self) -> int:
         """The bytes of the largest result so far: what a prediction of memory starts from."""
+        return 0
 
-    def run(self, sizes: Mapping[str, int], content: int = 0) -> Run: ...
+    @abstractmethod
+    def run(self, sizes: Sizes, content: int = 0) -> Run: ...
 
-    def volume(self, sizes: Mapping[str, int]) -> int:
+    @abstractmethod
+    def volume(self, sizes: Sizes) -> int:
         """The number of elements of all inputs at these sizes: what a cost is predicted from."""
 
     def refuses(self, sizes: Sizes) -> str | None:
         """Why no call of these sizes can be made, or None."""
 
+    @abstractmethod
     def inputs(self, run: Run) -> Feeds:
         """What the file takes in this call."""
 
+    @abstractmethod
     def input_shapes(self, run: Run) -> Mapping[str, tuple[int, ...]]: ...
 
     def make_room(self) -> None:
@@ -124,9 +129,13 @@ class BenchReference(Protocol[Run]):
 
     def expected(self, run: Run) -> Iterable[Expected]:
         """One for each output whose values are compared."""
+        del run
+        return ()
 
     def compared(self, run: Run, index: int, result: Array) -> Array:
         """The part of the file's output that stands beside what is expected."""
+        del run, index
+        return result
 
     def broken_promise(self, run: Run, shapes: Sequence[tuple[int, ...]]) -> tuple[str, str] | None:
         """The output that breaks a promise other than its declared axes, and the sentence."""

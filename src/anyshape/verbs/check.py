@@ -84,7 +84,7 @@ def _check_alone(
     file: GivenFile, sizes: Mapping[str, Any] | None, where: Sequence[str], options: CheckOptions
 ) -> Result:
     """Whether the file runs at every size that it declares, and keeps the shapes that it declares there."""
-    from anyshape.verification.file_alone import bench_alone, declare_by_file, findings_alone, notes_alone
+    from anyshape.verification.given_file import bench_alone, declare_by_file, findings_alone, notes_alone
 
     declared = declare_by_file(file, sizes, where, options.seed)
     result = replace(_refusal(file, declared.ranges, declared.where), opset=None)

@@ -31,8 +31,7 @@ from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
-from anyshape.stages.conclusion import conclude, refuse
-from anyshape.stages.narrowing import without_dims
+from anyshape.stages.conclusion import conclude, refuse, without_dims
 from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture
 from anyshape.torchkit.custom_operators import function_of

@@ -20,7 +20,7 @@ import onnx_ir as ir
 import torch
 from onnx_ir.passes import common as passes
 
-from anyshape.bench.budget import Budget
+from anyshape.bench.plan import Budget
 from anyshape.model.oracle import Outcome
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.results.verification import Check, Failure, Verification

@@ -13,8 +13,7 @@ import onnx_ir as ir
 import torch
 
 from anyshape.bench.bench import smallest_failure, tolerance_for, verify
-from anyshape.bench.budget import Budget
-from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon
+from anyshape.bench.plan import Budget, Plan, breaking_sizes, far_sizes, horizon
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.garbage import uncollected
@@ -26,9 +25,8 @@ from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
 from anyshape.results.verification import Failure, Verification
-from anyshape.runtime.custom_ops import UnknownOperator, unknown_operators
+from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
-from anyshape.runtime.split_session import PartedSession
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import WrongNode, first_difference

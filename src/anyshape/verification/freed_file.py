@@ -13,8 +13,7 @@ from pathlib import Path
 import onnx
 
 from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, verification_of
-from anyshape.bench.budget import Budget
-from anyshape.bench.plan import Tier
+from anyshape.bench.plan import Budget, Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
 from anyshape.freeing.wanted import Declaration
@@ -28,15 +27,19 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
 from anyshape.verification.static_twin import Pair, checker_beside_twin, misplaced_batch, run_only
-from anyshape.verification.twin_parts import check_by_samples, check_by_shifts, independent_outputs, reaches, steps_of
-from anyshape.verification.twin_sequences import (
+from anyshape.verification.twin_checks import (
     check_by_prefixes,
     check_by_repeats,
+    check_by_samples,
+    check_by_shifts,
     hidden_outputs,
     hidings,
+    independent_outputs,
     periods_of,
+    reaches,
     repeatable_outputs,
     sizes_for,
+    steps_of,
 )
 
 # ---- what is freed, and how it is to be checked
