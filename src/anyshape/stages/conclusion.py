@@ -1,4 +1,9 @@
-"""How an export ends once its strategies were tried: with a file in its place, a narrower one, or a refusal."""
+"""How an export ends once its strategies were tried: with a file in its place, a narrower one, or a refusal.
+
+A narrower file (`narrow=True`) is only made at the user's wish: the widest declaration for which a file is right, and
+what is given up is said. First come the conditions that the trace itself assumed (exact, and the widest); then ranges
+cut so that no failing size remains; a dim that cannot vary at all becomes static.
+"""
 
 from __future__ import annotations
 
@@ -153,37 +158,29 @@ def refuse(
     )
 
 
+# ---- for less than was declared
+
+
 def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
     """The declaration with these dims fixed at their size in the example."""
     fixed = {dim: spec.example[dim] for dim in dims}
-    axes = {name: tuple(None if e is None else _substituted(e, fixed) for e in row) for name, row in spec.axes.items()}
-    scalars = {name: _substituted(expression, fixed) for name, expression in spec.scalars.items()}
-    constants = {**spec.constants, **{n: spec.scalars[n].value(spec.example) for n, e in scalars.items() if e is None}}
+    axes = {name: [None if e is None else _with_sizes(e, fixed) for e in row] for name, row in spec.axes.items()}
+    scalars = {name: _with_sizes(expression, fixed) for name, expression in spec.scalars.items()}
+    known = {name: spec.scalars[name].value(spec.example) for name, left in scalars.items() if not left.names}
+    where = [Condition(_with_sizes(c.left, fixed), c.relation, _with_sizes(c.right, fixed)) for c in spec.where]
     return replace(
         spec,
-        axes=axes,
-        scalars={name: e for name, e in scalars.items() if e is not None},
-        constants=constants,
+        axes={name: tuple(e if e is not None and e.names else None for e in row) for name, row in axes.items()},
+        scalars={name: left for name, left in scalars.items() if left.names},
+        constants={**spec.constants, **known},
         ranges={dim: declared for dim, declared in spec.ranges.items() if dim not in fixed},
         example={dim: size for dim, size in spec.example.items() if dim not in fixed},
         explicit=spec.explicit - set(fixed),
-        where=tuple(left for one in spec.where if (left := _left_of(one, fixed)) is not None),
+        where=tuple(left for left in where if left.names),  # else nothing varies in it any more
     )
 
 
-def _left_of(condition: Condition, fixed: Mapping[str, int]) -> Condition | None:
-    """A relation with the sizes of fixed dims in it; None where nothing varies in it any more."""
-    sides = [_text_with(one, fixed) for one in (condition.left, condition.right)]
-    left = Condition(sides[0], condition.relation, sides[1])
-    return left if left.names else None
-
-
-def _substituted(expression: Expression, fixed: Mapping[str, int]) -> Expression | None:
-    left = _text_with(expression, fixed)
-    return left if left.names else None
-
-
-def _text_with(expression: Expression, fixed: Mapping[str, int]) -> Expression:
+def _with_sizes(expression: Expression, fixed: Mapping[str, int]) -> Expression:
     text = expression.text
     for dim, size in fixed.items():
         text = re.sub(rf"\b{re.escape(dim)}\b", str(size), text)
@@ -233,9 +230,6 @@ def _cuts(ranges: Mapping[str, SizeRange], dim: str, failing: int, kept: int) ->
 
 def _count_inside(sizes: Iterable[Mapping[str, int]], ranges: Mapping[str, SizeRange]) -> int:
     return sum(all(size[dim] in declared for dim, declared in ranges.items()) for size in sizes)
-
-
-# ---- a file for less than was declared
 
 
 def narrowed_file(
