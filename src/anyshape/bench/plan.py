@@ -62,28 +62,26 @@ def horizon(declared: SizeRange, traced: int) -> SizeRange:
 def choose(plan: Plan) -> list[Sizes]:
     """The sizes to run, each once, the most telling first."""
     chosen: dict[tuple[int, ...], Sizes] = {}
-    _add_inside_box(chosen, plan, _first_sizes(plan))
+    _add_sizes(chosen, plan, _first_sizes(plan))
     # before what is proposed: where another file was wrong, this one probably is, too, and time may end
-    _add_anywhere(chosen, plan, plan.first)
-    _add_inside_box(chosen, plan, _telling_sizes(plan))
+    _add_sizes(chosen, plan, plan.first, anywhere=True)
+    _add_sizes(chosen, plan, _telling_sizes(plan))
     if plan.tier != "quick":
         count = max(_FILL_UP_TO[plan.tier] - len(chosen), budgets.FEWEST_SPREAD_SIZES)
-        _add_inside_box(chosen, plan, _latin_hypercube(plan, count))
-        _add_inside_box(chosen, plan, _all_sizes(plan))
-    _add_anywhere(chosen, plan, plan.last)
+        _add_sizes(chosen, plan, _latin_hypercube(plan, count))
+        _add_sizes(chosen, plan, _all_sizes(plan))
+    _add_sizes(chosen, plan, plan.last, anywhere=True)
     return list(chosen.values())
 
 
-def _add_anywhere(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
+def _add_sizes(
+    chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes], *, anywhere: bool = False
+) -> None:
+    """Those that the model can do, moved into the box unless they may lie anywhere."""
     for proposed in proposals:
-        if (admitted := plan.admit(dict(proposed))) is not None:
-            chosen.setdefault(tuple(admitted.values()), admitted)
-
-
-def _add_inside_box(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
-    for proposed in proposals:
-        admitted = plan.admit({dim: plan.box[dim].nearest(size) for dim, size in proposed.items()})
-        if admitted is not None and all(size in plan.box[dim] for dim, size in admitted.items()):
+        moved = {dim: size if anywhere else plan.box[dim].nearest(size) for dim, size in proposed.items()}
+        admitted = plan.admit(moved)
+        if admitted is not None and (anywhere or all(size in plan.box[dim] for dim, size in admitted.items())):
             chosen.setdefault(tuple(admitted.values()), admitted)
 
 
@@ -175,8 +173,7 @@ def _one_at_a_time(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
 def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
     """One less, itself and one more for each integer of the file, on every dim that can take it."""
     reachable = (c for c in dict.fromkeys(plan.constants) if any(c in box for box in plan.box.values()))
-    constants = list(itertools.islice(reachable, _MOST_CONSTANTS[plan.tier]))
-    for constant in constants:
+    for constant in itertools.islice(reachable, _MOST_CONSTANTS[plan.tier]):
         for near in (constant, constant + 1, constant - 1):
             for dim, box in plan.box.items():
                 if near in box:
@@ -344,10 +341,9 @@ def far_sizes(ranges: Mapping[str, SizeRange], traced: Mapping[str, int]) -> lis
 
 def _first_break(suspect: Guard, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
     at_traced = suspect.holds(traced)
-    for size in sorted(set(_candidate_sizes(suspect.constants))):
-        if size in declared and suspect.holds({**traced, dim: size}) != at_traced:
-            return {**traced, dim: size}
-    return None
+    candidates = sorted(size for size in set(_candidate_sizes(suspect.constants)) if size in declared)
+    tried = ({**traced, dim: size} for size in candidates)
+    return next((sizes for sizes in tried if suspect.holds(sizes) != at_traced), None)
 
 
 def _candidate_sizes(constants: Iterable[int]) -> Iterator[int]:

@@ -44,7 +44,7 @@ class CustomOps:
         if not self.libraries and (left := unknown_operators(proto, self)):
             # parts are loaded when they are reached, which would be too late to say so
             raise RuntimeFailureError(f"ONNX Runtime has no {left[0].name}")
-        return PartedSession(proto, functions, model.parent, providers=providers, libraries=self.libraries)
+        return PartedSession(proto, functions, folder=model.parent, providers=providers, libraries=self.libraries)
 
     def notes_on(self, model: onnx.ModelProto) -> list[str]:
         """Through what a file's own operators were computed, a sentence each."""
@@ -69,9 +69,8 @@ def understand_custom_ops(given: Any, function_of: Callable[[Any], Function | No
     functions: dict[str, Function] = {}
     for one in [given] if isinstance(given, Mapping) else given:
         if isinstance(one, Mapping):
-            functions |= {
-                _operator_name(name): function_of(one[name]) or _checked_function(name, one[name]) for name in one
-            }
+            for name, value in one.items():
+                functions[_operator_name(name)] = function_of(value) or _checked_function(name, value)
         elif isinstance(one, (str, os.PathLike)):
             libraries.append(os.fspath(one))
         else:
@@ -88,9 +87,8 @@ def _operator_name(name: Any) -> str:
 
 def _checked_function(name: str, function: Any) -> Function:
     if not callable(function):
-        raise DeclarationError(
-            f"custom_ops: {name!r} is given a {type(function).__name__}: give a function of numpy arrays"
-        )
+        what = type(function).__name__
+        raise DeclarationError(f"custom_ops: {name!r} is given a {what}: give a function of numpy arrays")
     return function  # type: ignore[no-any-return]
 
 
@@ -157,17 +155,9 @@ def _graphs_in(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 class PartedSession(Session):
     """One file, run in parts, with Python functions for some of its operators (`domain::Operator`)."""
 
-    def __init__(
-        self,
-        model: onnx.ModelProto,
-        functions: Mapping[str, Function],
-        folder: Path | None,
-        *,
-        providers: Sequence[str] | None = None,
-        libraries: Sequence[str] = (),
-    ) -> None:
-        self._functions, self._folder = functions, folder
-        self._providers, self._libraries = providers, libraries
+    def __init__(self, model: onnx.ModelProto, functions: Mapping[str, Function], **opening: Any) -> None:
+        """`opening` is how the parts are opened: with which providers and libraries, and where their weights lie."""
+        self._functions, self._opening = functions, opening
         # a call inside of a function cannot be parted from what stands around it
         self._model = onnx.inliner.inline_local_functions(model) if model.functions else model
         _refuse_inner(self._model.graph, functions)
@@ -178,8 +168,7 @@ class PartedSession(Session):
         self._loaded: dict[tuple[Any, ...], Session] = {}
 
     def reopened(self, model: bytes) -> Session:
-        proto = onnx.load_model_from_string(model)
-        return PartedSession(proto, self._functions, self._folder, providers=self._providers, libraries=self._libraries)
+        return PartedSession(onnx.load_model_from_string(model), self._functions, **self._opening)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         values = {name: feeds[name] for name in self.inputs}
@@ -197,10 +186,7 @@ class PartedSession(Session):
         # the same part may get other types at another call: a function gives what it likes
         key = (index, *(array.dtype.str for array in given.values()))
         if key not in self._loaded:
-            self._loaded[key] = Session(
-                _model_of_step(self._model, step, given), providers=self._providers, libraries=self._libraries,
-                folder=self._folder,
-            )  # fmt: skip
+            self._loaded[key] = Session(_model_of_step(self._model, step, given), **self._opening)
         results = self._loaded[key].run(given)
         found = dict(zip(step.gives, results, strict=True))
         if odd := [name for name, result in found.items() if not isinstance(result, np.ndarray)]:

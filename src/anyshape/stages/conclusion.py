@@ -55,13 +55,21 @@ def conclude(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion
 
 
 def _conclude_right(survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> Conclusion:
-    """The file is right; is the model what its author meant? An error is refused, a warning is shown."""
+    """The file is right; is the model what its author meant, and is it all that the user declared?
+
+    An error is refused, a warning is shown.
+    """
     found = doubts(survey, checked.candidate.guards)
     errors = [finding for finding in found if finding.level == "error"]
     if errors:
         dims = sorted({dim for finding in errors for dim in finding.dims}) if survey.options.narrow else ()
         return Conclusion(refuse(survey, attempts, found, checked.verification), tuple(dims))
-    return Conclusion(accept(survey, stage, checked, attempts, found))
+    limited = limits_against_declaration(survey)
+    findings = [*limited, *found]
+    if limited and not survey.options.narrow:
+        return Conclusion(refuse(survey, attempts, findings, checked.verification))
+    verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
+    return Conclusion(write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings))
 
 
 def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
@@ -79,18 +87,6 @@ def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Con
         if (result := narrowed_file(survey, stage, checked, attempts, findings)) is not None:
             return Conclusion(result)
     return Conclusion(refusal)
-
-
-def accept(
-    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], warnings: Sequence[Finding] = ()
-) -> Result:
-    """The file is right where it was run: is that all that the user declared?"""
-    limited = limits_against_declaration(survey)
-    findings = [*limited, *warnings]
-    if limited and not survey.options.narrow:
-        return refuse(survey, attempts, findings, checked.verification)
-    verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
-    return write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings)
 
 
 def limits_against_declaration(survey: Survey) -> list[Finding]:

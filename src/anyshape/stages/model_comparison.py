@@ -6,7 +6,7 @@ narrower type than its model is held to its own loss at the example's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -41,19 +41,14 @@ from anyshape.verification.model_reference import ModelChecker, checker_beside_m
 # ---- what is declared
 
 
+Named = Mapping[str, Any] | None
+
+
 def declare_by_model(
-    file: GivenFile,
-    model: Any,
-    args: Any,
-    kwargs: Mapping[str, Any] | None,
-    dims: Mapping[str, Any] | None,
-    sizes: Mapping[str, Any] | None,
-    where: Sequence[str],
-    make_inputs: Callable[..., Any] | None,
-    examples: Any = None,
+    file: GivenFile, model: Any, args: Any, kwargs: Named, dims: Named, sizes: Named, where: Sequence[str], **given: Any
 ) -> Request:
-    """The user's declaration; what is missing is read from the file."""
-    read = partial(understand, model, args, kwargs, make_inputs=make_inputs, examples=examples)
+    """The user's declaration, with further arguments as `export` takes them; what is missing is read from the file."""
+    read = partial(understand, model, args, kwargs, **given)
     dims = dims if dims is not None else _dims_of_file(file.interface, read(dims={}))
     request = read(dims=dims, sizes=sizes, where=where)
     contract = file.contract

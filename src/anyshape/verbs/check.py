@@ -74,7 +74,8 @@ def check(
         # only here is torch needed
         from anyshape.stages.model_comparison import declare_by_model
 
-        request = declare_by_model(file, model, args, kwargs, dims, sizes, where, make_inputs, examples)
+        given = {"make_inputs": make_inputs, "examples": examples}
+        request = declare_by_model(file, model, args, kwargs, dims, sizes, where, **given)
         result = _check_beside_model(file, request, options)
     if result.verdict == "refused":
         raise ExportError(result)

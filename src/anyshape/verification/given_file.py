@@ -23,7 +23,7 @@ from anyshape.model.limits import Boundaries, Limit
 from anyshape.onnxfile.baked_sizes import Baked, find_baked
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.integers import sizes_written
-from anyshape.onnxfile.interface import Interface
+from anyshape.onnxfile.interface import Interface, expected_size
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.custom_ops import CustomOps
@@ -31,7 +31,7 @@ from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of
 from anyshape.runtime.session import Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
-from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_expression, parse_sizes
+from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_sizes
 from anyshape.source.spans import Span
 
 # ---- the file on the bench
@@ -79,15 +79,8 @@ class FileReference(BenchReference[MadeUpCall]):
         formulas = self.contract.outputs if self.contract is not None else {}
         for port, shape in zip(self.calls.interface.outputs, shapes, strict=True):
             for axis, (formula, size) in enumerate(zip(formulas.get(port.name, ()), shape, strict=False)):
-                if (expected := _value_of_formula(formula, run.sizes)) not in (None, size):
+                if (expected := expected_size(formula, run.sizes)) not in (None, size):
                     return port.name, f"is promised `{formula}` = {expected} on axis {axis} but has shape {shape}"
-        return None
-
-
-def _value_of_formula(formula: str, sizes: Sizes) -> int | None:
-    try:
-        return parse_expression(formula).value(sizes)
-    except (DeclarationError, KeyError, ZeroDivisionError):
         return None
 
 
@@ -124,8 +117,9 @@ class FileChecker(Checker[MadeUpCall]):
 
     def error_at(self, sizes: Sizes) -> Exception | None:
         judged = self.judge_at(sizes)
-        fails = isinstance(judged, Failure) and judged.rule == "runtime-error"
-        return RuntimeFailureError(judged.sentence) if fails and isinstance(judged, Failure) else None
+        if isinstance(judged, Failure) and judged.rule == "runtime-error":
+            return RuntimeFailureError(judged.sentence)
+        return None
 
 
 # ---- what is declared
@@ -164,21 +158,16 @@ def _ranges_of(dims: Sequence[str], contract: Contract | None, sizes: Mapping[st
         )
     for name in sizes:
         if name not in dims:
-            named = ", ".join(f"`{dim}`" for dim in dims) or "none"
-            raise DeclarationError(
-                f"sizes given for `{name}`, but the file only names {named}{did_you_mean(name, dims)}"
-            )
+            named = (", ".join(f"`{dim}`" for dim in dims) or "none") + did_you_mean(name, dims)
+            raise DeclarationError(f"sizes given for `{name}`, but the file only names {named}")
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else _promised_range(dim, contract) for dim in dims}
 
 
 def _promised_range(dim: str, contract: Contract | None) -> SizeRange:
     """What the contract says; its numbers may be anything, so it ends where no size could be run anyway."""
     promised = (contract.dims if contract is not None else {}).get(dim, SizeRange())
-    return (
-        promised
-        if promised.hi is None or promised.hi <= budgets.LARGEST_SIZE_ALONE
-        else promised.up_to(budgets.LARGEST_SIZE_ALONE)
-    )
+    is_runnable = promised.hi is None or promised.hi <= budgets.LARGEST_SIZE_ALONE
+    return promised if is_runnable else promised.up_to(budgets.LARGEST_SIZE_ALONE)
 
 
 def _relations_of(
@@ -256,11 +245,8 @@ def _wrong_shapes(
         notes.append(f"at {len(failing)} of these sizes it {failing[0].sentence}")
     notes += _where_it_runs(failing, bench)
     notes += [f"its {one}" for one in baked if one.operator][: budgets.MOST_BAKED_SIZES_TOLD]
-    return (
-        Finding(
-            shown.rule, message, home, notes=(*notes, *_doubts(verification, contract)), helps=_helps(failing, contract)
-        ),
-    )
+    notes += _doubts(verification, contract)
+    return (Finding(shown.rule, message, home, notes=tuple(notes), helps=_helps(failing, contract)),)
 
 
 def _where_it_runs(failing: Sequence[Failure], bench: FileBench) -> list[str]:
@@ -324,17 +310,9 @@ def _mixed_batch(
 
 
 def _mixed_finding(dim: str, output: str, sizes: Mapping[str, int], home: Span) -> Finding:
-    return Finding(
-        "mixed-batch",
-        f"samples of `{dim}` are mixed",
-        home,
-        notes=(
-            f"f(cat(a, b)) differs from cat(f(a), f(b)): `{output}` of a sample changes when another stands beside it",
-        ),
-        level="warning",
-        dims=(dim,),
-        breaks_at=dict(sizes),
-    )
+    note = f"f(cat(a, b)) differs from cat(f(a), f(b)): `{output}` of a sample changes when another stands beside it"
+    message = f"samples of `{dim}` are mixed"
+    return Finding("mixed-batch", message, home, notes=(note,), level="warning", dims=(dim,), breaks_at=dict(sizes))
 
 
 _SHAPES_ALONE = "only shapes were checked: without the model there are no values to compare with"

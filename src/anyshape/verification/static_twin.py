@@ -16,12 +16,11 @@ import numpy as np
 from anyshape.bench.batches import taken
 from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, BenchReference, Checker, Expected, Judged
 from anyshape.bench.judgement import MovedRuns, moved_by_rounding
-from anyshape.errors import DeclarationError
-from anyshape.onnxfile.interface import Interface
+from anyshape.onnxfile.interface import Interface, dims_in, expected_size
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.made_up_inputs import Contents, is_mask
 from anyshape.runtime.session import Array, Feeds, Session
-from anyshape.sizes.notation import Sizes, parse_expression
+from anyshape.sizes.notation import Sizes
 
 
 @dataclass(frozen=True)
@@ -90,15 +89,12 @@ class Pair:
     def output_axes(self, index: int, dim: str) -> list[int]:
         """The axes of an output whose size depends on the dim."""
         axes = self.interface.outputs[index].axes or ()
-        return [axis for axis, declared in enumerate(axes) if isinstance(declared, str) and dim in names_in(declared)]
+        return [axis for axis, declared in enumerate(axes) if isinstance(declared, str) and dim in dims_in(declared)]
 
     def output_size(self, index: int, axis: int, sizes: Sizes) -> int:
         """The declared size of an output's axis at these sizes; 0 where it has none."""
         declared = (self.interface.outputs[index].axes or ())[axis]
-        try:
-            return declared if isinstance(declared, int) else parse_expression(str(declared)).value(sizes)
-        except (DeclarationError, KeyError, ZeroDivisionError):
-            return 0
+        return declared if isinstance(declared, int) else expected_size(str(declared), sizes) or 0
 
     # ---- runs: of large weights, those of one file are in memory at a time
 
@@ -134,13 +130,6 @@ class Pair:
         whole = np.concatenate(parts, axes[0])
         each = parts[0].shape[axes[0]] // self.sizes[dim]
         return taken(whole, axes[:1], slice(0, each * count))
-
-
-def names_in(declared: str) -> tuple[str, ...]:
-    try:
-        return parse_expression(declared).names
-    except DeclarationError:
-        return (declared,)
 
 
 # ---- the static file on the bench
