@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.onnxfile import saving
 from anyshape.runtime import session as runtime
 from anyshape.runtime.session import Session
 from anyshape.sizes import budgets
@@ -89,7 +88,7 @@ def test_weights_count_whatever_their_file_is_called(tmp_path, name):
 
 
 def test_a_model_that_holds_its_weights_itself_has_none_beside(tmp_path, monkeypatch):
-    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 2**30)
+    monkeypatch.setattr(budgets, "EXTERNAL_FROM_BYTES", 2**30)
     model = nn.Linear(24, 32)
     anyshape.export(model, (torch.randn(3, 24),), tmp_path / "m.onnx", dims={"input": "batch 24"}, quick=True)
     (tmp_path / "m.onnx.data").write_bytes(b"somebody else's")

@@ -311,7 +311,7 @@ class MovedRuns:
     def judge(self, floats: _Floats, factor: float) -> Judgement:
         distance, noise = floats.distance, floats.largest * max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
         if distance > factor * noise:
-            noise = max(noise, floats.moved_by(list(self.runs_for_ties())))
+            noise = max(noise, floats.moved_by(list(self.runs_for_ties())))  # as many as for ties
         return _judge_by_noise(distance, noise, factor)
 
 

@@ -66,11 +66,9 @@ class Contents:
 
     def make(self, shapes: Shapes, number: int) -> Feeds:
         """The inputs with these shapes; another number gives other values."""
-        volume = sum(math.prod(shape) for shape in shapes.values())
-        if volume > budgets.MOST_ELEMENTS_MADE_UP:
-            raise DeclarationError(
-                f"the inputs have {volume:,} elements, more than the {budgets.MOST_ELEMENTS_MADE_UP:,} made up here"
-            )
+        volume, most = sum(math.prod(shape) for shape in shapes.values()), budgets.MOST_ELEMENTS_MADE_UP
+        if volume > most:
+            raise DeclarationError(f"the inputs have {volume:,} elements, more than the {most:,} made up here")
         chance = np.random.default_rng((self.seed, number))
         return make_inputs(_types_of(self.ports), shapes, chance, self._draw)
 

@@ -83,10 +83,9 @@ class Session:
         if self._folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
         source = str(self._source) if isinstance(self._source, Path) else self._source
+        providers = list(self._providers or ["CPUExecutionProvider"])
         try:
-            self._session = ort.InferenceSession(
-                source, options, providers=list(self._providers or ["CPUExecutionProvider"])
-            )
+            self._session = ort.InferenceSession(source, options, providers=providers)
         except Exception as error:
             raise RuntimeFailureError(_in_short(error)) from error
         return self._session

@@ -182,21 +182,16 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
 def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
     """A file is not believed: what it calls the model's limit is the file's own, unless PyTorch fails beyond it."""
     start, reference = subject.start, subject.reference
+    number = None if condition.right.names else condition.right.value({})
+    just_beyond = () if number is None else (number + 1, number - 1)
     for dim in condition.names:
         size = start[dim]
         # near first: one run that fails is enough, and these are the cheapest
-        for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *_just_beyond(condition)):
+        for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *just_beyond):
             sizes = {**start, dim: moved}
             if moved > 0 and not condition.holds(sizes) and (error := reference.run(sizes).error) is not None:
                 return Limit(condition, error, sizes)
     return Limit(condition, of_export=True)
-
-
-def _just_beyond(condition: Condition) -> tuple[int, ...]:
-    if condition.right.names:
-        return ()
-    number = condition.right.value({})
-    return (number + 1, number - 1)
 
 
 # ---- files in a narrower type

@@ -63,21 +63,14 @@ class Loaded:
     """A file in ONNX Runtime, called as its module was."""
 
     def __init__(
-        self,
-        session: onnxruntime.InferenceSession,
-        interface: Interface,
-        contract: Contract | None,
-        *,
-        check: bool = True,
+        self, session: onnxruntime.InferenceSession, interface: Interface, contract: Contract | None, *, check: bool
     ) -> None:
-        self.session = session
+        self.session, self.contract, self._checks = session, contract, check
         self.inputs: tuple[Port, ...] = interface.inputs
         self.outputs: tuple[Port, ...] = interface.outputs
-        self.contract = contract
         known = contract.dims if contract is not None else {}
         self.dims: Mapping[str, SizeRange | None] = {dim: known.get(dim) for dim in interface.dims}
         self._acceptance = acceptance_of(self.inputs, contract)
-        self._checks = check
         self._names = [port.name for port in self.outputs]
         self._bind = binding.Binder(binding.parameters_of(interface, contract))
         self._make = binding.result_maker(

@@ -90,9 +90,8 @@ def try_out(
         box, survey.traced, constants, tuple(g.holds for g in guards), survey.boundaries.admit, options.tier,
         options.seed, first, last, not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
-    budget = Budget(
-        options.seconds if options.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
-    )
+    seconds = options.seconds if options.seconds is not None else max(10.0, attempt.seconds)
+    budget = Budget(seconds, available_memory() // 4)
     verification = verify(checker, plan, survey.boundaries, budget)
     if computed_in is not None:
         verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
@@ -116,10 +115,8 @@ def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Se
 
 
 def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
-    limits = survey.boundaries.limits
-    return {
-        dim: horizon(effective_range(declared, limits, dim), survey.traced[dim]) for dim, declared in ranges.items()
-    }
+    left = {dim: effective_range(declared, survey.boundaries.limits, dim) for dim, declared in ranges.items()}
+    return {dim: horizon(declared, survey.traced[dim]) for dim, declared in left.items()}
 
 
 def available_memory() -> int:

@@ -134,9 +134,7 @@ def _run_with_outputs(
     return dict(zip(names, session.run(checker.reference.inputs(outcome)), strict=True))
 
 
-_SEARCHES = {
-    "runtime-error": _first_that_fails, "wrong-values": _first_that_differs, "wrong-shape": _first_that_differs,
-}  # fmt: skip
+_SEARCHES = {"runtime-error": _first_that_fails, **dict.fromkeys(("wrong-values", "wrong-shape"), _first_that_differs)}
 """What is searched for, by the rule that a file breaks."""
 
 

@@ -1,7 +1,8 @@
-"""A file without its model: run at many sizes on made-up inputs, and held to what it says of itself.
+"""A file that somebody gives, how the user wants it checked, and its check where there is no model to compare with.
 
-There is no other reference than its declared axes and its contract, so only shapes are checked: whether the file runs
-at every size that it declares, and keeps the shapes that it declares there.
+Alone, a file is run at many sizes on made-up inputs, and held to what it says of itself. There is no other reference
+than its declared axes and its contract, so only shapes are checked: whether the file runs at every size that it
+declares, and keeps the shapes that it declares there.
 """
 
 from __future__ import annotations
@@ -145,17 +146,14 @@ def declare_by_file(
     interface, contract = file.interface, file.contract
     calls = Calls({port.name: axes_of(port) for port in interface.inputs}, interface, seed)
     ranges = _ranges_of(calls.dims, contract, sizes or {})
-    limits = contract.limits if contract is not None else ()
-    conditions = (*limits, *(contract.conditions if contract is not None else ()))
-    held = tuple(condition for condition in conditions if set(condition.names) <= set(ranges))
+    limits, conditions = (contract.limits, contract.conditions) if contract is not None else ((), ())
+    held = tuple(condition for condition in (*limits, *conditions) if set(condition.names) <= set(ranges))
     return FileDeclaration(calls, ranges, _relations_of(where, contract, ranges), limits, held)
 
 
 def _ranges_of(dims: Sequence[str], contract: Contract | None, sizes: Mapping[str, object]) -> dict[str, SizeRange]:
-    if len(dims) > budgets.MOST_DIMS_ALONE:
-        raise DeclarationError(
-            f"the file names {len(dims)} dims, more than the {budgets.MOST_DIMS_ALONE} that can be checked alone"
-        )
+    if len(dims) > (most := budgets.MOST_DIMS_ALONE):
+        raise DeclarationError(f"the file names {len(dims)} dims, more than the {most} that can be checked alone")
     for name in sizes:
         if name not in dims:
             named = (", ".join(f"`{dim}`" for dim in dims) or "none") + did_you_mean(name, dims)
