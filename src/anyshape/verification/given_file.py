@@ -35,7 +35,62 @@ from anyshape.sizes.conditions import fitting_sizes, parse_where
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_sizes
 from anyshape.source.spans import Span
 
-# ---- the file on the bench
+# ---- what is given
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """How to check, as the user asked for it."""
+
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    seconds: float = budgets.SECONDS_TO_CHECK
+    tier: Tier = "normal"
+    at: Mapping[str, int] | None = None
+    """One size alone."""
+    seed: int = 0
+    providers: Sequence[str] | None = None
+    custom_ops: CustomOps = field(default_factory=CustomOps)
+
+
+@dataclass(frozen=True)
+class GivenFile:
+    """A file as it was read; nothing in it is believed."""
+
+    path: Path
+    proto: onnx.ModelProto
+    """Without weights that lie beside the file."""
+    interface: Interface
+    contract: Contract | None
+
+    @cached_property
+    def baked(self) -> tuple[Baked, ...]:
+        """Sizes that its nodes hold fast; to be asked last, since it clears the weights."""
+        return find_baked(self.proto, self.interface)
+
+    def open(self, options: CheckOptions) -> Session:
+        return options.custom_ops.open(self.path, options.providers)
+
+
+def plan_of_check(
+    ranges: Mapping[str, SizeRange],
+    base: Sizes,
+    constants: tuple[int, ...],
+    admit: Callable[[Sizes], Sizes | None],
+    options: CheckOptions,
+) -> Plan:
+    """Sizes from all that is declared, with those around the file's own numbers; or the one that is asked for."""
+    if options.at is None:
+        box = {dim: horizon(declared, base[dim]) for dim, declared in ranges.items()}
+        closed = not any(declared.is_open for declared in ranges.values())
+        return Plan(box, base, constants, (), admit, options.tier, options.seed, is_closed=closed)
+    if unknown := [dim for dim in options.at if dim not in base]:
+        raise DeclarationError(f"no dim is called `{unknown[0]}`{did_you_mean(unknown[0], base)}")
+    sizes = {dim: options.at.get(dim, size) for dim, size in base.items()}
+    box = {dim: SizeRange(size, size) for dim, size in sizes.items()}
+    return Plan(box, sizes, admit=admit, tier=options.tier, seed=options.seed)
+
+
+# ---- the file alone on the bench
 
 
 @dataclass(frozen=True)
@@ -313,64 +368,9 @@ def _mixed_finding(dim: str, output: str, sizes: Mapping[str, int], home: Span) 
     return Finding("mixed-batch", message, home, notes=(note,), level="warning", dims=(dim,), breaks_at=dict(sizes))
 
 
-_SHAPES_ALONE = "only shapes were checked: without the model there are no values to compare with"
-
-
 def notes_alone(file: GivenFile) -> Iterator[str]:
     """What such a check does not show, and what the file itself says or has baked in."""
-    yield _SHAPES_ALONE
+    yield "only shapes were checked: without the model there are no values to compare with"
     if file.contract is not None and file.contract.verdict != "checked":
         yield f"the file's own contract says `{file.contract.verdict}`"
     yield from (str(one) for one in file.baked if not one.operator)
-
-
-@dataclass(frozen=True)
-class CheckOptions:
-    """How to check, as the user asked for it."""
-
-    tolerance: Tolerance = field(default_factory=Tolerance)
-    seconds: float = budgets.SECONDS_TO_CHECK
-    tier: Tier = "normal"
-    at: Mapping[str, int] | None = None
-    """One size alone."""
-    seed: int = 0
-    providers: Sequence[str] | None = None
-    custom_ops: CustomOps = field(default_factory=CustomOps)
-
-
-@dataclass(frozen=True)
-class GivenFile:
-    """A file as it was read; nothing in it is believed."""
-
-    path: Path
-    proto: onnx.ModelProto
-    """Without weights that lie beside the file."""
-    interface: Interface
-    contract: Contract | None
-
-    @cached_property
-    def baked(self) -> tuple[Baked, ...]:
-        """Sizes that its nodes hold fast; to be asked last, since it clears the weights."""
-        return find_baked(self.proto, self.interface)
-
-    def open(self, options: CheckOptions) -> Session:
-        return options.custom_ops.open(self.path, options.providers)
-
-
-def plan_of_check(
-    ranges: Mapping[str, SizeRange],
-    base: Sizes,
-    constants: tuple[int, ...],
-    admit: Callable[[Sizes], Sizes | None],
-    options: CheckOptions,
-) -> Plan:
-    """Sizes from all that is declared, with those around the file's own numbers; or the one that is asked for."""
-    if options.at is None:
-        box = {dim: horizon(declared, base[dim]) for dim, declared in ranges.items()}
-        closed = not any(declared.is_open for declared in ranges.values())
-        return Plan(box, base, constants, (), admit, options.tier, options.seed, is_closed=closed)
-    if unknown := [dim for dim in options.at if dim not in base]:
-        raise DeclarationError(f"no dim is called `{unknown[0]}`{did_you_mean(unknown[0], base)}")
-    sizes = {dim: options.at.get(dim, size) for dim, size in base.items()}
-    box = {dim: SizeRange(size, size) for dim, size in sizes.items()}
-    return Plan(box, sizes, admit=admit, tier=options.tier, seed=options.seed)
