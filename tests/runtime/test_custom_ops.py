@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import anyshape
 from anyshape.runtime.custom_ops import understand_custom_ops
 
-from .test_split_session import TWO_ROUNDS, saved, scale
+from .test_custom_ops_parts import TWO_ROUNDS, saved, scale
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.onnxfile import saving
 from anyshape.runtime import session as runtime
 from anyshape.runtime.session import Session
+from anyshape.sizes import budgets
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def export(path: Path, dtype: torch.dtype) -> nn.Module:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_large_weights_are_neither_packed_nor_pooled_and_give_the_same(tmp_path, monkeypatch, opened, dtype):
-    monkeypatch.setattr(runtime, "_BIG_WEIGHTS", 1000)
+    monkeypatch.setattr(budgets, "BYTES_OF_BIG_WEIGHTS", 1000)
     model = export(tmp_path / "m.onnx", dtype)
     opened.clear()
     x = torch.randn(5, 24, dtype=dtype)
@@ -53,7 +53,7 @@ def test_large_weights_are_neither_packed_nor_pooled_and_give_the_same(tmp_path,
 
 def test_large_weights_are_let_go_and_mapped_again(tmp_path, monkeypatch, opened):
     export(tmp_path / "m.onnx", torch.float32)
-    monkeypatch.setattr(runtime, "_BIG_WEIGHTS", 1000)
+    monkeypatch.setattr(budgets, "BYTES_OF_BIG_WEIGHTS", 1000)
     opened.clear()
     feeds = {"input": torch.randn(5, 24).numpy()}
     session = Session(tmp_path / "m.onnx")
@@ -88,7 +88,7 @@ def test_weights_count_whatever_their_file_is_called(tmp_path, name):
 
 
 def test_a_model_that_holds_its_weights_itself_has_none_beside(tmp_path, monkeypatch):
-    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 2**30)
+    monkeypatch.setattr(budgets, "EXTERNAL_FROM_BYTES", 2**30)
     model = nn.Linear(24, 32)
     anyshape.export(model, (torch.randn(3, 24),), tmp_path / "m.onnx", dims={"input": "batch 24"}, quick=True)
     (tmp_path / "m.onnx.data").write_bytes(b"somebody else's")

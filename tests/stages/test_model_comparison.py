@@ -60,7 +60,7 @@ def test_the_file_names_what_varies(rows: tuple[tuple[int | str | None, ...], ..
     inputs = tuple(Port(name, "float32", row) for name, row in zip("xy", rows, strict=True))
     file = GivenFile(Path("model.onnx"), proto, replace(read_interface(proto), inputs=inputs), None)
     args = (torch.ones(2, 4), torch.ones(4 if rows[1][0] == "2*a" else 2, 4))
-    assert set(declare_by_model(file, added, args, None, None, None, (), None).spec.ranges) == dims
+    assert set(declare_by_model(file, added, args, None, None, None, ()).spec.ranges) == dims
 
 
 def ignoring(x: Tensor, y: Tensor) -> Tensor:

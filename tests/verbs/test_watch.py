@@ -8,7 +8,7 @@ from torch import nn
 
 import anyshape
 from anyshape.errors import DeclarationError
-from anyshape.verbs import watch as watching
+from anyshape.sizes import budgets
 from anyshape.verbs.watch import watch
 
 
@@ -124,7 +124,7 @@ def test_a_function_cannot_be_watched():
 
 
 def test_a_large_tensor_is_kept_as_it_is_with_a_note(monkeypatch):
-    monkeypatch.setattr(watching, "_LARGE", 40)
+    monkeypatch.setattr(budgets, "LARGE_RECORDED_CALL", 40)
     model = Net()
     with watch(model) as seen:
         model(large := tensor(4, 3))

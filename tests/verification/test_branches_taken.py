@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.bench.budget import Budget
+from anyshape.bench.plan import Budget
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.strategies import Strategy
 from anyshape.model import oracle as references

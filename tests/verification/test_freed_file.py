@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from anyshape.bench.budget import Budget
+from anyshape.bench.plan import Budget
 from anyshape.sizes.notation import SizeRange
 from anyshape.verification.freed_file import TwinScope, check_against_file
 

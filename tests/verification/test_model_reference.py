@@ -42,6 +42,7 @@ def test_types_that_numpy_lacks_are_borrowed() -> None:
     assert (narrow.dtype, narrow.astype(np.float32).tolist()) == (ml_dtypes.float8_e4m3fn, [1.0, -2.5])
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 def test_what_numpy_cannot_hold_at_all_has_another_type_than_any() -> None:
     quantised = torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.quint8)
     assert (array_of(quantised).shape, array_of(quantised).dtype) == ((2, 3), object)

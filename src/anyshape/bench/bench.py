@@ -15,9 +15,8 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from anyshape.bench.budget import Budget
 from anyshape.bench.judgement import FACTOR, MovedRuns, Oracles, Tolerance, judge
-from anyshape.bench.plan import Plan, choose
+from anyshape.bench.plan import Budget, Plan, choose
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
@@ -101,7 +100,7 @@ Run = TypeVar("Run", bound=BenchRun)
 
 
 class BenchReference(ABC, Generic[Run]):
-    """What a file is held to."""
+    """What a file is held to; what only some references have to say is nothing here."""
 
     @property
     def largest_result(self) -> int:
@@ -109,11 +108,14 @@ class BenchReference(ABC, Generic[Run]):
         return 0
 
     @abstractmethod
-    def run(self, sizes: Mapping[str, int], content: int = 0) -> Run: ...
+    def run(self, sizes: Sizes, content: int = 0) -> Run: ...
 
     @abstractmethod
-    def volume(self, sizes: Mapping[str, int]) -> int:
+    def volume(self, sizes: Sizes) -> int:
         """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+
+    def refuses(self, sizes: Sizes) -> str | None:
+        """Why no call of these sizes can be made, or None."""
 
     @abstractmethod
     def inputs(self, run: Run) -> Feeds:
@@ -122,28 +124,24 @@ class BenchReference(ABC, Generic[Run]):
     @abstractmethod
     def input_shapes(self, run: Run) -> Mapping[str, tuple[int, ...]]: ...
 
-    @abstractmethod
-    def expected(self, run: Run) -> Iterable[Expected]:
-        """One for each output whose values are compared."""
-
-    def compared(self, run: Run, index: int, result: Array) -> Array:  # noqa: ARG002
-        """The part of the file's output that stands beside what is expected."""
-        return result
-
-    def refuses(self, sizes: Sizes) -> str | None:  # noqa: ARG002
-        """Why no call of these sizes can be made, or None."""
-        return None
-
-    def broken_promise(self, run: Run, shapes: Sequence[tuple[int, ...]]) -> tuple[str, str] | None:  # noqa: ARG002
-        """The output that breaks a promise other than its declared axes, and the sentence."""
-        return None
-
-    def other_answer(self, run: Run) -> Run | None:  # noqa: ARG002
-        """Another run of the same call that is right just as well."""
-        return None
-
     def make_room(self) -> None:
         """The file is run next: memory that can be had back is given back."""
+
+    def expected(self, run: Run) -> Iterable[Expected]:
+        """One for each output whose values are compared."""
+        del run
+        return ()
+
+    def compared(self, run: Run, index: int, result: Array) -> Array:
+        """The part of the file's output that stands beside what is expected."""
+        del run, index
+        return result
+
+    def broken_promise(self, run: Run, shapes: Sequence[tuple[int, ...]]) -> tuple[str, str] | None:
+        """The output that breaks a promise other than its declared axes, and the sentence."""
+
+    def other_answer(self, run: Run) -> Run | None:
+        """Another run of the same call that is right just as well."""
 
 
 class HasCondition(Protocol):

@@ -155,12 +155,7 @@ def _special_values(got: Array, want: Array, noise: Oracles | MovedRuns) -> str 
 def _judge_by_user(got: Array, want: Array, tolerance: Tolerance) -> Judgement:
     error, allowed = np.abs(got - want), tolerance.allowed(want)
     worst = int((error - allowed).argmax())  # what exceeds its own allowance the most is told
-    ratio = float(error[worst] / allowed[worst]) if allowed[worst] else (math.inf if error[worst] else 0.0)
-    if bool((error <= allowed).all()):
-        return Judgement(ratio)
-    return Judgement(
-        ratio, Difference("wrong-values", _difference_in_words(float(error[worst]), float(allowed[worst])))
-    )
+    return _judge_by_noise(float(error[worst]), float(allowed[worst]), 1.0)
 
 
 def _judge_by_noise(error: float, noise: float, factor: float) -> Judgement:
@@ -233,9 +228,8 @@ class Oracles:
         return is_floating(actual) and is_floating(expected)
 
     def misplaced(self, kind: str, here: int, there: int) -> str:
-        return (
-            f"has {here} {kind}, in PyTorch {there}" if here != there else f"has {kind} at other places than in PyTorch"
-        )
+        counts = f"has {here} {kind}, in PyTorch {there}"
+        return counts if here != there else f"has {kind} at other places than in PyTorch"
 
     def unsettled(self, want: Array) -> Array:
         """The places at which rounding alone makes a NaN or an inf, or takes one away: only there it is excused."""
@@ -317,9 +311,7 @@ class MovedRuns:
     def judge(self, floats: _Floats, factor: float) -> Judgement:
         distance, noise = floats.distance, floats.largest * max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
         if distance > factor * noise:
-            noise = max(
-                noise, floats.moved_by([self.moved(number) for number in range(budgets.JITTERED_RUNS_FOR_FLOATS)])
-            )
+            noise = max(noise, floats.moved_by(list(self.runs_for_ties())))  # as many as for ties
         return _judge_by_noise(distance, noise, factor)
 
 

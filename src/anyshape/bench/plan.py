@@ -1,4 +1,4 @@
-"""Which sizes to run, in order of bugs found per cost.
+"""Which sizes to run, in order of bugs found per cost, and for how long.
 
 The traced size alone finds no wrong file. What finds them: the ends of the ranges and their pairs, one more and one
 less than the traced size, equal sizes, sizes 1 to 3, every integer that stands in the file or in a guard, and a few
@@ -8,14 +8,19 @@ spread sizes.
 from __future__ import annotations
 
 import itertools
+import operator
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
+
+if TYPE_CHECKING:
+    from anyshape.results.attempt import Guard
 
 Tier = Literal["quick", "normal", "thorough"]
 _MOST_CONSTANTS = {"quick": 0, "normal": 24, "thorough": 64}
@@ -57,41 +62,37 @@ def horizon(declared: SizeRange, traced: int) -> SizeRange:
 def choose(plan: Plan) -> list[Sizes]:
     """The sizes to run, each once, the most telling first."""
     chosen: dict[tuple[int, ...], Sizes] = {}
-    _add_inside_box(chosen, plan, _first_sizes(plan))
+    _add_sizes(chosen, plan, _first_sizes(plan))
     # before what is proposed: where another file was wrong, this one probably is, too, and time may end
-    _add_anywhere(chosen, plan, plan.first)
-    _add_inside_box(chosen, plan, _telling_sizes(plan))
+    _add_sizes(chosen, plan, plan.first, anywhere=True)
+    _add_sizes(chosen, plan, _telling_sizes(plan))
     if plan.tier != "quick":
-        _add_inside_box(
-            chosen, plan, _latin_hypercube(plan, max(_FILL_UP_TO[plan.tier] - len(chosen), budgets.FEWEST_SPREAD_SIZES))
-        )
-        _add_inside_box(chosen, plan, _all_sizes(plan))
-    _add_anywhere(chosen, plan, plan.last)
+        count = max(_FILL_UP_TO[plan.tier] - len(chosen), budgets.FEWEST_SPREAD_SIZES)
+        _add_sizes(chosen, plan, _latin_hypercube(plan, count))
+        _add_sizes(chosen, plan, _all_sizes(plan))
+    _add_sizes(chosen, plan, plan.last, anywhere=True)
     return list(chosen.values())
 
 
-def _add_anywhere(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
+def _add_sizes(
+    chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes], *, anywhere: bool = False
+) -> None:
+    """Those that the model can do, moved into the box unless they may lie anywhere."""
     for proposed in proposals:
-        if (admitted := plan.admit(dict(proposed))) is not None:
-            chosen.setdefault(tuple(admitted.values()), admitted)
-
-
-def _add_inside_box(chosen: dict[tuple[int, ...], Sizes], plan: Plan, proposals: Iterable[Sizes]) -> None:
-    for proposed in proposals:
-        snapped = {dim: plan.box[dim].nearest(size) for dim, size in proposed.items()}
-        admitted = plan.admit(snapped)
-        if admitted is not None and all(size in plan.box[dim] for dim, size in admitted.items()):
+        moved = {dim: size if anywhere else plan.box[dim].nearest(size) for dim, size in proposed.items()}
+        admitted = plan.admit(moved)
+        if admitted is not None and (anywhere or all(size in plan.box[dim] for dim, size in admitted.items())):
             chosen.setdefault(tuple(admitted.values()), admitted)
 
 
 def _first_sizes(plan: Plan) -> Iterator[Sizes]:
     """The traced size, the lowest, and the lowest where one hides nothing."""
-    low, high = _corner(plan, "lo"), _corner(plan, "hi")
+    low, high = _corners(plan)
     yield from (dict(plan.traced), low, {d: min(2, high[d]) if low[d] < 2 else low[d] for d in low})
 
 
 def _telling_sizes(plan: Plan) -> Iterator[Sizes]:
-    low, high = _corner(plan, "lo"), _corner(plan, "hi")
+    low, high = _corners(plan)
     traced = dict(plan.traced)
     yield high  # finds the most of any single size: clamps and tables that end
     yield from _sizes_against_guards(plan)
@@ -105,13 +106,12 @@ def _telling_sizes(plan: Plan) -> Iterator[Sizes]:
         yield from _harder_sizes(plan, traced)
 
 
-def _corner(plan: Plan, end: Literal["lo", "hi"]) -> Sizes:
-    return {dim: _end(box, end) for dim, box in plan.box.items()}
+def _corners(plan: Plan) -> tuple[Sizes, Sizes]:
+    """The lowest size of each dim, and the highest."""
+    return {dim: box.lo for dim, box in plan.box.items()}, {dim: _end(box) for dim, box in plan.box.items()}
 
 
-def _end(box: SizeRange, end: Literal["lo", "hi"]) -> int:
-    if end == "lo":
-        return box.lo
+def _end(box: SizeRange) -> int:
     assert box.hi is not None, "a plan's ranges are closed"
     return box.hi
 
@@ -119,8 +119,12 @@ def _end(box: SizeRange, end: Literal["lo", "hi"]) -> int:
 def _ends(plan: Plan, dim: str) -> list[int]:
     traced, box = plan.traced[dim], plan.box[dim]
     # one step beside the traced size is what finds rounding and parity; the ends find clamps
-    wanted = (box.lo, traced - box.step, traced + box.step, _end(box, "hi"))
+    wanted = (box.lo, traced - box.step, traced + box.step, _end(box))
     return list(dict.fromkeys(box.nearest(size) for size in wanted))
+
+
+_Pair = tuple[tuple[str, int], tuple[str, int]]
+"""Two dims, each at a size."""
 
 
 def _pairwise(options: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
@@ -137,18 +141,12 @@ def _pairwise(options: Mapping[str, Sequence[int]]) -> Iterator[Sizes]:
         for dim in dims:
             if dim not in sizes:
                 sizes[dim] = max(options[dim], key=lambda size: _newly_covered_pairs(missing, sizes, dim, size))
-        missing -= set(_pairs_in(sizes, dims))
-        yield {dim: sizes[dim] for dim in dims}
+        chosen = {dim: sizes[dim] for dim in dims}
+        missing -= set(itertools.combinations(chosen.items(), 2))
+        yield chosen
 
 
-def _pairs_in(sizes: Sizes, dims: Iterable[str]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    known = [d for d in dims if d in sizes]
-    return (((d, sizes[d]), (e, sizes[e])) for d, e in itertools.combinations(known, 2))
-
-
-def _newly_covered_pairs(
-    missing: set[tuple[tuple[str, int], tuple[str, int]]], sizes: Sizes, dim: str, size: int
-) -> int:
+def _newly_covered_pairs(missing: set[_Pair], sizes: Sizes, dim: str, size: int) -> int:
     """How many missing pairs one more dim at this size would make."""
     one = (dim, size)
     return sum((one, other) in missing or (other, one) in missing for other in sizes.items())
@@ -167,17 +165,15 @@ def _small_beside_large(plan: Plan, low: Sizes, high: Sizes, traced: Sizes) -> I
 
 def _one_at_a_time(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
     for dim, box in plan.box.items():
-        top = _end(box, "hi")
         # with the neighbours above, two and three steps more are all residues of 4
-        for size in (traced[dim] + 2 * box.step, traced[dim] + 3 * box.step, 1, 2, 3, top - box.step):
+        for size in (traced[dim] + 2 * box.step, traced[dim] + 3 * box.step, 1, 2, 3, _end(box) - box.step):
             yield {**traced, dim: size}
 
 
 def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
     """One less, itself and one more for each integer of the file, on every dim that can take it."""
     reachable = (c for c in dict.fromkeys(plan.constants) if any(c in box for box in plan.box.values()))
-    constants = list(itertools.islice(reachable, _MOST_CONSTANTS[plan.tier]))
-    for constant in constants:
+    for constant in itertools.islice(reachable, _MOST_CONSTANTS[plan.tier]):
         for near in (constant, constant + 1, constant - 1):
             for dim, box in plan.box.items():
                 if near in box:
@@ -190,7 +186,7 @@ def _sizes_against_guards(plan: Plan) -> Iterator[Sizes]:
         return
     generator = random.Random(plan.seed)  # noqa: S311  sizes, not secrets
     pool = [*_one_at_a_time(plan, dict(plan.traced)), *_pairwise({d: _ends(plan, d) for d in plan.box})]
-    pool += [_random_sizes(plan, generator) for _ in range(60)]
+    pool += [{d: generator.randint(box.lo, _end(box)) for d, box in plan.box.items()} for _ in range(60)]
     pool = [{d: plan.box[d].nearest(s) for d, s in sizes.items()} for sizes in pool]
     for holds in plan.suspects:
         broken = (sizes for sizes in pool if not holds(sizes))
@@ -214,36 +210,26 @@ def _harder_sizes(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
 def _latin_hypercube(plan: Plan, count: int) -> Iterator[Sizes]:
     """A latin hypercube: every dim passes through its whole range once."""
     generator = random.Random(plan.seed + 1)  # noqa: S311
-    columns = {}
-    for dim, box in plan.box.items():
-        low, high = box.lo, _end(box, "hi")
-        column = [low + round((high - low) * (i + 0.5) / max(count, 1)) for i in range(count)]
-        generator.shuffle(column)
-        columns[dim] = column
-    for i in range(count):
-        yield {dim: column[i] for dim, column in columns.items()}
-
-
-def _random_sizes(plan: Plan, generator: random.Random) -> Sizes:
-    return {dim: generator.randint(box.lo, _end(box, "hi")) for dim, box in plan.box.items()}
+    columns = []
+    for box in plan.box.values():
+        columns.append([box.lo + round((_end(box) - box.lo) * (i + 0.5) / max(count, 1)) for i in range(count)])
+        generator.shuffle(columns[-1])
+    return (dict(zip(plan.box, row, strict=True)) for row in zip(*columns, strict=True))
 
 
 def _all_sizes(plan: Plan) -> Iterator[Sizes]:
     """Where the declared sizes are few, all of them."""
     if not plan.is_closed:
         return  # the end of such a range is ours, and not the user's: to fill it proves nothing
-    total = 1
-    for box in plan.box.values():
-        total *= len(box)
-        if total > budgets.FEW_ENOUGH_FOR_ALL:
-            return
-    for values in itertools.product(*(list(members(box)) for box in plan.box.values())):
-        yield dict(zip(plan.box, values, strict=True))
+    totals = itertools.accumulate((len(box) for box in plan.box.values()), operator.mul)
+    if all(total <= budgets.FEW_ENOUGH_FOR_ALL for total in totals):
+        for values in itertools.product(*(members(box) for box in plan.box.values())):
+            yield dict(zip(plan.box, values, strict=True))
 
 
 def members(box: SizeRange) -> Iterable[int]:
     """Every size of a closed range."""
-    return box.values if box.values is not None else range(box.lo, _end(box, "hi") + 1, box.step)
+    return box.values if box.values is not None else range(box.lo, _end(box) + 1, box.step)
 
 
 def trace_sizes(
@@ -327,44 +313,19 @@ def spread_sizes(
 
 
 def _sizes_of_dim(declared: SizeRange, base: int, constants: Iterable[int]) -> list[int]:
-    wanted = {
-        *range(budgets.DENSE_UP_TO + 1),
-        *(2**power for power in range(5, 13)),
-        base - 1,
-        base,
-        base + 1,
-        2 * base,
-        base // 2,
-    }
-    for constant in {*constants, *(2**power for power in range(5, 13))}:
+    wanted = {*range(budgets.DENSE_UP_TO + 1), 2 * base, base // 2}
+    for constant in {*constants, base, *(2**power for power in range(5, 13))}:
         wanted |= {constant - 1, constant, constant + 1}
-    return sorted(size for size in wanted if 0 <= size <= max(budgets.LARGEST_SPREAD, base) and size in declared) or [
-        base
-    ]
-
-
-class Assumption(Protocol):
-    """A condition that a trace took for granted."""
-
-    @property
-    def dims(self) -> tuple[str, ...]: ...
-
-    @property
-    def constants(self) -> set[int]: ...
-
-    def holds(self, sizes: Mapping[str, int]) -> bool: ...
+    most = max(budgets.LARGEST_SPREAD, base)
+    return sorted(size for size in wanted if 0 <= size <= most and size in declared) or [base]
 
 
 def breaking_sizes(
-    suspects: Iterable[Assumption], ranges: Mapping[str, SizeRange], traced: Mapping[str, int]
+    suspects: Iterable[Guard], ranges: Mapping[str, SizeRange], traced: Mapping[str, int]
 ) -> list[Sizes]:
     """For each condition and dim the smallest size found at which it is another than at the traced sizes."""
-    found: dict[tuple[int, ...], Sizes] = {}
-    for suspect in suspects:
-        for dim in suspect.dims:
-            sizes = _first_break(suspect, dim, ranges[dim], traced)
-            if sizes is not None:
-                found.setdefault(tuple(sizes.values()), sizes)
+    breaks = [_first_break(suspect, dim, ranges[dim], traced) for suspect in suspects for dim in suspect.dims]
+    found = {tuple(sizes.values()): sizes for sizes in breaks if sizes is not None}
     return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_BREAKING_SIZES]
 
 
@@ -374,20 +335,15 @@ _FAR = (33, 64, 65, 100, 128, 129, 200, 256, 257, 512, 1000, 1024)
 
 def far_sizes(ranges: Mapping[str, SizeRange], traced: Mapping[str, int]) -> list[Sizes]:
     """Sizes beyond the horizon of open ranges, for a file whose making left no record of assumptions."""
-    return [
-        {**traced, dim: size}
-        for size in _FAR
-        for dim, declared in ranges.items()
-        if size in declared and declared.is_open
-    ]
+    opened = {dim: declared for dim, declared in ranges.items() if declared.is_open}
+    return [{**traced, dim: size} for size in _FAR for dim, declared in opened.items() if size in declared]
 
 
-def _first_break(suspect: Assumption, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
+def _first_break(suspect: Guard, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
     at_traced = suspect.holds(traced)
-    for size in sorted(set(_candidate_sizes(suspect.constants))):
-        if size in declared and suspect.holds({**traced, dim: size}) != at_traced:
-            return {**traced, dim: size}
-    return None
+    candidates = sorted(size for size in set(_candidate_sizes(suspect.constants)) if size in declared)
+    tried = ({**traced, dim: size} for size in candidates)
+    return next((sizes for sizes in tried if suspect.holds(sizes) != at_traced), None)
 
 
 def _candidate_sizes(constants: Iterable[int]) -> Iterator[int]:
@@ -397,3 +353,44 @@ def _candidate_sizes(constants: Iterable[int]) -> Iterator[int]:
         yield from (number - 1, number, number + 1, 2 * number, 2 * number + 1)
         yield from (number // other + 1 for other in known if other > 1)
     yield from (2**power + 1 for power in range(22))
+
+
+# ---- for how long
+
+
+class Budget:
+    """Seconds for checking, and what a size is predicted to cost."""
+
+    def __init__(self, seconds: float, memory: int | None = None) -> None:
+        self.seconds = seconds
+        self._start = time.monotonic()
+        self._memory = memory
+        self._measured: list[tuple[int, float]] = []
+
+    @property
+    def remaining(self) -> float:
+        return self.seconds - (time.monotonic() - self._start)
+
+    def measured(self, volume: int, seconds: float) -> None:
+        self._measured.append((volume, seconds))
+
+    def is_cheap(self, volume: int) -> bool:
+        """Whether a size of this volume may be run to learn from, and teaches something new."""
+        is_new = all(volume > 4 * known for known, _ in self._measured)
+        return self.remaining > 0 and volume <= budgets.SMALL_CALL and is_new
+
+    def refuses(self, volume: int, largest_result: int) -> str | None:
+        """Why a size of this volume is not run, or None."""
+        if self.remaining <= 0:
+            return "the budget was used up"
+        if self._memory and volume * budgets.BYTES_PER_ELEMENT > self._memory:
+            return "predicted to need more memory than there is"
+        if self._measured and volume > budgets.SMALL_CALL:
+            base, seconds = max(self._measured)
+            growth = max(volume / max(base, 1), 0.0)
+            # squared: attention and all pairs cost so much, and to be wrong the other way would cost the user's time
+            if growth > 1 and seconds * growth**2 > self.remaining:
+                return "predicted to take longer than the budget"
+            if self._memory and largest_result * max(growth, 1.0) ** 2 > self._memory:
+                return "predicted to need more memory than there is"
+        return None

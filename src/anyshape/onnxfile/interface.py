@@ -46,7 +46,7 @@ class Interface:
         for port in self.inputs:
             for axis in port.axes or ():
                 if isinstance(axis, str):
-                    names.update(dict.fromkeys(_dims_in(axis)))
+                    names.update(dict.fromkeys(dims_in(axis)))
         return tuple(names)
 
 
@@ -96,7 +96,7 @@ def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:
     return dim.dim_param or None
 
 
-def _dims_in(axis: str) -> tuple[str, ...]:
+def dims_in(axis: str) -> tuple[str, ...]:
     try:
         return parse_expression(axis).names
     except DeclarationError:
@@ -122,7 +122,7 @@ def broken_promise(
     # what stands alone tells the dims, expressions are checked by them; inputs come before outputs
     axes = [(port, shape, i, a) for port, shape in sized for i, a in enumerate(port.axes or ()) if isinstance(a, str)]
     for port, shape, index, axis in sorted(axes, key=lambda row: not row[3].isidentifier()):
-        expected = _expected_size(axis, known)
+        expected = expected_size(axis, known)
         if expected not in (None, shape[index]):
             return port.name, f"declares `{axis}` = {expected} on axis {index} but has shape {shape}"
         known.setdefault(axis, shape[index])
@@ -140,7 +140,7 @@ def _contradicts_numbers(port: Port, shape: Shape) -> str | None:
     return None
 
 
-def _expected_size(declared: str, known: Mapping[str, int]) -> int | None:
+def expected_size(declared: str, known: Mapping[str, int]) -> int | None:
     """The size of a declared axis, where what is bound so far tells it."""
     if declared in known:
         return known[declared]

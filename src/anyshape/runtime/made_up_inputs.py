@@ -32,9 +32,8 @@ def make_inputs(
     types: Iterable[tuple[str, np.dtype[Any]]], shapes: Shapes, chance: np.random.Generator, draw: Draw
 ) -> Feeds:
     """One array for each input, one after the other: what is drawn for one depends on those before."""
-    return {
-        name: np.asarray(draw(chance, name, dtype, shapes[name])).astype(dtype, copy=False) for name, dtype in types
-    }
+    drawn = ((name, dtype, draw(chance, name, dtype, shapes[name])) for name, dtype in types)
+    return {name: np.asarray(values).astype(dtype, copy=False) for name, dtype, values in drawn}
 
 
 def _types_of(ports: Iterable[Port]) -> list[tuple[str, np.dtype[Any]]]:
@@ -67,18 +66,13 @@ class Contents:
 
     def make(self, shapes: Shapes, number: int) -> Feeds:
         """The inputs with these shapes; another number gives other values."""
-        volume = sum(math.prod(shape) for shape in shapes.values())
-        if volume > budgets.MOST_ELEMENTS_MADE_UP:
-            raise DeclarationError(
-                f"the inputs have {volume:,} elements, more than the {budgets.MOST_ELEMENTS_MADE_UP:,} made up here"
-            )
-        return make_inputs(
-            _types_of(self.ports), shapes, np.random.default_rng((self.seed, number)), self._drawn_values
-        )
+        volume, most = sum(math.prod(shape) for shape in shapes.values()), budgets.MOST_ELEMENTS_MADE_UP
+        if volume > most:
+            raise DeclarationError(f"the inputs have {volume:,} elements, more than the {most:,} made up here")
+        chance = np.random.default_rng((self.seed, number))
+        return make_inputs(_types_of(self.ports), shapes, chance, self._draw)
 
-    def _drawn_values(
-        self, chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
-    ) -> Any:
+    def _draw(self, chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         if is_mask(name, dtype.name):
             mask = chance.random(shape) < _SHOWN
             if shape:

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import onnx.helper
+import onnx.parser
 
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.sizes import budgets
 
 if TYPE_CHECKING:
     import onnxruntime
+
+Array = np.ndarray[Any, Any]
+Feeds = dict[str, Array]
 
 
 class RuntimeFailureError(AnyshapeError):
@@ -79,10 +83,9 @@ class Session:
         if self._folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
         source = str(self._source) if isinstance(self._source, Path) else self._source
+        providers = list(self._providers or ["CPUExecutionProvider"])
         try:
-            self._session = ort.InferenceSession(
-                source, options, providers=list(self._providers or ["CPUExecutionProvider"])
-            )
+            self._session = ort.InferenceSession(source, options, providers=providers)
         except Exception as error:
             raise RuntimeFailureError(_in_short(error)) from error
         return self._session
@@ -96,7 +99,7 @@ class Session:
         if self._is_large:
             self._session = None
 
-    def run(self, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         session = self._loaded_session()
         try:
             return list(session.run(None, {name: feeds[name] for name in self.inputs}))
@@ -175,16 +178,9 @@ def newest_opset() -> int:
 
 
 def _smallest_model(opset: int) -> bytes:
-    value = onnx.helper.make_tensor_value_info
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("Identity", ["x"], ["y"])],
-        "smallest",
-        [value("x", onnx.TensorProto.FLOAT, [1])],
-        [value("y", onnx.TensorProto.FLOAT, [1])],
-    )
-    opsets = [onnx.helper.make_opsetid("", opset)]
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=ir_version_for(opset))
-    return bytes(model.SerializeToString())
+    head = f'<ir_version: {ir_version_for(opset)}, opset_import: ["": {opset}]>'
+    graph = "smallest (float[1] x) => (float[1] y) { y = Identity(x) }"
+    return bytes(onnx.parser.parse_model(head + graph).SerializeToString())
 
 
 def ir_version_for(opset: int) -> int:
@@ -204,7 +200,3 @@ def opset_of_release(release: tuple[int, int]) -> int | None:
     """The newest opset of an ONNX Runtime release; None where it is older than all we know."""
     known = [opset for version, opset in _RELEASES.items() if version <= release]
     return known[-1] if known else None
-
-
-Array = np.ndarray[Any, Any]
-Feeds = dict[str, Array]

@@ -1,16 +1,23 @@
-"""How an export ends once its strategies were tried: with a file in its place, a narrower one, or a refusal."""
+"""How an export ends once its strategies were tried: with a file in its place, a narrower one, or a refusal.
+
+A narrower file (`narrow=True`) is only made at the user's wish: the widest declaration for which a file is right, and
+what is given up is said. First come the conditions that the trace itself assumed (exact, and the widest); then ranges
+cut so that no failing size remains; a dim that cannot vary at all becomes static.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from anyshape.conversion.strategies import REPAIRED
+from anyshape.declaration.dims import Spec
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.doubts import doubts
-from anyshape.model.limits import effective_range
+from anyshape.model.limits import Limit, effective_range
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.interface import unused_inputs
 from anyshape.onnxfile.saving import Stage
@@ -19,10 +26,11 @@ from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.unknown_operators import unknown_operators
 from anyshape.results.verification import Verification
-from anyshape.stages.narrowing import narrowed_file
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expression
 from anyshape.stages.strategy_walk import Tried
 from anyshape.stages.written_file import failures_without_a_rule, write_file
-from anyshape.verification.candidate_check import Checked
+from anyshape.verification.candidate_check import Checked, try_out
 
 
 @dataclass(frozen=True)
@@ -47,13 +55,21 @@ def conclude(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion
 
 
 def _conclude_right(survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt]) -> Conclusion:
-    """The file is right; is the model what its author meant? An error is refused, a warning is shown."""
+    """The file is right; is the model what its author meant, and is it all that the user declared?
+
+    An error is refused, a warning is shown.
+    """
     found = doubts(survey, checked.candidate.guards)
     errors = [finding for finding in found if finding.level == "error"]
     if errors:
         dims = sorted({dim for finding in errors for dim in finding.dims}) if survey.options.narrow else ()
         return Conclusion(refuse(survey, attempts, found, checked.verification), tuple(dims))
-    return Conclusion(accept(survey, stage, checked, attempts, found))
+    limited = limits_against_declaration(survey)
+    findings = [*limited, *found]
+    if limited and not survey.options.narrow:
+        return Conclusion(refuse(survey, attempts, findings, checked.verification))
+    verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
+    return Conclusion(write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings))
 
 
 def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
@@ -71,18 +87,6 @@ def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Con
         if (result := narrowed_file(survey, stage, checked, attempts, findings)) is not None:
             return Conclusion(result)
     return Conclusion(refusal)
-
-
-def accept(
-    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], warnings: Sequence[Finding] = ()
-) -> Result:
-    """The file is right where it was run: is that all that the user declared?"""
-    limited = limits_against_declaration(survey)
-    findings = [*limited, *warnings]
-    if limited and not survey.options.narrow:
-        return refuse(survey, attempts, findings, checked.verification)
-    verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
-    return write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings)
 
 
 def limits_against_declaration(survey: Survey) -> list[Finding]:
@@ -148,3 +152,105 @@ def refuse(
         seconds=sum(attempt.seconds for attempt in attempts),
         where=tuple(map(str, spec.where)),
     )
+
+
+# ---- for less than was declared
+
+
+def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
+    """The declaration with these dims fixed at their size in the example."""
+    fixed = {dim: spec.example[dim] for dim in dims}
+    axes = {name: [None if e is None else _with_sizes(e, fixed) for e in row] for name, row in spec.axes.items()}
+    scalars = {name: _with_sizes(expression, fixed) for name, expression in spec.scalars.items()}
+    known = {name: spec.scalars[name].value(spec.example) for name, left in scalars.items() if not left.names}
+    where = [Condition(_with_sizes(c.left, fixed), c.relation, _with_sizes(c.right, fixed)) for c in spec.where]
+    return replace(
+        spec,
+        axes={name: tuple(e if e is not None and e.names else None for e in row) for name, row in axes.items()},
+        scalars={name: left for name, left in scalars.items() if left.names},
+        constants={**spec.constants, **known},
+        ranges={dim: declared for dim, declared in spec.ranges.items() if dim not in fixed},
+        example={dim: size for dim, size in spec.example.items() if dim not in fixed},
+        explicit=spec.explicit - set(fixed),
+        where=tuple(left for left in where if left.names),  # else nothing varies in it any more
+    )
+
+
+def _with_sizes(expression: Expression, fixed: Mapping[str, int]) -> Expression:
+    text = expression.text
+    for dim, size in fixed.items():
+        text = re.sub(rf"\b{re.escape(dim)}\b", str(size), text)
+    return parse_expression(text)
+
+
+def assumed_conditions(verification: Verification, conditions: Sequence[Condition]) -> list[Condition]:
+    """The fewest conditions of the trace that hold at every right size and rule out wrong ones, as far as they do."""
+    right = [check.sizes for check in verification.checks]
+    wrong = [failure.sizes for failure in verification.failures]
+    possible = [condition for condition in conditions if all(condition.holds(sizes) for sizes in right)]
+    chosen: list[Condition] = []
+    while wrong and possible:
+        best = max(possible, key=lambda condition: sum(not condition.holds(sizes) for sizes in wrong))
+        left = [sizes for sizes in wrong if best.holds(sizes)]
+        if len(left) == len(wrong):
+            break
+        chosen.append(best)
+        wrong = left
+    return chosen
+
+
+def cut_ranges(
+    box: Mapping[str, SizeRange], verification: Verification, kept: Mapping[str, int]
+) -> dict[str, SizeRange]:
+    """Ranges without the failing sizes, cut where the fewest right sizes are lost; `kept` stays inside."""
+    ranges = dict(box)
+    right = [check.sizes for check in verification.checks]
+    for failure in verification.failures:
+        if all(failure.sizes[dim] in declared for dim, declared in ranges.items()):
+            cuts = [cut for dim in ranges for cut in _cuts(ranges, dim, failure.sizes[dim], kept[dim])]
+            if cuts:
+                ranges = max(cuts, key=lambda cut: _count_inside(right, cut))
+    return ranges
+
+
+def _cuts(ranges: Mapping[str, SizeRange], dim: str, failing: int, kept: int) -> list[dict[str, SizeRange]]:
+    declared = ranges[dim]
+    if failing > kept:
+        cut = declared.up_to(failing - 1)
+    elif failing < kept:
+        cut = SizeRange(declared.nearest(failing + declared.step), declared.hi, declared.step)
+    else:
+        return []
+    return [{**ranges, dim: cut}] if kept in cut else []
+
+
+def _count_inside(sizes: Iterable[Mapping[str, int]], ranges: Mapping[str, SizeRange]) -> int:
+    return sum(all(size[dim] in declared for dim, declared in ranges.items()) for size in sizes)
+
+
+def narrowed_file(
+    survey: Survey, stage: Stage, checked: Checked, attempts: Sequence[Attempt], findings: Sequence[Finding]
+) -> Result | None:
+    """The widest part of the declaration for which this candidate is right, written; None where there is none."""
+    ranges = dict(survey.request.spec.ranges)
+    conditions = [guard.condition for guard in checked.candidate.guards if guard.condition is not None]
+    attempt = next(a for a in attempts if a.strategy == checked.strategy)
+    for _ in range(budgets.NARROWING_ROUNDS):
+        assumed = assumed_conditions(checked.verification, conditions)
+        if assumed:
+            # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them
+            limits = [Limit(condition, of_export=True) for condition in assumed]
+            survey = replace(survey, boundaries=survey.boundaries.with_limits(limits))
+            conditions = [condition for condition in conditions if condition not in assumed]
+        else:
+            cut = cut_ranges(ranges, checked.verification, survey.traced)
+            if cut == ranges:
+                return None
+            ranges = cut
+        checked = try_out(survey, stage, checked.candidate, attempt, ranges)
+        if checked.verification.is_right:
+            told = [replace(a, outcome="narrowed") if a.strategy == checked.strategy else a for a in attempts]
+            return write_file(
+                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
+            )
+    return None

@@ -54,7 +54,9 @@ def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
     except Exception as error:  # noqa: BLE001  a file is data: the runtime took it, the parser need not
         message = f"the file cannot be read: {_first_cause(error)}"
         return Trial(findings=(Finding("not-converted", message, file.home),))
-    for value, port in zip(_given_inputs(model.graph), file.interface.inputs, strict=True):
+    # those that a caller gives: others may hold weights
+    given = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+    for value, port in zip(given, file.interface.inputs, strict=True):
         value.shape = ir.Shape([int(axis or 0) for axis in port.axes or ()])  # open axes as they are run
     job = _Job(running, model, stage)
     trial = _by_readings(job)
@@ -62,11 +64,6 @@ def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
         renamed = _by_names_alone(job)
         trial = renamed if renamed is not None and renamed.verdict == "checked" else trial
     return trial
-
-
-def _given_inputs(graph: ir.Graph) -> list[ir.Value]:
-    """Those that a caller gives: others may hold weights."""
-    return [value for value in graph.inputs if value.name not in graph.initializers]
 
 
 def _by_readings(job: _Job) -> Trial:
@@ -108,9 +105,8 @@ class _Readings:
                 yield choices
 
     def add_others(self, freed: Freed | None) -> None:
-        for place, count in reversed(list(enumerate(freed.choices if freed is not None else ()))):
-            assert freed is not None
-            taken = freed.taken
+        choices, taken = (freed.choices, freed.taken) if freed is not None else ((), ())
+        for place, count in reversed(list(enumerate(choices))):
             others = [one for one in range(count) if one != taken[place]][: budgets.MOST_OTHER_READINGS]
             self._waiting += [(*taken[:place], other) for other in others]
 
@@ -180,16 +176,14 @@ def _checked_reading(job: _Job, freed: Freed) -> Trial:
     limits = tuple(f"{one.dim} <= {one.most}: {one.why}" for one in freed.bounds)
     trial = Trial(freed, ranges=ranges, limits=limits)
     _write_to_stage(trial, stage, "checked")
+    trouble = "ONNX Runtime does not load the freed file"
     try:
         pair = _pair_with_staged(job)
-    except RuntimeFailureError as failure:
-        message = f"ONNX Runtime does not load the freed file: {failure}"
-        return replace(trial, findings=(Finding("runtime-error", message, file.home),))
-    try:
+        # when it runs, what fails is the static file: failures of the freed one are what is looked for
+        trouble = "the static file does not run on inputs that were made up"
         trial = with_verdict(file, trial, pair, stage.path)
-    except RuntimeFailureError as failure:  # of the static file: those of the freed one are what is looked for
-        message = f"the static file does not run on inputs that were made up: {failure}"
-        return replace(trial, findings=(Finding("runtime-error", message, file.home),))
+    except RuntimeFailureError as failure:
+        return replace(trial, findings=(Finding("runtime-error", f"{trouble}: {failure}", file.home),))
     if not trial.findings:
         _write_to_stage(trial, stage, trial.verdict)  # with what was run; weights stay where they are
     return trial

@@ -6,7 +6,7 @@ narrower type than its model is held to its own loss at the example's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,9 +16,8 @@ import onnx_ir as ir
 import torch
 
 from anyshape.bench.bench import smallest_failure, tolerance_for, verify
-from anyshape.bench.budget import Budget
 from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Plan
+from anyshape.bench.plan import Budget, Plan
 from anyshape.declaration.dims import unnamed
 from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
@@ -42,19 +41,14 @@ from anyshape.verification.model_reference import ModelChecker, checker_beside_m
 # ---- what is declared
 
 
+Named = Mapping[str, Any] | None
+
+
 def declare_by_model(
-    file: GivenFile,
-    model: Any,
-    args: Any,
-    kwargs: Mapping[str, Any] | None,
-    dims: Mapping[str, Any] | None,
-    sizes: Mapping[str, Any] | None,
-    where: Sequence[str],
-    make_inputs: Callable[..., Any] | None,
-    examples: Any = None,
+    file: GivenFile, model: Any, args: Any, kwargs: Named, dims: Named, sizes: Named, where: Sequence[str], **given: Any
 ) -> Request:
-    """The user's declaration; what is missing is read from the file."""
-    read = partial(understand, model, args, kwargs, make_inputs=make_inputs, examples=examples)
+    """The user's declaration, with further arguments as `export` takes them; what is missing is read from the file."""
+    read = partial(understand, model, args, kwargs, **given)
     dims = dims if dims is not None else _dims_of_file(file.interface, read(dims={}))
     request = read(dims=dims, sizes=sizes, where=where)
     contract = file.contract
@@ -188,21 +182,16 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
 def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
     """A file is not believed: what it calls the model's limit is the file's own, unless PyTorch fails beyond it."""
     start, reference = subject.start, subject.reference
+    number = None if condition.right.names else condition.right.value({})
+    just_beyond = () if number is None else (number + 1, number - 1)
     for dim in condition.names:
         size = start[dim]
         # near first: one run that fails is enough, and these are the cheapest
-        for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *_just_beyond(condition)):
+        for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *just_beyond):
             sizes = {**start, dim: moved}
             if moved > 0 and not condition.holds(sizes) and (error := reference.run(sizes).error) is not None:
                 return Limit(condition, error, sizes)
     return Limit(condition, of_export=True)
-
-
-def _just_beyond(condition: Condition) -> tuple[int, ...]:
-    if condition.right.names:
-        return ()
-    number = condition.right.value({})
-    return (number + 1, number - 1)
 
 
 # ---- files in a narrower type

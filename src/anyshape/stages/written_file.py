@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import onnx
 
+import anyshape
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph import finish
 from anyshape.errors import first_line
@@ -83,7 +83,9 @@ def _contract(
     verdict: Verdict,
     verification: Verification | None,
 ) -> Contract:
-    spec, limits = survey.request.spec, survey.boundaries.limits
+    """What the file promises, and where its inputs and outputs stand in the module's call and result."""
+    request, limits = survey.request, survey.boundaries.limits
+    spec, ports = request.spec, request.input_names
     return Contract(
         ranges,
         tuple(limit.condition for limit in limits if not limit.of_export),
@@ -91,22 +93,13 @@ def _contract(
         formulas,
         spec.constants,
         verdict,
-        _version(),
-        **_structures(survey),
+        anyshape.__version__,
+        {ports[leaf]: expression for leaf, expression in spec.scalars.items()},
+        call_structure(request.target, request.signature, ports),
+        result_structure(survey.reference, survey.first, output_names(request, survey.first.names)),
         evidence=None if verification is None else evidence_of(verification),
         where=spec.where,
     )
-
-
-def _structures(survey: Survey) -> dict[str, Any]:
-    """Where the file's inputs and outputs stand in the module's call and result."""
-    request, ports = survey.request, survey.request.input_names
-    names = output_names(request, survey.first.names)
-    return {
-        "numbers": {ports[leaf]: expression for leaf, expression in request.spec.scalars.items()},
-        "call": call_structure(request.target, request.signature, ports),
-        "returns": result_structure(survey.reference, survey.first, names),
-    }
 
 
 def _label_outputs(
@@ -135,12 +128,6 @@ def _given_up(survey: Survey, ranges: Mapping[str, SizeRange]) -> tuple[str, ...
         if left != wanted:
             rows.append(f"{dim} {left} instead of {wanted}")
     return tuple(rows)
-
-
-def _version() -> str:
-    import anyshape
-
-    return anyshape.__version__
 
 
 def failures_without_a_rule(survey: Survey) -> list[str]:

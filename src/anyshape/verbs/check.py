@@ -25,6 +25,7 @@ from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes import budgets
 from anyshape.source.spans import Span
+from anyshape.verification import given_file as alone
 from anyshape.verification.given_file import CheckOptions, GivenFile
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def check(
         # only here is torch needed
         from anyshape.stages.model_comparison import declare_by_model
 
-        request = declare_by_model(file, model, args, kwargs, dims, sizes, where, make_inputs, examples)
+        given = {"make_inputs": make_inputs, "examples": examples}
+        request = declare_by_model(file, model, args, kwargs, dims, sizes, where, **given)
         result = _check_beside_model(file, request, options)
     if result.verdict == "refused":
         raise ExportError(result)
@@ -84,25 +86,23 @@ def _check_alone(
     file: GivenFile, sizes: Mapping[str, Any] | None, where: Sequence[str], options: CheckOptions
 ) -> Result:
     """Whether the file runs at every size that it declares, and keeps the shapes that it declares there."""
-    from anyshape.verification.file_alone import bench_alone, declare_by_file, findings_alone, notes_alone
-
-    declared = declare_by_file(file, sizes, where, options.seed)
+    declared = alone.declare_by_file(file, sizes, where, options.seed)
     result = replace(_refusal(file, declared.ranges, declared.where), opset=None)
     home = Span(file.path.name, 1)
     try:
         session = file.open(options)
     except RuntimeFailureError as failure:
         return replace(result, findings=not_loaded(failure, file.proto, options.custom_ops, home))
-    bench = bench_alone(session, file, declared, options)
+    bench = alone.bench_alone(session, file, declared, options)
     verification = bench.verify()
-    findings = findings_alone(bench, verification, file, home)
+    findings = alone.findings_alone(bench, verification, file, home)
     return replace(
         result,
         verdict="refused" if any(finding.level == "error" for finding in findings) else "checked",
         limits=tuple(map(str, declared.limits)),
         verification=verification,
         findings=findings,
-        notes=(*notes_alone(file), *options.custom_ops.notes_on(file.proto)),
+        notes=(*alone.notes_alone(file), *options.custom_ops.notes_on(file.proto)),
         opset=opset_of(file.proto),
     )
 

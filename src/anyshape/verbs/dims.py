@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.targets import Target, resolve_target
+from anyshape.declaration.calls import bind_call
+from anyshape.declaration.targets import resolve_target
 from anyshape.model.proposal.given_calls import read_calls
 from anyshape.model.proposal.proposal import DimProposal, proposal_text, proposal_to_dict
 from anyshape.model.proposal.undeclared import propose
@@ -38,23 +38,14 @@ def propose_dims(
 ) -> ProposedDims:
     """The dims that a model lets vary, by several calls, by `make_inputs`, or by one call."""
     target = resolve_target(model)
-    calls, known = _calls(target, args, kwargs, examples, make_inputs)
+    known: Mapping[str, int] = {}
+    if examples is not None:
+        calls = read_calls(target, examples)
+    elif make_inputs is not None:
+        made, known = first_call(make_inputs, {}, {}, target)
+        calls = (made,)
+    else:
+        calls = (bind_call(target, args, kwargs),)
     found = propose(target, calls, make_inputs, known)
     found = replace(found, notes=found.notes[1:])  # the first says that nothing was declared
     return ProposedDims(found, tuple(leaf.name for leaf in calls[0].leaves if leaf.is_tensor))
-
-
-def _calls(
-    target: Target,
-    args: Any,
-    kwargs: Mapping[str, Any] | None,
-    examples: Any,
-    make_inputs: Callable[..., Any] | None,
-) -> tuple[tuple[Signature, ...], Mapping[str, int]]:
-    """The calls to look at, and the sizes of one that `make_inputs` made."""
-    if examples is not None:
-        return read_calls(target, examples), {}
-    if make_inputs is not None:
-        made, known = first_call(make_inputs, {}, {}, target)
-        return (made,), known
-    return (bind_call(target, args, kwargs),), {}

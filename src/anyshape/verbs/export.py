@@ -31,8 +31,7 @@ from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
-from anyshape.stages.conclusion import conclude, refuse
-from anyshape.stages.narrowing import without_dims
+from anyshape.stages.conclusion import conclude, refuse, without_dims
 from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture
 from anyshape.torchkit.custom_operators import function_of
@@ -170,24 +169,20 @@ def _convert(request: Request, options: ExportOptions) -> Result:
         options.tell("looking for what pins a dim")
         findings = pinned(survey)
         dims = [pin.dim for pin in survey.boundaries.pins]
-        return _without(survey, dims, findings) if options.narrow else refuse(survey, (), findings)
+        return _with_fixed_dims(survey, dims, findings) if options.narrow else refuse(survey, (), findings)
     with staged(options.destination) as stage:
         tries = walk_strategies(survey, stage)
         conclusion = conclude(survey, stage, tries)
     result = conclusion.result
-    return _without(survey, conclusion.pinned, result.findings) if conclusion.pinned else result
+    return _with_fixed_dims(survey, conclusion.pinned, result.findings) if conclusion.pinned else result
 
 
-def _without(survey: Survey, dims: Sequence[str], findings: Sequence[Finding]) -> Result:
+def _with_fixed_dims(survey: Survey, dims: Sequence[str], findings: Sequence[Finding]) -> Result:
     """The same export with dims that cannot vary left static: for `narrow=True` only."""
     request = survey.request
-    narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=_fixed(request, dims))
-    fixed = tuple(f"{dim} is fixed at {request.spec.example[dim]}" for dim in dims)
-    result = _convert(narrower, replace(survey.options, given_up=(*survey.options.given_up, *fixed)))
+    fixed = {dim: request.spec.example[dim] for dim in dims}
+    make_inputs = partial(request.make_inputs, **fixed) if request.make_inputs is not None else None
+    narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=make_inputs)
+    told = (f"{dim} is fixed at {fixed[dim]}" for dim in dims)
+    result = _convert(narrower, replace(survey.options, given_up=(*survey.options.given_up, *told)))
     return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result
-
-
-def _fixed(request: Request, dims: Sequence[str]) -> Callable[..., Any] | None:
-    if request.make_inputs is None:
-        return None
-    return partial(request.make_inputs, **{dim: request.spec.example[dim] for dim in dims})

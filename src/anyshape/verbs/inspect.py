@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,17 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        return _to_dict(self)
+        same = {name: getattr(self, name) for name in ("opset", "domains", "producer", "nodes", "bytes", "data")}
+        return {
+            "path": str(self.path),
+            "inputs": [port_to_dict(port) for port in self.inputs],
+            "outputs": [port_to_dict(port) | {"formulas": list(self.formulas(port.name))} for port in self.outputs],
+            "dims": {dim: None if sizes is None else str(sizes) for dim, sizes in self.dims.items()},
+            "contract": None if self.contract is None else contract_to_dict(self.contract),
+            **same,
+            "baked": [baked.to_dict() for baked in self.baked],
+            "freeable": None if self.freeable is None else dataclasses.asdict(self.freeable),
+        }
 
 
 def inspect(f: str | os.PathLike[str]) -> Inspection:
@@ -130,20 +140,17 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "domains", ", ".join(f"{domain} {version}" for domain, version in found.domains.items())
     if found.data:
         yield "data", ", ".join(f"{file} ({_readable(size)})" for file, size in found.data.items())
-    for baked in found.baked[: budgets.MOST_INSPECTED_ROWS]:
-        yield "baked in", str(baked)
-    if len(found.baked) > budgets.MOST_INSPECTED_ROWS:
-        yield "baked in", f"... and {len(found.baked) - budgets.MOST_INSPECTED_ROWS} more"
-    if found.freeable is not None:
-        yield from _freeable_facts(found.freeable)
+    yield from _first_rows("baked in", found.baked)
+    if (freeable := found.freeable) is not None:
+        yield ("pinned", str(freeable)) if freeable.pinned else ("could be", f"free: {freeable}")
+        yield from _first_rows("pinned", freeable.rewrites)
+        yield from (("limit", text) for text in freeable.limits)
 
 
-def _freeable_facts(freeable: Freeable) -> Iterator[tuple[str, str]]:
-    yield ("pinned", str(freeable)) if freeable.pinned else ("could be", f"free: {freeable}")
-    yield from (("pinned", text) for text in freeable.rewrites[: budgets.MOST_INSPECTED_ROWS])
-    if len(freeable.rewrites) > budgets.MOST_INSPECTED_ROWS:
-        yield "pinned", f"... and {len(freeable.rewrites) - budgets.MOST_INSPECTED_ROWS} more"
-    yield from (("limit", text) for text in freeable.limits)
+def _first_rows(label: str, rows: Sequence[object]) -> Iterator[tuple[str, str]]:
+    yield from ((label, str(row)) for row in rows[: budgets.MOST_INSPECTED_ROWS])
+    if len(rows) > budgets.MOST_INSPECTED_ROWS:
+        yield label, f"... and {len(rows) - budgets.MOST_INSPECTED_ROWS} more"
 
 
 def printable(text: str) -> str:
@@ -157,25 +164,3 @@ def _readable(size: int) -> str:
         if size >= bytes_each:
             return f"{size / bytes_each:.1f} {unit}"
     return f"{size} bytes"
-
-
-# ---- as plain values
-
-
-def _to_dict(found: Inspection) -> dict[str, Any]:
-    contract = found.contract
-    return {
-        "path": str(found.path),
-        "inputs": [port_to_dict(port) for port in found.inputs],
-        "outputs": [port_to_dict(port) | {"formulas": list(found.formulas(port.name))} for port in found.outputs],
-        "dims": {dim: None if sizes is None else str(sizes) for dim, sizes in found.dims.items()},
-        "contract": None if contract is None else contract_to_dict(contract),
-        "opset": found.opset,
-        "domains": dict(found.domains),
-        "producer": found.producer,
-        "nodes": found.nodes,
-        "bytes": found.bytes,
-        "data": dict(found.data),
-        "baked": [baked.to_dict() for baked in found.baked],
-        "freeable": None if found.freeable is None else dataclasses.asdict(found.freeable),
-    }

@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anyshape.errors import first_line
+from anyshape.onnxfile import binding
 from anyshape.onnxfile.acceptance import acceptance_of
-from anyshape.onnxfile.binding import (
-    Binder,
-    as_array,
-    as_tensors,
-    from_tensor,
-    is_tensor,
-    parameters_of,
-    refuse_other_names,
-    result_maker,
-    result_of,
-)
 from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.onnxfile.metadata import advised_optimizers
@@ -73,45 +63,40 @@ class Loaded:
     """A file in ONNX Runtime, called as its module was."""
 
     def __init__(
-        self,
-        session: onnxruntime.InferenceSession,
-        interface: Interface,
-        contract: Contract | None,
-        *,
-        check: bool = True,
+        self, session: onnxruntime.InferenceSession, interface: Interface, contract: Contract | None, *, check: bool
     ) -> None:
-        self.session = session
+        self.session, self.contract, self._checks = session, contract, check
         self.inputs: tuple[Port, ...] = interface.inputs
         self.outputs: tuple[Port, ...] = interface.outputs
-        self.contract = contract
         known = contract.dims if contract is not None else {}
         self.dims: Mapping[str, SizeRange | None] = {dim: known.get(dim) for dim in interface.dims}
         self._acceptance = acceptance_of(self.inputs, contract)
-        self._checks = check
         self._names = [port.name for port in self.outputs]
-        self._bind = Binder(parameters_of(interface, contract))
-        self._make = result_maker(result_of(interface, contract), {name: i for i, name in enumerate(self._names)})
+        self._bind = binding.Binder(binding.parameters_of(interface, contract))
+        self._make = binding.result_maker(
+            binding.result_of(interface, contract), {name: i for i, name in enumerate(self._names)}
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Arguments as the module took them: arrays, tensors or numbers, nested or not. Tensors give tensors."""
         arrays, tensor = self._checked_arrays(self._bind(args, kwargs))
         results = self._results(arrays)
-        return self._make(results if tensor is None else as_tensors(tensor, results))
+        return self._make(results if tensor is None else binding.as_tensors(tensor, results))
 
     def run(self, feeds: Mapping[str, Any], run_options: onnxruntime.RunOptions | None = None) -> dict[str, Any]:
         """By the names of the file: inputs to outputs, all of them arrays."""
-        refuse_other_names(feeds, [port.name for port in self.inputs])
+        binding.refuse_other_names(feeds, [port.name for port in self.inputs])
         return dict(zip(self._names, self._results(self._checked_arrays(feeds)[0], run_options), strict=True))
 
     def bind(self, feeds: Mapping[str, Any], device: str = "cpu") -> onnxruntime.IOBinding:
         """Checked inputs, bound without a copy, and outputs on a device: for `session.run_with_iobinding`."""
-        refuse_other_names(feeds, [port.name for port in self.inputs])
-        binding = self.session.io_binding()
+        binding.refuse_other_names(feeds, [port.name for port in self.inputs])
+        bound = self.session.io_binding()
         for name, array in self._checked_arrays(feeds)[0].items():
-            binding.bind_cpu_input(name, np.ascontiguousarray(array))
+            bound.bind_cpu_input(name, np.ascontiguousarray(array))
         for name in self._names:
-            binding.bind_output(name, device)
-        return binding
+            bound.bind_output(name, device)
+        return bound
 
     def _checked_arrays(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """What the runtime gets, checked, and a tensor that was among it."""
@@ -120,10 +105,10 @@ class Loaded:
             value = given[one.name]
             if type(value) is np.ndarray:
                 pass
-            elif is_tensor(value):
-                tensor, value = value, from_tensor(one.name, value)
+            elif binding.is_tensor(value):
+                tensor, value = value, binding.from_tensor(one.name, value)
             else:
-                value = as_array(one.name, value, one.dtype, one.rank)
+                value = binding.as_array(one.name, value, one.dtype, one.rank)
             arrays[one.name] = value
         if self._checks:
             self._acceptance.check(arrays)

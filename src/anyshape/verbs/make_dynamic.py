@@ -102,10 +102,8 @@ def _free_and_check(file: StaticFile, destination: Path | None) -> Result:
 def _refuse_unknown_dims(unchecked: Iterable[str], declaration: Declaration) -> None:
     for dim in unchecked:
         if dim not in declaration.ranges:
-            known = ", ".join(f"`{one}`" for one in declaration.ranges)
-            raise DeclarationError(
-                f"unchecked names `{dim}`, but the dims are {known}{did_you_mean(dim, declaration.ranges)}"
-            )
+            known = ", ".join(f"`{one}`" for one in declaration.ranges) + did_you_mean(dim, declaration.ranges)
+            raise DeclarationError(f"unchecked names `{dim}`, but the dims are {known}")
 
 
 def _check_against(model: Any, **given: Any) -> Callable[[Path], Result]:

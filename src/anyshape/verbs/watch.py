@@ -47,15 +47,9 @@ def _recording_module(module: nn.Module, recorder: _CallRecorder) -> Iterator[No
     def after(*_: Any) -> None:
         recorder.leave()
 
-    handles = [
-        module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
-        module.register_forward_hook(after, always_call=True),
-    ]
-    try:
+    entering = module.register_forward_pre_hook(before, prepend=True, with_kwargs=True)
+    with entering, module.register_forward_hook(after, always_call=True):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ import onnx_ir as ir
 import torch
 from onnx_ir.passes import common as passes
 
-from anyshape.bench.budget import Budget
+from anyshape.bench.plan import Budget
 from anyshape.model.oracle import Outcome
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.results.verification import Check, Failure, Verification
@@ -131,9 +131,8 @@ def provoke(
         return replace(verification, notes=(*verification.notes, _UNOBSERVED))
     if not sides.branches or not verification.checks:
         return verification
-    verification = _reach_sides(
-        checker, verification, _calls_to_change(checker, verification, traced), sides, valued, budget
-    )
+    bases = _calls_to_change(checker, verification, traced)
+    verification = _reach_sides(checker, verification, bases, sides, valued, budget)
     notes = () if verification.failures else _notes_on_unseen(sides.lacking())
     seconds = verification.seconds + time.monotonic() - started
     return replace(verification, seconds=seconds, notes=(*verification.notes, *notes))

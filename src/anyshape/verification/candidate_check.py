@@ -13,8 +13,7 @@ import onnx_ir as ir
 import torch
 
 from anyshape.bench.bench import smallest_failure, tolerance_for, verify
-from anyshape.bench.budget import Budget
-from anyshape.bench.plan import Plan, breaking_sizes, far_sizes, horizon
+from anyshape.bench.plan import Budget, Plan, breaking_sizes, far_sizes, horizon
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.garbage import uncollected
@@ -26,9 +25,8 @@ from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
 from anyshape.results.verification import Failure, Verification
-from anyshape.runtime.custom_ops import UnknownOperator, unknown_operators
+from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
-from anyshape.runtime.split_session import PartedSession
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
@@ -92,9 +90,8 @@ def try_out(
         box, survey.traced, constants, tuple(g.holds for g in guards), survey.boundaries.admit, options.tier,
         options.seed, first, last, not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
-    budget = Budget(
-        options.seconds if options.seconds is not None else max(10.0, attempt.seconds), available_memory() // 4
-    )
+    seconds = options.seconds if options.seconds is not None else max(10.0, attempt.seconds)
+    budget = Budget(seconds, available_memory() // 4)
     verification = verify(checker, plan, survey.boundaries, budget)
     if computed_in is not None:
         verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
@@ -118,10 +115,8 @@ def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Se
 
 
 def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
-    limits = survey.boundaries.limits
-    return {
-        dim: horizon(effective_range(declared, limits, dim), survey.traced[dim]) for dim, declared in ranges.items()
-    }
+    left = {dim: effective_range(declared, survey.boundaries.limits, dim) for dim, declared in ranges.items()}
+    return {dim: horizon(declared, survey.traced[dim]) for dim, declared in left.items()}
 
 
 def available_memory() -> int:

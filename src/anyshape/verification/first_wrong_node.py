@@ -39,27 +39,17 @@ class WrongNode:
 
 def first_difference(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> WrongNode | None:
     """Where the file goes wrong at a failing size; None where that cannot be told, or would cost too much."""
-    if (
-        len(model.graph.node) > budgets.MOST_NODES_TO_SEARCH
-        or model.ByteSize() > budgets.MOST_BYTES_TO_SEARCH
-        or _has_external_data(model)
-    ):
+    is_large = len(model.graph.node) > budgets.MOST_NODES_TO_SEARCH or model.ByteSize() > budgets.MOST_BYTES_TO_SEARCH
+    if is_large or any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer):
         return None
     outcome = checker.reference.run(failure.sizes, failure.content)
-    if not outcome.runs:
+    search = _SEARCHES.get(failure.rule)
+    if search is None or not outcome.runs:
         return None
     try:
-        if failure.rule == "runtime-error":
-            return _first_that_fails(model, checker, outcome)
-        if failure.rule in ("wrong-values", "wrong-shape"):
-            return _first_that_differs(model, checker, outcome)
+        return search(model, checker, outcome)
     except RuntimeFailureError:
         return None
-    return None
-
-
-def _has_external_data(model: onnx.ModelProto) -> bool:
-    return any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer)
 
 
 # ---- a runtime error
@@ -125,11 +115,9 @@ def _are_alike(value: torch.Tensor, result: torch.Tensor) -> bool:
 def _values_of(
     model: onnx.ModelProto, names: Sequence[str], checker: ModelChecker, outcome: Outcome
 ) -> dict[str, torch.Tensor]:
-    found = _run_with_outputs(model, names, checker, outcome)
-    arrays = {
-        name: value for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
-    }
-    return {name: torch.from_numpy(value) for name, value in arrays.items()}
+    found = _run_with_outputs(model, names, checker, outcome).items()
+    arrays = [(name, value) for name, value in found if isinstance(value, np.ndarray)]
+    return {name: torch.from_numpy(value) for name, value in arrays if value.dtype.kind in "fiub"}
 
 
 def _run_with_outputs(
@@ -144,6 +132,10 @@ def _run_with_outputs(
     # the runtime may fuse what is asked for: a session with these values as outputs keeps them
     session = checker.session.reopened(twin.SerializeToString())
     return dict(zip(names, session.run(checker.reference.inputs(outcome)), strict=True))
+
+
+_SEARCHES = {"runtime-error": _first_that_fails, **dict.fromkeys(("wrong-values", "wrong-shape"), _first_that_differs)}
+"""What is searched for, by the rule that a file breaks."""
 
 
 # ---- where a node came from

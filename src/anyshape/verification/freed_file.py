@@ -6,15 +6,14 @@ Which ones apply is asked of the static file by control runs, output by output. 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import onnx
 
 from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, verification_of
-from anyshape.bench.budget import Budget
-from anyshape.bench.plan import Tier
+from anyshape.bench.plan import Budget, Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
 from anyshape.freeing.wanted import Declaration
@@ -27,17 +26,8 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
+from anyshape.verification import twin_checks
 from anyshape.verification.static_twin import Pair, checker_beside_twin, misplaced_batch, run_only
-from anyshape.verification.twin_parts import check_by_samples, check_by_shifts, independent_outputs, reaches, steps_of
-from anyshape.verification.twin_sequences import (
-    check_by_prefixes,
-    check_by_repeats,
-    hidden_outputs,
-    hidings,
-    periods_of,
-    repeatable_outputs,
-    sizes_for,
-)
 
 # ---- what is freed, and how it is to be checked
 
@@ -117,10 +107,6 @@ class DimReport:
     """Sizes at which such a file does not run; the model may not run there either."""
 
     @property
-    def failures(self) -> tuple[Failure, ...]:
-        return tuple(one for one in self.outcomes if isinstance(one, Failure))
-
-    @property
     def is_checked(self) -> bool:
         return not self.left and any(isinstance(one, Check) for one in self.outcomes)
 
@@ -159,9 +145,7 @@ class TwinScope:
 
     def admits(self, pair: Pair, sizes: Sizes) -> bool:
         inside = all(size in self.ranges[dim] for dim, size in sizes.items() if size != pair.sizes[dim])
-        return (
-            inside and all(size > 0 for size in sizes.values()) and pair.volume(sizes) <= budgets.MOST_ELEMENTS_MADE_UP
-        )
+        return inside and min(sizes.values()) > 0 and pair.volume(sizes) <= budgets.MOST_ELEMENTS_MADE_UP
 
     def admitted(self, pair: Pair, dim: str, sizes: Sequence[int]) -> list[int]:
         unique = dict.fromkeys(sizes)
@@ -175,29 +159,27 @@ class TwinScope:
 def check_against_file(pair: Pair, scope: TwinScope) -> FileCheck:
     """Run both files; ends at the first dim that is wrong."""
     start = time.monotonic()
-    misplaced = misplaced_batch(pair)
-    outcomes: list[Judged] = [misplaced] if misplaced is not None else _at_own_sizes(pair)
+    checker, misplaced = checker_beside_twin(pair), misplaced_batch(pair)
+    # at the static file's own sizes, both files give the same
+    at_own = (checker.reference.run(pair.sizes, number) for number in (1, 2))
+    outcomes: list[Judged] = [misplaced] if misplaced is not None else judge_until_wrong(checker, at_own)
     reports: list[DimReport] = []
-    if not any(isinstance(one, Failure) for one in outcomes):
-        for report in _reports(pair, scope):
-            reports.append(report)
-            outcomes += report.outcomes
-            if report.failures:
-                break
-    verification = verification_of(checker_beside_twin(pair), outcomes, time.monotonic() - start)
-    return FileCheck(verification, tuple(reports))
+    for report in _reports(pair, scope) if not _failures(outcomes) else ():
+        reports.append(report)
+        outcomes += report.outcomes
+        if _failures(report.outcomes):
+            break
+    return FileCheck(verification_of(checker, outcomes, time.monotonic() - start), tuple(reports))
 
 
-def _at_own_sizes(pair: Pair) -> list[Judged]:
-    """At the static file's own sizes, both files give the same."""
-    checker = checker_beside_twin(pair)
-    return judge_until_wrong(checker, (checker.reference.run(pair.sizes, number) for number in (1, 2)))
+def _failures(outcomes: Iterable[Judged]) -> list[Failure]:
+    return [one for one in outcomes if isinstance(one, Failure)]
 
 
 def _reports(pair: Pair, scope: TwinScope) -> Iterator[DimReport]:
     """Dims of independent samples come first: the others are then checked at several numbers of samples."""
     every = list(range(len(pair.interface.outputs)))
-    samples = [dim for dim in pair.sizes if independent_outputs(pair, dim, every) == every]
+    samples = [dim for dim in pair.sizes if twin_checks.independent_outputs(pair, dim, every) == every]
     for dim in samples:
         yield _report_on(pair, scope, dim)
     grown = pair.with_samples(*samples)
@@ -222,9 +204,9 @@ def _report_on(pair: Pair, scope: TwinScope, dim: str) -> DimReport:
             outcomes += found
             left = [index for index in left if index not in covered]
     fails: list[Failure] = []
-    if left and not any(isinstance(one, Failure) for one in outcomes):
+    if left and not _failures(outcomes):
         ran = run_only(pair, dim, _neighbours(pair, scope, dim))
-        fails = [one for one in ran if isinstance(one, Failure) and one.rule == "runtime-error"]
+        fails = [one for one in _failures(ran) if one.rule == "runtime-error"]
         outcomes += ran if len(fails) == len(ran) else [one for one in ran if one not in fails]
     names = tuple(pair.interface.outputs[index].name for index in left)
     return DimReport(dim, tuple(ways), tuple(outcomes), names, tuple(fails))
@@ -242,14 +224,15 @@ def _by_itself(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found
             pair.run_static(run.feeds)
         except RuntimeFailureError:  # a size that the reference does not take
             continue
-        found.append(checker.judge(replace(run, covered=left)))
+        found.append(checker.judge(run.over(left)))
     if found:
         yield "by the file itself", left, found
 
 
 def _by_samples(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
-    if covered := independent_outputs(pair, dim, left):
-        yield "sample by sample", covered, check_by_samples(pair, dim, _counts_to_run(pair, scope, dim), covered)
+    if covered := twin_checks.independent_outputs(pair, dim, left):
+        counts = _counts_to_run(pair, scope, dim)
+        yield "sample by sample", covered, twin_checks.check_by_samples(pair, dim, counts, covered)
 
 
 def _by_prefixes(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
@@ -257,10 +240,11 @@ def _by_prefixes(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Fou
     shorter = scope.within_budget(scope.admitted(pair, dim, (own // 2, 1, own - 1, 3, 2)))
     shorter = [length for length in shorter if length < own]
     longer = scope.admitted(pair, dim, (own + 1, 2 * own)) if _can_grow(pair, dim) else []
-    for hiding in hidings(pair, dim) if shorter else ():
-        if covered := hidden_outputs(pair, dim, hiding, shorter, left):
+    for hiding in twin_checks.hidings(pair, dim) if shorter else ():
+        if covered := twin_checks.hidden_outputs(pair, dim, hiding, shorter, left):
             left = [index for index in left if index not in covered]
-            yield f"by {hiding}", covered, check_by_prefixes(pair, dim, hiding, [*shorter, *longer], covered)
+            lengths = [*shorter, *longer]
+            yield f"by {hiding}", covered, twin_checks.check_by_prefixes(pair, dim, hiding, lengths, covered)
 
 
 def _can_grow(pair: Pair, dim: str) -> bool:
@@ -270,25 +254,26 @@ def _can_grow(pair: Pair, dim: str) -> bool:
 
 def _by_repeats(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     own = pair.sizes[dim]
-    sizes = scope.within_budget(scope.admitted(pair, dim, sizes_for(own)))
-    if not periods_of(own) or not (covered := repeatable_outputs(pair, dim, left)):
+    sizes = scope.within_budget(scope.admitted(pair, dim, twin_checks.sizes_for(own)))
+    if not twin_checks.periods_of(own) or not (covered := twin_checks.repeatable_outputs(pair, dim, left)):
         return
-    found = check_by_repeats(pair, dim, sizes, covered)
-    if found and not any(isinstance(one, Failure) and one.rule == "wrong-values" for one in found):  # else a sum
+    found = twin_checks.check_by_repeats(pair, dim, sizes, covered)
+    if found and not any(one.rule == "wrong-values" for one in _failures(found)):  # else a sum
         yield "by repeated places", covered, found
 
 
 def _by_shifts(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     own = pair.sizes[dim]
-    steps = [step for step in steps_of(own) if scope.admits(pair, {**pair.sizes, dim: own - step})]
+    steps = [step for step in twin_checks.steps_of(own) if scope.admits(pair, {**pair.sizes, dim: own - step})]
     if not steps or not _can_grow(pair, dim):
         return
-    by_step = {step: reaches(pair, dim, step, left) for step in scope.within_budget(steps)}
-    known = {step: found for step, found in by_step.items() if found.keys() == next(iter(by_step.values())).keys()}
-    covered = sorted(next(iter(by_step.values())))
+    by_step = {step: twin_checks.reaches(pair, dim, step, left) for step in scope.within_budget(steps)}
+    covered = next(iter(by_step.values())).keys()
     if covered:
+        known = {step: found for step, found in by_step.items() if found.keys() == covered}
         larger = scope.admitted(pair, dim, (own + steps[0], own + 2 * steps[0]))
-        yield "by parts from both ends", covered, check_by_shifts(pair, dim, list(known), list(known.values()), larger)
+        judged = twin_checks.check_by_shifts(pair, dim, list(known), list(known.values()), larger)
+        yield "by parts from both ends", sorted(covered), judged
 
 
 def _neighbours(pair: Pair, scope: TwinScope, dim: str) -> list[int]:
@@ -313,11 +298,8 @@ def with_verdict(file: StaticFile, trial: Trial, pair: Pair, path: Path) -> Tria
         return _against_model(file, trial, pair, path)
     scope = TwinScope(trial.ranges, options.tier, Budget(options.seconds))
     done = check_against_file(pair, scope)
-    verification = replace(
-        done.verification,
-        against=file.path.name,
-        how={report.dim: report.sentence for report in done.reports},
-    )
+    how = {report.dim: report.sentence for report in done.reports}
+    verification = replace(done.verification, against=file.path.name, how=how)
     trial = replace(trial, verification=verification)
     if verification.failures:
         return replace(trial, findings=(_wrong_values(verification.failures[0], file),))

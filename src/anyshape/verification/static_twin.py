@@ -7,7 +7,7 @@ and joined along one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -16,12 +16,11 @@ import numpy as np
 from anyshape.bench.batches import taken
 from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, BenchReference, Checker, Expected, Judged
 from anyshape.bench.judgement import MovedRuns, moved_by_rounding
-from anyshape.errors import DeclarationError
-from anyshape.onnxfile.interface import Interface
+from anyshape.onnxfile.interface import Interface, dims_in, expected_size
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.made_up_inputs import Contents, is_mask
 from anyshape.runtime.session import Array, Feeds, Session
-from anyshape.sizes.notation import Sizes, parse_expression
+from anyshape.sizes.notation import Sizes
 
 
 @dataclass(frozen=True)
@@ -90,15 +89,12 @@ class Pair:
     def output_axes(self, index: int, dim: str) -> list[int]:
         """The axes of an output whose size depends on the dim."""
         axes = self.interface.outputs[index].axes or ()
-        return [axis for axis, declared in enumerate(axes) if isinstance(declared, str) and dim in names_in(declared)]
+        return [axis for axis, declared in enumerate(axes) if isinstance(declared, str) and dim in dims_in(declared)]
 
     def output_size(self, index: int, axis: int, sizes: Sizes) -> int:
         """The declared size of an output's axis at these sizes; 0 where it has none."""
         declared = (self.interface.outputs[index].axes or ())[axis]
-        try:
-            return declared if isinstance(declared, int) else parse_expression(str(declared)).value(sizes)
-        except (DeclarationError, KeyError, ZeroDivisionError):
-            return 0
+        return declared if isinstance(declared, int) else expected_size(str(declared), sizes) or 0
 
     # ---- runs: of large weights, those of one file are in memory at a time
 
@@ -119,7 +115,10 @@ class Pair:
         groups = []
         for first in range(0, count, own):
             chosen = [index % count for index in range(first, first + own)]
-            part = {name: _picked_samples(value, self.axes(name, dim), chosen) for name, value in feeds.items()}
+            part = dict(feeds)
+            for name in feeds:
+                for axis in self.axes(name, dim):
+                    part[name] = np.take(part[name], chosen, axis)
             groups.append(self.expected(part, {**sizes, dim: own}))
         by_output = zip(*groups, strict=True)
         return [self._joined_groups(index, dim, list(parts), count) for index, parts in enumerate(by_output)]
@@ -133,23 +132,12 @@ class Pair:
         return taken(whole, axes[:1], slice(0, each * count))
 
 
-def names_in(declared: str) -> tuple[str, ...]:
-    try:
-        return parse_expression(declared).names
-    except DeclarationError:
-        return (declared,)
-
-
-def _picked_samples(value: Array, axes: Sequence[int], chosen: list[int]) -> Array:
-    for axis in axes:
-        value = np.take(value, chosen, axis)
-    return value
-
-
 # ---- the static file on the bench
 
-Parts = Sequence[Mapping[int, slice]]
-"""Of each output: axis -> the part that counts."""
+Region = Mapping[int, slice]
+"""The part of an output that counts: axis -> places."""
+Regions = Mapping[int, Region]
+"""Output -> its region, for those outputs that are compared."""
 
 
 @dataclass(frozen=True)
@@ -160,17 +148,20 @@ class TwinRun:
     feeds: Feeds
     static_sizes: Sizes
     static_feeds: Feeds
-    there: Parts
+    there: Regions
     """In the static file's outputs."""
-    here: Parts
+    here: Regions
     """The same in those of the dynamic file."""
-    covered: Sequence[int]
-    """The outputs of which this holds."""
 
     content: int = 0
     error: Exception | None = None
     outputs: tuple[()] = ()
     gradients: bool = False
+
+    def over(self, outputs: Sequence[int]) -> TwinRun:
+        """The same for these outputs alone."""
+        there, here = ({index: regions[index] for index in outputs} for regions in (self.there, self.here))
+        return replace(self, there=there, here=here)
 
 
 @dataclass(frozen=True)
@@ -181,8 +172,8 @@ class TwinReference(BenchReference[TwinRun]):
 
     def run(self, sizes: Sizes, content: int = 0) -> TwinRun:
         """Both files on the same inputs, every output in full."""
-        feeds, everything = self.pair.feeds(sizes, content), whole(self.pair)
-        return TwinRun(sizes, feeds, sizes, feeds, everything, everything, range(len(everything)))
+        feeds, everything = self.pair.feeds(sizes, content), whole(range(len(self.pair.interface.outputs)))
+        return TwinRun(sizes, feeds, sizes, feeds, everything, everything)
 
     def volume(self, sizes: Sizes) -> int:
         return self.pair.volume(sizes)
@@ -203,22 +194,22 @@ class TwinReference(BenchReference[TwinRun]):
         def moved(number: int) -> list[Array]:
             return self.pair.expected(moved_by_rounding(run.static_feeds, number), run.static_sizes)
 
-        for index in run.covered:
-            part = partial(_cut_out, parts=run.there[index])
+        for index, region in run.there.items():
+            part = partial(cut_out, region=region)
             noise = MovedRuns(lambda number, index=index, part=part: part(moved(number)[index]))  # type: ignore[misc]
             yield Expected(index, part(outputs[index]), noise)
 
     def compared(self, run: TwinRun, index: int, result: Array) -> Array:
-        return _cut_out(result, run.here[index])
+        return cut_out(result, run.here[index])
 
 
-def whole(pair: Pair) -> list[dict[int, slice]]:
-    """Every output in full."""
-    return [{} for _ in pair.interface.outputs]
+def whole(outputs: Iterable[int]) -> Regions:
+    """These outputs in full."""
+    return {index: {} for index in outputs}
 
 
-def _cut_out(value: Array, parts: Mapping[int, slice]) -> Array:
-    for axis, part in parts.items():
+def cut_out(value: Array, region: Region) -> Array:
+    for axis, part in region.items():
         value = taken(value, [axis], part)
     return value
 
@@ -252,31 +243,24 @@ def run_only(pair: Pair, dim: str, sizes: Sequence[int]) -> list[Judged]:
         outcome = checker.results(checker.reference.run(at, number))
         found.append(outcome if isinstance(outcome, Failure) else Check(at, 0, 0.0))
         # only where the dim has grown: what an unrolled loop does not look at lies behind its own length
-        if (
-            size > pair.sizes[dim]
-            and isinstance(found[-1], Check)
-            and (unfelt := _unfelt_half(pair, dim, at)) is not None
-        ):
-            found.append(unfelt)
+        if size > pair.sizes[dim] and isinstance(found[-1], Check):
+            found += _unfelt_half(pair, dim, at)
     return found
 
 
-def _unfelt_half(pair: Pair, dim: str, sizes: Sizes) -> Failure | None:
+def _unfelt_half(pair: Pair, dim: str, sizes: Sizes) -> Iterator[Failure]:
     """Places that change nothing, though they do in the static file: an unrolled loop looks at its own length alone."""
-    static = _outputs_that_feel(pair, pair.run_static, dim, pair.sizes)
-    if not any(static) or any(_outputs_that_feel(pair, pair.run_dynamic, dim, sizes)):
-        return None
-    sentence = f"ignores the second half of {sizes[dim]} places along `{dim}`, which matters in the static file"
-    return Failure(dict(sizes), 0, "wrong-values", None, sentence)
+    if _is_felt(pair, pair.run_static, dim, pair.sizes) and not _is_felt(pair, pair.run_dynamic, dim, sizes):
+        sentence = f"ignores the second half of {sizes[dim]} places along `{dim}`, which matters in the static file"
+        yield Failure(dict(sizes), 0, "wrong-values", None, sentence)
 
 
-def _outputs_that_feel(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> list[bool]:
-    """Of each output, whether it depends on the second half of a dim; on the last place alone does not count."""
+def _is_felt(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> bool:
+    """Whether an output depends on the second half of a dim; on the last place alone does not count."""
     feeds, others = (pair.feeds(sizes, number) for number in (401, 402))
     # a mask that hides a place would hide the difference
-    shown = {
-        port.name: np.ones_like(feeds[port.name]) for port in pair.contents.ports if is_mask(port.name, port.dtype)
-    }
+    masks = [port.name for port in pair.contents.ports if is_mask(port.name, port.dtype)]
+    shown = {name: np.ones_like(feeds[name]) for name in masks}
     feeds, others = {**feeds, **shown}, {**others, **shown}
     changed = pair.replaced(feeds, dim, slice(sizes[dim] // 2, sizes[dim] - 1), others)
-    return [not np.array_equal(a, b) for a, b in zip(run(feeds), run(changed), strict=True)]
+    return any(not np.array_equal(a, b) for a, b in zip(run(feeds), run(changed), strict=True))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from anyshape.results.verification import Failure
-from anyshape.verification.twin_sequences import check_by_repeats, periods_of, repeatable_outputs, sizes_for
+from anyshape.verification.twin_checks import check_by_repeats, periods_of, repeatable_outputs, sizes_for
 
 from .pairs import pair_of, renamed
 

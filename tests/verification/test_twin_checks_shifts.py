@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from anyshape.results.verification import Failure
-from anyshape.verification.twin_parts import check_by_shifts, reaches, steps_of
+from anyshape.verification.twin_checks import check_by_shifts, reaches, steps_of
 
 from .pairs import pair_of, renamed
 

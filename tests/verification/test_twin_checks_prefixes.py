@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from anyshape.results.verification import Failure
-from anyshape.verification.twin_sequences import Hiding, check_by_prefixes, hidden_outputs, hidings
+from anyshape.verification.twin_checks import Hiding, check_by_prefixes, hidden_outputs, hidings
 
 from .pairs import pair_of, renamed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.bench.budget import Budget
+from anyshape.bench.plan import Budget
 
 
 def measured(*rows, seconds=100.0, memory=None):

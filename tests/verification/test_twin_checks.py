@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from anyshape.results.verification import Failure
-from anyshape.verification.twin_parts import check_by_samples, independent_outputs
+from anyshape.verification.twin_checks import check_by_samples, independent_outputs
 
 from .pairs import pair_of, renamed
 
