@@ -1,4 +1,4 @@
-"""Names of files, what stands beside the models, and folders written whole or not at all."""
+"""Names of files, what stands beside the models, GenAI's settings, and folders written whole or not at all."""
 
 from __future__ import annotations
 

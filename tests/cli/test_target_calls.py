@@ -1,4 +1,4 @@
-"""The call of a target: from its file, from examples, or from options."""
+"""The call of a target: from its file, from examples, or from options, whose inputs are random and seeded."""
 
 from __future__ import annotations
 

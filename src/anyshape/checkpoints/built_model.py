@@ -59,10 +59,9 @@ def choose(folder: Folder, task: str | None, *, trust_remote_code: bool) -> Choi
     if task is not None and task not in TASKS:
         hint = did_you_mean(task, TASKS) or f": one of {', '.join(TASKS)}"
         raise DeclarationError(f"no task is called `{task}`{hint}")
-    if task is None:
-        model_class = _class_named(folder, trust_remote_code=trust_remote_code)
-    else:
-        model_class = _class_for(folder, task)
+    model_class = (
+        _class_named(folder, trust_remote_code=trust_remote_code) if task is None else _class_for(folder, task)
+    )
     kind = _kind_of_model(model_class, folder)
     if task is not None and task.endswith(PAST) and kind == "encoder":
         raise DeclarationError(f"`{model_class.__name__}` generates nothing, so `{task}` has no past to keep")
@@ -128,7 +127,6 @@ class BuiltModel:
 
     folder: Folder
     model: Any
-    config: Any
     choice: Choice
     notes: tuple[str, ...]
 
@@ -141,7 +139,7 @@ def build(folder: Folder, *, task: str | None, dtype: torch.dtype, trust_remote_
     if folder.adapter is not None:
         model = with_adapter(model, folder.adapter)
         notes.append(f"the adapter in `{folder.adapter}` is merged into the weights")
-    return BuiltModel(folder, model.eval().requires_grad_(requires_grad=False), model.config, choice, tuple(notes))
+    return BuiltModel(folder, model.eval().requires_grad_(requires_grad=False), choice, tuple(notes))
 
 
 def _refuse_quantised(folder: Folder) -> None:

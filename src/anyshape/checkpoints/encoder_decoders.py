@@ -107,7 +107,7 @@ def _part_with_cache(plain: ModelPart, model: Any, config: Any, cache: Any) -> M
     if not _cross_attentions(model) or not hasattr(cache, "cross_attention_cache"):
         raise DeclarationError(
             f"`{type(model).__name__}` attends to its encoder in a way of its own, so its caches cannot be passed on: "
-            f"--task {_TASKS.get(model.main_input_name, _TASKS['input_features'])} exports it without"
+            f"--task {_TASKS.get(model.main_input_name, 'automatic-speech-recognition')} exports it without"
         )
     layers = list(zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True))
 
@@ -130,12 +130,8 @@ def _part_with_cache(plain: ModelPart, model: Any, config: Any, cache: Any) -> M
     return ModelPart("decoder_model_merged", SecondHalfWithCache(model), make_call, dims, example, sizes, where)
 
 
-_TASKS = {
-    "input_ids": "text2text-generation",
-    "pixel_values": "image-to-text",
-    "input_features": "automatic-speech-recognition",
-}
-"""What a model is for, by what its encoder takes."""
+_TASKS = {"input_ids": "text2text-generation", "pixel_values": "image-to-text"}
+"""What a model is for, by what its encoder takes; all else is sound."""
 
 
 def _states_and_cache(model: Any, encoder: ModelPart, config: Any) -> tuple[torch.Tensor, Any]:

@@ -106,7 +106,7 @@ def _two_batches(found: ModelInputs, signals: Sequence[str]) -> ModelInputs:
 
 def _text_inputs(config: Any, taken: set[str], *, wants_types: bool | None) -> ModelInputs:
     text = config.get_text_config()
-    axes, shape = ("batch_size", "sequence_length"), (2, _example_length(text))
+    axes, shape = ("batch_size", "sequence_length"), (2, min(7, first_set(text, "max_position_embeddings") or 7))
     types = first_set(text, "type_vocab_size") or 0
     found = {"input_ids": ModelInput(axes, shape, lambda rows, length: text_ids(rows, length, text))}
     if "attention_mask" in taken:
@@ -114,10 +114,6 @@ def _text_inputs(config: Any, taken: set[str], *, wants_types: bool | None) -> M
     if "token_type_ids" in taken and (types > 1 if wants_types is None else wants_types):
         found["token_type_ids"] = ModelInput(axes, shape, lambda rows, length: token_ids(rows, length, max(1, types)))
     return found
-
-
-def _example_length(config: Any) -> int:
-    return min(7, first_set(config, "max_position_embeddings") or 7)
 
 
 # ---- images and sound

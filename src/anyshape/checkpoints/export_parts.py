@@ -134,7 +134,7 @@ def export_folder(source: Folder, out: str | os.PathLike[str], options: Checkpoi
 
 
 def _parts_of(built: BuiltModel) -> list[ModelPart]:
-    model, config, choice = built.model, built.config, built.choice
+    model, config, choice = built.model, built.model.config, built.choice
     if choice.kind == "decoder" and choice.cached:
         return [decoder_part(model, config)]
     listed = built.folder.setting("tokenizer_config.json", "model_input_names")
@@ -181,7 +181,7 @@ def _checked_generation(
         return GenerationEvidence(notes=("nothing was generated: ONNX Runtime cannot run the file's own type here",))
     options.tell("generating")
     with capture.quiet(), secluded():
-        evidence = check_generation(built.model, built.config, files, seed=options.seed)
+        evidence = check_generation(built.model, built.model.config, files, seed=options.seed)
     if evidence.fault is not None:
         raise ExportError(Result("refused", notes=(f"generation in ONNX Runtime: {evidence.fault}",)))
     return evidence

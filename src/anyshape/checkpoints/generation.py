@@ -27,8 +27,6 @@ GenerationConfig: Any = transformers.GenerationConfig
 GenerationMixin: Any = transformers.GenerationMixin
 
 ROWS, PROMPT, TOKENS = 2, 5, 8
-_TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
-_HALF_TOLERANCE = 3e-2
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,8 @@ def _start_token(model: Any, config: Any) -> int:
 
 
 def _tolerance(model: Any) -> float:
-    return _TOLERANCE.get(model.dtype, _HALF_TOLERANCE)
+    """How far logits may lie apart, as a part of the largest: a type of half the bits rounds more."""
+    return 1e-3 if model.dtype in (torch.float32, torch.float64) else 3e-2
 
 
 def _generated_tokens(model: Any, count: int, start: int | None = None, **call: Any) -> torch.Tensor:

@@ -84,7 +84,7 @@ def put_rest(built: BuiltModel, layout: Layout, files: Mapping[Path, ModelPart],
         _name_data_in_config(stage / CONFIG, list(_rename_data(files)))
     elif built.choice.kind == "decoder" and built.choice.cached:
         [(file, part)] = files.items()
-        settings = _genai_config(built.model, built.config, part, file.name)
+        settings = _genai_config(built.model, part, file.name)
         if settings is None:
             return ["no genai_config.json: ONNX Runtime GenAI takes one shape of keys and values for all layers"]
         _put_json(stage / "genai_config.json", settings)
@@ -104,9 +104,9 @@ _TYPES = (
 """The types that GenAI knows and runs as one decoder with keys and values; any other decoder is just a `decoder`."""
 
 
-def _genai_config(model: Any, config: Any, part: ModelPart, file: str) -> dict[str, Any] | None:
+def _genai_config(model: Any, part: ModelPart, file: str) -> dict[str, Any] | None:
     """The settings, or None where layers differ in their heads: GenAI gives all of them one shape."""
-    text = config.get_text_config(decoder=True)
+    text = model.config.get_text_config(decoder=True)
     past = part.make_call(**part.example)["past_key_values"]
     shapes = {(pair[name].shape[1], pair[name].shape[3]) for pair in past for name in ("key", "value")}
     if len(shapes) != 1:
