@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anyshape.checkpoints import export_checkpoint
-from anyshape.checkpoints.exported import Exported
+from anyshape.checkpoints.export_parts import Exported
 from tests.checkpoints import tiny
 
 

@@ -16,14 +16,14 @@ import anyshape
 from anyshape import DeclarationError
 from anyshape.checkpoints import export_checkpoint
 from anyshape.checkpoints.decoders import (
-    LayerShape,
     ResumedCache,
     context_length,
     given_cache,
-    layer_shapes,
+    kept_layers,
+    pair_like,
     project_the_rest,
 )
-from anyshape.checkpoints.exported import Exported
+from anyshape.checkpoints.export_parts import Exported
 from tests.checkpoints import tiny
 from tests.checkpoints.files import axes_of
 
@@ -36,15 +36,17 @@ class Model:
 
 def _refusal(cache: Any) -> str:
     with pytest.raises(DeclarationError) as refusal:
-        layer_shapes(Model(), cache)
+        kept_layers(Model(), cache)
     return str(refusal.value)
 
 
 def test_keys_and_values_may_differ_in_size() -> None:
     cache = DynamicCache()
     cache.update(torch.zeros(1, 3, 2, 8), torch.zeros(1, 3, 2, 4), 0)
-    assert layer_shapes(Model(), cache) == [LayerShape(3, 8, 4)]
-    assert LayerShape(3, 8, 4).pair(2, 0, torch.float16)["value"].shape == (2, 3, 0, 4)
+    [layer] = kept_layers(Model(), cache)
+    pair = pair_like(layer, 2, 0, torch.float16)
+    assert [tuple(pair[name].shape) for name in ("key", "value")] == [(2, 3, 0, 8), (2, 3, 0, 4)]
+    assert pair["value"].dtype == torch.float16
 
 
 def test_a_state_that_does_not_grow_is_refused() -> None:

@@ -1,7 +1,8 @@
-"""Whole checkpoints: what stands beside the models, precisions, refusals, and masks."""
+"""Whole checkpoints: what stands beside the models, precisions, refusals, masks, and what is told."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -87,3 +88,18 @@ def test_masks_are_applied_for_the_time_of_an_export_alone(monkeypatch: pytest.M
             torch.testing.assert_close(model(ids).logits, wanted)
         model(ids)
     assert [mask is None for mask in masks] == [True, False, True]
+
+
+# ---- what is told
+
+
+def test_what_was_done_is_told_as_text_and_as_values(exported: Make) -> None:
+    found = exported("bart")
+    lines = str(found).splitlines()
+    assert lines[0] == "checked: bart/, BartForConditionalGeneration in 2 model files"
+    assert lines[1].startswith("  checked: encoder_model.onnx, right at ")
+    assert lines[-3:-1] == [f"  decoded  {fact}" for fact in found.generation]
+    assert lines[-1] == "  beside   config.json, generation_config.json"
+    told = json.loads(json.dumps(found.to_dict()))
+    assert (told["verdict"], told["model"]) == ("checked", "BartForConditionalGeneration")
+    assert [Path(result["path"]).name for result in told["results"]] == [result.path.name for result in found]

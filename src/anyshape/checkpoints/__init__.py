@@ -15,7 +15,7 @@ from anyshape.checkpoints.folders import is_checkpoint, read_folder
 from anyshape.errors import AnyshapeError
 
 if TYPE_CHECKING:
-    from anyshape.checkpoints.exported import Exported
+    from anyshape.checkpoints.export_parts import Exported
 
 
 __all__ = ["export_checkpoint", "is_checkpoint"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -122,41 +121,25 @@ class Decoder(nn.Module):
         return {"logits": result.logits, "present": [layer.as_pair() for layer in cache.layers]}
 
 
-@dataclass(frozen=True)
-class LayerShape:
-    """How large the cache of one layer is beside its length."""
-
-    heads: int
-    key_size: int
-    value_size: int
-
-    @classmethod
-    def of(cls, layer: Any) -> LayerShape:
-        return cls(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3])
-
-    def pair(self, rows: int, length: int, dtype: torch.dtype) -> Pair:
-        return {
-            "key": floats(rows, self.heads, length, self.key_size, dtype=dtype),
-            "value": floats(rows, self.heads, length, self.value_size, dtype=dtype),
-        }
+def pair_like(layer: Any, rows: int, length: int, dtype: torch.dtype) -> Pair:
+    """Keys and values of any length, otherwise as large as those that a model itself keeps in a layer."""
+    kept = {"key": layer.keys.shape, "value": layer.values.shape}
+    return {name: floats(rows, shape[1], length, shape[3], dtype=dtype) for name, shape in kept.items()}
 
 
 def decoder_part(model: Any, config: Any) -> ModelPart:
     """`model.onnx` of a causal language model; a model that keeps something else than keys and values is refused."""
     text = config.get_text_config(decoder=True)
-    layers = layer_shapes(model, cache_after_prompt(model, text))
+    layers = kept_layers(model, cache_after_prompt(model, text))
     takes_places = "position_ids" in inspect.signature(model.forward).parameters
     dtype, vocabulary = model.dtype, text.vocab_size
 
     def make_call(batch_size: int, sequence_length: int, past_sequence_length: int) -> Keywords:
         mask = mask_padded_left(batch_size, past_sequence_length + sequence_length)
-        call: Keywords = {
-            "input_ids": token_ids(batch_size, sequence_length, vocabulary),
-            "attention_mask": mask,
-        }
+        call: Keywords = {"input_ids": token_ids(batch_size, sequence_length, vocabulary), "attention_mask": mask}
         if takes_places:
             call["position_ids"] = positions_of(mask, sequence_length)
-        call["past_key_values"] = [layer.pair(batch_size, past_sequence_length, dtype) for layer in layers]
+        call["past_key_values"] = [pair_like(layer, batch_size, past_sequence_length, dtype) for layer in layers]
         return call
 
     dims = {
@@ -165,16 +148,9 @@ def decoder_part(model: Any, config: Any) -> ModelPart:
         **({"position_ids": "batch_size sequence_length"} if takes_places else {}),
         "past_key_values": f"batch_size _ {PAST} _",
     }
-    limit = context_length(text)
-    return ModelPart(
-        "model",
-        Decoder(model),
-        make_call,
-        dims,
-        {"batch_size": 2, "sequence_length": 3, PAST: 4},
-        {PAST: "0.."},
-        (f"{TOTAL} <= {limit}",) if limit else (),
-    )
+    example, limit = {"batch_size": 2, "sequence_length": 3, PAST: 4}, context_length(text)
+    where = (f"{TOTAL} <= {limit}",) if limit else ()
+    return ModelPart("model", Decoder(model), make_call, dims, example, {PAST: "0.."}, where)
 
 
 # ---- what the model itself tells
@@ -199,7 +175,7 @@ def cache_after_prompt(model: Any, config: Any) -> Any:
     return getattr(result, "past_key_values", None)
 
 
-def layer_shapes(model: Any, cache: Any) -> list[LayerShape]:
+def kept_layers(model: Any, cache: Any) -> list[Any]:
     """The cache's layers, or one sentence about what is kept beside keys and values of all tokens."""
     name, without = type(model).__name__, "--task text-generation exports it without a cache"
     if cache is None:
@@ -213,4 +189,4 @@ def layer_shapes(model: Any, cache: Any) -> list[LayerShape]:
         )
     if any(layer.keys is None or layer.keys.dim() != 4 for layer in layers):
         raise DeclarationError(f"not every layer of `{name}` keeps keys and values of four axes: {without}")
-    return [LayerShape.of(layer) for layer in layers]
+    return layers

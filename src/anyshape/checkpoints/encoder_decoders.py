@@ -14,8 +14,8 @@ import torch
 from torch import nn
 from transformers import modeling_outputs
 
-from anyshape.checkpoints.decoders import LayerShape, Pair, ResumedCache, context_length, project_the_rest
-from anyshape.checkpoints.encoders import ModelInputs, encoder_part, inputs_of
+from anyshape.checkpoints.decoders import Pair, ResumedCache, context_length, pair_like, project_the_rest
+from anyshape.checkpoints.encoders import encoder_part, inputs_of
 from anyshape.checkpoints.parts import Keywords, ModelPart, floats, mask_padded_right, token_ids
 from anyshape.errors import DeclarationError, named_line
 
@@ -77,7 +77,7 @@ def _cross_attentions(model: Any) -> list[nn.Module]:
 def encoder_decoder_parts(model: Any, config: Any, *, cached: bool, wants_types: bool | None) -> list[ModelPart]:
     """`encoder_model.onnx`, and `decoder_model_merged.onnx` or, without a cache, `decoder_model.onnx`."""
     found = inputs_of(model, config, module=model.get_encoder(), wants_types=wants_types)
-    inputs = ModelInputs({name: one.renamed(sequence_length=SOURCE) for name, one in found.inputs.items()}, found.notes)
+    inputs = {name: one.renamed(sequence_length=SOURCE) for name, one in found.items()}
     encoder = encoder_part(model.get_encoder(), inputs, name="encoder_model", outputs=("last_hidden_state",))
     text = config.get_text_config(decoder=True)
     states, cache = _states_and_cache(model, encoder, text)
@@ -97,11 +97,9 @@ def _decoder_part(model: Any, config: Any, width: int, *, is_masked: bool) -> Mo
     if is_masked:
         dims["encoder_attention_mask"] = f"batch_size {SOURCE}"
     dims["encoder_hidden_states"] = f"batch_size {SOURCE} _"
-    limit = context_length(config)
+    example, limit = {"batch_size": 2, LENGTH: 3, SOURCE: 7}, context_length(config)
     sizes = {LENGTH: f"1..{limit}"} if limit else {}
-    return ModelPart(
-        "decoder_model", SecondHalf(model), make_call, dims, {"batch_size": 2, LENGTH: 3, SOURCE: 7}, sizes
-    )
+    return ModelPart("decoder_model", SecondHalf(model), make_call, dims, example, sizes)
 
 
 def _part_with_cache(plain: ModelPart, model: Any, config: Any, cache: Any) -> ModelPart:
@@ -109,15 +107,14 @@ def _part_with_cache(plain: ModelPart, model: Any, config: Any, cache: Any) -> M
     if not _cross_attentions(model) or not hasattr(cache, "cross_attention_cache"):
         raise DeclarationError(
             f"`{type(model).__name__}` attends to its encoder in a way of its own, so its caches cannot be passed on: "
-            f"--task {_TASKS.get(model.main_input_name, _TASKS['input_features'])} exports it without"
+            f"--task {_TASKS.get(model.main_input_name, 'automatic-speech-recognition')} exports it without"
         )
-    both = zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True)
-    layers = [(LayerShape.of(own), LayerShape.of(cross)) for own, cross in both]
+    layers = list(zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True))
 
     def make_call(**sizes: int) -> Keywords:
         rows, past, known = sizes["batch_size"], sizes[PAST], sizes[KNOWN]
         pairs = [
-            {"decoder": own.pair(rows, past, model.dtype), "encoder": cross.pair(rows, known, model.dtype)}
+            {"decoder": pair_like(own, rows, past, model.dtype), "encoder": pair_like(cross, rows, known, model.dtype)}
             for own, cross in layers
         ]
         return {**plain.make_call(**sizes), "past_key_values": pairs}
@@ -133,12 +130,8 @@ def _part_with_cache(plain: ModelPart, model: Any, config: Any, cache: Any) -> M
     return ModelPart("decoder_model_merged", SecondHalfWithCache(model), make_call, dims, example, sizes, where)
 
 
-_TASKS = {
-    "input_ids": "text2text-generation",
-    "pixel_values": "image-to-text",
-    "input_features": "automatic-speech-recognition",
-}
-"""What a model is for, by what its encoder takes."""
+_TASKS = {"input_ids": "text2text-generation", "pixel_values": "image-to-text"}
+"""What a model is for, by what its encoder takes; all else is sound."""
 
 
 def _states_and_cache(model: Any, encoder: ModelPart, config: Any) -> tuple[torch.Tensor, Any]:

@@ -13,8 +13,8 @@ from torch import nn
 from anyshape.checkpoints.parts import Keywords, ModelPart, first_set, floats, mask_padded_right, text_ids, token_ids
 from anyshape.errors import DeclarationError, named_line
 
-TEXT = ("input_ids", "attention_mask", "token_type_ids")
 SIGNALS = ("pixel_values", "input_values", "input_features")
+_ORDER = ("input_ids", *SIGNALS, "attention_mask", "token_type_ids")
 _OUTPUTS = (
     "last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits", "pred_boxes", "pred_masks",
     "logits_per_image", "logits_per_text", "text_embeds", "image_embeds", "embeddings", "prediction_logits",
@@ -48,6 +48,8 @@ class ModelInput:
     """Dims, and `_` where an axis is fixed."""
     shape: tuple[int, ...]
     make: Callable[..., torch.Tensor]
+    note: str = ""
+    """What is to be said about it."""
 
     def renamed(self, **names: str) -> ModelInput:
         return replace(self, axes=tuple(names.get(axis, axis) for axis in self.axes))
@@ -56,28 +58,23 @@ class ModelInput:
         return self.make(*(sizes.get(axis, size) for axis, size in zip(self.axes, self.shape, strict=True)))
 
 
-@dataclass(frozen=True)
-class ModelInputs:
-    """The inputs of a model, and what is to be said about them."""
-
-    inputs: Mapping[str, ModelInput]
-    notes: tuple[str, ...] = ()
+ModelInputs = dict[str, ModelInput]
 
 
 def encoder_part(
     model: Any, inputs: ModelInputs, *, name: str = "model", outputs: Sequence[str] = _OUTPUTS
 ) -> ModelPart:
-    found = inputs.inputs
     taken = set(inspect.signature(model.forward).parameters)
     fixed = {key: value for key, value in (("use_cache", False), ("return_dict", True)) if key in taken}
-    dims = {key: " ".join(one.axes) for key, one in found.items() if set(one.axes) != {"_"}}
-    pairs = [pair for one in found.values() for pair in zip(one.axes, one.shape, strict=True)]
+    dims = {key: " ".join(one.axes) for key, one in inputs.items() if set(one.axes) != {"_"}}
+    pairs = [pair for one in inputs.values() for pair in zip(one.axes, one.shape, strict=True)]
     example = {axis: size for axis, size in pairs if axis != "_"}
 
     def make_call(**sizes: int) -> Keywords:
-        return {key: one.value(sizes) for key, one in found.items()}
+        return {key: one.value(sizes) for key, one in inputs.items()}
 
-    return ModelPart(name, Encoder(model, outputs, fixed), make_call, dims, example, notes=inputs.notes)
+    notes = tuple(one.note for one in inputs.values() if one.note)
+    return ModelPart(name, Encoder(model, outputs, fixed), make_call, dims, example, notes=notes)
 
 
 def inputs_of(model: Any, config: Any, *, module: Any = None, wants_types: bool | None = None) -> ModelInputs:
@@ -86,28 +83,20 @@ def inputs_of(model: Any, config: Any, *, module: Any = None, wants_types: bool 
     taken = set(inspect.signature(module.forward).parameters)
     signals = [name for name in SIGNALS if name in taken]
     text = {} if "input_ids" not in taken else _text_inputs(config, taken, wants_types=wants_types)
-    found: dict[str, ModelInput] = {}
+    found: ModelInputs = {}
     if text and (not signals or getattr(model, "main_input_name", "input_ids") == "input_ids"):
         found |= text
-    notes: list[str] = []
     for name in signals:
-        found[name], note = _signal_input(name, config, module, model.dtype, found)
-        notes += [note] if note else []
+        found[name] = _signal_input(name, config, module, model.dtype, found)
     if not found:
-        raise DeclarationError(f"`{type(model).__name__}` takes none of {_listed_names((*TEXT[:1], *SIGNALS))}")
+        listed = ", ".join(f"`{name}`" for name in ("input_ids", *SIGNALS))
+        raise DeclarationError(f"`{type(model).__name__}` takes none of {listed}")
     if text and signals and len(found) > len(signals):
         found = _two_batches(found, signals)
-    return ModelInputs(dict(sorted(found.items(), key=lambda pair: _ORDER.index(pair[0]))), tuple(notes))
+    return {name: found[name] for name in _ORDER if name in found}
 
 
-_ORDER = ("input_ids", "pixel_values", "input_values", "input_features", "attention_mask", "token_type_ids")
-
-
-def _listed_names(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _two_batches(found: Mapping[str, ModelInput], signals: Sequence[str]) -> dict[str, ModelInput]:
+def _two_batches(found: ModelInputs, signals: Sequence[str]) -> ModelInputs:
     """A model of pairs compares every text with every image: they need not be equally many."""
     return {
         name: one.renamed(batch_size="image_batch_size" if name in signals else "text_batch_size")
@@ -115,9 +104,9 @@ def _two_batches(found: Mapping[str, ModelInput], signals: Sequence[str]) -> dic
     }
 
 
-def _text_inputs(config: Any, taken: set[str], *, wants_types: bool | None) -> dict[str, ModelInput]:
+def _text_inputs(config: Any, taken: set[str], *, wants_types: bool | None) -> ModelInputs:
     text = config.get_text_config()
-    axes, shape = ("batch_size", "sequence_length"), (2, _example_length(text))
+    axes, shape = ("batch_size", "sequence_length"), (2, min(7, first_set(text, "max_position_embeddings") or 7))
     types = first_set(text, "type_vocab_size") or 0
     found = {"input_ids": ModelInput(axes, shape, lambda rows, length: text_ids(rows, length, text))}
     if "attention_mask" in taken:
@@ -125,10 +114,6 @@ def _text_inputs(config: Any, taken: set[str], *, wants_types: bool | None) -> d
     if "token_type_ids" in taken and (types > 1 if wants_types is None else wants_types):
         found["token_type_ids"] = ModelInput(axes, shape, lambda rows, length: token_ids(rows, length, max(1, types)))
     return found
-
-
-def _example_length(config: Any) -> int:
-    return min(7, first_set(config, "max_position_embeddings") or 7)
 
 
 # ---- images and sound
@@ -143,9 +128,7 @@ class SignalShape:
     others: tuple[int, ...]
 
 
-def _signal_input(
-    name: str, config: Any, module: Any, dtype: torch.dtype, known: Mapping[str, ModelInput]
-) -> tuple[ModelInput, str | None]:
+def _signal_input(name: str, config: Any, module: Any, dtype: torch.dtype, known: ModelInputs) -> ModelInput:
     """The input in the first shape that the model takes; its axes vary where another size runs, too."""
 
     def error(shape: tuple[int, ...]) -> Exception | None:
@@ -166,10 +149,10 @@ def _signal_input(
         said, listed = named_line(error(shapes[0].sizes)), list(shapes[0].sizes)
         raise DeclarationError(f"`{type(module).__name__}` does not run on `{name}` of the shape {listed}: {said}")
     if error(shape.others) is None:
-        return ModelInput(shape.axes, shape.sizes, make), None
+        return ModelInput(shape.axes, shape.sizes, make)
     kept = " x ".join(str(size) for size in shape.sizes[1:])
     fixed = ("batch_size", *("_" for _ in shape.sizes[1:]))
-    return ModelInput(fixed, shape.sizes, make), f"`{name}` is fixed at {kept}: the model takes no other size"
+    return ModelInput(fixed, shape.sizes, make, f"`{name}` is fixed at {kept}: the model takes no other size")
 
 
 def _possible_shapes(name: str, config: Any) -> list[SignalShape]:

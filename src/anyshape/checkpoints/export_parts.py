@@ -1,16 +1,19 @@
 """From a checkpoint to its files: build -> take apart -> export each part -> generate -> write. The stages in order.
 
-Below them stands what transformers is told meanwhile: to apply every mask, to stay offline and to be quiet.
+Before them stand what is asked for and what comes back: a result per model file, what the files generate, and the names
+of all that was written. Below them stands what transformers is told meanwhile: to apply every mask, to stay offline and
+to be quiet.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import huggingface_hub.constants
 import torch
@@ -21,21 +24,13 @@ from anyshape.checkpoints.built_model import BuiltModel, build
 from anyshape.checkpoints.decoders import decoder_part
 from anyshape.checkpoints.encoder_decoders import encoder_decoder_parts
 from anyshape.checkpoints.encoders import encoder_part, inputs_of
-from anyshape.checkpoints.exported import Exported
 from anyshape.checkpoints.folders import Folder
-from anyshape.checkpoints.genai import genai_config
 from anyshape.checkpoints.generation import GenerationEvidence, check_generation
 from anyshape.checkpoints.parts import ModelPart
-from anyshape.checkpoints.written_folder import (
-    Layout,
-    check_folder,
-    layout_for,
-    put_companions,
-    put_json,
-    staged_folder,
-)
+from anyshape.checkpoints.written_folder import check_folder, layout_for, put_rest, staged_folder
 from anyshape.declaration.dtypes import as_dtype
 from anyshape.errors import DeclarationError
+from anyshape.results.attempt import Attempt
 from anyshape.results.result import ExportError, Result
 from anyshape.sizes.notation import did_you_mean
 from anyshape.torchkit import capture
@@ -57,6 +52,62 @@ class CheckpointOptions:
     """Arguments of `export`, for every file."""
 
 
+@dataclass(frozen=True)
+class Exported(Sequence[Result]):
+    """The results of one checkpoint, in the order in which the files are used; `print` it."""
+
+    path: Path
+    """The folder."""
+    model: str
+    """The class that the checkpoint was loaded as."""
+    results: tuple[Result, ...]
+    files: tuple[str, ...]
+    """Everything that was written, below the folder."""
+    generation: tuple[str, ...] = ()
+    """What was seen when the files generated."""
+    notes: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Result]: ...
+    def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:
+        return self.results[index]
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def verdict(self) -> str:
+        """The weakest of the files' verdicts."""
+        order = ("checked", "narrowed", "unchecked")
+        return max((result.verdict for result in self.results), key=order.index)
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        return tuple(attempt for result in self.results for attempt in result.attempts)
+
+    def __str__(self) -> str:
+        count = f"{len(self.results)} model file{'s' if len(self.results) != 1 else ''}"
+        lines = [f"{self.verdict}: {self.path.name}/, {self.model} in {count}"]
+        lines += [textwrap.indent(str(result), "  ") for result in self.results]
+        lines += [f"  decoded  {fact}" for fact in self.generation]
+        lines += [f"  note     {note}" for note in self.notes]
+        others = [file for file in self.files if not file.endswith((".onnx", ".data", "_data"))]
+        return "\n".join([*lines, f"  beside   {', '.join(others)}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "path": str(self.path),
+            "model": self.model,
+            "files": list(self.files),
+            "results": [result.to_dict() for result in self.results],
+            "generation": list(self.generation),
+            "notes": list(self.notes),
+        }
+
+
 def export_folder(source: Folder, out: str | os.PathLike[str], options: CheckpointOptions) -> Exported:
     """The whole way; nothing is written before everything is right."""
     dtype = torch.float32 if options.dtype is None else as_dtype(options.dtype)
@@ -73,7 +124,7 @@ def export_folder(source: Folder, out: str | os.PathLike[str], options: Checkpoi
         results = [_export_part(part, file, options) for file, part in files.items()]
         evidence = _checked_generation(built, files, results, options)
         notes = (*built.notes, *(note for part in parts for note in part.notes), *evidence.notes)
-        notes = (*notes, *_put_rest(built, layout, files, stage.path))
+        notes = (*notes, *put_rest(built, layout, files, stage.path))
         written = stage.files
         stage.commit()
     placed = tuple(
@@ -83,7 +134,7 @@ def export_folder(source: Folder, out: str | os.PathLike[str], options: Checkpoi
 
 
 def _parts_of(built: BuiltModel) -> list[ModelPart]:
-    model, config, choice = built.model, built.config, built.choice
+    model, config, choice = built.model, built.model.config, built.choice
     if choice.kind == "decoder" and choice.cached:
         return [decoder_part(model, config)]
     listed = built.folder.setting("tokenizer_config.json", "model_input_names")
@@ -130,23 +181,10 @@ def _checked_generation(
         return GenerationEvidence(notes=("nothing was generated: ONNX Runtime cannot run the file's own type here",))
     options.tell("generating")
     with capture.quiet(), secluded():
-        evidence = check_generation(built.model, built.config, files, seed=options.seed)
+        evidence = check_generation(built.model, built.model.config, files, seed=options.seed)
     if evidence.fault is not None:
         raise ExportError(Result("refused", notes=(f"generation in ONNX Runtime: {evidence.fault}",)))
     return evidence
-
-
-def _put_rest(built: BuiltModel, layout: Layout, files: Mapping[Path, ModelPart], stage: Path) -> list[str]:
-    """The files beside the models; what is to be said about them."""
-    put_companions(built.folder, layout, stage, [file.relative_to(stage).as_posix() for file in files])
-    if not (layout.for_genai and built.choice.kind == "decoder" and built.choice.cached):
-        return []
-    [(file, part)] = files.items()
-    settings = genai_config(built.model, built.config, part, file.name)
-    if settings is None:
-        return ["no genai_config.json: ONNX Runtime GenAI takes one shape of keys and values for all layers"]
-    put_json(stage / "genai_config.json", settings)
-    return []
 
 
 # ---- transformers for the time of an export

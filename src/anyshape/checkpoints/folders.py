@@ -42,7 +42,7 @@ class Folder:
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
     """Whether this is a folder that transformers or PEFT has saved a model to."""
-    return any((Path(path) / name).is_file() for name in (CONFIG, ADAPTER))
+    return _first_file(Path(path), CONFIG, ADAPTER) is not None
 
 
 def read_folder(path: str | os.PathLike[str]) -> Folder:
@@ -50,7 +50,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     folder = Path(path)
     if not folder.is_dir():
         raise DeclarationError(f"`{folder}` is no folder: name one with a {CONFIG} and the weights of a model")
-    if (folder / ADAPTER).is_file() and not _has_weights(folder):
+    if (folder / ADAPTER).is_file() and _first_file(folder, *_WEIGHTS, *_INDICES) is None:
         return _read_base(folder)
     if not (folder / CONFIG).is_file():
         raise DeclarationError(f"`{folder}` has no {CONFIG}, which says what model it holds")
@@ -80,16 +80,16 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _has_weights(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (*_WEIGHTS, *_INDICES))
+def _first_file(folder: Path, *names: str) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def _require_weights(folder: Path) -> None:
-    if not _has_weights(folder):
-        raise DeclarationError(f"`{folder}` has no weights: neither {_WEIGHTS[0]} nor {_WEIGHTS[1]}, whole or in parts")
-    if any((folder / name).is_file() for name in _WEIGHTS):
+    if _first_file(folder, *_WEIGHTS) is not None:
         return
-    index = next(folder / name for name in _INDICES if (folder / name).is_file())
+    index = _first_file(folder, *_INDICES)
+    if index is None:
+        raise DeclarationError(f"`{folder}` has no weights: neither {_WEIGHTS[0]} nor {_WEIGHTS[1]}, whole or in parts")
     for part in sorted(set(read_json(index).get("weight_map", {}).values())):
         if not (folder / part).is_file():
             raise DeclarationError(f"`{index.name}` names `{part}`, which is not in `{folder}`")

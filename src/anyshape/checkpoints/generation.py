@@ -6,8 +6,7 @@ what the longer prompt gives, and the most likely tokens must be those of transf
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import transformers
 from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.encoder_decoders import KNOWN, PAST
 from anyshape.checkpoints.parts import ModelPart, first_set, mask_padded_left, positions_of, token_ids
+from anyshape.torchkit.patches import patched
 from anyshape.verbs.load import load
 
 Run = Callable[[torch.Tensor, torch.Tensor, Any], tuple[torch.Tensor, Any]]
@@ -27,8 +27,6 @@ GenerationConfig: Any = transformers.GenerationConfig
 GenerationMixin: Any = transformers.GenerationMixin
 
 ROWS, PROMPT, TOKENS = 2, 5, 8
-_TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
-_HALF_TOLERANCE = 3e-2
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,8 @@ def _start_token(model: Any, config: Any) -> int:
 
 
 def _tolerance(model: Any) -> float:
-    return _TOLERANCE.get(model.dtype, _HALF_TOLERANCE)
+    """How far logits may lie apart, as a part of the largest: a type of half the bits rounds more."""
+    return 1e-3 if model.dtype in (torch.float32, torch.float64) else 3e-2
 
 
 def _generated_tokens(model: Any, count: int, start: int | None = None, **call: Any) -> torch.Tensor:
@@ -161,16 +160,7 @@ def _generated_tokens(model: Any, count: int, start: int | None = None, **call: 
     settings = GenerationConfig(
         max_new_tokens=count, do_sample=False, num_beams=1, pad_token_id=0, use_cache=True, decoder_start_token_id=start
     )
-    with _plain_settings(model):
+    with patched(model, "generation_config", GenerationConfig()):
         # not the model's own method: Whisper's puts languages and timestamps around it
         ids: torch.Tensor = GenerationMixin.generate(model, generation_config=settings, **call)
     return ids[:, -count:]
-
-
-@contextlib.contextmanager
-def _plain_settings(model: Any) -> Iterator[None]:
-    own, model.generation_config = model.generation_config, GenerationConfig()
-    try:
-        yield
-    finally:
-        model.generation_config = own

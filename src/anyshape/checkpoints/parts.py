@@ -46,18 +46,18 @@ def token_ids(rows: int, length: int, vocabulary: int) -> torch.Tensor:
 
 def text_ids(rows: int, length: int, config: Any) -> torch.Tensor:
     """Texts as tokenizers make them: ended by the token for it, without padding, of which some models count places."""
-    ids, padding, end = token_ids(rows, length, config.vocab_size), first_set(config, "pad_token_id"), end_of(config)
+    ids, padding, ends = token_ids(rows, length, config.vocab_size), first_set(config, "pad_token_id"), ends_of(config)
     if padding is not None:
         ids[ids == padding] = (padding + 1) % config.vocab_size
-    if end is not None and end < config.vocab_size:
-        ids[:, -1:] = end
+    if ends and ends[0] < config.vocab_size:
+        ids[:, -1:] = ends[0]
     return ids
 
 
-def end_of(config: Any) -> int | None:
-    """The token that ends a text; the first, where there are several."""
+def ends_of(config: Any) -> list[int]:
+    """The tokens that end a text, the usual one first."""
     found = first_set(config, "eos_token_id")
-    return next(iter(found), None) if isinstance(found, (list, tuple)) else found
+    return [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
 
 
 def mask_padded_right(rows: int, length: int) -> torch.Tensor:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ from typing import Any
 import onnx
 import torch
 
+from anyshape.checkpoints.built_model import BuiltModel
+from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.folders import ADAPTER, CONFIG, Folder, read_json
+from anyshape.checkpoints.parts import ModelPart, ends_of, first_set
 from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import did_you_mean
 
@@ -32,7 +35,6 @@ class Layout:
     name: str
     folder: str = ""
     suffix: str = ""
-    for_genai: bool = False
 
     def file(self, part: str) -> str:
         name = f"{part}{self.suffix}.onnx"
@@ -45,7 +47,7 @@ _JS_SUFFIXES = {torch.float32: "", torch.float16: "_fp16"}
 
 def layout_for(name: str, dtype: torch.dtype) -> Layout:
     if name == "optimum":
-        return Layout(name, for_genai=True)
+        return Layout(name)
     if name != "transformers.js":
         raise DeclarationError(f"no layout is called `{name}`{did_you_mean(name, LAYOUTS)}: {' or '.join(LAYOUTS)}")
     if dtype not in _JS_SUFFIXES:
@@ -74,46 +76,116 @@ def _is_companion(path: Path) -> bool:
     return path.is_file() and path.suffix in _KEPT and not is_index and path.name != "requirements.txt"
 
 
-def put_companions(folder: Folder, layout: Layout, stage: Path, models: Iterable[str]) -> list[str]:
-    """Copy what belongs to the model beside its files; the names."""
-    found = companions(folder)
-    for name, path in found.items():
+def put_rest(built: BuiltModel, layout: Layout, files: Mapping[Path, ModelPart], stage: Path) -> list[str]:
+    """Put beside the model files what belongs to them; what is to be said about it."""
+    for name, path in companions(built.folder).items():
         shutil.copyfile(path, stage / name)
-    large = list(_rename_data(stage, models)) if layout.name == "transformers.js" else []
-    if large:
-        _name_data_in_config(stage / CONFIG, large)
-    return list(found)
+    if layout.name == "transformers.js":
+        _name_data_in_config(stage / CONFIG, list(_rename_data(files)))
+    elif built.choice.kind == "decoder" and built.choice.cached:
+        [(file, part)] = files.items()
+        settings = _genai_config(built.model, part, file.name)
+        if settings is None:
+            return ["no genai_config.json: ONNX Runtime GenAI takes one shape of keys and values for all layers"]
+        _put_json(stage / "genai_config.json", settings)
+    return []
 
 
-def put_json(path: Path, content: Mapping[str, Any]) -> None:
+def _put_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+# ---- what ONNX Runtime GenAI wants to know about a decoder with a cache
+
+_TYPES = (
+    "ernie4_5", "gemma", "gemma2", "gemma3_text", "granite", "internlm2", "llama", "mistral", "nemotron", "olmo", "phi",
+    "phi3", "qwen2", "qwen3", "smollm3",
+)  # fmt: skip
+"""The types that GenAI knows and runs as one decoder with keys and values; any other decoder is just a `decoder`."""
+
+
+def _genai_config(model: Any, part: ModelPart, file: str) -> dict[str, Any] | None:
+    """The settings, or None where layers differ in their heads: GenAI gives all of them one shape."""
+    text = model.config.get_text_config(decoder=True)
+    past = part.make_call(**part.example)["past_key_values"]
+    shapes = {(pair[name].shape[1], pair[name].shape[3]) for pair in past for name in ("key", "value")}
+    if len(shapes) != 1:
+        return None
+    [(heads, size)] = shapes
+    tokens = getattr(model, "generation_config", None) or text
+    ends, length = ends_of(tokens), context_length(text) or 2048
+    ports = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in part.dims}
+    model_settings = {
+        "bos_token_id": _token(tokens, text, "bos_token_id", ends),
+        "context_length": length,
+        "decoder": {
+            "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
+            "filename": file,
+            "head_size": size,
+            "hidden_size": text.hidden_size,
+            "inputs": {**ports, **_names_of_pairs("past", "past_key_values")},
+            "outputs": {"logits": "logits", **_names_of_pairs("present", "present")},
+            "num_attention_heads": text.num_attention_heads,
+            "num_hidden_layers": len(past),
+            "num_key_value_heads": heads,
+        },
+        "eos_token_id": ends,
+        "pad_token_id": _token(tokens, text, "pad_token_id", ends),
+        "type": text.model_type if text.model_type in _TYPES else "decoder",
+        "vocab_size": text.vocab_size,
+    }
+    return {"model": model_settings, "search": {"max_length": length, **_SEARCH}}
+
+
+def _names_of_pairs(role: str, name: str) -> dict[str, str]:
+    return {f"{role}_{part}_names": f"{name}.%d.{part}" for part in ("key", "value")}
+
+
+_SEARCH = {
+    "do_sample": False,
+    "num_beams": 1,
+    "past_present_share_buffer": False,
+    "temperature": 1.0,
+    "top_k": 1,
+    "top_p": 1.0,
+}
+"""Greedy, as the file was checked; a past grows with every token, so it shares no buffer with what comes back."""
+
+
+def _token(tokens: Any, config: Any, name: str, ends: list[int]) -> int:
+    """A token that a config leaves open is the first that ends a text, as transformers takes it."""
+    found = first_set(tokens, name)
+    found = first_set(config, name) if found is None else found
+    return int(found if found is not None else (ends or [0])[0])
 
 
 # ---- weights beside a file, as transformers.js looks for them
 
 
-def _rename_data(stage: Path, models: Iterable[str]) -> Iterator[str]:
+def _rename_data(models: Iterable[Path]) -> Iterator[str]:
     """`model.onnx.data` -> `model.onnx_data`; the names of the files that have such data."""
     for model in models:
-        data = stage / f"{model}.data"
+        data = model.with_name(f"{model.name}.data")
         if not data.exists():
             continue
-        renamed = data.with_name(f"{Path(model).name}_data")
-        proto = onnx.load(stage / model, load_external_data=False)
+        renamed = model.with_name(f"{model.name}_data")
+        proto = onnx.load(model, load_external_data=False)
         for tensor in proto.graph.initializer:
             for entry in tensor.external_data:
                 if entry.key == "location":
                     entry.value = renamed.name
         data.rename(renamed)
-        onnx.save(proto, stage / model)
-        yield Path(model).name
+        onnx.save(proto, model)
+        yield model.name
 
 
-def _name_data_in_config(config: Path, files: Iterable[str]) -> None:
+def _name_data_in_config(config: Path, files: Sequence[str]) -> None:
+    if not files:
+        return
     settings = read_json(config)
     own = settings.setdefault("transformers.js_config", {})
     own["use_external_data_format"] = {**own.get("use_external_data_format", {}), **dict.fromkeys(files, 1)}
-    put_json(config, settings)
+    _put_json(config, settings)
 
 
 # ---- whole or not at all

@@ -9,37 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 import click
 
 import anyshape
+from anyshape.cli import options as shared
 from anyshape.cli import tasks
 from anyshape.cli.console import Tell, as_text, flush_c, perform
-from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
-from anyshape.cli.options import (
-    budget_options,
-    checking_options,
-    debug_option,
-    declaration_options,
-    example_options,
-    freeing_options,
-    json_option,
-    option,
-    output_options,
-    pairs,
-    seed_option,
-    sizes_at,
-)
-
-if TYPE_CHECKING:
-    from anyshape.checkpoints.exported import Exported
-    from anyshape.results.finding import Finding
-    from anyshape.results.result import Result
-    from anyshape.verbs.dims import ProposedDims
-    from anyshape.verbs.explain import Explanation, Overview
-    from anyshape.verbs.inspect import Inspection
+from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, error_document
+from anyshape.cli.options import option
 
 
 def _example(*lines: str) -> str:
@@ -86,6 +67,11 @@ def program() -> None:
     """PyTorch models to ONNX files that serve every size you declare, checked before they are written."""
 
 
+def _command(*examples: str, name: str | None = None) -> Callable[[Callable[..., int]], click.Command]:
+    """A command of the program, with examples below its help."""
+    return program.command(name=name, epilog=_example(*examples))
+
+
 def _refuse_two_tiers(options: Mapping[str, Any]) -> None:
     if options["quick"] and options["thorough"]:
         raise click.UsageError("--quick and --thorough exclude each other")
@@ -94,17 +80,15 @@ def _refuse_two_tiers(options: Mapping[str, Any]) -> None:
 # ---- commands
 
 
-@program.command(
-    epilog=_example(
-        "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
-        "anyshape export ./checkpoint -o onnx/ --dtype float16",
-    )
+@_command(
+    "anyshape export model.py:Net -o model.onnx --input 'tokens: int64[batch, seq] < 1000' --size seq=1..512",
+    "anyshape export ./checkpoint -o onnx/ --dtype float16",
 )
 @click.argument("target", type=click.Path())
 @option(
     "-o --output", "The ONNX file to write; for a checkpoint, the folder.", "FILE", required=True, type=click.Path()
 )
-@declaration_options
+@shared.declaration_options
 @option("--task", "What a checkpoint is for, where its config does not tell, such as fill-mask.", "TASK")
 @option("--layout", "Names and places of a checkpoint's files; optimum's by default.", "optimum|transformers.js")
 @option("--trust-remote-code", "Run Python code that a checkpoint brings along.", is_flag=True)
@@ -115,10 +99,10 @@ def _refuse_two_tiers(options: Mapping[str, Any]) -> None:
 @option("--unchecked", "An operator that the runtime lacks: write the file unchecked.", "DOMAIN::OP", multiple=True)
 @option("--dtype", "Convert the model to this type, such as float16.", "DTYPE")
 @option("--optimize/--no-optimize", "Rewrite the graph to run faster.", default=True, show_default=True)
-@option("--metadata", "An entry for the file's metadata.", "KEY=VALUE", multiple=True, callback=pairs)
+@shared.pairs_option("--metadata", "An entry for the file's metadata.", "KEY=VALUE")
 @option("--external-data/--no-external-data", "Weights beside the file; by default where they are large.", default=None)
-@checking_options
-@output_options
+@shared.checking_options
+@shared.output_options
 def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Convert a model to an ONNX file that is right at every declared size, or write nothing.
 
@@ -129,27 +113,18 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
     Or the folder of a transformers checkpoint, or of an adapter: every file of its model is written to the folder -o.
     """
     _refuse_two_tiers(options)
-    of_a_checkpoint = tasks.is_folder(target, options)
-
-    def work(tell: Tell) -> Result | Exported:
-        if of_a_checkpoint:
-            return tasks.export_folder(target, output, options, tell)
-        return tasks.export_target(target, output, options, tell)
-
+    task = tasks.export_folder if tasks.is_folder(target, options) else tasks.export_target
+    work = partial(task, target, output, options)
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
 
-@program.command(
-    epilog=_example(
-        "anyshape check model.onnx model.py:Net --weights state.pt", "anyshape check model.onnx --size seq=1..512"
-    )
-)
+@_command("anyshape check model.onnx model.py:Net --weights state.pt", "anyshape check model.onnx --size seq=1..512")
 @click.argument("model", type=click.Path())
 @click.argument("target", type=click.Path(), required=False)
-@declaration_options
-@option("--at", "Check at one size only.", "batch=1,seq=1", callback=sizes_at)
-@checking_options
-@output_options
+@shared.declaration_options
+@option("--at", "Check at one size only.", "batch=1,seq=1", callback=shared.sizes_at)
+@shared.checking_options
+@shared.output_options
 def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Verify an existing ONNX file, by whomever, at sizes of our own choosing.
 
@@ -159,11 +134,7 @@ def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: 
     _refuse_two_tiers(options)
     if target is None:
         _refuse_without_target(options)
-
-    def work(tell: Tell) -> Result:
-        tell(f"checking {model}")
-        return tasks.check_alone(model, options) if target is None else tasks.check_against(model, target, options)
-
+    work = partial(tasks.check_file, model, target, options)
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
@@ -176,17 +147,15 @@ def _refuse_without_target(options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"{written} is about the model: give TARGET, too")
 
 
-@program.command(
-    epilog=_example("anyshape diagnose model.py:Net --input 'tokens: int64[batch, seq] < 1000' --write --unsafe")
-)
+@_command("anyshape diagnose model.py:Net --input 'tokens: int64[batch, seq] < 1000' --write --unsafe")
 @click.argument("target", type=click.Path())
-@declaration_options
-@seed_option
+@shared.declaration_options
+@shared.seed_option
 @option("--write", "Write the edits that do not change what the code means into the files.", is_flag=True)
 @option("--unsafe", "With --write: also those that may change it.", is_flag=True)
 @option("--interactive", "Show each finding, and ask before its edit is written.", is_flag=True)
 @option("--concise", "One line per finding.", is_flag=True)
-@output_options
+@shared.output_options
 def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: bool, **options: Any) -> int:
     """Name the lines for which declared dims cannot vary, and offer edits that were tried.
 
@@ -199,51 +168,36 @@ def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: b
     wishes.refuse_what_cannot_be(as_json=as_json)
     if concise and as_json:
         raise click.UsageError("--concise and --json exclude each other")
-
-    def work(tell: Tell) -> list[Finding]:
-        return tasks.diagnose_target(target, options, tell)
-
-    def ending(findings: list[Finding]) -> Ending:
-        return conclude(findings, wishes, concise=concise)
-
+    work, ending = partial(tasks.diagnose_target, target, options), partial(conclude, wishes=wishes, concise=concise)
     return perform(work, conclude=ending, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
-@program.command(
-    epilog=_example(
-        "anyshape dims model.py:Net", "anyshape dims model.py:Net --input 'tokens: int64[2, 16] < 1000' --json"
-    )
-)
+@_command("anyshape dims model.py:Net", "anyshape dims model.py:Net --input 'tokens: int64[2, 16] < 1000' --json")
 @click.argument("target", type=click.Path())
-@example_options
-@seed_option
-@output_options
+@shared.example_options
+@shared.seed_option
+@shared.output_options
 def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Find the dims that a model lets vary, from one call, and print them ready to paste.
 
     TARGET is as for `anyshape export`. The model is run in PyTorch at small sizes; nothing is exported. Beside TARGET
     may stand `inputs` or `examples`; a Lightning module's `example_input_array` is a call, too.
     """
-
-    def work(tell: Tell) -> ProposedDims:
-        return tasks.propose_dims(target, options, tell)
-
+    work = partial(tasks.propose_dims, target, options)
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
-@program.command(
+@_command(
+    "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
+    "anyshape make-dynamic bert.onnx -o bert.onnx --dim '*=batch seq' --size seq=1..512",
     name="make-dynamic",
-    epilog=_example(
-        "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
-        "anyshape make-dynamic bert.onnx -o bert.onnx --dim '*=batch seq' --size seq=1..512",
-    ),
 )
 @click.argument("model", type=click.Path())
 @option("-o --output", "The ONNX file to write; it may be the same file.", "FILE", required=True, type=click.Path())
-@freeing_options
-@budget_options
-@seed_option
-@output_options
+@shared.freeing_options
+@shared.budget_options
+@shared.seed_option
+@shared.output_options
 def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Make a static ONNX file serve other sizes, checked against the file itself, or write nothing.
 
@@ -252,21 +206,18 @@ def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: 
     _refuse_two_tiers(options)
     if options["weights"] is not None and options["target"] is None:
         raise click.UsageError("--weights is about the model: give --model, too")
-
-    def work(tell: Tell) -> Result:
-        return tasks.free_file(model, output, options, tell)
-
+    work = partial(tasks.free_file, model, output, options)
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
 
-@program.command(epilog=_example("anyshape explain pinned-dim", "anyshape explain"))
+@_command("anyshape explain pinned-dim", "anyshape explain")
 @click.argument("rule", required=False)
-@json_option
-@debug_option
+@shared.json_option
+@shared.debug_option
 def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
     """Print what a rule such as `pinned-dim` means and what to do; without RULE, list all rules."""
 
-    def work(_tell: Tell) -> Explanation | Overview:
+    def work(_tell: Tell) -> Any:
         from anyshape.verbs.explain import explain
 
         return explain(rule)
@@ -274,17 +225,13 @@ def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
-@program.command(epilog=_example("anyshape inspect model.onnx --json"))
+@_command("anyshape inspect model.onnx --json")
 @click.argument("model", type=click.Path())
-@json_option
-@debug_option
+@shared.json_option
+@shared.debug_option
 def inspect(model: str, *, as_json: bool, debug: bool) -> int:
     """Show what stands in an ONNX file: dims, contract, formulas of the outputs, and what is baked in."""
-
-    def work(_tell: Tell) -> Inspection:
-        return anyshape.inspect(model)
-
-    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
+    return perform(lambda _tell: anyshape.inspect(model), refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 def main() -> NoReturn:

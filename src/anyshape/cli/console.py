@@ -10,15 +10,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from anyshape.cli.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, for_debug
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
 
 Tell = Callable[[str], None]
 _Result = TypeVar("_Result")
@@ -38,7 +34,7 @@ def perform(
     `work` does what the command is for and tells how far it is; `conclude` makes an ending of it and may ask questions.
     """
     try:
-        with results_apart(), _terminable():
+        with _results_apart(), _terminable():
             with _progress(quiet=quiet) as tell:
                 result = work(tell)
             ending = conclude(result)
@@ -73,21 +69,16 @@ def as_text(document: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def results_apart() -> Iterator[None]:
+def _results_apart() -> Iterator[None]:
     """Inside, everything that is printed goes to stderr, also what C code writes past Python."""
     sys.stdout.flush()
-    with contextlib.redirect_stdout(sys.stderr), _descriptor_apart():
-        yield
-
-
-@contextlib.contextmanager
-def _descriptor_apart() -> Iterator[None]:
     kept: int | None = None
     with contextlib.suppress(OSError):  # a closed stdout has nothing to keep apart
         kept = os.dup(1)
         os.dup2(2, 1)
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     finally:
         if kept is not None:
             flush_c()
@@ -106,8 +97,12 @@ def _print_result(text: str) -> None:
         click.echo(text)
         return
     from rich.console import Console
+    from rich.text import Text
 
-    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(_text_with_styles(text), markup=False)
+    shown = Text(text)
+    for pattern, style in _STYLES:
+        shown.highlight_regex(pattern, style)
+    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(shown, markup=False)
 
 
 _STYLES = (
@@ -120,15 +115,6 @@ _STYLES = (
     (r"(?m)^ *\d* \|", "blue"),
     (r"(?m)^  baked in", "yellow"),
 )
-
-
-def _text_with_styles(text: str) -> Text:
-    from rich.text import Text
-
-    shown = Text(text)
-    for pattern, style in _STYLES:
-        shown.highlight_regex(pattern, style)
-    return shown
 
 
 # ---- stderr

@@ -44,6 +44,14 @@ def option(name: str, help_text: str, metavar: str | None = None, **more: Any) -
     return click.option(*name.split(), help=help_text, metavar=metavar, **more)
 
 
+def pairs_option(name: str, help_text: str, metavar: str) -> _Decorator[Any]:
+    return option(name, help_text, metavar, multiple=True, callback=pairs)
+
+
+def _input_option(help_text: str, metavar: str) -> _Decorator[Any]:
+    return option("--input inputs", help_text, metavar, multiple=True, callback=_parsed_inputs)
+
+
 def _all_of(*options: _Decorator[Any]) -> _Decorator[Any]:
     def decorate(function: _Decorated) -> _Decorated:
         for one in reversed(options):
@@ -57,37 +65,32 @@ _INPUT = (
     "One input: its dims, and random values to start from: whole numbers below N (0 and 1 without `< N`), "
     "normal floats. Replaces `inputs` and `dims` of the target's file."
 )
-_SIZE = "Sizes of one dim: seq=1..512, seq=8.., height='32..1024 step 32', batch=1,2,4."
+_SIZES = pairs_option(
+    "--size sizes", "Sizes of one dim: seq=1..512, seq=8.., height='32..1024 step 32', batch=1,2,4.", "DIM=SIZES"
+)
 _TOLERANCE = "tolerance instead of the model's own rounding noise."
 
 _WEIGHTS = option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path())
 _SHOWN = "One input of the call: random values to start from. Replaces `inputs` of the target's file."
-example_options = _all_of(
-    option("--input inputs", _SHOWN, "'NAME: DTYPE[SIZES] < N'", multiple=True, callback=_parsed_inputs), _WEIGHTS
-)
+example_options = _all_of(_input_option(_SHOWN, "'NAME: DTYPE[SIZES] < N'"), _WEIGHTS)
 declaration_options = _all_of(
-    option("--input inputs", _INPUT, "'NAME: DTYPE[AXES] < N'", multiple=True, callback=_parsed_inputs),
-    option(
-        "--dim dims",
-        "Axes of one input: tokens='batch seq'; wildcards work.",
-        "NAME=AXES",
-        multiple=True,
-        callback=pairs,
-    ),
-    option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
+    _input_option(_INPUT, "'NAME: DTYPE[AXES] < N'"),
+    pairs_option("--dim dims", "Axes of one input: tokens='batch seq'; wildcards work.", "NAME=AXES"),
+    _SIZES,
     option("--where", "A relation between dims: 'src >= tgt', 'height*width <= 1_000_000'.", "RELATION", multiple=True),
     _WEIGHTS,
 )
 _FILE_INPUT = "One input of the file, with the names of the axes that are to be free; numbers stay."
 freeing_options = _all_of(
-    option("--input inputs", _FILE_INPUT, "'NAME: [AXES]'", multiple=True, callback=_parsed_inputs),
-    option("--dim dims", "The same in another form, for any name: tokens='batch seq'; wildcards work.", "NAME=AXES",
-           multiple=True, callback=pairs),
-    option("--size sizes", _SIZE, "DIM=SIZES", multiple=True, callback=pairs),
+    _input_option(_FILE_INPUT, "'NAME: [AXES]'"),
+    pairs_option(
+        "--dim dims", "The same in another form, for any name: tokens='batch seq'; wildcards work.", "NAME=AXES"
+    ),
+    _SIZES,
     option("--unchecked", "A dim to which no check applies: write the file all the same.", "DIM", multiple=True),
     option("--model target", "The PyTorch model to check against, as for `anyshape export`.", "TARGET"),
     _WEIGHTS,
-)  # fmt: skip
+)
 seed_option = option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True)
 budget_options = _all_of(
     option(

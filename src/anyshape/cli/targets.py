@@ -94,15 +94,14 @@ def _module_at(place: str, text: str) -> Iterator[ModuleType]:
     if is_file and not path.is_file():
         raise DeclarationError(f"there is no file `{place}`")
     name, folder = _name_in_package(path) if is_file else (place, Path.cwd())
-    with _restored_path():
+    with contextlib.ExitStack() as afterwards:
+        afterwards.callback(sys.path.__setitem__, slice(None), list(sys.path))
         sys.path.insert(0, str(folder))
         with users_code(f"`{text}` cannot be loaded"):
             module = _module_of_file(path) if is_file and "." not in name else _module_named(name)
-        try:
-            yield module  # a model may import more when it runs, so its folder stays importable until the end
-        finally:
-            if is_file and "." not in name:
-                sys.modules.pop(module.__name__, None)
+        if is_file and "." not in name:
+            afterwards.callback(sys.modules.pop, module.__name__, None)
+        yield module  # a model may import more when it runs, so its folder stays importable until the end
 
 
 def _name_in_package(path: Path) -> tuple[str, Path]:
@@ -132,15 +131,6 @@ def _module_named(name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise DeclarationError(f"there is no module `{error.name}`") from None
         raise
-
-
-@contextlib.contextmanager
-def _restored_path() -> Iterator[None]:
-    before = list(sys.path)
-    try:
-        yield
-    finally:
-        sys.path[:] = before
 
 
 @contextlib.contextmanager
@@ -199,7 +189,7 @@ def _instance_or_product(value: Any, name: str, following: str | None, inputs: S
 
 
 def _new_instance(kind: type, name: str) -> Any:
-    if needed := _required_parameters(kind):
+    if needed := required_parameters(kind):
         listed = ", ".join(f"`{parameter}`" for parameter in needed)
         raise DeclarationError(f"`{name}` needs {listed}: name an instance, or a function that returns one")
     return kind()
@@ -211,10 +201,10 @@ def _is_factory(function: Callable[..., Any], inputs: Sequence[str]) -> bool:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
-    return not _required_parameters(function) and not any(name.split(".")[0] in parameters for name in inputs)
+    return not required_parameters(function) and not any(name.split(".")[0] in parameters for name in inputs)
 
 
-def _required_parameters(function: Callable[..., Any]) -> list[str]:
+def required_parameters(function: Callable[..., Any]) -> list[str]:
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]

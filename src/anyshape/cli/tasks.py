@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from anyshape.checkpoints.exported import Exported
+    from anyshape.checkpoints.export_parts import Exported
     from anyshape.cli.console import Tell
     from anyshape.cli.target_calls import TargetCall
     from anyshape.cli.targets import LoadedTarget
@@ -76,20 +76,17 @@ def export_target(target: str, output: str, options: Mapping[str, Any], tell: Te
 # ---- check
 
 
-def check_alone(model: str, options: Mapping[str, Any]) -> Result:
+def check_file(model: str, target: str | None, options: Mapping[str, Any], tell: Tell) -> Result:
     """Without a model, torch is not imported."""
-    from anyshape.verbs.check import check as check_file
+    tell(f"checking {model}")
+    from anyshape.verbs.check import check
 
-    chosen = _arguments_from(options, _CHECK_OPTIONS, {"at": "at", "where": "where", "custom_ops": "custom_ops"})
-    return check_file(model, sizes=options["sizes"] or None, **chosen)
-
-
-def check_against(model: str, target: str, options: Mapping[str, Any]) -> Result:
-    from anyshape.verbs.check import check as check_file
-
+    chosen = {**_arguments_from(options, _CHECK_OPTIONS), "at": options["at"]}
+    if target is None:
+        said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
+        return check(model, **said, **chosen)
     with _loaded_call(target, options, _ports_of(model)) as (loaded, call):
-        chosen = _arguments_from(options, _CHECK_OPTIONS, {"at": "at"}) | _said_twice(loaded, options)
-        return check_file(model, loaded.model, **call.arguments, **chosen)
+        return check(model, loaded.model, **call.arguments, **chosen, **_said_twice(loaded, options))
 
 
 # ---- diagnose, make-dynamic
