@@ -15,14 +15,15 @@ from anyshape.onnxfile.interface import Interface, Port
 from anyshape.sizes.notation import STATIC, Axis, Expression, SizeRange, did_you_mean, parse_axes, parse_sizes
 
 BATCH = "batch"
+Wanted = Mapping[str, tuple[str | None, ...]]
+"""Input -> the dim's name for each axis, None where the axis stays as it is."""
 
 
 @dataclass(frozen=True)
 class Declaration:
     """The dims that are to be free: on which axes, what they are in the file, and which sizes they may take."""
 
-    wanted: Mapping[str, tuple[str | None, ...]]
-    """Input -> the dim of each axis, None where it stays as it is."""
+    wanted: Wanted
     sizes: Mapping[str, int]
     """What each dim is in the file; those that the file leaves open have none until `at` gives them one."""
     ranges: Mapping[str, SizeRange]
@@ -224,7 +225,7 @@ def _dim(port: Port, axis: int, entry: Axis) -> str | None:
 # ---- sizes
 
 
-def _sizes_in_file(ports: Mapping[str, Port], wanted: Mapping[str, tuple[str | None, ...]]) -> dict[str, int]:
+def _sizes_in_file(ports: Mapping[str, Port], wanted: Wanted) -> dict[str, int]:
     """What each dim is in the file; one name is one size."""
     found: dict[str, int] = {}
     where: dict[str, str] = {}

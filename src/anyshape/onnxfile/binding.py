@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.contract import Contract
+from anyshape.onnxfile.contract import Branch, Contract, Fixed, Node, Parameter, Slot, slots
 from anyshape.onnxfile.interface import Interface
-from anyshape.onnxfile.structure import Branch, Fixed, Node, Parameter, Slot, slots
 from anyshape.sizes.notation import did_you_mean
 
 Feeds = dict[str, Any]

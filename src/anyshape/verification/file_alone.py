@@ -16,9 +16,8 @@ from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, trace_sizes
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.onnxfile.baked_sizes import Baked
+from anyshape.onnxfile.baked_sizes import Baked, sizes_written
 from anyshape.onnxfile.contract import Contract
-from anyshape.onnxfile.integers import sizes_written
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of

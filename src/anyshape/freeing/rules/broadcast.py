@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 import sympy
 
-from anyshape.freeing.families import BROADCASTING, axes_of, broadcast
 from anyshape.freeing.growth import grow_input
-from anyshape.freeing.push import Wants
-from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.freeing.walk import BROADCASTING, Rule, Shapes, Walk, Wants, axes_of, broadcast
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, is_number, product, spelled

@@ -5,10 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from anyshape.freeing.constant_patterns import is_uniform
-from anyshape.freeing.families import einsum_terms
 from anyshape.freeing.growth import grow_input
 from anyshape.freeing.rules.broadcast import align
-from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.freeing.walk import Rule, Shapes, Walk, einsum_terms
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Size, is_number, spelled
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from anyshape.freeing.families import axes_of
-from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.freeing.walk import Rule, Shapes, Walk, axes_of
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Factors, Shape, Size, is_number, number, product, spelled
