@@ -29,6 +29,15 @@ def grow_input(walk: Walk, node: ir.Node, place: int, wants: Wants, *, broadcast
         walk.replace(node, place, new, f"operand `{value.name}` grows along {sizes}")
 
 
+def grow_fixed(walk: Walk, node: ir.Node, place: int, sizes: Wants, *, broadcasts: bool) -> None:
+    """Grow an input along those axes where it is a number beside a free size; a 1 that broadcasts stays."""
+    shape = walk.shape(node.inputs[place]) or () if place < len(node.inputs) else ()
+    kept = {axis for axis, own in enumerate(shape) if is_number(own) and not (broadcasts and own == 1)}
+    wants = {axis: size for axis, size in sizes.items() if axis in kept and walk.is_free(size)}
+    if wants:
+        grow_input(walk, node, place, wants, broadcasts=broadcasts)
+
+
 def grown(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants, *, broadcasts: bool) -> ir.Value:
     """The value with these sizes, for the sake of `node`; or 1 instead of them, where the user broadcasts."""
     shape = walk.shape(value)
@@ -267,9 +276,7 @@ def _same_axes(twin: Twin) -> Pushed:
 
 def _reshape(twin: Twin) -> Pushed:
     """Axes that only move, because sizes of 1 come or go."""
-    data, out = twin.shape(0), twin.walk.shape(twin.node.outputs[0])
-    if data is None or out is None:
-        return None
+    data, out = twin.shape(0) or (), twin.result
     inner: dict[int, Size] = {}
     for axis, size in twin.wants.items():
         before = product(out[:axis])
@@ -284,10 +291,10 @@ def _reshape(twin: Twin) -> Pushed:
 
 def _matmul(twin: Twin) -> Pushed:
     """Rows of the first matrix, which pass through."""
-    left, right, out = twin.shape(0), twin.shape(1), twin.walk.shape(twin.node.outputs[0])
-    if left is None or right is None or out is None or len(left) != len(out) or len(right) > 2:
+    left, right, rank = twin.shape(0), twin.shape(1), len(twin.result)
+    if left is None or right is None or len(left) != rank or len(right) > 2:
         return None
-    return twin.moved(lambda axis: axis if axis < len(out) - 1 else None)
+    return twin.moved(lambda axis: axis if axis < rank - 1 else None)
 
 
 def _einsum(twin: Twin) -> Pushed:
@@ -309,10 +316,9 @@ def _einsum(twin: Twin) -> Pushed:
 
 def _expand(twin: Twin) -> Pushed:
     wants, target, data = twin.wants, twin.walk.numbers(twin.node.inputs[1]), twin.shape(0)
-    out = twin.walk.shape(twin.node.outputs[0])
-    if target is None or data is None or out is None:
+    if target is None or data is None:
         return None
-    shift, lead = len(out) - len(data), len(out) - len(target)
+    shift, lead = len(twin.result) - len(data), len(twin.result) - len(target)
     operand = twin.operand({a - shift: s for a, s in wants.items() if a >= shift and data[a - shift] != 1})
     goal = [wants.get(axis + lead, size) for axis, size in enumerate(target)]
     return twin.on([operand, twin.walk.builder.vector(goal)], twin.grown_result)
@@ -324,9 +330,8 @@ def _tile(twin: Twin) -> Pushed:
     if repeats is None or data is None or any(repeats[axis] != 1 and data[axis] != 1 for axis in wants):
         return None
     operand = twin.operand({axis: size for axis, size in wants.items() if data[axis] != 1})
-    times = [wants[a] if a in wants and data[a] == 1 else number(n) for a, n in enumerate(repeats)]
-    sizes = walk.shape(operand) or ()  # of size 1 where it turned out to be the same everywhere
-    times = [wants[a] if a in wants and sizes[a] == 1 else n for a, n in enumerate(times)]
+    sizes = walk.shape(operand) or ()  # of size 1 where it turned out to be the same everywhere, too
+    times = [wants[a] if a in wants and sizes[a] == 1 else number(n) for a, n in enumerate(repeats)]
     return twin.on([operand, walk.builder.vector(times)], twin.grown_result)
 
 

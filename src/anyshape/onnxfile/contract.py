@@ -23,8 +23,8 @@ FORMAT = 2
 
 # ---- how the flat inputs and outputs of a file stand in the module's own call and result: a small tree
 #
-# `forward(batch, scale=2.0)` with a dict of two tensors is `Parameter("batch", Branch("dict", ("ids", "mask"), ...))` and
-# `Parameter("scale", Fixed(2.0))`.
+# `forward(batch, scale=2.0)` with a dict of two tensors is `Parameter("batch", Branch("dict", ("ids", "mask"), ...))`
+# and `Parameter("scale", Fixed(2.0))`.
 
 Kind = Literal["list", "tuple", "dict", "namedtuple", "fields", "cache"]
 Way = Literal["both", "positional", "keyword", "many"]
@@ -131,12 +131,12 @@ def from_rows(rows: Any, depth: int = 0) -> Node:
     if rows is None:
         return Fixed(None)
     if rows["kind"] == "fixed":
-        return Fixed(_checked_constant(rows["value"]))
+        return Fixed(_of_type((str, int, float), rows["value"]))
     if rows["kind"] not in get_args(Kind) or depth == budgets.DEEPEST_STRUCTURE:
         raise ValueError("no such container")
-    keys = tuple(map(_checked_key, rows["keys"])) if rows["kind"] in _KEYED else ()
+    keys = tuple(_of_type((str, int), key) for key in rows["keys"]) if rows["kind"] in _KEYED else ()
     parts = tuple(from_rows(part, depth + 1) for part in rows["parts"])
-    name = _checked_name(rows.get("name", ""))
+    name = _of_type((str,), rows.get("name", ""))
     if rows["kind"] in _KEYED and len(set(keys)) != len(parts):
         raise ValueError("keys and parts differ in number")
     if rows["kind"] == "namedtuple" and not all(map(_is_field, (name, *keys))):
@@ -151,28 +151,16 @@ def parameter_to_rows(parameter: Parameter) -> dict[str, Any]:
 def parameter_from_rows(rows: Any) -> Parameter:
     if rows["way"] not in get_args(Way):
         raise ValueError("no such parameter")
-    return Parameter(_checked_name(rows["name"]), rows["way"], from_rows(rows["value"]))
+    return Parameter(_of_type((str,), rows["name"]), rows["way"], from_rows(rows["value"]))
 
 
 def _is_field(name: str | int) -> bool:
     return isinstance(name, str) and name.isidentifier() and not iskeyword(name) and not name.startswith("_")
 
 
-def _checked_key(value: Any) -> str | int:
-    if not isinstance(value, (str, int)):
-        raise TypeError("keys are texts or numbers")
-    return value
-
-
-def _checked_name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("names are texts")
-    return value
-
-
-def _checked_constant(value: Any) -> str | float | bool:
-    if not isinstance(value, (str, int, float)):
-        raise TypeError("only numbers and texts become part of a file")
+def _of_type(types: tuple[type, ...], value: Any) -> Any:
+    if not isinstance(value, types):
+        raise TypeError(f"`{type(value).__name__}` is not expected here")
     return value
 
 
@@ -250,7 +238,8 @@ class Contract:
         if self.returns is not None:
             rows["returns"] = to_rows(self.returns)
         if self.evidence is not None:
-            rows["checked"] = _evidence_to_rows(self.evidence)
+            ranges = {dim: list(ends) for dim, ends in self.evidence.ranges.items()}
+            rows["checked"] = {**vars(self.evidence), "ranges": ranges}
         return json.dumps(rows, ensure_ascii=False)
 
 
@@ -299,10 +288,6 @@ def _call_from_rows(rows: Iterable[Any]) -> tuple[Parameter, ...]:
     return found
 
 
-def _evidence_to_rows(evidence: Evidence) -> dict[str, Any]:
-    return {**vars(evidence), "ranges": {dim: list(ends) for dim, ends in evidence.ranges.items()}}
-
-
 def _evidence_from_rows(rows: Any) -> Evidence:
     return Evidence(
         int(rows["sizes"]),
@@ -341,16 +326,10 @@ def _structure_facts(contract: Contract) -> Iterator[tuple[str, str]]:
         yield "returns", shown(contract.returns)
 
 
-_AS_IN_THE_FILE = ("numbers", "call", "returns", "checked")
-"""What is given as it stands in the file; null where it does not."""
-
-
 def contract_to_dict(contract: Contract) -> dict[str, Any]:
     """As plain values for JSON; the outputs' formulas stand with the outputs there."""
     rows = json.loads(contract.to_text())
-    told = ("verdict", "version", "dims", "where", "limits", "conditions")
-    return {
-        **{key: rows[key] for key in told},
-        "constants": {name: str(value) for name, value in contract.constants.items()},
-        **{key: rows.get(key) for key in _AS_IN_THE_FILE},
-    }
+    rows["constants"] = {name: str(value) for name, value in contract.constants.items()}
+    told = ("verdict", "version", "dims", "where", "limits", "conditions", "constants")
+    may_be_absent = ("numbers", "call", "returns", "checked")
+    return {key: rows.get(key) for key in (*told, *may_be_absent)}

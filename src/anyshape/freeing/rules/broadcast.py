@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 import sympy
 
-from anyshape.freeing.growth import grow_input
+from anyshape.freeing.growth import grow_fixed
 from anyshape.freeing.walk import BROADCASTING, Rule, Shapes, Walk, Wants, axes_of, broadcast
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import Shape, Size, is_number, product, spelled
+from anyshape.sizes.expressions import Shape, Size, product, spelled
 
 
 def elementwise(walk: Walk, node: ir.Node) -> Shapes:
@@ -37,13 +37,7 @@ def align(walk: Walk, node: ir.Node, places: Sequence[int], last: int = 0) -> No
         if (size := _free_size(walk, node, shapes.values(), axis)) is not None
     }
     for place, shape in shapes.items():
-        wants: dict[int, Size] = {
-            axis + len(shape): size
-            for axis, size in free.items()
-            if len(shape) >= -axis and is_number(shape[axis]) and shape[axis] != 1
-        }
-        if wants:
-            grow_input(walk, node, place, wants, broadcasts=True)
+        grow_fixed(walk, node, place, {axis + len(shape): size for axis, size in free.items()}, broadcasts=True)
 
 
 def _free_size(walk: Walk, node: ir.Node, shapes: Iterable[Shape], axis: int) -> Size | None:
@@ -64,10 +58,8 @@ def concat(walk: Walk, node: ir.Node) -> Shapes:
         for axis in range(len(rows[0]))
         if axis != own and (size := _free_size(walk, node, rows, axis - len(rows[0]))) is not None
     }
-    for place, shape in enumerate(rows):
-        fixed = {axis: size for axis, size in wants.items() if is_number(shape[axis])}
-        if fixed:
-            grow_input(walk, node, place, fixed, broadcasts=False)
+    for place in range(len(rows)):
+        grow_fixed(walk, node, place, wants, broadcasts=False)
     return None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.freeing.growth import grow_input
+from anyshape.freeing.growth import grow_fixed
 from anyshape.freeing.walk import Rule, Shapes, Walk
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled
@@ -18,10 +18,11 @@ def expand(walk: Walk, node: ir.Node) -> Shapes:
     shape, target = walk.shape(node.inputs[0]), walk.numbers(node.inputs[1])
     if shape is None or target is None:
         return None
-    _grow_data(walk, node, shape, target)
+    shared = range(-min(len(shape), len(target)), 0)
+    grow_fixed(walk, node, 0, {axis + len(shape): target[axis] for axis in shared}, broadcasts=True)
     shape = walk.shape(node.inputs[0]) or ()
     new = list(target)
-    for axis in range(-min(len(shape), len(target)), 0):
+    for axis in shared:
         if walk.is_free(shape[axis]) and is_number(target[axis]):
             if walk.at_file(shape[axis]) not in (int(target[axis]), 1) and target[axis] != 1:
                 why = f"`{spelled(shape[axis])}` becomes {target[axis]}"
@@ -33,16 +34,6 @@ def expand(walk: Walk, node: ir.Node) -> Shapes:
         before, after = (", ".join(map(spelled, sizes)) for sizes in (target, new))
         walk.replace(node, 1, walk.builder.vector(new), f"target [{before}] became [{after}]")
     return [_shape_of_result(shape, new)]
-
-
-def _grow_data(walk: Walk, node: ir.Node, shape: Shape, target: Shape) -> None:
-    wants: dict[int, Size] = {
-        axis + len(shape): target[axis]
-        for axis in range(-min(len(shape), len(target)), 0)
-        if walk.is_free(target[axis]) and is_number(shape[axis]) and shape[axis] != 1
-    }
-    if wants:
-        grow_input(walk, node, 0, wants, broadcasts=True)
 
 
 def _follow_namesakes(walk: Walk, node: ir.Node, shape: Shape, target: list[Size]) -> list[Size]:

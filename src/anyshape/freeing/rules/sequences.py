@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.freeing.growth import grow_input
+from anyshape.freeing.growth import grow_fixed
 from anyshape.freeing.walk import Rule, Shapes, Walk
 from anyshape.onnxfile.graph import attribute
-from anyshape.sizes.expressions import Shape, Size, is_number, number
+from anyshape.sizes.expressions import Shape, Size, number
 
 _MASK, _PAST = 3, 4
 """Inputs of Attention."""
@@ -37,9 +37,8 @@ def _grow_mask(walk: Walk, node: ir.Node, query: Shape, length: Size) -> None:
     sizes = {len(mask) - 1: length, len(mask) - 2: query[-2]}
     if len(mask) == 4:
         sizes[0] = query[0]
-    wants = {axis: s for axis, s in sizes.items() if walk.is_free(s) and is_number(mask[axis]) and mask[axis] != 1}
-    if wants:
-        grow_input(walk, node, _MASK, wants, broadcasts=len(mask) > 2)
+    wants = {axis: size for axis, size in sizes.items() if mask[axis] != 1}
+    grow_fixed(walk, node, _MASK, wants, broadcasts=len(mask) > 2)
 
 
 def like_first(walk: Walk, node: ir.Node) -> Shapes:
@@ -59,10 +58,8 @@ def recurrent(walk: Walk, node: ir.Node) -> Shapes:
     steps, batch = (shape[1], shape[0]) if batch_first else (shape[0], shape[1])
     _drop_lengths(walk, node, walk.at_file(steps))
     for place in (_LENGTHS, *_STATES):
-        state = walk.shape(node.inputs[place]) if place < len(node.inputs) else None
         axis = 0 if batch_first or place == _LENGTHS else 1
-        if state and walk.is_free(batch) and is_number(state[axis]):
-            grow_input(walk, node, place, {axis: batch}, broadcasts=False)
+        grow_fixed(walk, node, place, {axis: batch}, broadcasts=False)
     return None
 
 
