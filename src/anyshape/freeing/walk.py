@@ -127,18 +127,23 @@ class Walk:
         producers = [(bound, value.producer()) for bound, value in self._bounds]
         return tuple(dict.fromkeys(bound for bound, node in producers if node is not None and node.graph is not None))
 
-    def pinned(self, node: ir.Node, why: str, size: Size = None) -> PinnedError:
+    def pinned(self, node: ir.Node, why: str, size: Size = None, kind: type[PinnedError] = PinnedError) -> PinnedError:
         dims = sorted(s.name for s in size.free_symbols if s.name in self.dims.sizes) if size is not None else []
-        sentence = f"{node.op_type} node `{name_of(node)}` pins {_named_dims(dims)}: {why}"
-        return PinnedError(sentence, node=name_of(node), operator=node.op_type, dim=dims[0] if dims else None)
+        named = " and ".join(f"`{dim}`" for dim in dims) or "the sizes of the file"
+        sentence = f"{node.op_type} node `{name_of(node)}` pins {named}: {why}"
+        return kind(sentence, node=name_of(node), operator=node.op_type, dim=dims[0] if dims else None)
 
-    def refuse_disagreement(self, node: ir.Node, sizes: Sequence[Size]) -> None:
-        """Free sizes that a node takes for the same must be so at every size; else another reading may be right."""
+    def free_size(self, node: ir.Node, sizes: Sequence[Size]) -> Size | None:
+        """The first free one of sizes that a node takes for the same; all must be so at every size.
+
+        Where they are not, another reading may be right.
+        """
         free = [size for size in sizes if self.is_free(size)]
         for other in free[1:]:
             if self.strict and not self.dims.agree(free[0], other):
-                trouble = self.pinned(node, f"`{spelled(free[0])}` meets `{spelled(other)}`", free[0] * other)
-                raise DisagreeingError(str(trouble), node=trouble.node, operator=trouble.operator, dim=trouble.dim)
+                why = f"`{spelled(free[0])}` meets `{spelled(other)}`"
+                raise self.pinned(node, why, free[0] * other, DisagreeingError)
+        return free[0] if free else None
 
     # ---- the walk itself
 
@@ -233,10 +238,6 @@ class Walk:
         free = [size for value in node.inputs for size in self.shape(value) or () if self.is_free(size)]
         domain = f" of the domain `{node.domain}`"
         raise self.pinned(node, f"nothing is known about this operator{domain}", product(free) if free else None)
-
-
-def _named_dims(dims: Sequence[str]) -> str:
-    return " and ".join(f"`{dim}`" for dim in dims) if dims else "the sizes of the file"
 
 
 # ---- what a rule is

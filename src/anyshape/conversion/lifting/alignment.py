@@ -1,4 +1,4 @@
-"""Static exports of one module laid side by side, node by node, and made one: what differs is computed from the sizes.
+"""Static exports of one module laid side by side, node by node: what differs is computed from the sizes.
 
 What differs but for constants cannot be lifted. A constant is compared where it is used: two uses that share one at
 some sizes need not share it at others.
@@ -7,7 +7,7 @@ some sizes need not share it at others.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,11 +79,8 @@ def _align_nodes(alignment: GraphAlignment, nodes: Sequence[ir.Node], graph: ir.
 
 def _refuse_difference(things: Sequence[object], what: str) -> None:
     if any(thing != things[0] for thing in things):
-        raise DifferentError(f"the {what} differ from size to size: {_different_texts(things)}")
-
-
-def _different_texts(things: Sequence[object]) -> str:
-    return ", ".join(dict.fromkeys(str(thing[1] if isinstance(thing, tuple) else thing) for thing in things))
+        texts = dict.fromkeys(str(thing[1] if isinstance(thing, tuple) else thing) for thing in things)
+        raise DifferentError(f"the {what} differ from size to size: {', '.join(texts)}")
 
 
 def _pair_definitions(alignment: GraphAlignment, values: tuple[ir.Value, ...]) -> None:
@@ -103,16 +100,11 @@ def _compare_uses(
         if known != values:
             raise DifferentError(f"an input of {node.op_type if node else 'the outputs'} comes from another node")
         return
-    tensors = [value.const_value if value is not None else None for value in values]
-    if any(tensor is None for tensor in tensors):
+    tensors = [value.const_value for value in values if value is not None and value.const_value is not None]
+    if len(tensors) < len(values):
         raise DifferentError("what is computed at some sizes is a constant at others")
-    if not _is_one_tensor(tensors):
-        alignment.moved.append(Moved(node, place, tuple(tensor.numpy() for tensor in tensors if tensor), graph))
-
-
-def _is_one_tensor(tensors: Sequence[ir.TensorProtocol | None]) -> bool:
-    first, *others = (tensor for tensor in tensors if tensor is not None)
-    return all(is_same_tensor(first, other) for other in others)
+    if not all(is_same_tensor(tensors[0], other) for other in tensors[1:]):
+        alignment.moved.append(Moved(node, place, tuple(tensor.numpy() for tensor in tensors), graph))
 
 
 def is_same_tensor(one: ir.TensorProtocol, other: ir.TensorProtocol) -> bool:
@@ -129,14 +121,11 @@ def is_same_tensor(one: ir.TensorProtocol, other: ir.TensorProtocol) -> bool:
 
 def _compare_attributes(nodes: Sequence[ir.Node]) -> None:
     """All but graphs must be the same."""
-    for node, name in itertools.product(nodes[1:], _attribute_names(nodes)):
+    names = dict.fromkeys(name for node in nodes for name in node.attributes)
+    for node, name in itertools.product(nodes[1:], names):
         one, other = nodes[0].attributes.get(name), node.attributes.get(name)
         if one is None or other is None or not _is_same_attribute(one, other):
             raise DifferentError(f"`{name}` of {node.op_type} follows the sizes, and is no input")
-
-
-def _attribute_names(nodes: Sequence[ir.Node]) -> Iterator[str]:
-    yield from dict.fromkeys(name for node in nodes for name in node.attributes)
 
 
 def _is_same_attribute(one: ir.Attr, other: ir.Attr) -> bool:

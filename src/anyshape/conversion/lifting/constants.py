@@ -143,7 +143,7 @@ class Maker:
         parts = [self._law_value(law) for law in laws]
         flat = parts[0]
         if len(parts) > 1:
-            flat = self.build.node("Concat", parts, (number(len(parts)),), dtype=_DOUBLE, attributes={"axis": 0})
+            flat = self.build.node("Concat", parts, (number(len(parts)),), dtype=_DOUBLE, axis=0)
         return flat if len(target) == 1 else self.build.reshaped(flat, target, numbers_of(target))
 
     def _law_value(self, law: Law) -> ir.Value:
@@ -214,9 +214,8 @@ def _ramp(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Va
         first = pattern(maker, [_start_of_ramp(array, axis, precision) for array in arrays], rest, precision)
         step = pattern(maker, steps, rest, 4 * precision)
         if first is not None and step is not None:
-            ramp = maker.build.cast(
-                maker.build.ramp(shape[axis], axis, len(shape)), _dtype_of(first), _shape_along(shape, axis)
-            )
+            along = tuple(size if a == axis else ONE for a, size in enumerate(shape))
+            ramp = maker.build.cast(maker.build.ramp(shape[axis], axis, len(shape)), _dtype_of(first), along)
             return maker.joined("Add", maker.joined("Mul", ramp, step), first)
     return None
 
@@ -224,10 +223,6 @@ def _ramp(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Va
 def _dtype_of(value: ir.Value) -> ir.DataType:
     assert value.dtype is not None
     return value.dtype
-
-
-def _shape_along(shape: Shape, axis: int) -> Shape:
-    return tuple(size if a == axis else ONE for a, size in enumerate(shape))
 
 
 def _step_of_ramp(array: Any, axis: int, precision: float) -> Any:
@@ -377,11 +372,9 @@ def constant(maker: Maker, arrays: Arrays) -> ir.Value:
         precision = _ROUNDINGS * float(np.finfo(arrays[0].dtype).eps) if kind == "f" else 0.0
         plain = [array.astype(np.float64 if kind == "f" else np.int64) for array in arrays]
         made = pattern(maker, plain, shape, precision)
-    return (
-        _expanded_to(maker, _in_type_of(maker, made, arrays), shape)
-        if made is not None
-        else _table(maker, arrays, shape)
-    )
+    if made is None:
+        return _table(maker, arrays, shape)
+    return _expanded_to(maker, _in_type_of(maker, made, arrays), shape)
 
 
 def _common_shape(maker: Maker, arrays: Arrays) -> Shape:
@@ -411,7 +404,7 @@ def _expanded_to(maker: Maker, value: ir.Value, shape: Shape) -> ir.Value:
 def _table(maker: Maker, arrays: Arrays, shape: Shape) -> ir.Value:
     """The first entries of the longest, where every other is just that, and no size wants more of them."""
     longest = max(arrays, key=lambda array: array.size)
-    moved = [axis for axis, size in enumerate(shape) if not is_number(size)]
+    moved = _moving_axes(shape)
     for array in arrays:
         part = longest[tuple(slice(n) for n in array.shape)]
         if not moved or not np.array_equal(array, part, equal_nan=array.dtype.kind == "f"):

@@ -89,18 +89,18 @@ def _by_torch_export(job: Job) -> ir.Model:
 def _candidate_by(way: _Way, job: Job, deadline: float) -> Candidate:
     observations = _static_exports(way, job, deadline)
     try:
-        lifted_model = lift(job, observations)
+        model, lifted_count = lift(job, observations)
     except ShortTableError:
         largest = largest_call(job)
         if largest is None:
             raise
         observations.append(observe(job, *largest, way.export))
         share_weights(observations)
-        lifted_model = lift(job, observations)
+        model, lifted_count = lift(job, observations)
     places = "; ".join(", ".join(f"{dim} {n}" for dim, n in one.sizes.items()) for one in observations)
-    count = "1 constant" if lifted_model.count == 1 else f"{lifted_model.count} constants"
+    count = "1 constant" if lifted_count == 1 else f"{lifted_count} constants"
     sentence = f"{count} computed from the sizes, found by static exports ({way.name}) at {places}"
-    return Candidate(lifted_model.model, way.opset, records_guards=False, repairs=(sentence,))
+    return Candidate(model, way.opset, records_guards=False, repairs=(sentence,))
 
 
 def _static_exports(way: _Way, job: Job, deadline: float) -> list[StaticExport]:
@@ -122,6 +122,8 @@ def _static_exports(way: _Way, job: Job, deadline: float) -> list[StaticExport]:
         raise UnobservedError("the module takes too few sizes")
     return found
 
+
+# ---- static exports at a few small sizes; they tell most where every dim has another size each time
 
 _SMALLEST = 3
 """A size of 1 or 2 is everywhere, and graphs are simpler there."""
@@ -157,10 +159,14 @@ def calls(job: Job) -> Iterator[tuple[Sizes, tuple[Any, ...]]]:
 
 def largest_call(job: Job) -> tuple[Sizes, tuple[Any, ...]] | None:
     """The largest size of every dim that has one; None where no dim has, or where that is too large to run."""
-    tops = {dim: declared.nearest(2**31) for dim, declared in job.spec.ranges.items() if not declared.is_open}
+    tops = _largest_sizes(job)
     sizes = {**job.spread()[0], **tops}
     values = _inputs_at(job, sizes) if tops else None
     return None if values is None else (sizes, values)
+
+
+def _largest_sizes(job: Job) -> dict[str, int]:
+    return {dim: declared.nearest(2**31) for dim, declared in job.spec.ranges.items() if not declared.is_open}
 
 
 def _inputs_at(job: Job, sizes: Sizes) -> tuple[Any, ...] | None:
@@ -233,16 +239,11 @@ def observe(job: Job, sizes: Sizes, values: tuple[Any, ...], export: Callable[[J
 # ---- the constants that moved, computed in the first of the graphs; the others are needed no longer
 
 
-@dataclass(frozen=True)
-class Lifted:
-    """A model for every size, and how many constants became nodes."""
+def lift(job: Job, observations: Sequence[StaticExport]) -> tuple[ir.Model, int]:
+    """One model out of all, which is a new one, and how many constants became nodes in it.
 
-    model: ir.Model
-    count: int
-
-
-def lift(job: Job, observations: Sequence[StaticExport]) -> Lifted:
-    """One model out of all, which is a new one; DifferentError or UnexplainedError where that cannot be."""
+    DifferentError or UnexplainedError where that cannot be.
+    """
     model = observations[0].model.clone()
     alignment = align([model, *(one.model for one in observations[1:])])
     points = _points_with_inner_sizes(alignment, [one.at for one in observations])
@@ -251,22 +252,21 @@ def lift(job: Job, observations: Sequence[StaticExport]) -> Lifted:
     if first is None:
         raise UnexplainedError("the graph has no nodes")
     build.enter(first)
-    maker = Maker(build, points, _largest_sizes(job))
+    maker = Maker(build, points, {dim_symbol(dim): size for dim, size in _largest_sizes(job).items()})
     known: dict[tuple[object, ...], ir.Value] = {}
     for moved in alignment.moved:
         key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in moved.seen)
         if key not in known:
             known[key] = _explained_value(maker, moved)
-        _put_in_place(moved, known[key])
+        if moved.node is None:
+            moved.graph.outputs[moved.place] = known[key]
+        else:
+            moved.node.replace_input_with(moved.place, known[key])
     _forget_shapes(model)
-    _tidy_model(model)
-    return Lifted(model, len(known))
-
-
-def _tidy_model(model: ir.Model) -> None:
-    """What torch does with every export, left out while constants were to be told apart; some files need it to load."""
+    # what torch does with every export, left out while constants were to be told apart; some files need it to load
     RemoveUnusedNodesPass()(model)
     optimizer.optimize(model)
+    return model, len(known)
 
 
 def _explained_value(maker: Maker, moved: Moved) -> ir.Value:
@@ -275,13 +275,6 @@ def _explained_value(maker: Maker, moved: Moved) -> ir.Value:
     except UnexplainedError as error:
         of = f"input {moved.place} of {moved.node.op_type}" if moved.node is not None else f"output {moved.place}"
         raise type(error)(f"the constant that is {of} {error}") from None
-
-
-def _put_in_place(moved: Moved, value: ir.Value) -> None:
-    if moved.node is None:
-        moved.graph.outputs[moved.place] = value
-    else:
-        moved.node.replace_input_with(moved.place, value)
 
 
 def _points_with_inner_sizes(alignment: GraphAlignment, at: Sequence[Mapping[Size, int]]) -> Points:
@@ -308,11 +301,6 @@ def _size_sources(job: Job, model: ir.Model) -> dict[Size, tuple[ir.Value, int]]
     if len(inputs) != len(job.names):
         inputs = {int(str(value.name).removeprefix("input_")): value for value in model.graph.inputs}
     return {symbol: (inputs[index], axis) for symbol, (index, axis) in free_axes(job).items() if index in inputs}
-
-
-def _largest_sizes(job: Job) -> dict[Size, int]:
-    ranges = job.spec.ranges.items()
-    return {dim_symbol(dim): declared.nearest(2**31) for dim, declared in ranges if not declared.is_open}
 
 
 def _forget_shapes(model: ir.Model) -> None:

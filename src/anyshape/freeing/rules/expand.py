@@ -61,12 +61,7 @@ def tile(walk: Walk, node: ir.Node) -> Shapes:
     shape, repeats = walk.shape(node.inputs[0]), walk.numbers(node.inputs[1])
     if shape is None or repeats is None or len(shape) != len(repeats):
         return None
-    new = list(repeats)
-    if walk.varies(node.inputs[0]):
-        for axis, times in enumerate(repeats):
-            size = walk.dims.namesake(int(times)) if shape[axis] == 1 and is_number(times) else None
-            if size is not None and walk.chooser.choose((True, False)):
-                new[axis] = size
+    new = _follow_namesakes(walk, node, shape, list(repeats))
     if tuple(new) != repeats:
         walk.replace(node, 1, walk.builder.vector(new), f"repeats became [{', '.join(map(spelled, new))}]")
     return [tuple(size * times for size, times in zip(shape, new, strict=True))]

@@ -98,7 +98,7 @@ def _follow_grid(walk: Walk, node: ir.Node) -> None:
     full = [build.node("Expand", [column, build.vector(row)], row) for column in columns]
     goal = [number(n) if is_number(n) else number(0) for n in row]
     tall = [build.node("Reshape", [c, build.vector([*goal, ONE])], (*row, ONE)) for c in full]
-    joined = build.node("Concat", tall, (*row, number(len(tall))), attributes={"axis": index.ndim - 1})
+    joined = build.node("Concat", tall, (*row, number(len(tall))), axis=index.ndim - 1)
     walk.replace(node, 1, joined, f"the grid of indices {list(index.shape)} became [{', '.join(map(spelled, row))}]")
 
 

@@ -63,7 +63,7 @@ def _moved_axes(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | 
 def _transpose_instead(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
     shape = tuple((walk.shape(data) or ())[axis] for axis in order)
     factors = walk.factors.of(data)
-    value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, attributes={"perm": list(order)})
+    value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, perm=list(order))
     walk.factors.set(value, [factors[axis] for axis in order])
     walk.factors.set(node.outputs[0], [factors[axis] for axis in order])
     walk.replace(node, 0, value, f"axes were moved in the order {list(order)}")
