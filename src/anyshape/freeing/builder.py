@@ -12,7 +12,7 @@ import sympy
 from anyshape.freeing.records import PinnedError
 from anyshape.onnxfile.graph import initializer, names_in
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled, to_ir
+from anyshape.sizes.expressions import ONE, Shape, Size, from_ir, is_number, number, spelled, to_ir
 
 _INT64 = ir.DataType.INT64
 Inputs = Sequence[ir.Value | None]
@@ -65,6 +65,11 @@ class Builder:
         place = self._before[0 if root else -1]
         place.prepend(node)
         return value
+
+    def joined(self, operator: str, one: ir.Value, other: ir.Value) -> ir.Value:
+        """Two values of the same rank and type, which broadcast."""
+        pairs = zip(from_ir(one.shape) or (), from_ir(other.shape) or (), strict=True)
+        return self.node(operator, [one, other], tuple(b if a == 1 else a for a, b in pairs), dtype=one.dtype)
 
     def cast(self, value: ir.Value, dtype: ir.DataType, shape: Shape) -> ir.Value:
         if value.dtype == dtype:

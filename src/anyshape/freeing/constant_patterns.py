@@ -138,11 +138,11 @@ def _ramps(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
         return None
     build, ramp = walk.builder, walk.builder.ramp(size, axis, array.ndim)
     if not (step == 1).all():
-        ramp = build.node("Mul", [ramp, slope], _broadcast_shape(walk, ramp, slope))
+        ramp = build.joined("Mul", ramp, slope)
     zero = walk.constant(first)
     if zero is not None and not zero.any() and zero.size == 1:
         return ramp
-    return build.node("Add", [ramp, first], _broadcast_shape(walk, ramp, first))
+    return build.joined("Add", ramp, first)
 
 
 def _first_entry(walk: Walk, array: Any, axis: int, size: Size) -> ir.Value:
@@ -153,19 +153,13 @@ def _first_entry(walk: Walk, array: Any, axis: int, size: Size) -> ir.Value:
     return walk.builder.constant(np.take(array, [0], axis))
 
 
-def _broadcast_shape(walk: Walk, a: ir.Value, b: ir.Value) -> Shape:
-    """The shape of two values that broadcast, both of the same rank."""
-    return tuple(y if x == 1 else x for x, y in zip(walk.shape(a) or (), walk.shape(b) or (), strict=True))
-
-
 def _diagonal(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
     (rows, size), (columns, other) = sorted(wants.items())
     pieces = diagonal_pieces(array, rows, columns) if size == other else None
     if pieces is None:
         return None
     shape = tuple(wants.get(axis, ONE) for axis in range(array.ndim))
-    ramps = [walk.builder.ramp(size, axis, array.ndim) for axis in (rows, columns)]
-    distance = walk.builder.node("Sub", ramps, shape)
+    distance = walk.builder.joined("Sub", *(walk.builder.ramp(size, axis, array.ndim) for axis in (rows, columns)))
     return _joined_pieces(walk, pieces, distance, array.dtype, shape)
 
 
@@ -174,15 +168,17 @@ def _joined_pieces(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dt
     build = walk.builder
     plain = np.dtype(np.int64 if dtype.kind in _WHOLE else np.float64 if dtype == np.float64 else np.float32)
     kind = ir.DataType.from_numpy(plain)
-    result = _piece(walk, pieces[-1], distance, plain, shape)
+    result = _value_of_piece(walk, pieces[-1], distance, plain, shape)
     for before, after in reversed(list(itertools.pairwise(pieces))):
         start = build.constant(np.array(after.start, np.int64))
         less = build.node("Less", [distance, start], shape, dtype=ir.DataType.BOOL)
-        result = build.node("Where", [less, _piece(walk, before, distance, plain, shape), result], shape, dtype=kind)
+        result = build.node(
+            "Where", [less, _value_of_piece(walk, before, distance, plain, shape), result], shape, dtype=kind
+        )
     return result
 
 
-def _piece(walk: Walk, piece: Piece, distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
+def _value_of_piece(walk: Walk, piece: Piece, distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
     build = walk.builder
     if piece.slope == 0:
         return build.constant(np.asarray(piece.first).astype(dtype))

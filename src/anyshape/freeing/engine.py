@@ -44,8 +44,7 @@ def free(model: ir.Model, wanted: Wanted, choices: Sequence[int] = (), *, folder
 def _first_reading(model: ir.Model, wanted: Wanted, choices: tuple[int, ...], folder: Path | None) -> Freed:
     base = prepared(model)
     _refuse_unknown_inputs(base.graph, wanted)
-    shapes, observed = _observed_shapes(base, wanted, folder)
-    search = _Search(base, wanted, shapes, observed)
+    search = _Search(base, wanted, *_observed_shapes(base, wanted, folder))
     try:
         return search.first_standing(choices, strict=True)
     except DisagreeingError:

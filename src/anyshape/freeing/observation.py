@@ -118,15 +118,11 @@ def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str
 
 def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
     for node in graph:
-        if node.op_type in _NO_TENSORS or (graphs_in(node) and _has_sequences(node)):
+        if any(inner.op_type in _NO_TENSORS for inner in (node, *(one for body in graphs_in(node) for one in body))):
             continue
         for value in node.outputs:
             if value.type is None or isinstance(value.type, ir.TensorType):
                 yield value
-
-
-def _has_sequences(node: ir.Node) -> bool:
-    return any(inner.op_type in _NO_TENSORS for body in graphs_in(node) for inner in body)
 
 
 def _results_of_run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:

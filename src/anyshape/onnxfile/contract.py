@@ -312,18 +312,14 @@ def contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
     yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
     if contract.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
-    yield from _structure_facts(contract)
-    yield "contract", f"{contract.verdict} by anyshape {contract.version}".rstrip()
-    if contract.evidence is not None:
-        yield "checked", str(contract.evidence)
-
-
-def _structure_facts(contract: Contract) -> Iterator[tuple[str, str]]:
-    """How the module is called and what it returns, where the list of inputs and outputs does not say it already."""
+    # how the module is called and what it returns, where the list of inputs and outputs does not say it already
     if contract.call is not None and any(shown(p.node) != p.name for p in contract.call):
         yield "call", shown_call(contract.call)
     if contract.returns is not None and not isinstance(contract.returns, Slot):
         yield "returns", shown(contract.returns)
+    yield "contract", f"{contract.verdict} by anyshape {contract.version}".rstrip()
+    if contract.evidence is not None:
+        yield "checked", str(contract.evidence)
 
 
 def contract_to_dict(contract: Contract) -> dict[str, Any]:

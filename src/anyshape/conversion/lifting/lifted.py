@@ -51,7 +51,7 @@ def lifted(job: Job, name: str) -> tuple[Candidate | None, Attempt]:
     """An attempt under this name; skipped where the module has no static export either: that was told before."""
     start = time.monotonic()
     reasons = []
-    for way in _ways(job):
+    for way in _exporters_for(job):
         try:
             candidate = _candidate_by(way, job, start + budgets.SECONDS_FOR_STATIC_EXPORTS)
         except UnobservedError:
@@ -66,7 +66,7 @@ def lifted(job: Job, name: str) -> tuple[Candidate | None, Attempt]:
     return None, Attempt(name, outcome, "; ".join(reasons) or "there are no static exports", seconds)
 
 
-def _ways(job: Job) -> list[_Way]:
+def _exporters_for(job: Job) -> list[_Way]:
     if not free_axes(job) or any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
         return []
     older = min(job.opset, capture.newest_torchscript_opset())
