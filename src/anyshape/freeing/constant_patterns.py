@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from anyshape.freeing.walk import Walk, Wants
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import ONE, Shape, Size, number
+from anyshape.sizes.expressions import ONE, Size, number
 
 Array = Any
 
@@ -158,28 +158,25 @@ def _diagonal(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
     pieces = diagonal_pieces(array, rows, columns) if size == other else None
     if pieces is None:
         return None
-    shape = tuple(wants.get(axis, ONE) for axis in range(array.ndim))
     distance = walk.builder.joined("Sub", *(walk.builder.ramp(size, axis, array.ndim) for axis in (rows, columns)))
-    return _joined_pieces(walk, pieces, distance, array.dtype, shape)
+    return _joined_pieces(walk, pieces, distance, array.dtype)
 
 
-def _joined_pieces(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
+def _joined_pieces(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dtype: Any) -> ir.Value:
     """Where(distance < start, before, after), once for each start but the first."""
-    build = walk.builder
+    build, shape = walk.builder, walk.shape(distance) or ()
     plain = np.dtype(np.int64 if dtype.kind in _WHOLE else np.float64 if dtype == np.float64 else np.float32)
     kind = ir.DataType.from_numpy(plain)
-    result = _value_of_piece(walk, pieces[-1], distance, plain, shape)
+    result = _value_of_piece(walk, pieces[-1], distance, plain)
     for before, after in reversed(list(itertools.pairwise(pieces))):
         start = build.constant(np.array(after.start, np.int64))
         less = build.node("Less", [distance, start], shape, dtype=ir.DataType.BOOL)
-        result = build.node(
-            "Where", [less, _value_of_piece(walk, before, distance, plain, shape), result], shape, dtype=kind
-        )
+        result = build.node("Where", [less, _value_of_piece(walk, before, distance, plain), result], shape, dtype=kind)
     return result
 
 
-def _value_of_piece(walk: Walk, piece: Piece, distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
-    build = walk.builder
+def _value_of_piece(walk: Walk, piece: Piece, distance: ir.Value, dtype: Any) -> ir.Value:
+    build, shape = walk.builder, walk.shape(distance) or ()
     if piece.slope == 0:
         return build.constant(np.asarray(piece.first).astype(dtype))
     slope, first = (build.constant(np.array(n, np.int64)) for n in (piece.slope, piece.first))
