@@ -1,6 +1,6 @@
 """Which reading is taken, and which one comes next."""
 
-from anyshape.freeing.records import Chooser, next_plan
+from anyshape.freeing.records import Chooser
 
 
 def chosen(plan, *readings):
@@ -25,5 +25,5 @@ def test_the_last_place_is_changed_first_and_what_is_fixed_never():
     plans, plan = [], (0,)
     while plan is not None and len(plans) < 9:
         plans.append(plan)
-        plan = next_plan(chosen(plan, "ab", "cd", "efg")[1], 1)
+        plan = chosen(plan, "ab", "cd", "efg")[1].next_plan(1)
     assert plans == [(0,), (0, 0, 1), (0, 0, 2), (0, 1), (0, 1, 1), (0, 1, 2)]

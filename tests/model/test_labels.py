@@ -14,7 +14,7 @@ from anyshape.declaration.dims import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.model import oracle as references
 from anyshape.model.labels import call_structure, result_structure
-from anyshape.onnxfile.structure import from_rows, parameter_from_rows, parameter_to_rows, shown, shown_call, to_rows
+from anyshape.onnxfile.contract import from_rows, parameter_from_rows, parameter_to_rows, shown, shown_call, to_rows
 
 X = torch.ones(2, 3)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx.numpy_helper
+import onnx.parser
+import onnx_ir as ir
 import pytest
 
 import anyshape
-from anyshape.onnxfile.baked_sizes import Baked
+from anyshape.onnxfile.baked_sizes import Baked, integer_constants, integers_of, sizes_written
 from tests.onnxfile import drawing
 
 
@@ -127,3 +131,47 @@ def test_a_tensor_that_contradicts_itself_has_no_numbers(tmp_path):
     model.graph.initializer[0].raw_data = b"123"
     onnx.save(model, path)
     assert anyshape.inspect(path).baked == ()
+
+
+# ---- The whole numbers of a file, read off its constants and tables; weights count channels and tell no s
+
+
+TEXT = """<ir_version: 10, opset_import: ["": 18]>
+main (float[n, 6] x, bool c) => (float[a, b] y, float[d] z)
+<int64[2] shape = {-1, 12}> {
+    m = MatMul(x, weight)  k = Constant<value_ints = [7, 9223372036854775807]>()
+    r = Reshape(m, shape)  y = Slice(r, one, k)
+    z = If (c) <then_branch = t () => (float[u] p) { s = Constant<value_int = 21>() p = Expand(v, s) },
+                else_branch = e () => (float[w] q) { q = Identity(v) }>
+}"""
+
+
+def model() -> onnx.ModelProto:
+    made = onnx.parser.parse_model(TEXT)
+    arrays = {
+        "one": np.array([3, 4], np.int32),
+        "v": np.zeros(30, np.float32),
+        "weight": np.ones((6, 5), np.float32),
+        "long": np.arange(17),
+    }
+    made.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    return made
+
+
+def test_short_constants_have_numbers_wherever_they_stand() -> None:
+    assert integer_constants(model()) == {"shape": (-1, 12), "k": (7, 2**63 - 1), "one": (3, 4), "s": (21,)}
+
+
+def test_sizes_are_told_before_lengths_of_tables() -> None:
+    assert sizes_written(model()) == (3, 4, 7, 12, 21, 2, 5, 6, 17, 30)
+
+
+def test_lengths_of_weights_are_no_sizes() -> None:
+    assert integers_of(ir.from_proto(model())) == (3, 4, 7, 12, 21, 2, 17, 30)
+
+
+def test_data_beside_the_file_is_not_read() -> None:
+    made = model()
+    made.graph.initializer[0].external_data.add(key="location", value="nowhere")
+    made.graph.initializer[0].data_location = onnx.TensorProto.EXTERNAL
+    assert "shape" not in integer_constants(made)

@@ -7,9 +7,8 @@ import pytest
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.binding import Binder, as_array, parameters_of, refuse_other_names, result_maker, result_of
-from anyshape.onnxfile.contract import Contract
+from anyshape.onnxfile.contract import Branch, Contract, Fixed, Parameter, Slot
 from anyshape.onnxfile.interface import Interface, Port
-from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
 
 CALL = (
     Parameter("batch", "both", Branch("dict", ("ids", "mask"), (Slot("ids"), Slot("mask")))),

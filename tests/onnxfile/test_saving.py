@@ -51,7 +51,7 @@ def test_weights_go_where_they_are_asked_to(tmp_path, external_data, names):
 
 
 def test_large_weights_go_beside_the_model_by_themselves(tmp_path, monkeypatch):
-    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 2000)
+    monkeypatch.setattr(saving.budgets, "EXTERNAL_FROM_BYTES", 2000)
     save(tmp_path / "m.onnx", model_of())
     assert set(files(tmp_path)) == {"m.onnx", "m.onnx.data"}
 

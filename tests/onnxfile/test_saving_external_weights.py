@@ -147,7 +147,7 @@ class Tied(nn.Module):
 
 
 def test_an_export_writes_each_weight_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 1000)
+    monkeypatch.setattr(saving.budgets, "EXTERNAL_FROM_BYTES", 1000)
     torch.manual_seed(0)
     model = Tied().eval()
     real, lengths = ir.external_data.convert_tensors_to_external, []

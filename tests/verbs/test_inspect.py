@@ -16,8 +16,7 @@ import pytest
 
 import anyshape
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.contract import Evidence
-from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
+from anyshape.onnxfile.contract import Branch, Evidence, Fixed, Parameter, Slot
 from tests.onnxfile import drawing
 
 

@@ -21,8 +21,7 @@ from torch import nn
 
 import anyshape
 from anyshape.onnxfile import metadata as session_advice
-from anyshape.onnxfile.contract import KEY, Contract
-from anyshape.onnxfile.structure import Branch, Fixed, Parameter, Slot
+from anyshape.onnxfile.contract import KEY, Branch, Contract, Fixed, Parameter, Slot
 from anyshape.sizes.notation import parse_condition, parse_expression, parse_sizes
 
 

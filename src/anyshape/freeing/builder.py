@@ -12,9 +12,10 @@ import sympy
 from anyshape.freeing.records import PinnedError
 from anyshape.onnxfile.graph import initializer, names_in
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled, to_ir
+from anyshape.sizes.expressions import ONE, Shape, Size, from_ir, is_number, number, spelled, to_ir
 
 _INT64 = ir.DataType.INT64
+Inputs = Sequence[ir.Value | None]
 
 
 class Builder:
@@ -51,15 +52,9 @@ class Builder:
         return self._constants[key]
 
     def node(
-        self,
-        operator: str,
-        inputs: Sequence[ir.Value | None],
-        shape: Shape,
-        *,
-        dtype: ir.DataType | None = _INT64,
-        attributes: Mapping[str, Any] | None = None,
+        self, operator: str, inputs: Inputs, shape: Shape, *, dtype: ir.DataType | None = _INT64, **attributes: Any
     ) -> ir.Value:
-        return self.insert(ir.node(operator, list(inputs), attributes=dict(attributes or {})), shape, dtype)
+        return self.insert(ir.node(operator, list(inputs), attributes), shape, dtype)
 
     def insert(self, node: ir.Node, shape: Shape | None, dtype: ir.DataType | None, *, root: bool = False) -> ir.Value:
         """Name a node of ours, place it, and give its output."""
@@ -71,10 +66,15 @@ class Builder:
         place.prepend(node)
         return value
 
+    def joined(self, operator: str, one: ir.Value, other: ir.Value) -> ir.Value:
+        """Two values of the same rank and type, which broadcast."""
+        pairs = zip(from_ir(one.shape) or (), from_ir(other.shape) or (), strict=True)
+        return self.node(operator, [one, other], tuple(b if a == 1 else a for a, b in pairs), dtype=one.dtype)
+
     def cast(self, value: ir.Value, dtype: ir.DataType, shape: Shape) -> ir.Value:
         if value.dtype == dtype:
             return value
-        return self.node("Cast", [value], shape, dtype=dtype, attributes={"to": int(dtype)})
+        return self.node("Cast", [value], shape, dtype=dtype, to=int(dtype))
 
     def reshaped(self, value: ir.Value, target: Sequence[int], shape: Shape) -> ir.Value:
         """Works in every opset, other than Squeeze and Unsqueeze."""
@@ -110,7 +110,7 @@ class Builder:
             return self.constant(np.array([int(size) for size in sizes], np.int64))
         if len(sizes) == 1:
             return self.size(sizes[0])
-        return self._root_node("Concat", [self.size(size) for size in sizes], len(sizes), {"axis": 0})
+        return self._root_node("Concat", [self.size(size) for size in sizes], len(sizes), axis=0)
 
     def size(self, size: Size) -> ir.Value:
         """One size as a tensor of one element."""
@@ -148,13 +148,10 @@ class Builder:
         value, axis = self._sources[symbol]
         rank = len(value.shape or ())
         whole = self._root_node("Shape", [value], rank)
-        return self._root_node("Gather", [whole, self.constant(np.array([axis], np.int64))], 1, {"axis": 0})
+        return self._root_node("Gather", [whole, self.constant(np.array([axis], np.int64))], 1, axis=0)
 
-    def _root_node(
-        self, operator: str, inputs: Sequence[ir.Value], length: int = 1, attributes: Mapping[str, Any] | None = None
-    ) -> ir.Value:
-        node = ir.node(operator, list(inputs), attributes=dict(attributes or {}))
-        return self.insert(node, (number(length),), _INT64, root=True)
+    def _root_node(self, operator: str, inputs: Inputs, length: int = 1, **attributes: Any) -> ir.Value:
+        return self.insert(ir.node(operator, list(inputs), attributes), (number(length),), _INT64, root=True)
 
     def _new_name(self, hint: str) -> str:
         while True:

@@ -5,17 +5,18 @@ Nothing that exists is changed: the grown value is a new one, beside the old, wh
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.freeing.constant_patterns import Piece, diagonal_pieces, is_uniform, ramp_step
-from anyshape.freeing.push import Wants, grown_backwards
+from anyshape.freeing.constant_patterns import formula, is_uniform, ramp_step
 from anyshape.freeing.records import StatePinnedError
-from anyshape.freeing.walk import Walk
-from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled
+from anyshape.freeing.walk import ELEMENTWISE, Walk, Wants, axes_of, broadcast, einsum_terms
+from anyshape.onnxfile.graph import attribute, is_standard
+from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, product, spelled
 
 
 def grow_input(walk: Walk, node: ir.Node, place: int, wants: Wants, *, broadcasts: bool) -> None:
@@ -26,6 +27,15 @@ def grow_input(walk: Walk, node: ir.Node, place: int, wants: Wants, *, broadcast
     if new is not value:
         sizes = ", ".join(f"axis {axis} to `{spelled(size)}`" for axis, size in wants.items())
         walk.replace(node, place, new, f"operand `{value.name}` grows along {sizes}")
+
+
+def grow_fixed(walk: Walk, node: ir.Node, place: int, sizes: Wants, *, broadcasts: bool) -> None:
+    """Grow an input along those axes where it is a number beside a free size; a 1 that broadcasts stays."""
+    shape = walk.shape(node.inputs[place]) or () if place < len(node.inputs) else ()
+    kept = {axis for axis, own in enumerate(shape) if is_number(own) and not (broadcasts and own == 1)}
+    wants = {axis: size for axis, size in sizes.items() if axis in kept and walk.is_free(size)}
+    if wants:
+        grow_input(walk, node, place, wants, broadcasts=broadcasts)
 
 
 def grown(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants, *, broadcasts: bool) -> ir.Value:
@@ -90,7 +100,7 @@ def _larger_value(walk: Walk, node: ir.Node, value: ir.Value, wants: Wants) -> i
         return _grown_by_factors(walk, node, array, wants, merged)
     new = formula(walk, array, wants) if array is not None else None
     if new is None and value.producer() is not None:
-        new = grown_backwards(walk, value, wants, grown)
+        new = _grown_backwards(walk, value, wants)
     if new is None and (array is not None or value.const_value is not None):
         new = _table(walk, value, wants)
     if new is None:
@@ -145,98 +155,292 @@ def _table(walk: Walk, value: ir.Value, wants: Wants) -> ir.Value:
     return new
 
 
-# ---- formulas: the same everywhere, ramps, or pieces along the diagonal; they have no limit
+# ---- growth pushed back through the node that computes a value, to the constants behind it: a function per operator
+#
+# A node is not changed but gets a twin beside it: the same operator on operands that have grown.
 
-_WHOLE = "iub"
-"""Kinds of dtypes that NumPy has for whole numbers; their formulas are computed in int64."""
+Pushed = ir.Value | None
+"""The grown output of a twin; None where the node is not understood."""
 
 
-def formula(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
-    """The constant for every size, of size 1 along axes where it is the same everywhere; None where it is a table."""
-    if array.size == 0:
+@dataclass(frozen=True)
+class Twin:
+    """A node whose output is to grow along some axes."""
+
+    walk: Walk
+    node: ir.Node
+    wants: Wants
+
+    def shape(self, place: int) -> Shape | None:
+        """Of an operand."""
+        return self.walk.shape(self.node.inputs[place])
+
+    @property
+    def result(self) -> Shape:
+        """The shape of the node's output, before it grows."""
+        return self.walk.shape(self.node.outputs[0]) or ()
+
+    @property
+    def grown_result(self) -> Shape:
+        return tuple(self.wants.get(axis, size) for axis, size in enumerate(self.result))
+
+    def operand(self, wants: Wants, place: int = 0) -> ir.Value:
+        """An operand that has grown."""
+        value = self.node.inputs[place]
+        assert value is not None
+        return grown(self.walk, self.node, value, wants, broadcasts=True)
+
+    def exact_operand(self, value: ir.Value | None, wants: Wants) -> ir.Value | None:
+        """The same for a node that does not broadcast."""
+        return None if value is None else grown(self.walk, self.node, value, wants, broadcasts=False)
+
+    def on(self, inputs: Sequence[ir.Value | None], shape: Shape) -> ir.Value:
+        """The same node on other inputs."""
+        node = self.node
+        twin = ir.node(node.op_type, list(inputs), attributes=dict(node.attributes), domain=node.domain)
+        return self.walk.builder.insert(twin, shape, node.outputs[0].dtype)
+
+    def shape_after(self, operand: ir.Value, inner: Wants) -> Shape:
+        """The node's shape, with what became of the operand's grown axes: `inner`, in the order of `wants`."""
+        shape, sizes = list(self.result), self.walk.shape(operand) or ()
+        for axis, source in zip(self.wants, inner, strict=True):
+            shape[axis] = sizes[source]
+        return tuple(shape)
+
+    def moved(self, source: Callable[[int], int | None]) -> Pushed:
+        """For nodes whose output axes are those of their first input, each elsewhere."""
+        inner: dict[int, Size] = {}
+        for axis, size in self.wants.items():
+            place = source(axis)
+            if place is None:
+                return None
+            inner[place] = size
+        operand = self.operand(inner)
+        return self.on([operand, *self.node.inputs[1:]], self.shape_after(operand, inner))
+
+
+# ---- nodes whose axes are those of their operands, in place or moved: growth goes to the same axis there
+
+
+def _elementwise(twin: Twin) -> Pushed:
+    walk, rank = twin.walk, len(twin.result)
+    inputs: list[ir.Value | None] = []
+    for place, value in enumerate(twin.node.inputs):
+        shape = walk.shape(value)
+        if shape is None:
+            inputs.append(value)
+            continue
+        shift = rank - len(shape)
+        own = {axis - shift: size for axis, size in twin.wants.items() if axis >= shift and shape[axis - shift] != 1}
+        inputs.append(twin.operand(own, place))
+    return twin.on(inputs, broadcast([walk.shape(v) or () for v in inputs if v is not None]))
+
+
+def _transpose(twin: Twin) -> Pushed:
+    order = attribute(twin.node, "perm") or list(range(len(twin.result)))[::-1]
+    return twin.moved(lambda axis: int(order[axis]))
+
+
+def _unsqueeze(twin: Twin) -> Pushed:
+    added = axes_of(twin.walk, twin.node, len(twin.result))
+    if added is None:
         return None
-    for axis in wants:
-        if is_uniform(array, axis):
-            array = np.take(array, [0], axis)
-    rest = {axis: size for axis, size in wants.items() if array.shape[axis] != 1}
-    if not rest:
-        return walk.builder.constant(array)
-    whole = _ramps(walk, array.astype(np.int64), rest) if _ramp_axis(array, rest) is not None else None
-    if whole is None and len(rest) == 2:
-        whole = _diagonal(walk, array, rest)
-    shape = tuple(rest.get(axis, number(n)) for axis, n in enumerate(array.shape))
-    return None if whole is None else walk.builder.cast(whole, ir.DataType.from_numpy(array.dtype), shape)
+    return twin.moved(lambda axis: None if axis in added else axis - sum(a < axis for a in added))
 
 
-def _ramp_axis(array: Any, wants: Wants) -> int | None:
-    return next((axis for axis in reversed(list(wants)) if ramp_step(array, axis) is not None), None)
+def _squeeze(twin: Twin) -> Pushed:
+    shape = twin.shape(0) or ()
+    dropped = axes_of(twin.walk, twin.node, len(shape))
+    if dropped is None:
+        dropped = [axis for axis, size in enumerate(shape) if size == 1]
+    kept = [axis for axis in range(len(shape)) if axis not in dropped]
+    return twin.moved(lambda axis: kept[axis])
 
 
-def _ramps(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
-    """First + step * (0, 1, 2, ...) along one axis, where `first` and `step` may be ramps along another."""
-    axis = _ramp_axis(array, wants)
-    if axis is None:
+def _kept_axes(twin: Twin) -> Pushed:
+    """Reductions that keep their axes, and normalisations: every other axis passes."""
+    node, rank = twin.node, len(twin.shape(0) or ())
+    worked = axes_of(twin.walk, node, rank)
+    if node.op_type.startswith("Reduce") and not attribute(node, "keepdims", 1):
         return None
-    size, others = wants[axis], {a: s for a, s in wants.items() if a != axis}
-    step = np.asarray(ramp_step(array, axis))
-    first = _first_entry(walk, array, axis, size) if not others else formula(walk, np.take(array, [0], axis), others)
-    slope = formula(walk, step, others)
-    if first is None or slope is None:
+    if node.op_type == "LayerNormalization":
+        worked = list(range(int(attribute(node, "axis", -1)) % rank, rank))
+    if node.op_type in ("Softmax", "LogSoftmax"):
+        worked = [int(attribute(node, "axis", -1)) % rank]
+    return twin.moved(lambda axis: None if worked is None or axis in worked else axis)
+
+
+def _same_axes(twin: Twin) -> Pushed:
+    return twin.moved(lambda axis: axis)
+
+
+def _reshape(twin: Twin) -> Pushed:
+    """Axes that only move, because sizes of 1 come or go."""
+    data, out = twin.shape(0) or (), twin.result
+    inner: dict[int, Size] = {}
+    for axis, size in twin.wants.items():
+        before = product(out[:axis])
+        same = [i for i, s in enumerate(data) if s == out[axis] and product(data[:i]) == before]
+        if not same:
+            return None
+        inner[same[0]] = size
+    operand = twin.operand(inner)
+    shape = twin.shape_after(operand, inner)
+    return twin.on([operand, twin.walk.builder.vector(shape)], shape)
+
+
+def _matmul(twin: Twin) -> Pushed:
+    """Rows of the first matrix, which pass through."""
+    left, right, rank = twin.shape(0), twin.shape(1), len(twin.result)
+    if left is None or right is None or len(left) != rank or len(right) > 2:
         return None
-    build, ramp = walk.builder, walk.builder.ramp(size, axis, array.ndim)
-    if not (step == 1).all():
-        ramp = build.node("Mul", [ramp, slope], _broadcast_shape(walk, ramp, slope))
-    zero = walk.constant(first)
-    if zero is not None and not zero.any() and zero.size == 1:
-        return ramp
-    return build.node("Add", [ramp, first], _broadcast_shape(walk, ramp, first))
+    return twin.moved(lambda axis: axis if axis < rank - 1 else None)
 
 
-def _first_entry(walk: Walk, array: Any, axis: int, size: Size) -> ir.Value:
-    """The first entry; a ramp that falls to 0 starts at the size - 1 in every size, as that of a flip does."""
-    first = np.take(array, [0], axis)
-    n = array.shape[axis]
-    if array.size == n and n > 2 and array.flat[0] == n - 1 and array.flat[-1] == 0:
-        shape = (ONE,) * array.ndim
-        return walk.builder.reshaped(walk.builder.size(size - 1), [1] * array.ndim, shape)
-    return walk.builder.constant(first)
-
-
-def _broadcast_shape(walk: Walk, a: ir.Value, b: ir.Value) -> Shape:
-    """The shape of two values that broadcast, both of the same rank."""
-    pairs = zip(walk.shape(a) or (), walk.shape(b) or (), strict=True)
-    return tuple(y if x == 1 else x for x, y in pairs)
-
-
-def _diagonal(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
-    (rows, size), (columns, other) = sorted(wants.items())
-    pieces = diagonal_pieces(array, rows, columns) if size == other else None
-    if pieces is None:
+def _einsum(twin: Twin) -> Pushed:
+    """Letters of the result: every operand that has one of them grows along it."""
+    terms = einsum_terms(twin.node)
+    if terms is None:
         return None
-    build, rank = walk.builder, array.ndim
-    shape = tuple(wants.get(axis, ONE) for axis in range(rank))
-    down, along = build.ramp(size, rows, rank), build.ramp(size, columns, rank)
-    distance = build.node("Sub", [down, along], shape)
-    return _joined_pieces(walk, pieces, distance, array.dtype, shape)
+    *operands, result = terms
+    sizes = {result[axis]: size for axis, size in twin.wants.items()}
+    inputs: list[ir.Value | None] = []
+    for term, value in zip(operands, twin.node.inputs, strict=True):
+        own = {axis: sizes[letter] for axis, letter in enumerate(term) if letter in sizes}
+        inputs.append(twin.exact_operand(value, own))
+    return twin.on(inputs, twin.grown_result)
 
 
-def _joined_pieces(walk: Walk, pieces: tuple[Piece, ...], distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
-    """Where(distance < start, before, after), once for each start but the first."""
-    build = walk.builder
-    plain = np.dtype(np.int64 if dtype.kind in _WHOLE else np.float64 if dtype == np.float64 else np.float32)
-    kind = ir.DataType.from_numpy(plain)
-    result = _piece(walk, pieces[-1], distance, plain, shape)
-    for before, after in reversed(list(itertools.pairwise(pieces))):
-        start = build.constant(np.array(after.start, np.int64))
-        less = build.node("Less", [distance, start], shape, dtype=ir.DataType.BOOL)
-        result = build.node("Where", [less, _piece(walk, before, distance, plain, shape), result], shape, dtype=kind)
+# ---- nodes that repeat, join or pick: growth goes to what says how often, or to the rows that are picked
+
+
+def _expand(twin: Twin) -> Pushed:
+    wants, target, data = twin.wants, twin.walk.numbers(twin.node.inputs[1]), twin.shape(0)
+    if target is None or data is None:
+        return None
+    shift, lead = len(twin.result) - len(data), len(twin.result) - len(target)
+    operand = twin.operand({a - shift: s for a, s in wants.items() if a >= shift and data[a - shift] != 1})
+    goal = [wants.get(axis + lead, size) for axis, size in enumerate(target)]
+    return twin.on([operand, twin.walk.builder.vector(goal)], twin.grown_result)
+
+
+def _tile(twin: Twin) -> Pushed:
+    walk, wants = twin.walk, twin.wants
+    repeats, data = walk.constant(twin.node.inputs[1]), twin.shape(0)
+    if repeats is None or data is None or any(repeats[axis] != 1 and data[axis] != 1 for axis in wants):
+        return None
+    operand = twin.operand({axis: size for axis, size in wants.items() if data[axis] != 1})
+    sizes = walk.shape(operand) or ()  # of size 1 where it turned out to be the same everywhere, too
+    times = [wants[a] if a in wants and sizes[a] == 1 else number(n) for a, n in enumerate(repeats)]
+    return twin.on([operand, walk.builder.vector(times)], twin.grown_result)
+
+
+def _concat(twin: Twin) -> Pushed:
+    if int(attribute(twin.node, "axis", 0)) % len(twin.result) in twin.wants:
+        return None
+    return twin.on([twin.exact_operand(value, twin.wants) for value in twin.node.inputs], twin.grown_result)
+
+
+def _gather(twin: Twin) -> Pushed:
+    """Axes of the output: those of the table before its indexed axis, those of the index, the rest of the table."""
+    walk, wants, table, index = twin.walk, twin.wants, twin.shape(0), twin.shape(1)
+    if table is None or index is None:
+        return None
+    axis = int(attribute(twin.node, "axis", 0)) % len(table)
+    of_index = {a - axis: s for a, s in wants.items() if axis <= a < axis + len(index)}
+    of_table = {a if a < axis else a - len(index) + 1: s for a, s in wants.items() if a - axis not in of_index}
+    data, where = twin.operand(of_table), twin.operand(of_index, 1)
+    new, places = walk.shape(data) or (), walk.shape(where) or ()
+    result = twin.on([data, where], (*new[:axis], *places, *new[axis + 1 :]))
+    if is_number(table[axis]):
+        _bound_rows(twin, int(table[axis]), of_index, result)
     return result
 
 
-def _piece(walk: Walk, piece: Piece, distance: ir.Value, dtype: Any, shape: Shape) -> ir.Value:
-    build = walk.builder
-    if piece.slope == 0:
-        return build.constant(np.asarray(piece.first).astype(dtype))
-    slope, first = (build.constant(np.array(n, np.int64)) for n in (piece.slope, piece.first))
-    line = build.node("Add", [build.node("Mul", [distance, slope], shape), first], shape)
-    return build.cast(line, ir.DataType.from_numpy(dtype), shape)
+def _bound_rows(twin: Twin, rows: int, wants: Wants, result: ir.Value) -> None:
+    """A ramp of indices comes to the end of the table."""
+    index, table = twin.walk.constant(twin.node.inputs[1]), twin.node.inputs[0]
+    if index is None:
+        return
+    for axis, size in wants.items():
+        step = None if is_uniform(index, axis) else ramp_step(index, axis)
+        if step is not None:
+            name = table.name if table is not None else "?"
+            first = int(np.take(index, 0, axis).max())
+            most = rows - first if (step == 1).all() and index.min() >= 0 else index.shape[axis]
+            twin.walk.bound(size, most, f"the table `{name}` has {rows} rows", result)
+
+
+def _gather_elements(twin: Twin) -> Pushed:
+    """The output has the shape of the index, and the data has it, too, but for the axis that is indexed."""
+    data = twin.shape(0)
+    if data is None:
+        return None
+    own = int(attribute(twin.node, "axis", 0)) % len(data)
+    others = {axis: size for axis, size in twin.wants.items() if axis != own and is_number(data[axis])}
+    pairs = zip(twin.node.inputs, (others, twin.wants), strict=True)
+    inputs = [twin.exact_operand(value, wants) for value, wants in pairs]
+    return twin.on(inputs, twin.walk.shape(inputs[1]) or ())
+
+
+def _slice(twin: Twin) -> Pushed:
+    """A part of a longer table: a larger part of it."""
+    walk, node, wants = twin.walk, twin.node, twin.wants
+    if walk.opset < 10:
+        return None
+    data, starts, ends = node.inputs[0], walk.constant(node.inputs[1]), walk.constant(node.inputs[2])
+    shape = walk.shape(data)
+    if data is None or shape is None or starts is None or ends is None:
+        return None
+    axes = axes_of(walk, node, len(shape), 3)
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = walk.constant(node.inputs[4]) if len(node.inputs) > 4 else None
+    if steps is not None and any(steps != 1):
+        return None
+    source = twin.operand({a: s for a, s in wants.items() if a not in axes})
+    parts: dict[int, tuple[Size, Size]] = {}
+    limits: dict[int, tuple[int, int]] = {}
+    result = list(walk.shape(source) or ())
+    for axis, start, end in zip(axes, starts, ends, strict=True):
+        rows = result[axis]
+        if axis in wants and is_number(rows):
+            first = min(int(start) % int(rows) if start < 0 else int(start), int(rows))
+            limits[axis] = (int(rows) - first, int(rows))
+            parts[axis], result[axis] = (number(first), first + wants[axis]), wants[axis]
+        else:
+            parts[axis] = (number(start), number(end))
+            result[axis] = twin.result[axis]
+    new = walk.builder.sliced(source, parts, tuple(result))
+    for axis, (most, rows) in limits.items():
+        walk.bound(wants[axis], most, f"the table `{data.name}` has {rows} rows", new)
+    return new
+
+
+_RULES: dict[str, Callable[[Twin], Pushed]] = {
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"), _kept_axes),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization"), _kept_axes),
+    **dict.fromkeys(("CumSum", "Trilu", "QuantizeLinear", "DequantizeLinear"), _same_axes),
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Reshape": _reshape,
+    "MatMul": _matmul,
+    "Einsum": _einsum,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Concat": _concat,
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "Slice": _slice,
+}
+
+
+def _grown_backwards(walk: Walk, value: ir.Value, wants: Wants) -> Pushed:
+    """The value with these sizes (or 1 where it is uniform along the axis); None where its origin is not understood."""
+    node = value.producer()
+    assert node is not None
+    rule = _RULES.get(node.op_type)
+    if rule is None or not is_standard(node) or node.outputs[0] is not value:
+        return None
+    return rule(Twin(walk, node, wants))

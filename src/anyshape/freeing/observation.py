@@ -1,12 +1,9 @@
-"""The shape of every tensor of the static file, from one run of ONNX Runtime.
-
-Not the tensors are asked for but their shapes, by a Shape node behind each: so memory stays what a plain run takes, and
-weights beside the file are never read by us.
-"""
+"""A file made ready for the walk: a clone of one's own, sound enough for it, and the shape of every tensor in it."""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,12 +12,79 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
 
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op
 from anyshape.runtime.made_up_inputs import is_mask, make_inputs
 from anyshape.runtime.session import load_runtime
 from anyshape.sizes import budgets
+
+# it warns of every operator that it does not know, which the walk copes with
+logging.getLogger("onnx_shape_inference").setLevel(logging.ERROR)
+
+
+def prepared(model: ir.Model) -> ir.Model:
+    """A clone that shares the weights; whatever cannot be walked is refused in one sentence."""
+    _refuse_unsound(model.graph)
+    try:
+        clone = model.clone()
+        if clone.functions:
+            InlinePass()(clone)
+        clone.graph.sort()
+        LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(clone)
+        RemoveUnusedNodesPass()(clone)
+    except Exception as error:
+        raise AnyshapeError(f"the graph cannot be put in order: {_root_cause(error)}") from error
+    if not clone.opset_imports.get("") and not clone.opset_imports.get("ai.onnx"):
+        raise AnyshapeError("the file names no opset of ONNX")
+    clone.opset_imports.setdefault("", clone.opset_imports.get("ai.onnx", 1))
+    forget_shapes(clone)
+    return clone
+
+
+def _root_cause(error: BaseException) -> str:
+    """What was at the root of it, first line only."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _refuse_unsound(graph: ir.Graph, outer: frozenset[str] = frozenset(), depth: int = 0) -> None:
+    """Two values of one name cannot be told apart, and graphs inside of graphs without end cannot be walked."""
+    if depth > budgets.DEEPEST_BODY:
+        raise AnyshapeError("the graphs inside of this file are nested too deeply")
+    seen = set(outer)
+    _note_names(graph.inputs, seen)
+    known = {*seen, *(str(name) for name in graph.initializers)}
+    for node in graph:
+        for value in node.inputs:
+            if value is not None and value.name not in known:
+                raise AnyshapeError(f"`{value.name}` is used before any node gives it: it is missing, or in a cycle")
+        for body in graphs_in(node):
+            _refuse_unsound(body, frozenset(known), depth + 1)
+        _note_names(node.outputs, seen)
+        known |= {value.name or "" for value in node.outputs}
+
+
+def _note_names(values: Sequence[ir.Value], seen: set[str]) -> None:
+    for value in values:
+        if value.name in seen:
+            raise AnyshapeError(f"two values of the file are called `{value.name}`")
+        seen |= {value.name} if value.name else set()
+
+
+def forget_shapes(model: ir.Model) -> None:
+    """What the file says about intermediate shapes was true for its own sizes only."""
+    for graph in model.graphs():
+        for value in (value for node in graph for value in node.outputs):
+            value.shape = None
+
+
+# ---- the shape of every tensor, from one run of ONNX Runtime
+#
+# Not the tensors are asked for but their shapes, by a Shape node behind each: so memory stays what a plain run takes,
+# and weights beside the file are never read by us.
 
 AxisSizes = Mapping[str, tuple[int, ...]]
 """The sizes of every axis of values, by name."""
@@ -39,13 +103,11 @@ def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str
     """Value -> its shape for inputs of these shapes, for every tensor of the main graph."""
     proto = ir.to_proto(model)
     asked = [value.name for value in _tensors(model.graph) if value.name]
-    known = {value.name for value in proto.graph.output}
     for index, name in enumerate(asked):
         proto.graph.node.append(onnx.helper.make_node("Shape", [name], [f"observed_shape_{index}"]))
     del proto.graph.value_info[:]
-    kept = [] if asked else [value for value in proto.graph.output if value.name in known]
-    del proto.graph.output[:]
-    proto.graph.output.extend(kept)
+    if asked:
+        del proto.graph.output[:]
     proto.graph.output.extend(
         onnx.helper.make_tensor_value_info(f"observed_shape_{index}", onnx.TensorProto.INT64, None)
         for index in range(len(asked))
@@ -56,15 +118,11 @@ def observe(model: ir.Model, shapes: AxisSizes, folder: Path | None) -> dict[str
 
 def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
     for node in graph:
-        if node.op_type in _NO_TENSORS or (graphs_in(node) and _has_sequences(node)):
+        if any(inner.op_type in _NO_TENSORS for inner in (node, *(one for body in graphs_in(node) for one in body))):
             continue
         for value in node.outputs:
             if value.type is None or isinstance(value.type, ir.TensorType):
                 yield value
-
-
-def _has_sequences(node: ir.Node) -> bool:
-    return any(inner.op_type in _NO_TENSORS for body in graphs_in(node) for inner in body)
 
 
 def _results_of_run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:

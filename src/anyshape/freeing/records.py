@@ -8,12 +8,9 @@ from typing import Any, TypeVar
 
 import onnx_ir as ir
 
-from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, dim_symbol, evaluated
-
-Wanted = Mapping[str, tuple[str | None, ...]]
-"""Input -> the dim's name for each axis, None where the axis stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +100,12 @@ class Chooser:
         self.taken.append(pick)
         return readings[pick]
 
-
-def next_plan(chooser: Chooser, fixed: int) -> tuple[int, ...] | None:
-    """The plan after a contradiction: the last place that has another reading takes it; the first `fixed` stay."""
-    for place in range(len(chooser.counts) - 1, fixed - 1, -1):
-        if chooser.taken[place] + 1 < chooser.counts[place]:
-            return (*chooser.taken[:place], chooser.taken[place] + 1)
-    return None
+    def next_plan(self, fixed: int) -> tuple[int, ...] | None:
+        """The plan after a contradiction: the last place that has another reading takes it; the first `fixed` stay."""
+        for place in range(len(self.counts) - 1, fixed - 1, -1):
+            if self.taken[place] + 1 < self.counts[place]:
+                return (*self.taken[:place], self.taken[place] + 1)
+        return None
 
 
 # ---- the dims of one file: their symbols, where they are read, and what they are in the file
@@ -156,44 +152,3 @@ class Dims:
             fits = (evaluated(size, {symbol: middle}) or 0) <= most
             low, high = (middle, high) if fits else (low, middle - 1)
         return symbol.name, low
-
-
-def free_inputs(graph: ir.Graph, wanted: Wanted, shapes: Mapping[str, tuple[int, ...]]) -> Dims:
-    """Name the axes of the inputs, in place; `shapes` are the inputs' shapes in the file."""
-    sizes: dict[str, int] = {}
-    sources: dict[Size, tuple[ir.Value, int]] = {}
-    for value in graph.inputs:
-        shape = shapes.get(str(value.name))
-        if shape is None:
-            continue
-        row = axis_names(value, wanted.get(str(value.name)), len(shape))
-        for axis, (name, size) in enumerate(zip(row, shape, strict=True)):
-            if name is not None:
-                if sizes.setdefault(name, size) != size:
-                    raise DeclarationError(f"`{name}` is {sizes[name]} in one place of the file and {size} in another")
-                sources.setdefault(dim_symbol(name), (value, axis))
-        value.shape = ir.Shape([name or size for name, size in zip(row, shape, strict=True)])
-    return Dims(sizes, sources)
-
-
-def axis_names(value: ir.Value, row: tuple[str | None, ...] | None, rank: int) -> list[str | None]:
-    """The dims of an input: the wanted ones, then those that the file has by itself."""
-    own = [open_name(value, axis) for axis in range(rank)]
-    wanted = row or (None,) * rank
-    if len(wanted) != rank:
-        raise DeclarationError(f"`{value.name}` has {rank} axes, {len(wanted)} are declared")
-    names = [wish or name for wish, name in zip(wanted, own, strict=True)]
-    for name in names:
-        if name is not None and not name.isidentifier():
-            raise DeclarationError(f"`{name}` cannot name a dim: letters, digits and _ only")
-    return names
-
-
-def open_name(value: ir.Value, axis: int) -> str | None:
-    """How the file calls an axis that it leaves open; None for a number."""
-    dim = value.shape[axis] if value.shape is not None and axis < len(value.shape) else None
-    if isinstance(dim, int):
-        return None
-    name = dim.value if dim is not None else None
-    fallback = "".join(c if c.isalnum() else "_" for c in value.name or "input")
-    return name if name and name.isidentifier() else f"{fallback}_axis{axis}"

@@ -10,26 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
-from onnx_shape_inference import ShapeInferenceContext, registry
 
 from anyshape.freeing.builder import Builder
-from anyshape.freeing.constant_values import Evaluator
+from anyshape.freeing.inference import Evaluator, Inference
 from anyshape.freeing.records import Bound, Chooser, Dims, DisagreeingError, PinnedError, Rewrite, State
-from anyshape.onnxfile.graph import is_op, is_standard, name_of
+from anyshape.onnxfile.graph import attribute, is_op, is_standard, name_of
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import (
-    Factors,
-    Shape,
-    Size,
-    dim_symbol,
-    from_dim,
-    from_ir,
-    is_number,
-    number,
-    product,
-    spelled,
-    to_ir,
-)
+from anyshape.sizes.expressions import Factors, Shape, Size, from_ir, is_number, number, product, spelled, to_ir
 
 _DATA_DEPENDENT = {"NonZero", "Unique", "NonMaxSuppression", "Compress", "StringSplit"}
 _READS_SIZES = ("Shape", "Size")
@@ -78,11 +65,11 @@ class Walk:
 
     def constant(self, value: ir.Value | None) -> Any:
         """The numbers of a value that depends on no input, else None."""
-        return None if value is None else self._evaluator.value(value)
+        return self._evaluator.value(value)
 
     def constant_at_file(self, value: ir.Value | None) -> Any:
         """The numbers of a value that depends on sizes alone, as they are in the file, else None."""
-        return None if value is None else self._at_file.value(value)
+        return self._at_file.value(value)
 
     def numbers(self, value: ir.Value | None) -> Shape | None:
         """What a tensor of sizes holds, as expressions of the dims."""
@@ -140,18 +127,23 @@ class Walk:
         producers = [(bound, value.producer()) for bound, value in self._bounds]
         return tuple(dict.fromkeys(bound for bound, node in producers if node is not None and node.graph is not None))
 
-    def pinned(self, node: ir.Node, why: str, size: Size = None) -> PinnedError:
+    def pinned(self, node: ir.Node, why: str, size: Size = None, kind: type[PinnedError] = PinnedError) -> PinnedError:
         dims = sorted(s.name for s in size.free_symbols if s.name in self.dims.sizes) if size is not None else []
-        sentence = f"{node.op_type} node `{name_of(node)}` pins {_named_dims(dims)}: {why}"
-        return PinnedError(sentence, node=name_of(node), operator=node.op_type, dim=dims[0] if dims else None)
+        named = " and ".join(f"`{dim}`" for dim in dims) or "the sizes of the file"
+        sentence = f"{node.op_type} node `{name_of(node)}` pins {named}: {why}"
+        return kind(sentence, node=name_of(node), operator=node.op_type, dim=dims[0] if dims else None)
 
-    def refuse_disagreement(self, node: ir.Node, sizes: Sequence[Size]) -> None:
-        """Free sizes that a node takes for the same must be so at every size; else another reading may be right."""
+    def free_size(self, node: ir.Node, sizes: Sequence[Size]) -> Size | None:
+        """The first free one of sizes that a node takes for the same; all must be so at every size.
+
+        Where they are not, another reading may be right.
+        """
         free = [size for size in sizes if self.is_free(size)]
         for other in free[1:]:
             if self.strict and not self.dims.agree(free[0], other):
-                trouble = self.pinned(node, f"`{spelled(free[0])}` meets `{spelled(other)}`", free[0] * other)
-                raise DisagreeingError(str(trouble), node=trouble.node, operator=trouble.operator, dim=trouble.dim)
+                why = f"`{spelled(free[0])}` meets `{spelled(other)}`"
+                raise self.pinned(node, why, free[0] * other, DisagreeingError)
+        return free[0] if free else None
 
     # ---- the walk itself
 
@@ -248,15 +240,13 @@ class Walk:
         raise self.pinned(node, f"nothing is known about this operator{domain}", product(free) if free else None)
 
 
-def _named_dims(dims: Sequence[str]) -> str:
-    return " and ".join(f"`{dim}`" for dim in dims) if dims else "the sizes of the file"
-
-
 # ---- what a rule is
 
 Shapes = Sequence[Shape | None] | None
 """The shapes of a node's outputs, None where the inference knows them."""
 Rule = Callable[[Walk, ir.Node], Shapes]
+Wants = Mapping[int, Size]
+"""Axis -> the size that it shall have."""
 
 
 # ---- which factors each axis is the product of, in their order
@@ -303,45 +293,46 @@ def _came_through(size: Size, axis: int, inputs: Sequence[tuple[Factors, ...]]) 
     return every[0] if every else (size,)
 
 
-# ---- symbolic shapes of one node's outputs, by onnx-shape-inference
+# ---- operators that behave alike, and how their axes are written in the different opsets
+
+BROADCASTING = {
+    *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "PRelu", "Sum", "Mean", "Min", "Max", "Where"),
+    *("And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"),
+    *("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+}
+UNARY = {
+    *("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Sin", "Cos", "Tan", "Tanh", "Sigmoid", "Relu", "Gelu"),
+    *("LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "HardSigmoid", "HardSwish", "Erf", "Mish"),
+    *("Floor", "Ceil", "Round", "Sign", "Not", "BitwiseNot", "IsNaN", "IsInf", "Cast", "CastLike", "Identity"),
+    *("Clip", "Dropout", "Celu", "ThresholdedRelu"),
+    *("Acos", "Asin", "Atan", "Cosh", "Sinh", "Acosh", "Asinh", "Atanh"),
+}
+ELEMENTWISE = BROADCASTING | UNARY
 
 
-class Inference:
-    """One context for a whole walk: it carries the values of shapes that nodes compute."""
+def axes_of(walk: Walk, node: ir.Node, rank: int, place: int = 1) -> list[int] | None:
+    """The axes that a node names, as an attribute (older opsets) or as an input; None where it names none."""
+    found = attribute(node, "axes")
+    if found is None and len(node.inputs) > place:
+        found = walk.constant(node.inputs[place])
+    return None if found is None else [int(axis) % max(rank, 1) for axis in found]
 
-    def __init__(self, opsets: Mapping[str, int], names: list[str]) -> None:
-        registry.collect()
-        self._context = ShapeInferenceContext(opsets, policy="override")
-        self._context.reserve_symbol_names(names)
 
-    def infer(self, node: ir.Node) -> bool:
-        """Set shapes and types of the outputs; False where the operator is unknown or the inference gives up."""
-        rule = registry.get(node.domain or "", node.op_type, version=self._context.get_opset_version(node.domain or ""))
-        if rule is None:
-            return False
-        for value in node.inputs:
-            if value is not None:
-                self._context.name_anonymous_dims(value)
-        try:
-            rule(self._context, node)
-        except Exception:  # noqa: BLE001  inference by others may fail in any way on a file by others
-            return False
-        return True
+def einsum_terms(node: ir.Node) -> list[str] | None:
+    """The letters of each operand and of the result; None where they are not all written down."""
+    equation = attribute(node, "equation", "")
+    equation = equation.decode() if isinstance(equation, bytes) else str(equation)
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    return [*terms, right] if arrow and "." not in equation and len(terms) == len(node.inputs) else None
 
-    def numbers(self, value: ir.Value | None) -> Shape | None:
-        """What a tensor of sizes holds, as expressions."""
-        if value is None:
-            return None
-        found = self._context.get_symbolic_value(value)
-        return None if found is None else tuple(from_dim(entry) for entry in found)
 
-    def set_numbers(self, value: ir.Value, numbers: Shape) -> None:
-        entries = [int(n) if n.is_Integer else ir.SymbolicDim(n) for n in numbers]
-        self._context.set_symbolic_value(value, entries)
-
-    def is_unknown(self, size: Size) -> bool:
-        """Whether a size depends on the data."""
-        return any(self._context.is_generated_symbol(symbol.name) for symbol in size.free_symbols)
-
-    def unknown(self) -> Size:
-        return dim_symbol(str(self._context.new_symbolic_dim().value))
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """The sizes that tensors have together; of two free ones the first."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = []
+    for axis in range(-rank, 0):
+        sizes = [shape[axis] for shape in shapes if len(shape) >= -axis and shape[axis] != 1]
+        free = [size for size in sizes if not is_number(size)]
+        result.append(free[0] if free else sizes[0] if sizes else number(1))
+    return tuple(result)

@@ -15,14 +15,15 @@ from anyshape.onnxfile.interface import Interface, Port
 from anyshape.sizes.notation import STATIC, Axis, Expression, SizeRange, did_you_mean, parse_axes, parse_sizes
 
 BATCH = "batch"
+Wanted = Mapping[str, tuple[str | None, ...]]
+"""Input -> the dim's name for each axis, None where the axis stays as it is."""
 
 
 @dataclass(frozen=True)
 class Declaration:
     """The dims that are to be free: on which axes, what they are in the file, and which sizes they may take."""
 
-    wanted: Mapping[str, tuple[str | None, ...]]
-    """Input -> the dim of each axis, None where it stays as it is."""
+    wanted: Wanted
     sizes: Mapping[str, int]
     """What each dim is in the file; those that the file leaves open have none until `at` gives them one."""
     ranges: Mapping[str, SizeRange]
@@ -138,14 +139,14 @@ def _batch_on_axis_0(ports: Mapping[str, Port]) -> tuple[Rows, tuple[str, ...]]:
     already = [name for name, port in ports.items() if _shape(port)[:1] == (None,)]
     if already:
         raise DeclarationError(
-            f"axis 0 of {_listing(already)} is open already: name the axes that are to be free in `dims`"
+            f"axis 0 of {_list_of(already)} is open already: name the axes that are to be free in `dims`"
         )
     size = Counter(first.values()).most_common(1)[0][0]
     sharing = [name for name, number in first.items() if number == size]
     wanted = {name: (BATCH, *(None,) * (len(_shape(ports[name])) - 1)) for name in sharing}
     others = [f"`{name}` has {number} there" for name, number in first.items() if name not in wanted]
     rest = f"; {', '.join(others)} and stays as it is" if others else ""
-    return wanted, (f"no dims were declared: `{BATCH}` is axis 0 of {_listing(sharing)}{rest}",)
+    return wanted, (f"no dims were declared: `{BATCH}` is axis 0 of {_list_of(sharing)}{rest}",)
 
 
 # ---- with one
@@ -165,7 +166,7 @@ def _declared_rows(ports: Mapping[str, Port], dims: Mapping[str, Any]) -> Rows:
 def _inputs_named(key: str, ports: Mapping[str, Port]) -> list[str]:
     names = [key] if key in ports else [name for name in ports if fnmatch.fnmatchcase(name, key)]
     if not names:
-        raise DeclarationError(f"`dims` names `{key}`, but the inputs are {_listing(ports)}{did_you_mean(key, ports)}")
+        raise DeclarationError(f"`dims` names `{key}`, but the inputs are {_list_of(ports)}{did_you_mean(key, ports)}")
     return names
 
 
@@ -224,7 +225,7 @@ def _dim(port: Port, axis: int, entry: Axis) -> str | None:
 # ---- sizes
 
 
-def _sizes_in_file(ports: Mapping[str, Port], wanted: Mapping[str, tuple[str | None, ...]]) -> dict[str, int]:
+def _sizes_in_file(ports: Mapping[str, Port], wanted: Wanted) -> dict[str, int]:
     """What each dim is in the file; one name is one size."""
     found: dict[str, int] = {}
     where: dict[str, str] = {}
@@ -242,10 +243,10 @@ def _size_ranges(found: Iterable[str], sizes: Mapping[str, Any]) -> dict[str, Si
     for name in sizes:
         if name not in found:
             raise DeclarationError(
-                f"sizes given for `{name}`, but the dims are {_listing(found)}{did_you_mean(str(name), found)}"
+                f"sizes given for `{name}`, but the dims are {_list_of(found)}{did_you_mean(str(name), found)}"
             )
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else SizeRange() for dim in found}
 
 
-def _listing(names: Iterable[str]) -> str:
+def _list_of(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)

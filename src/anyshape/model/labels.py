@@ -17,7 +17,7 @@ from anyshape.declaration.outputs import flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.request import Request
-from anyshape.onnxfile.structure import Branch, Fixed, Kind, Node, Parameter, Slot, Way
+from anyshape.onnxfile.contract import Branch, Fixed, Kind, Node, Parameter, Slot, Way
 from anyshape.sizes.fit import FittedAxis
 from anyshape.sizes.notation import Expression, did_you_mean
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.contract import Contract
+from anyshape.onnxfile.contract import Branch, Contract, Fixed, Node, Parameter, Slot, slots
 from anyshape.onnxfile.interface import Interface
-from anyshape.onnxfile.structure import Branch, Fixed, Node, Parameter, Slot, slots
 from anyshape.sizes.notation import did_you_mean
 
 Feeds = dict[str, Any]
@@ -80,22 +79,22 @@ class Binder:
             if name in given:
                 take(given[name], feeds)
             elif is_needed:
-                raise DeclarationError(f"`{name}` is missing: the file takes {self._listed}")
+                raise DeclarationError(f"`{name}` is missing: the file takes {self._needed_names}")
         return feeds
 
     def _take_surplus(self, args: Sequence[Any], given: Feeds) -> None:
         if self._many is None:
-            raise DeclarationError(f"{len(args)} arguments are given: the file takes {self._listed}")
+            raise DeclarationError(f"{len(args)} arguments are given: the file takes {self._needed_names}")
         given[self._many] = args[len(given) :]
 
     def _sentence_about(self, name: str, given: Feeds) -> str:
         if name in given:
             return f"`{name}` is given twice: by its place and by its name"
         known = [one for one, _, _ in self._takes]
-        return f"`{name}` is unknown: the file takes {self._listed}{did_you_mean(name, known)}"
+        return f"`{name}` is unknown: the file takes {self._needed_names}{did_you_mean(name, known)}"
 
     @property
-    def _listed(self) -> str:
+    def _needed_names(self) -> str:
         return ", ".join(f"`{name}`" for name, is_needed, _ in self._takes if is_needed) or "nothing"
 
 

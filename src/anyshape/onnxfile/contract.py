@@ -6,30 +6,165 @@ docs/contract.md has a table of its fields. What a later format adds is ignored;
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from keyword import iskeyword
+from typing import Any, Literal, get_args
 
 import onnx
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.structure import (
-    Node,
-    Parameter,
-    Slot,
-    from_rows,
-    parameter_from_rows,
-    parameter_to_rows,
-    shown,
-    shown_call,
-    to_rows,
-)
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_condition, parse_expression, parse_sizes
 
 KEY = "anyshape.contract"
 FORMAT = 2
 """Format 1 had no number, no structures, and did not say what was checked."""
+
+# ---- how the flat inputs and outputs of a file stand in the module's own call and result: a small tree
+#
+# `forward(batch, scale=2.0)` with a dict of two tensors is `Parameter("batch", Branch("dict", ("ids", "mask"), ...))`
+# and `Parameter("scale", Fixed(2.0))`.
+
+Kind = Literal["list", "tuple", "dict", "namedtuple", "fields", "cache"]
+Way = Literal["both", "positional", "keyword", "many"]
+_KEYED = ("dict", "namedtuple", "fields")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of one input or output of the file."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What became part of the file: a number, a text, or None."""
+
+    value: str | float | bool | None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A container; `fields` are those of a dataclass or another object, `cache` holds layers of keys and values."""
+
+    kind: Kind
+    keys: tuple[str | int, ...]
+    """Of a dict, or the names of fields; nothing for what is counted."""
+    parts: tuple[Node, ...]
+    name: str = ""
+    """Of a named tuple's class."""
+
+
+Node = Slot | Fixed | Branch
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the module's call; `many` is `*args`."""
+
+    name: str
+    way: Way
+    node: Node
+
+
+def slots(node: Node) -> Iterator[str]:
+    """The names of inputs or outputs below a node, in order."""
+    if isinstance(node, Slot):
+        yield node.name
+    elif isinstance(node, Branch):
+        for part in node.parts:
+            yield from slots(part)
+
+
+# ---- the tree as text
+
+
+def shown(node: Node) -> str:
+    """As Python would write it, with the file's names in their places."""
+    if isinstance(node, Slot):
+        return node.name
+    if isinstance(node, Fixed):
+        return repr(node.value)
+    parts = [shown(part) for part in node.parts]
+    if node.kind in ("list", "cache"):
+        return f"[{', '.join(parts)}]"
+    if node.kind == "tuple":
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    if node.kind == "dict":
+        return f"{{{', '.join(f'{key!r}: {part}' for key, part in zip(node.keys, parts, strict=True))}}}"
+    return f"{node.name}({', '.join(f'{key}={part}' for key, part in zip(node.keys, parts, strict=True))})"
+
+
+def shown_call(parameters: Sequence[Parameter]) -> str:
+    """The parameters with what stands in them; one that is an input of its own name is shown once."""
+    return f"({', '.join(_shown_parameter(parameter) for parameter in parameters)})"
+
+
+def _shown_parameter(parameter: Parameter) -> str:
+    text = shown(parameter.node)
+    if parameter.way == "many":
+        return f"*{text}"
+    return text if text == parameter.name else f"{parameter.name}={text}"
+
+
+# ---- the tree as plain values for JSON, and back
+
+
+def to_rows(node: Node) -> Any:
+    """A text is a slot, null is None, everything else says its kind."""
+    if isinstance(node, Slot):
+        return node.name
+    if isinstance(node, Fixed):
+        return None if node.value is None else {"kind": "fixed", "value": node.value}
+    rows: dict[str, Any] = {"kind": node.kind, "parts": [to_rows(part) for part in node.parts]}
+    if node.kind in _KEYED:
+        rows["keys"] = list(node.keys)
+    return rows | ({"name": node.name} if node.name else {})
+
+
+def from_rows(rows: Any, depth: int = 0) -> Node:
+    """The tree behind plain values; ValueError, TypeError or KeyError where there is none."""
+    if isinstance(rows, str):
+        return Slot(rows)
+    if rows is None:
+        return Fixed(None)
+    if rows["kind"] == "fixed":
+        return Fixed(_of_type((str, int, float), rows["value"]))
+    if rows["kind"] not in get_args(Kind) or depth == budgets.DEEPEST_STRUCTURE:
+        raise ValueError("no such container")
+    keys = tuple(_of_type((str, int), key) for key in rows["keys"]) if rows["kind"] in _KEYED else ()
+    parts = tuple(from_rows(part, depth + 1) for part in rows["parts"])
+    name = _of_type((str,), rows.get("name", ""))
+    if rows["kind"] in _KEYED and len(set(keys)) != len(parts):
+        raise ValueError("keys and parts differ in number")
+    if rows["kind"] == "namedtuple" and not all(map(_is_field, (name, *keys))):
+        raise ValueError("no class could have such fields")
+    return Branch(rows["kind"], keys, parts, name)
+
+
+def parameter_to_rows(parameter: Parameter) -> dict[str, Any]:
+    return {"name": parameter.name, "way": parameter.way, "value": to_rows(parameter.node)}
+
+
+def parameter_from_rows(rows: Any) -> Parameter:
+    if rows["way"] not in get_args(Way):
+        raise ValueError("no such parameter")
+    return Parameter(_of_type((str,), rows["name"]), rows["way"], from_rows(rows["value"]))
+
+
+def _is_field(name: str | int) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not iskeyword(name) and not name.startswith("_")
+
+
+def _of_type(types: tuple[type, ...], value: Any) -> Any:
+    if not isinstance(value, types):
+        raise TypeError(f"`{type(value).__name__}` is not expected here")
+    return value
+
+
+# ---- the contract itself
 
 
 @dataclass(frozen=True)
@@ -103,7 +238,8 @@ class Contract:
         if self.returns is not None:
             rows["returns"] = to_rows(self.returns)
         if self.evidence is not None:
-            rows["checked"] = _evidence_to_rows(self.evidence)
+            ranges = {dim: list(ends) for dim, ends in self.evidence.ranges.items()}
+            rows["checked"] = {**vars(self.evidence), "ranges": ranges}
         return json.dumps(rows, ensure_ascii=False)
 
 
@@ -116,7 +252,7 @@ def parse_contract(text: str) -> Contract | None:
     if not text or len(text) > budgets.LONGEST_CONTRACT:
         return None
     try:
-        return _from_rows(json.loads(text))
+        return _contract_from_rows(json.loads(text))
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError, DeclarationError):
         return None
 
@@ -124,7 +260,7 @@ def parse_contract(text: str) -> Contract | None:
 _VERDICTS = ("checked", "narrowed", "unchecked")
 
 
-def _from_rows(rows: Any) -> Contract:
+def _contract_from_rows(rows: Any) -> Contract:
     if rows["verdict"] not in _VERDICTS or not all(dim.isidentifier() for dim in rows["dims"]):
         raise ValueError("written by somebody else")
     if rows.get("format", 1) not in range(1, FORMAT + 1):
@@ -152,10 +288,6 @@ def _call_from_rows(rows: Iterable[Any]) -> tuple[Parameter, ...]:
     return found
 
 
-def _evidence_to_rows(evidence: Evidence) -> dict[str, Any]:
-    return {**vars(evidence), "ranges": {dim: list(ends) for dim, ends in evidence.ranges.items()}}
-
-
 def _evidence_from_rows(rows: Any) -> Evidence:
     return Evidence(
         int(rows["sizes"]),
@@ -180,30 +312,20 @@ def contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
     yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
     if contract.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
-    yield from _structure_facts(contract)
+    # how the module is called and what it returns, where the list of inputs and outputs does not say it already
+    if contract.call is not None and any(shown(p.node) != p.name for p in contract.call):
+        yield "call", shown_call(contract.call)
+    if contract.returns is not None and not isinstance(contract.returns, Slot):
+        yield "returns", shown(contract.returns)
     yield "contract", f"{contract.verdict} by anyshape {contract.version}".rstrip()
     if contract.evidence is not None:
         yield "checked", str(contract.evidence)
 
 
-def _structure_facts(contract: Contract) -> Iterator[tuple[str, str]]:
-    """How the module is called and what it returns, where the list of inputs and outputs does not say it already."""
-    if contract.call is not None and any(shown(p.node) != p.name for p in contract.call):
-        yield "call", shown_call(contract.call)
-    if contract.returns is not None and not isinstance(contract.returns, Slot):
-        yield "returns", shown(contract.returns)
-
-
-_AS_IN_THE_FILE = ("numbers", "call", "returns", "checked")
-"""What is given as it stands in the file; null where it does not."""
-
-
 def contract_to_dict(contract: Contract) -> dict[str, Any]:
     """As plain values for JSON; the outputs' formulas stand with the outputs there."""
     rows = json.loads(contract.to_text())
-    told = ("verdict", "version", "dims", "where", "limits", "conditions")
-    return {
-        **{key: rows[key] for key in told},
-        "constants": {name: str(value) for name, value in contract.constants.items()},
-        **{key: rows.get(key) for key in _AS_IN_THE_FILE},
-    }
+    rows["constants"] = {name: str(value) for name, value in contract.constants.items()}
+    told = ("verdict", "version", "dims", "where", "limits", "conditions", "constants")
+    may_be_absent = ("numbers", "call", "returns", "checked")
+    return {key: rows.get(key) for key in (*told, *may_be_absent)}

@@ -87,13 +87,8 @@ def port_of(value: onnx.ValueInfoProto) -> Port:
     dtype = _TYPE_NAMES.get(kind.elem_type, f"type {kind.elem_type}")
     if not kind.HasField("shape"):
         return Port(value.name, dtype, None)
-    return Port(value.name, dtype, tuple(map(_axis, kind.shape.dim)))
-
-
-def _axis(dim: onnx.TensorShapeProto.Dimension) -> DeclaredAxis:
-    if dim.HasField("dim_value"):
-        return int(dim.dim_value)
-    return dim.dim_param or None
+    axes = (int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or None for dim in kind.shape.dim)
+    return Port(value.name, dtype, tuple(axes))
 
 
 def dims_in(axis: str) -> tuple[str, ...]:

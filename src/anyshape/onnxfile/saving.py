@@ -228,18 +228,16 @@ def save_inline(model: ir.Model, path: Path) -> None:
     ]
     tensors = {str(value.name): value.const_value for value in values if value.const_value is not None}
     weights = sum(tensor.nbytes for tensor in tensors.values())
-    if not tensors or weights > budgets.MOST_BYTES_INLINE:
-        ir.save(model, path)  # which says what is wrong
-        return
-    proto = _proto_without(model, values)
-    graph = proto.graph.SerializeToString()
-    if weights + len(graph) > budgets.MOST_BYTES_INLINE - budgets.ROOM_FOR_THE_REST:
-        ir.save(model, path)
-        return
-    proto.ClearField("graph")
-    with path.open("wb") as file:
-        file.write(proto.SerializeToString())
-        _write_graph(file, graph, tensors)
+    if tensors and weights <= budgets.MOST_BYTES_INLINE:
+        proto = _proto_without(model, values)
+        graph = proto.graph.SerializeToString()
+        if weights + len(graph) <= budgets.MOST_BYTES_INLINE - budgets.ROOM_FOR_THE_REST:
+            proto.ClearField("graph")
+            with path.open("wb") as file:
+                file.write(proto.SerializeToString())
+                _write_graph(file, graph, tensors)
+            return
+    ir.save(model, path)  # which says what is wrong with too many bytes
 
 
 def _has_bytes(tensor: object) -> bool:

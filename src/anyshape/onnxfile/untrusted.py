@@ -79,9 +79,8 @@ def _tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.Ten
         for attribute in (attribute for node in graph.node for attribute in node.attribute):
             yield from (attribute.t, *attribute.tensors)
             yield from _tensors_of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
-            yield from (
-                _tensors(attribute.g, *attribute.graphs) if attribute.HasField("g") else _tensors(*attribute.graphs)
-            )
+            inner = (attribute.g,) if attribute.HasField("g") else ()
+            yield from _tensors(*inner, *attribute.graphs)
 
 
 def _tensors_of_sparse(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:

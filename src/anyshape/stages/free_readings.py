@@ -11,8 +11,7 @@ import onnx_ir as ir
 
 import anyshape
 from anyshape.errors import AnyshapeError, first_line
-from anyshape.freeing.engine import free
-from anyshape.freeing.names_alone import named, with_outputs
+from anyshape.freeing.engine import free, named, with_outputs
 from anyshape.freeing.records import Bound, Freed, PinnedError
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface

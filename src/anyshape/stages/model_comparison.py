@@ -26,7 +26,7 @@ from anyshape.model.limits import Boundaries, Limit
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
-from anyshape.onnxfile.integers import integers_of
+from anyshape.onnxfile.baked_sizes import integers_of
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification

@@ -20,7 +20,7 @@ from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import ExportOptions, Survey
-from anyshape.onnxfile.integers import integers_of
+from anyshape.onnxfile.baked_sizes import integers_of
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard

@@ -21,9 +21,8 @@ from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Budget, Plan, Tier, horizon, trace_sizes
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.onnxfile.baked_sizes import Baked, find_baked
+from anyshape.onnxfile.baked_sizes import Baked, find_baked, sizes_written
 from anyshape.onnxfile.contract import Contract
-from anyshape.onnxfile.integers import sizes_written
 from anyshape.onnxfile.interface import Interface, expected_size
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification

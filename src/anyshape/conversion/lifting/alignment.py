@@ -1,4 +1,4 @@
-"""Static exports of one module laid side by side, node by node, and made one: what differs is computed from the sizes.
+"""Static exports of one module laid side by side, node by node: what differs is computed from the sizes.
 
 What differs but for constants cannot be lifted. A constant is compared where it is used: two uses that share one at
 some sizes need not share it at others.
@@ -7,24 +7,15 @@ some sizes need not share it at others.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import sympy
-from onnx_ir.passes.common import RemoveUnusedNodesPass
-from onnxscript import optimizer
 
-from anyshape.conversion.candidates import Job
-from anyshape.conversion.lifting.constants import Maker, UnexplainedError, constant
-from anyshape.conversion.lifting.static_exports import StaticExport, free_axes
-from anyshape.freeing.builder import Builder
 from anyshape.onnxfile.graph import graphs_in
-from anyshape.sizes import budgets
-from anyshape.sizes.expressions import Size, dim_symbol
-from anyshape.sizes.fit import Column, Points, whole_number
+from anyshape.sizes.fit import Column
 
 
 class DifferentError(Exception):
@@ -88,11 +79,8 @@ def _align_nodes(alignment: GraphAlignment, nodes: Sequence[ir.Node], graph: ir.
 
 def _refuse_difference(things: Sequence[object], what: str) -> None:
     if any(thing != things[0] for thing in things):
-        raise DifferentError(f"the {what} differ from size to size: {_different_texts(things)}")
-
-
-def _different_texts(things: Sequence[object]) -> str:
-    return ", ".join(dict.fromkeys(str(thing[1] if isinstance(thing, tuple) else thing) for thing in things))
+        texts = dict.fromkeys(str(thing[1] if isinstance(thing, tuple) else thing) for thing in things)
+        raise DifferentError(f"the {what} differ from size to size: {', '.join(texts)}")
 
 
 def _pair_definitions(alignment: GraphAlignment, values: tuple[ir.Value, ...]) -> None:
@@ -112,16 +100,11 @@ def _compare_uses(
         if known != values:
             raise DifferentError(f"an input of {node.op_type if node else 'the outputs'} comes from another node")
         return
-    tensors = [value.const_value if value is not None else None for value in values]
-    if any(tensor is None for tensor in tensors):
+    tensors = [value.const_value for value in values if value is not None and value.const_value is not None]
+    if len(tensors) < len(values):
         raise DifferentError("what is computed at some sizes is a constant at others")
-    if not _is_one_tensor(tensors):
-        alignment.moved.append(Moved(node, place, tuple(tensor.numpy() for tensor in tensors if tensor), graph))
-
-
-def _is_one_tensor(tensors: Sequence[ir.TensorProtocol | None]) -> bool:
-    first, *others = (tensor for tensor in tensors if tensor is not None)
-    return all(is_same_tensor(first, other) for other in others)
+    if not all(is_same_tensor(tensors[0], other) for other in tensors[1:]):
+        alignment.moved.append(Moved(node, place, tuple(tensor.numpy() for tensor in tensors), graph))
 
 
 def is_same_tensor(one: ir.TensorProtocol, other: ir.TensorProtocol) -> bool:
@@ -138,14 +121,11 @@ def is_same_tensor(one: ir.TensorProtocol, other: ir.TensorProtocol) -> bool:
 
 def _compare_attributes(nodes: Sequence[ir.Node]) -> None:
     """All but graphs must be the same."""
-    for node, name in itertools.product(nodes[1:], _attribute_names(nodes)):
+    names = dict.fromkeys(name for node in nodes for name in node.attributes)
+    for node, name in itertools.product(nodes[1:], names):
         one, other = nodes[0].attributes.get(name), node.attributes.get(name)
         if one is None or other is None or not _is_same_attribute(one, other):
             raise DifferentError(f"`{name}` of {node.op_type} follows the sizes, and is no input")
-
-
-def _attribute_names(nodes: Sequence[ir.Node]) -> Iterator[str]:
-    yield from dict.fromkeys(name for node in nodes for name in node.attributes)
 
 
 def _is_same_attribute(one: ir.Attr, other: ir.Attr) -> bool:
@@ -158,105 +138,3 @@ def _is_same_attribute(one: ir.Attr, other: ir.Attr) -> bool:
     if one.type in (ir.AttributeType.FLOAT, ir.AttributeType.FLOATS):
         return bool(np.array_equal(np.asarray(one.value), np.asarray(other.value), equal_nan=True))
     return bool(one.value == other.value)
-
-
-# ---- the constants that moved, computed in the first of the graphs; the others are needed no longer
-
-
-@dataclass(frozen=True)
-class Lifted:
-    """A model for every size, and how many constants became nodes."""
-
-    model: ir.Model
-    count: int
-
-
-def lift(job: Job, observations: Sequence[StaticExport]) -> Lifted:
-    """One model out of all, which is a new one; DifferentError or UnexplainedError where that cannot be."""
-    model = observations[0].model.clone()
-    alignment = align([model, *(one.model for one in observations[1:])])
-    points = _points_with_inner_sizes(alignment, [one.at for one in observations])
-    build = Builder(model, _size_sources(job, model))
-    first = next(iter(model.graph), None)
-    if first is None:
-        raise UnexplainedError("the graph has no nodes")
-    build.enter(first)
-    maker = Maker(build, points, _largest_sizes(job))
-    known: dict[tuple[object, ...], ir.Value] = {}
-    for moved in alignment.moved:
-        key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in moved.seen)
-        if key not in known:
-            known[key] = _explained_value(maker, moved)
-        _put_in_place(moved, known[key])
-    _forget_shapes(model)
-    _tidy_model(model)
-    return Lifted(model, len(known))
-
-
-def _tidy_model(model: ir.Model) -> None:
-    """What torch does with every export, left out while constants were to be told apart; some files need it to load."""
-    RemoveUnusedNodesPass()(model)
-    optimizer.optimize(model)
-
-
-def _explained_value(maker: Maker, moved: Moved) -> ir.Value:
-    try:
-        return constant(maker, moved.seen)
-    except UnexplainedError as error:
-        of = f"input {moved.place} of {moved.node.op_type}" if moved.node is not None else f"output {moved.place}"
-        raise type(error)(f"the constant that is {of} {error}") from None
-
-
-def _put_in_place(moved: Moved, value: ir.Value) -> None:
-    if moved.node is None:
-        moved.graph.outputs[moved.place] = value
-    else:
-        moved.node.replace_input_with(moved.place, value)
-
-
-def _points_with_inner_sizes(alignment: GraphAlignment, at: Sequence[Mapping[Size, int]]) -> Points:
-    """With the sizes of inner values that follow one dim: products and further divisions of them occur, too.
-
-    The largest come first, as the levels of a pyramid do: each is a simple part of the one before.
-    """
-    points = Points(tuple(at), {})
-    for numbers in sorted(alignment.sizes, key=sum, reverse=True):
-        size = whole_number(numbers, points) if numbers not in points.sizes.values() else None
-        if size is not None and _is_simple(size) and len(points.derived) < budgets.MOST_DERIVED_CONSTANTS:
-            points = Points(points.at, {**points.derived, size: numbers})
-    return points
-
-
-def _is_simple(size: Size) -> bool:
-    """A rounded division, or a line: what layers make of a size."""
-    return len(size.free_symbols) == 1 and (isinstance(size, sympy.floor) or not size.has(sympy.floor))
-
-
-def _size_sources(job: Job, model: ir.Model) -> dict[Size, tuple[ir.Value, int]]:
-    """Where each size is read; TorchScript leaves out inputs that it does not use, and its names tell which stayed."""
-    inputs = dict(enumerate(model.graph.inputs))
-    if len(inputs) != len(job.names):
-        inputs = {int(str(value.name).removeprefix("input_")): value for value in model.graph.inputs}
-    return {symbol: (inputs[index], axis) for symbol, (index, axis) in free_axes(job).items() if index in inputs}
-
-
-def _largest_sizes(job: Job) -> dict[Size, int]:
-    ranges = job.spec.ranges.items()
-    return {dim_symbol(dim): declared.nearest(2**31) for dim, declared in ranges if not declared.is_open}
-
-
-def _forget_shapes(model: ir.Model) -> None:
-    """They were true for one size only; that of a number, as a loop counts with, is true for all."""
-    for graph in model.graphs():
-        for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
-            if value.shape is not None and len(value.shape):
-                value.shape = None
-
-
-def share_weights(observations: Sequence[StaticExport]) -> None:
-    """The newest observation takes the tensors of the first where they are the same: weights are held once."""
-    first, newest = observations[0].model.graph.initializers, observations[-1].model.graph.initializers
-    for name, value in newest.items():
-        known = first[name].const_value if name in first else None
-        if known is not None and value.const_value is not None and is_same_tensor(known, value.const_value):
-            value.const_value = known

@@ -127,11 +127,8 @@ class Maker:
     points: Points
     tops: Mapping[Size, int]
     """The largest size of each dim, where one was declared."""
-
-    def joined(self, operator: str, one: ir.Value, other: ir.Value) -> ir.Value:
-        """Two values of the same rank and type, which broadcast."""
-        pairs = zip(shape_of(one), shape_of(other), strict=True)
-        return self.build.node(operator, [one, other], tuple(b if a == 1 else a for a, b in pairs), dtype=one.dtype)
+    precision: float = 0.0
+    """How far a number may be away from where its law has it, relative to it."""
 
     def sizes(self, sizes: Sequence[Size], target: tuple[int, ...]) -> ir.Value:
         """Whole numbers as a tensor of this shape."""
@@ -143,7 +140,7 @@ class Maker:
         parts = [self._law_value(law) for law in laws]
         flat = parts[0]
         if len(parts) > 1:
-            flat = self.build.node("Concat", parts, (number(len(parts)),), dtype=_DOUBLE, attributes={"axis": 0})
+            flat = self.build.node("Concat", parts, (number(len(parts)),), dtype=_DOUBLE, axis=0)
         return flat if len(target) == 1 else self.build.reshaped(flat, target, numbers_of(target))
 
     def _law_value(self, law: Law) -> ir.Value:
@@ -155,8 +152,8 @@ class Maker:
         for operator in FUNCTIONS[law.function][0]:
             value = self.build.node(operator, [value], (ONE,), dtype=_DOUBLE)
         if law.factor != 1:
-            value = self.joined("Mul", value, self.build.constant(np.array([law.factor])))
-        return value if law.start == 0 else self.joined("Add", value, self.build.constant(np.array([law.start])))
+            value = self.build.joined("Mul", value, self.build.constant(np.array([law.factor])))
+        return value if law.start == 0 else self.build.joined("Add", value, self.build.constant(np.array([law.start])))
 
 
 def shape_of(value: ir.Value) -> Shape:
@@ -170,15 +167,15 @@ def numbers_of(shape: Sequence[int]) -> Shape:
 # ---- patterns, of arrays of int64 or float64
 
 
-def pattern(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
+def pattern(maker: Maker, arrays: Arrays, shape: Shape) -> ir.Value | None:
     """A value that broadcasts to `shape` and is each of the arrays at its own size; None where no pattern gives it."""
     for axis, size in enumerate(shape):
         if not is_number(size) and all(is_uniform(array, axis) for array in arrays):
             arrays = [np.take(array, [0], axis) for array in arrays]
     shape = tuple(ONE if arrays[0].shape[axis] == 1 else size for axis, size in enumerate(shape))
     if all(is_number(size) for size in shape):
-        return _numbers_value(maker, arrays, precision)
-    made = (form(maker, arrays, shape, precision) for form in _FORMS)
+        return _numbers_value(maker, arrays)
+    made = (form(maker, arrays, shape) for form in _FORMS)
     return next((value for value in made if value is not None), None)
 
 
@@ -186,16 +183,16 @@ def _moving_axes(shape: Shape) -> list[int]:
     return [axis for axis, size in enumerate(shape) if not is_number(size)]
 
 
-def _numbers_value(maker: Maker, arrays: Arrays, precision: float) -> ir.Value | None:
+def _numbers_value(maker: Maker, arrays: Arrays) -> ir.Value | None:
     """Arrays of one shape, number by number."""
     first = arrays[0]
-    if all(np.allclose(array, first, rtol=precision, atol=0, equal_nan=True) for array in arrays):
+    if all(np.allclose(array, first, rtol=maker.precision, atol=0, equal_nan=True) for array in arrays):
         return maker.build.constant(first)
     if first.size > budgets.MOST_NUMBERS_OF_A_LAW:
         return None
     rows = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
     if first.dtype.kind == "f":
-        laws = [real_number(row, maker.points, precision) for row in rows]
+        laws = [real_number(row, maker.points, maker.precision) for row in rows]
         return None if None in laws else maker.laws([law for law in laws if law is not None], first.shape)
     sizes = [whole_number(row, maker.points) for row in rows]
     return None if None in sizes else maker.sizes(sizes, first.shape)
@@ -204,30 +201,25 @@ def _numbers_value(maker: Maker, arrays: Arrays, precision: float) -> ir.Value |
 # ---- ramps
 
 
-def _ramp(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
+def _ramp(maker: Maker, arrays: Arrays, shape: Shape) -> ir.Value | None:
     """First + step * (0, 1, 2, ...) along one axis."""
     for axis in reversed(_moving_axes(shape)):
-        steps = [_step_of_ramp(array, axis, precision) for array in arrays]
+        steps = [_step_of_ramp(array, axis, maker.precision) for array in arrays]
         if any(step is None for step in steps):
             continue
         rest = tuple(ONE if a == axis else size for a, size in enumerate(shape))
-        first = pattern(maker, [_start_of_ramp(array, axis, precision) for array in arrays], rest, precision)
-        step = pattern(maker, steps, rest, 4 * precision)
+        first = pattern(maker, [_start_of_ramp(array, axis, maker.precision) for array in arrays], rest)
+        step = pattern(replace(maker, precision=4 * maker.precision), steps, rest)
         if first is not None and step is not None:
-            ramp = maker.build.cast(
-                maker.build.ramp(shape[axis], axis, len(shape)), _dtype_of(first), _shape_along(shape, axis)
-            )
-            return maker.joined("Add", maker.joined("Mul", ramp, step), first)
+            along = tuple(size if a == axis else ONE for a, size in enumerate(shape))
+            ramp = maker.build.cast(maker.build.ramp(shape[axis], axis, len(shape)), _dtype_of(first), along)
+            return maker.build.joined("Add", maker.build.joined("Mul", ramp, step), first)
     return None
 
 
 def _dtype_of(value: ir.Value) -> ir.DataType:
     assert value.dtype is not None
     return value.dtype
-
-
-def _shape_along(shape: Shape, axis: int) -> Shape:
-    return tuple(size if a == axis else ONE for a, size in enumerate(shape))
 
 
 def _step_of_ramp(array: Any, axis: int, precision: float) -> Any:
@@ -255,7 +247,7 @@ def _start_of_ramp(array: Any, axis: int, precision: float) -> Any:
 # ---- bands along the diagonal
 
 
-def _band(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
+def _band(maker: Maker, arrays: Arrays, shape: Shape) -> ir.Value | None:
     """Entry (i, j) depends on i - j alone: the causal mask, a window around each place, clipped distances."""
     moved = _moving_axes(shape)
     found = [pieces_of_distance(array, *moved) if len(moved) == 2 else None for array in arrays]
@@ -268,7 +260,7 @@ def _band(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Va
         return None  # small matrices show the inner pieces alone, if all are where they are in large ones
     made = replace(maker, points=maker.points.only(full))
     flat = tuple(size if axis in moved else ONE for axis, size in enumerate(shape))
-    return _value_of_pieces(made, [pieces[place] for place in full], flat, arrays[0].dtype, precision)
+    return _value_of_pieces(made, [pieces[place] for place in full], flat, arrays[0].dtype)
 
 
 def _are_within(pieces: Sequence[tuple[Piece, ...]], whole: tuple[Piece, ...]) -> bool:
@@ -285,16 +277,13 @@ def _are_within(pieces: Sequence[tuple[Piece, ...]], whole: tuple[Piece, ...]) -
     )
 
 
-def _value_of_pieces(
-    maker: Maker, rows: Sequence[tuple[Piece, ...]], shape: Shape, dtype: Any, precision: float
-) -> ir.Value | None:
+def _value_of_pieces(maker: Maker, rows: Sequence[tuple[Piece, ...]], shape: Shape, dtype: Any) -> ir.Value | None:
     """Where(distance >= start, piece, pieces before), once for each piece but the first."""
     build, rank = maker.build, len(shape)
-    down, along = (build.ramp(shape[axis], axis, rank) for axis in _moving_axes(shape))
-    distance = build.node("Sub", [down, along], shape)
+    distance = build.joined("Sub", *(build.ramp(shape[axis], axis, rank) for axis in _moving_axes(shape)))
     result = None
     for column in zip(*rows, strict=True):
-        piece = _piece_value(maker, column, distance, dtype, precision)
+        piece = _piece_value(maker, column, distance, dtype)
         start = whole_number(tuple(one.start for one in column), maker.points)
         if piece is None or start is None:
             return None
@@ -307,30 +296,28 @@ def _value_of_pieces(
     return result
 
 
-def _piece_value(
-    maker: Maker, pieces: Sequence[Piece], distance: ir.Value, dtype: Any, precision: float
-) -> ir.Value | None:
+def _piece_value(maker: Maker, pieces: Sequence[Piece], distance: ir.Value, dtype: Any) -> ir.Value | None:
     """`first + slope * distance`."""
     one = (1,) * len(shape_of(distance))
-    first = _numbers_value(maker, [np.full(one, piece.first, dtype) for piece in pieces], precision)
+    first = _numbers_value(maker, [np.full(one, piece.first, dtype) for piece in pieces])
     slope = whole_number(tuple(piece.slope for piece in pieces), maker.points)
     if first is None or slope is None or slope == 0:
         return first if slope is not None else None
-    line = maker.joined("Mul", distance, maker.sizes([slope], one))
-    return maker.joined("Add", maker.build.cast(line, _dtype_of(first), shape_of(distance)), first)
+    line = maker.build.joined("Mul", distance, maker.sizes([slope], one))
+    return maker.build.joined("Add", maker.build.cast(line, _dtype_of(first), shape_of(distance)), first)
 
 
 # ---- grids
 
 
-def _grid(maker: Maker, arrays: Arrays, shape: Shape, precision: float) -> ir.Value | None:
+def _grid(maker: Maker, arrays: Arrays, shape: Shape) -> ir.Value | None:
     """Along an axis that is a product, as `height*width`, each factor by itself."""
     for axis in _moving_axes(shape):
         factors = _factors(shape[axis])
         if not 2 <= len(factors) <= budgets.MOST_FACTORS_OF_A_LAW:
             continue
         for order in dict.fromkeys(itertools.permutations(factors)):
-            made = _value_by_factors(maker, arrays, shape, axis, order, precision)
+            made = _value_by_factors(maker, arrays, shape, axis, order)
             if made is not None:
                 return made
     return None
@@ -344,22 +331,20 @@ def _factors(size: Size) -> list[Size]:
     return found
 
 
-def _value_by_factors(
-    maker: Maker, arrays: Arrays, shape: Shape, axis: int, order: Sequence[Size], precision: float
-) -> ir.Value | None:
+def _value_by_factors(maker: Maker, arrays: Arrays, shape: Shape, axis: int, order: Sequence[Size]) -> ir.Value | None:
     apart = []
     for array, point in zip(arrays, maker.points.at, strict=True):
         sizes = [evaluated(factor, point) for factor in order]
         apart.append(array.reshape(*array.shape[:axis], *sizes, *array.shape[axis + 1 :]))
     inner = (*shape[:axis], *order, *shape[axis + 1 :])
-    made = pattern(maker, apart, inner, precision)
+    made = pattern(maker, apart, inner)
     if made is None:
         return None
     whole = maker.build.node("Expand", [made, maker.build.vector(inner)], inner, dtype=made.dtype)
     return maker.build.node("Reshape", [whole, maker.build.vector(shape)], shape, dtype=made.dtype)
 
 
-_FORMS: tuple[Callable[[Maker, Arrays, Shape, float], ir.Value | None], ...] = (_ramp, _band, _grid)
+_FORMS: tuple[Callable[[Maker, Arrays, Shape], ir.Value | None], ...] = (_ramp, _band, _grid)
 
 
 # ---- the constant
@@ -376,12 +361,10 @@ def constant(maker: Maker, arrays: Arrays) -> ir.Value:
     if kind in "iubf" and all(array.size for array in arrays):
         precision = _ROUNDINGS * float(np.finfo(arrays[0].dtype).eps) if kind == "f" else 0.0
         plain = [array.astype(np.float64 if kind == "f" else np.int64) for array in arrays]
-        made = pattern(maker, plain, shape, precision)
-    return (
-        _expanded_to(maker, _in_type_of(maker, made, arrays), shape)
-        if made is not None
-        else _table(maker, arrays, shape)
-    )
+        made = pattern(replace(maker, precision=precision), plain, shape)
+    if made is None:
+        return _table(maker, arrays, shape)
+    return _expanded_to(maker, _in_type_of(maker, made, arrays), shape)
 
 
 def _common_shape(maker: Maker, arrays: Arrays) -> Shape:
@@ -411,7 +394,7 @@ def _expanded_to(maker: Maker, value: ir.Value, shape: Shape) -> ir.Value:
 def _table(maker: Maker, arrays: Arrays, shape: Shape) -> ir.Value:
     """The first entries of the longest, where every other is just that, and no size wants more of them."""
     longest = max(arrays, key=lambda array: array.size)
-    moved = [axis for axis, size in enumerate(shape) if not is_number(size)]
+    moved = _moving_axes(shape)
     for array in arrays:
         part = longest[tuple(slice(n) for n in array.shape)]
         if not moved or not np.array_equal(array, part, equal_nan=array.dtype.kind == "f"):

@@ -9,33 +9,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.freeing.rules import (
-    attention,
-    broadcast,
-    expand,
-    index,
-    products,
-    recurrent,
-    reshape,
-    resize,
-    slices,
-    subgraphs,
-)
+from anyshape.freeing.rules import broadcast, expand, index, products, reshape, sequences, slices, subgraphs
 from anyshape.freeing.walk import Rule
 from anyshape.onnxfile.graph import is_standard
 
-_RULES: dict[str, Rule] = {
-    **reshape.RULES,
-    **broadcast.RULES,
-    **expand.RULES,
-    **products.RULES,
-    **slices.RULES,
-    **index.RULES,
-    **resize.RULES,
-    **recurrent.RULES,
-    **attention.RULES,
-    **subgraphs.RULES,
-}
+_FAMILIES = (reshape, broadcast, expand, products, slices, index, sequences, subgraphs)
+_RULES: dict[str, Rule] = {operator: rule for family in _FAMILIES for operator, rule in family.RULES.items()}
 
 
 def rule_for(node: ir.Node) -> Rule | None:

@@ -11,13 +11,11 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 import sympy
 
-from anyshape.freeing.families import BROADCASTING, axes_of, broadcast
-from anyshape.freeing.growth import grow_input
-from anyshape.freeing.push import Wants
-from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.freeing.growth import grow_fixed
+from anyshape.freeing.walk import BROADCASTING, Rule, Shapes, Walk, axes_of, broadcast
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import Shape, Size, is_number, product, spelled
+from anyshape.sizes.expressions import Shape, Size, product, spelled
 
 
 def elementwise(walk: Walk, node: ir.Node) -> Shapes:
@@ -33,25 +31,16 @@ def align(walk: Walk, node: ir.Node, places: Sequence[int], last: int = 0) -> No
     """Grow fixed operands along the axes where another operand is free; the `last` axes are none of ours."""
     shapes = {place: walk.shape(node.inputs[place]) or () for place in places if node.inputs[place] is not None}
     rank = max((len(shape) for shape in shapes.values()), default=0)
-    free = {
-        axis: size
-        for axis in range(-rank, -last)
-        if (size := _free_size(walk, node, shapes.values(), axis)) is not None
-    }
+    free = _free_sizes(walk, node, list(shapes.values()), range(-rank, -last))
     for place, shape in shapes.items():
-        wants: dict[int, Size] = {
-            axis + len(shape): size
-            for axis, size in free.items()
-            if len(shape) >= -axis and is_number(shape[axis]) and shape[axis] != 1
-        }
-        if wants:
-            grow_input(walk, node, place, wants, broadcasts=True)
+        grow_fixed(walk, node, place, {axis + len(shape): size for axis, size in free.items()}, broadcasts=True)
 
 
-def _free_size(walk: Walk, node: ir.Node, shapes: Iterable[Shape], axis: int) -> Size | None:
-    sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
-    walk.refuse_disagreement(node, sizes)
-    return next((size for size in sizes if walk.is_free(size)), None)
+def _free_sizes(walk: Walk, node: ir.Node, shapes: Sequence[Shape], axes: Iterable[int]) -> dict[int, Size]:
+    """Axis, counted from the end -> the size of the first operand that is free there."""
+    sizes = {axis: [shape[axis] for shape in shapes if len(shape) >= -axis] for axis in axes}
+    free = {axis: walk.free_size(node, row) for axis, row in sizes.items()}
+    return {axis: size for axis, size in free.items() if size is not None}
 
 
 def concat(walk: Walk, node: ir.Node) -> Shapes:
@@ -60,16 +49,11 @@ def concat(walk: Walk, node: ir.Node) -> Shapes:
     if any(shape is None for shape in shapes) or not shapes or not shapes[0]:
         return None
     rows: list[Shape] = [shape for shape in shapes if shape is not None]
-    own = int(attribute(node, "axis", 0)) % len(rows[0])
-    wants: Wants = {
-        axis: size
-        for axis in range(len(rows[0]))
-        if axis != own and (size := _free_size(walk, node, rows, axis - len(rows[0]))) is not None
-    }
-    for place, shape in enumerate(rows):
-        fixed = {axis: size for axis, size in wants.items() if is_number(shape[axis])}
-        if fixed:
-            grow_input(walk, node, place, fixed, broadcasts=False)
+    rank = len(rows[0])
+    own = int(attribute(node, "axis", 0)) % rank
+    free = _free_sizes(walk, node, rows, (axis - rank for axis in range(rank) if axis != own))
+    for place in range(len(rows)):
+        grow_fixed(walk, node, place, {axis + rank: size for axis, size in free.items()}, broadcasts=False)
     return None
 
 

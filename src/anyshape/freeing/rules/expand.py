@@ -1,11 +1,15 @@
-"""Expand, Tile, ConstantOfShape and Range: tensors of a size that is written down."""
+"""Expand, Tile, ConstantOfShape, Range and Resize: tensors of a size that is written down.
+
+That of a Resize is the size of another tensor, or a multiple of its own.
+"""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.freeing.growth import grow_input
+from anyshape.freeing.growth import grow_fixed
 from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import ONE, Shape, Size, is_number, number, spelled
 
 
@@ -14,10 +18,11 @@ def expand(walk: Walk, node: ir.Node) -> Shapes:
     shape, target = walk.shape(node.inputs[0]), walk.numbers(node.inputs[1])
     if shape is None or target is None:
         return None
-    _grow_data(walk, node, shape, target)
+    shared = range(-min(len(shape), len(target)), 0)
+    grow_fixed(walk, node, 0, {axis + len(shape): target[axis] for axis in shared}, broadcasts=True)
     shape = walk.shape(node.inputs[0]) or ()
     new = list(target)
-    for axis in range(-min(len(shape), len(target)), 0):
+    for axis in shared:
         if walk.is_free(shape[axis]) and is_number(target[axis]):
             if walk.at_file(shape[axis]) not in (int(target[axis]), 1) and target[axis] != 1:
                 why = f"`{spelled(shape[axis])}` becomes {target[axis]}"
@@ -29,16 +34,6 @@ def expand(walk: Walk, node: ir.Node) -> Shapes:
         before, after = (", ".join(map(spelled, sizes)) for sizes in (target, new))
         walk.replace(node, 1, walk.builder.vector(new), f"target [{before}] became [{after}]")
     return [_shape_of_result(shape, new)]
-
-
-def _grow_data(walk: Walk, node: ir.Node, shape: Shape, target: Shape) -> None:
-    wants: dict[int, Size] = {
-        axis + len(shape): target[axis]
-        for axis in range(-min(len(shape), len(target)), 0)
-        if walk.is_free(target[axis]) and is_number(shape[axis]) and shape[axis] != 1
-    }
-    if wants:
-        grow_input(walk, node, 0, wants, broadcasts=True)
 
 
 def _follow_namesakes(walk: Walk, node: ir.Node, shape: Shape, target: list[Size]) -> list[Size]:
@@ -66,12 +61,7 @@ def tile(walk: Walk, node: ir.Node) -> Shapes:
     shape, repeats = walk.shape(node.inputs[0]), walk.numbers(node.inputs[1])
     if shape is None or repeats is None or len(shape) != len(repeats):
         return None
-    new = list(repeats)
-    if walk.varies(node.inputs[0]):
-        for axis, times in enumerate(repeats):
-            size = walk.dims.namesake(int(times)) if shape[axis] == 1 and is_number(times) else None
-            if size is not None and walk.chooser.choose((True, False)):
-                new[axis] = size
+    new = _follow_namesakes(walk, node, shape, list(repeats))
     if tuple(new) != repeats:
         walk.replace(node, 1, walk.builder.vector(new), f"repeats became [{', '.join(map(spelled, new))}]")
     return [tuple(size * times for size, times in zip(shape, new, strict=True))]
@@ -89,9 +79,43 @@ def counted(walk: Walk, node: ir.Node) -> Shapes:
     return None if array is None else [tuple(number(n) for n in array.shape)]
 
 
+def resize(walk: Walk, node: ir.Node) -> Shapes:
+    shape = walk.shape(node.inputs[0])
+    target = walk.numbers(node.inputs[3]) if len(node.inputs) > 3 else None
+    if shape is None or not target or not any(walk.is_free(size) for size in shape):
+        return None
+    named = attribute(node, "axes")
+    axes = [int(axis) % len(shape) for axis in named] if named is not None else list(range(len(shape)))
+    goal: list[Size] = []
+    for axis, n in zip(axes, target, strict=True):
+        pinned = walk.is_free(shape[axis]) and is_number(n)
+        goal.append(walk.chooser.choose(_sizes_meant(walk, shape[axis], int(n), axis)) if pinned else n)
+    sizes = list(shape)
+    for axis, size in zip(axes, goal, strict=True):
+        sizes[axis] = size
+    if tuple(goal) != target:
+        before, after = (", ".join(map(spelled, sizes)) for sizes in (target, goal))
+        walk.replace(node, 3, walk.builder.vector(goal), f"sizes [{before}] became [{after}]")
+    return [tuple(sizes)]
+
+
+def _sizes_meant(walk: Walk, size: Size, n: int, axis: int) -> list[Size]:
+    """The same size, that of a tensor met before, a multiple or a part of its own, the number itself."""
+    own = walk.at_file(size) or 1
+    if own == n:
+        return [size]
+    found = list(walk.like(n, axis))[:3]
+    if n % own == 0:
+        found.append(size * (n // own))
+    elif own % n == 0:
+        found.append(size / (own // n))
+    return list(dict.fromkeys([*found, number(n)]))
+
+
 RULES: dict[str, Rule] = {
     "Expand": expand,
     "Tile": tile,
     "ConstantOfShape": constant_of_shape,
     "Range": counted,
+    "Resize": resize,
 }

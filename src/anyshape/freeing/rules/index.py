@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.freeing.constant_patterns import is_uniform
-from anyshape.freeing.growth import grow_input
+from anyshape.freeing.growth import grow_fixed, grow_input
 from anyshape.freeing.rules.reshape import readings
 from anyshape.freeing.walk import Rule, Shapes, Walk
 from anyshape.onnxfile.graph import attribute
@@ -78,18 +78,8 @@ def scatter_nd(walk: Walk, node: ir.Node) -> Shapes:
     if data is None or index is None or updates is None or not is_number(index[-1]):
         return None
     wanted = (*index[:-1], *data[int(index[-1]) :])
-    _grow_to(walk, node, 2, updates, wanted)
+    grow_fixed(walk, node, 2, dict(enumerate(wanted)), broadcasts=False)
     return [data]
-
-
-def _grow_to(walk: Walk, node: ir.Node, place: int, shape: Shape, wanted: Shape) -> None:
-    wants = {
-        axis: size
-        for axis, (size, own) in enumerate(zip(wanted, shape, strict=False))
-        if walk.is_free(size) and is_number(own)
-    }
-    if wants:
-        grow_input(walk, node, place, wants, broadcasts=False)
 
 
 def _follow_grid(walk: Walk, node: ir.Node) -> None:
@@ -108,7 +98,7 @@ def _follow_grid(walk: Walk, node: ir.Node) -> None:
     full = [build.node("Expand", [column, build.vector(row)], row) for column in columns]
     goal = [number(n) if is_number(n) else number(0) for n in row]
     tall = [build.node("Reshape", [c, build.vector([*goal, ONE])], (*row, ONE)) for c in full]
-    joined = build.node("Concat", tall, (*row, number(len(tall))), attributes={"axis": index.ndim - 1})
+    joined = build.node("Concat", tall, (*row, number(len(tall))), axis=index.ndim - 1)
     walk.replace(node, 1, joined, f"the grid of indices {list(index.shape)} became [{', '.join(map(spelled, row))}]")
 
 
@@ -151,16 +141,16 @@ def elements(walk: Walk, node: ir.Node) -> Shapes:
     if data is None or index is None:
         return None
     own = int(attribute(node, "axis", 0)) % len(data)
-    _grow_to(walk, node, 0, data, tuple(number(1) if axis == own else size for axis, size in enumerate(index)))
+    others = {axis: size for axis, size in enumerate(index) if axis != own}
+    grow_fixed(walk, node, 0, others, broadcasts=False)
     data = walk.shape(node.inputs[0]) or ()
     constant = walk.constant(node.inputs[1])
     whole = constant is not None and constant.shape[own] == walk.at_file(data[own])
-    wanted = tuple(ONE if axis == own and not whole else size for axis, size in enumerate(data))
-    same = tuple(size if walk.at_file(size) == walk.at_file(i) else ONE for size, i in zip(wanted, index, strict=True))
-    _grow_to(walk, node, 1, index, same)
-    updates = walk.shape(node.inputs[2]) if len(node.inputs) > 2 else None
-    if updates is not None:
-        _grow_to(walk, node, 2, updates, walk.shape(node.inputs[1]) or ())
+    pairs = enumerate(zip(data, index, strict=True))
+    same = {axis: size for axis, (size, own_size) in pairs if walk.at_file(size) == walk.at_file(own_size)}
+    wants = {axis: size for axis, size in same.items() if axis != own or whole}
+    grow_fixed(walk, node, 1, wants, broadcasts=False)
+    grow_fixed(walk, node, 2, dict(enumerate(walk.shape(node.inputs[1]) or ())), broadcasts=False)
     return None
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from anyshape.freeing.constant_patterns import is_uniform
-from anyshape.freeing.families import einsum_terms
-from anyshape.freeing.growth import grow_input
+from anyshape.freeing.growth import grow_fixed, grow_input
 from anyshape.freeing.rules.broadcast import align
-from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.freeing.walk import Rule, Shapes, Walk, einsum_terms
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Size, is_number, spelled
 
@@ -35,11 +34,8 @@ def gemm(walk: Walk, node: ir.Node) -> Shapes:
 def _grow_bias(walk: Walk, node: ir.Node, summed: int) -> None:
     """The bias of Gemm has as many rows as the result, or one."""
     data, bias = walk.shape(node.inputs[0]), walk.shape(node.inputs[2]) if len(node.inputs) > 2 else None
-    if data is None or bias is None or len(bias) != 2:
-        return
-    rows = data[1 - summed]
-    if walk.is_free(rows) and is_number(bias[0]) and bias[0] != 1:
-        grow_input(walk, node, 2, {0: rows}, broadcasts=True)
+    if data is not None and bias is not None and len(bias) == 2:
+        grow_fixed(walk, node, 2, {0: data[1 - summed]}, broadcasts=True)
 
 
 def _fit_summed_axes(walk: Walk, node: ir.Node, *ends: tuple[int, int]) -> None:
@@ -76,11 +72,8 @@ def einsum(walk: Walk, node: ir.Node) -> Shapes:
             if walk.is_free(size):
                 sizes.setdefault(letter, size)
     for place, term in enumerate(terms):
-        shape = walk.shape(node.inputs[place]) or ()
-        wants = {i: sizes[c] for i, c in enumerate(term) if c in sizes and i < len(shape) and is_number(shape[i])}
-        wants = {axis: size for axis, size in wants.items() if shape[axis] != 1}
-        if wants:
-            grow_input(walk, node, place, wants, broadcasts=True)
+        wants = {axis: sizes[letter] for axis, letter in enumerate(term) if letter in sizes}
+        grow_fixed(walk, node, place, wants, broadcasts=True)
     return None
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from anyshape.freeing.families import axes_of
-from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.freeing.walk import Rule, Shapes, Walk, axes_of
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import ONE, Factors, Shape, Size, is_number, number, product, spelled
@@ -64,7 +63,7 @@ def _moved_axes(walk: Walk, shape: Shape, target: Sequence[int]) -> list[int] | 
 def _transpose_instead(walk: Walk, node: ir.Node, data: ir.Value, order: Sequence[int]) -> Shapes:
     shape = tuple((walk.shape(data) or ())[axis] for axis in order)
     factors = walk.factors.of(data)
-    value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, attributes={"perm": list(order)})
+    value = walk.builder.node("Transpose", [data], shape, dtype=data.dtype, perm=list(order))
     walk.factors.set(value, [factors[axis] for axis in order])
     walk.factors.set(node.outputs[0], [factors[axis] for axis in order])
     walk.replace(node, 0, value, f"axes were moved in the order {list(order)}")

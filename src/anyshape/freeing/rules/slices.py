@@ -8,8 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import sympy
 
-from anyshape.freeing.families import axes_of
-from anyshape.freeing.walk import Rule, Shapes, Walk
+from anyshape.freeing.walk import Rule, Shapes, Walk, axes_of
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Shape, Size, is_number, number, spelled
 

@@ -1,9 +1,11 @@
 """Values of what is computed from constants alone, and at the file's own sizes of what is computed from sizes."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 
-from anyshape.freeing.constant_values import Evaluator
+from anyshape.freeing.inference import Evaluator
 
 from .files import ints, model
 
