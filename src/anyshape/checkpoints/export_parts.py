@@ -34,7 +34,7 @@ from anyshape.checkpoints.written_folder import (
     put_json,
     staged_folder,
 )
-from anyshape.declaration.dtypes import as_dtype
+from anyshape.declaration.targets import as_dtype
 from anyshape.errors import DeclarationError
 from anyshape.results.result import ExportError, Result
 from anyshape.sizes.notation import did_you_mean

@@ -14,8 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from anyshape.declaration.resize_rules import resized_tensor
-from anyshape.declaration.resized_leaf import Example, LeafResizing, ValueRange
+from anyshape.declaration.resize_rules import Example, LeafResizing, ValueRange, resized_tensor
 
 __all__ = ["LEVELS", "Example", "ValueRange", "learn_value_ranges", "resize"]
 

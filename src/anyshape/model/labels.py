@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from anyshape.declaration.calls import Signature
+from anyshape.declaration.calls import Signature, flatten_outputs
 from anyshape.declaration.containers import parts_of
-from anyshape.declaration.outputs import flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.request import Request

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 import torch
 
-from anyshape.declaration import resized_calls, resized_leaf
-from anyshape.declaration.calls import Signature, bind_call, read_call
+from anyshape.declaration import resize_rules, resized_calls
+from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs, read_call
 from anyshape.declaration.dims import Spec
-from anyshape.declaration.outputs import as_tensor, flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
@@ -265,8 +264,8 @@ def _without_nan(value: torch.Tensor) -> torch.Tensor:
 
 def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
     """A reference that resizes the user's example."""
-    example = resized_leaf.Example(signature.values, spec.axes, spec.scalars, spec.example)
-    ranges: dict[str, resized_leaf.ValueRange] = {}
+    example = resize_rules.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, resize_rules.ValueRange] = {}
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
@@ -302,7 +301,7 @@ def from_make_inputs(
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:
-            example = resized_leaf.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            example = resize_rules.Example(leaves, spec.axes, spec.scalars, dict(sizes))
             leaves = resized_calls.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 

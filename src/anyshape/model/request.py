@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from anyshape.declaration import torch_forms
-from anyshape.declaration.calls import Signature, bind_call, example_of
+from anyshape.declaration.calls import Signature, bind_call, cast, casting, example_of
 from anyshape.declaration.dims import Spec, declare, mentioned
-from anyshape.declaration.dtypes import as_dtype, cast, casting, converted
-from anyshape.declaration.targets import Target, resolve_target
+from anyshape.declaration.targets import Target, as_dtype, converted, resolve_target
 from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.oracle import call_make_inputs

@@ -15,8 +15,8 @@ from typing import Any
 from anyshape.declaration.calls import Leaf, Signature
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
-from anyshape.model.proposal.layout import Dim
 from anyshape.model.proposal.probe import Place
+from anyshape.model.proposal.proposal import Dim
 from anyshape.sizes.notation import Expression, parse_expression
 
 

@@ -18,8 +18,8 @@ from anyshape.declaration.dims import declare
 from anyshape.declaration.targets import Target
 from anyshape.model.kept_state import table_lengths
 from anyshape.model.oracle import from_example
-from anyshape.model.proposal.layout import Dim, may_be_features
 from anyshape.model.proposal.probe import Place, RunBudget
+from anyshape.model.proposal.proposal import Dim, may_be_features
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 

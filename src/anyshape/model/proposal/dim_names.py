@@ -1,20 +1,252 @@
-"""Names for dims that nobody named: as optimum names them for transformers models, short and usual ones elsewhere.
+"""What a size means, and its name: `batch`, `seq`, `height`, `nodes`, `past`, by the names of inputs and their ranks.
 
 Each place of a dim votes for what it means, by the words in its leaf's name and by the rank of its tensor; the most
-telling vote wins. A meaning then gets the word that its ecosystem has for it.
+telling vote wins. A meaning then gets the word that its ecosystem has for it: as optimum names it for transformers
+models, a short and usual one elsewhere.
 """
 
 from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
 
 from anyshape.declaration.calls import Signature
+from anyshape.declaration.dims import unnamed
 from anyshape.declaration.targets import Target
-from anyshape.model.proposal.meanings import Meaning, Scene, image_like, meaning_of, text_like, words_of
 from anyshape.model.proposal.probe import Place
 from anyshape.sizes.notation import FUNCTIONS
+
+SURE, LIKELY, USUAL, UNKNOWN = 3, 2, 1, 0
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A word for a size, and how telling the place is that it was read from."""
+
+    word: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The call as a whole: its tensors, what moves in it, and whether it is a graph."""
+
+    values: Mapping[str, Any]
+    moving: frozenset[Place]
+    is_graph: bool
+    time_first: frozenset[str]
+    """Tensors whose axis 1 is the batch: it moves with that of a recurrent state, or with axis 0 of another."""
+
+    @classmethod
+    def of(cls, signature: Signature, groups: Iterable[frozenset[Place]], module: nn.Module | None = None) -> Scene:
+        groups = list(groups)
+        values = signature.values
+        is_graph = any(_is_of_a_graph(leaf, value) for leaf, value in values.items())
+        moving = frozenset(place for group in groups for place in group)
+        time_first = {leaf for group in groups for leaf in _time_first(group, values, moving)}
+        if getattr(module, "batch_first", True) is False:  # one of torch's own, called as it stands
+            time_first |= {leaf for leaf, value in values.items() if _rank(value) == 3}
+        return cls(values, moving, is_graph, frozenset(time_first))
+
+
+def _is_of_a_graph(leaf: str, value: Any) -> bool:
+    is_links = isinstance(value, torch.Tensor) and not value.is_floating_point() and value.dim() == 2
+    words = set(words_of(leaf))
+    return bool(words & {"adj", "adjacency", "nodes"}) or (is_links and bool(words & {"edge", "edges", "links"}))
+
+
+_STATES = re.compile(r"^(h|c)[0x]?(\.|$)|hidden|state|memory")
+
+
+def _time_first(group: frozenset[Place], values: Mapping[str, Any], moving: frozenset[Place]) -> list[str]:
+    """A batch on axis 1 of one tensor and on axis 0 of another, such as its lengths."""
+    seconds = [leaf for leaf, axis in group if axis == 1 and values[leaf].dim() == 3]
+    firsts = [leaf for leaf, axis in group if axis == 0 and (leaf, 1) not in group and leaf not in seconds]
+    is_state = any(_STATES.search(leaf) and (leaf, 0) not in moving for leaf in seconds) and len(seconds) > 1
+    return [leaf for leaf in seconds if firsts or is_state]
+
+
+def words_of(leaf: str) -> list[str]:
+    """`userIds.past_k0` -> user, ids, past, k."""
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", leaf)
+    return [word for word in re.split(r"[^a-zA-Z]+", spaced.lower()) if word]
+
+
+def image_like(leaf: str, value: Any) -> bool:
+    return bool(re.search(r"pixel|image|img|photo|picture", leaf)) or (_rank(value) == 4 and value.is_floating_point())
+
+
+def text_like(leaf: str, value: Any) -> bool:
+    return bool(re.search(r"ids$|tokens?$|attention_mask|text", leaf)) and _rank(value) in (1, 2)
+
+
+_ATTENTION = frozenset(("q", "k", "v", "query", "key", "value", "queries", "keys", "values"))
+
+
+def attention_like(leaf: str) -> bool:
+    """Queries, keys and values; `pixel_values` and `past_values` are values of another kind."""
+    words = set(words_of(leaf))
+    return bool(words & _ATTENTION) and not words & {"pixel", "input", "past", "future"}
+
+
+def cache_like(leaf: str) -> bool:
+    return _has_word(leaf, "past", "cache", "cached", "earlier", "mems")
+
+
+def _rank(value: Any) -> int:
+    return value.dim() if isinstance(value, torch.Tensor) else -1
+
+
+# ---- the rules: by name first, then by rank
+
+
+_Rule = Callable[[str, int, Any, Scene], Meaning | None]
+
+
+def meaning_of(place: Place, scene: Scene) -> Meaning:
+    """What the size at this place means."""
+    leaf, axis = place
+    if axis is None:
+        return Meaning(words_of(leaf)[-1] if words_of(leaf) else leaf, UNKNOWN)
+    value = scene.values[leaf]
+    found = (meaning for rule in _RULES if (meaning := rule(leaf, axis, value, scene)) is not None)
+    return next(found, Meaning(unnamed(leaf, axis), UNKNOWN))
+
+
+def _has_word(leaf: str, *words: str) -> bool:
+    return not set(words).isdisjoint(words_of(leaf))
+
+
+def _cache(leaf: str, axis: int, value: Any, _scene: Scene) -> Meaning | None:
+    if not cache_like(leaf) or value.dim() < 3:
+        return None
+    if axis == value.dim() - 2 and axis > 0:
+        return Meaning("source" if _has_word(leaf, "cross", "encoder") else "past", SURE)
+    return Meaning("batch", LIKELY) if axis == 0 else None
+
+
+def _graph(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
+    if not scene.is_graph:
+        return None
+    if re.search(r"edge_?index|edges$|links", leaf) and value.dim() == 2:
+        return (
+            Meaning("edges", SURE)
+            if axis == (1 if value.shape[0] == 2 or (leaf, 0) not in scene.moving else 0)
+            else None
+        )
+    if _has_word(leaf, "edge", "edges", "senders", "receivers") and axis == 0:
+        return Meaning("edges", SURE)
+    if _has_word(leaf, "adj", "adjacency"):
+        return Meaning("nodes", SURE) if axis >= value.dim() - 2 else None
+    is_of_nodes = _has_word(leaf, "x", "node", "nodes", "pos", "z", "h", "batch", "feat", "feats", "features", "owner")
+    return (
+        Meaning("nodes", SURE if _has_word(leaf, "x", "node", "nodes") else LIKELY)
+        if is_of_nodes and axis == 0
+        else None
+    )
+
+
+def _picture(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
+    """Pictures, volumes and videos with the channels before the sides, or behind them."""
+    rank = value.dim()
+    named = bool(re.search(r"pixel|image|img|photo|picture|frame", leaf))
+    if rank == 3 and _has_word(leaf, "pixel") and axis:
+        return Meaning(("height", "width")[axis - 1], LIKELY)
+    if rank not in (4, 5) or not (value.is_floating_point() or named) or axis == 0:
+        return None
+    sides = _sides(leaf, rank, scene)
+    if axis not in sides:
+        return Meaning("channels", USUAL) if axis == 1 and sides else None
+    word = ("depth", "height", "width")[-len(sides) :][sides.index(axis)]
+    if rank == 5 and _has_word(leaf, "video", "clip", "clips", "frames", "pixel"):
+        word = ("frames", "height", "width")[sides.index(axis)]
+    return Meaning(word, LIKELY)
+
+
+def _sides(leaf: str, rank: int, scene: Scene) -> list[int]:
+    """The axes of the sides: those behind the channels, unless the last one stands and the one before moves."""
+    behind = list(range(2, rank))
+    moves = [axis for axis in range(1, rank) if (leaf, axis) in scene.moving]
+    if rank == 4 and moves in ([1], [2]):
+        return []  # [batch, windows, ...] or [batch, heads, time, channels]
+    return list(range(1, rank - 1)) if rank - 1 not in moves and 1 in moves else behind
+
+
+def _sound(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
+    last = value.dim() - 1
+    if re.search(r"wave|audio|speech|signal|input_values|samples", leaf) and value.is_floating_point():
+        return Meaning("samples", SURE) if axis == last and axis else None
+    if re.search(r"mel|spec|input_features|frames|feats", leaf) and value.dim() == 3:
+        is_time = axis == _sequence_axis(leaf, scene) or (axis == 2 and (leaf, 1) not in scene.moving)
+        return Meaning("frames", SURE) if is_time else None
+    return None
+
+
+_COUNTED = {
+    "boxes": ("boxes", "rois", "bboxes", "proposals", "anchors"),
+    "points": ("points", "cloud", "coords", "xyz", "pcd", "landmarks"),
+    "queries": ("queries",),
+    "atoms": ("atoms",),
+    "objects": ("objects", "slots"),
+    "bags": ("offsets",),
+}
+
+
+def _counted_things(leaf: str, axis: int, value: Any, _scene: Scene) -> Meaning | None:
+    """So many of a thing, each a row of a few numbers."""
+    for word, words in _COUNTED.items():
+        if not _has_word(leaf, *words):
+            continue
+        if word == "points" and value.dim() == 4:  # as SAM is prompted: [batch, prompts, points, 2]
+            return (None, Meaning("prompts", SURE), Meaning("points", SURE), None)[axis]
+        if axis == max(value.dim() - 2, 0):
+            return Meaning(word, SURE)
+    return None
+
+
+def _two_sides(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
+    """The sequence of an encoder, and that of a decoder."""
+    if axis != _sequence_axis(leaf, scene) or value.dim() > 3:
+        return None
+    if _has_word(leaf, "decoder", "tgt", "target", "targets", "dec"):
+        return Meaning("target", SURE)
+    if _has_word(leaf, "encoder", "src", "source", "memory", "enc"):
+        return Meaning("source", SURE)
+    return None
+
+
+def _sequence_axis(leaf: str, scene: Scene) -> int:
+    return 0 if leaf in scene.time_first else 1
+
+
+def _batch(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
+    if leaf in scene.time_first:
+        return Meaning("batch", SURE) if axis == 1 else None
+    if axis == 1 and value.dim() == 3 and (leaf, 0) not in scene.moving and _STATES.search(leaf):
+        return Meaning("batch", LIKELY)
+    return Meaning("batch", USUAL) if axis == 0 else None
+
+
+def _sequence(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
+    if axis == _sequence_axis(leaf, scene) and value.dim() in (2, 3):
+        is_text = _has_word(leaf, "ids", "tokens", "mask", "words", "text", "hidden")
+        return Meaning("seq", LIKELY if is_text else USUAL)
+    if value.dim() == 4 and [a for a in (1, 2, 3) if (leaf, a) in scene.moving] == [axis]:
+        return Meaning("seq", USUAL)
+    if axis == 2 and value.dim() == 3 and (leaf, 1) not in scene.moving:
+        return Meaning("length", USUAL)
+    return None
+
+
+_RULES: tuple[_Rule, ...] = (_cache, _graph, _counted_things, _picture, _sound, _two_sides, _batch, _sequence)
+
+# ---- names for dims that nobody named
 
 _OPTIMUM = {
     "batch": "batch_size", "seq": "sequence_length", "past": "past_sequence_length", "channels": "num_channels",

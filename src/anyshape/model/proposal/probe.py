@@ -17,11 +17,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.declaration.calls import Signature
-from anyshape.declaration.outputs import flatten_outputs
+from anyshape.declaration.calls import Signature, flatten_outputs
+from anyshape.declaration.resize_rules import Example
 from anyshape.declaration.resized_calls import LEVELS, resize
-from anyshape.declaration.resized_leaf import Example
-from anyshape.declaration.resized_slices import repeat_edge
+from anyshape.declaration.resized_values import repeat_edge
 from anyshape.declaration.targets import Target
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet

@@ -11,14 +11,20 @@ import torch
 
 from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
-from anyshape.model.proposal.call_structures import CallPart, Settled, Structure, moves_alone, settle
-from anyshape.model.proposal.dim_names import name_dims
-from anyshape.model.proposal.dim_steps import DimSteps, outputs_along, steps_of
+from anyshape.model.proposal.call_structures import (
+    CallPart,
+    DimSteps,
+    Settled,
+    Structure,
+    moves_alone,
+    outputs_along,
+    settle,
+    steps_of,
+)
+from anyshape.model.proposal.dim_names import name_dims, words_of
 from anyshape.model.proposal.given_calls import best_call, columns_of, refuse_other_kinds
-from anyshape.model.proposal.layout import looks_like_features
-from anyshape.model.proposal.meanings import words_of
 from anyshape.model.proposal.probe import Place, Prober, RunBudget, argument_of, sizes_of
-from anyshape.model.proposal.proposal import DimProposal, notation
+from anyshape.model.proposal.proposal import DimProposal, looks_like_features, notation
 from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, FormulaKind, formulas, moves
 from anyshape.sizes.notation import parse_expression
