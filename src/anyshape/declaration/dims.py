@@ -316,10 +316,7 @@ def _notes_on_ranges(example: Mapping[str, int], ranges: Mapping[str, SizeRange]
 
 
 def _notes_on_relations(
-    example: Mapping[str, int],
-    ranges: Mapping[str, SizeRange],
-    where: Iterable[Condition],
-    start: Mapping[str, int],
+    example: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Iterable[Condition], start: Mapping[str, int]
 ) -> Iterator[str]:
     """A note for each relation that the example breaks, unless its ranges say so already."""
     for condition in where:

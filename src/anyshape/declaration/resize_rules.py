@@ -153,13 +153,8 @@ def _expressions_of_size(example: Example, value: int) -> Iterator[Expression]:
 def offsets_of_parts(resizing: LeafResizing) -> Tensor | None:
     """Where parts start, from 0; the last may be the total, a dim's size."""
     tensor, value_range = resizing.tensor, resizing.range
-    if (
-        not resizing.is_integer
-        or tensor.dim() != 1
-        or len(tensor) < 2
-        or tensor[0] != 0
-        or bool((tensor.diff() < 0).any())
-    ):
+    is_row = resizing.is_integer and tensor.dim() == 1 and len(tensor) > 1
+    if not is_row or tensor[0] != 0 or bool((tensor.diff() < 0).any()):
         return None
     if value_range is not None and value_range.kind == "length":
         closed = int(tensor[-1]) == value_range.highest(resizing.example.sizes)
@@ -198,9 +193,8 @@ def _start_of_positions(resizing: LeafResizing, axis: int) -> Expression | None:
     first = resizing.tensor.select(axis, 0)
     if not resizing.is_integer or not bool((first == first.flatten()[0]).all()):
         return None
-    return next(
-        (e for e in _expressions_of_size(resizing.example, int(first.flatten()[0])) if e not in resizing.axes), None
-    )
+    followed = _expressions_of_size(resizing.example, int(first.flatten()[0]))
+    return next((expression for expression in followed if expression not in resizing.axes), None)
 
 
 def _shows_positions(resizing: LeafResizing, axis: int, step: float, start: Expression | None) -> bool:
@@ -241,9 +235,8 @@ def _bounded_integers(resizing: LeafResizing) -> Tensor | None:
     tensor, sizes, known_sizes = resizing.tensor, resizing.sizes, resizing.example.sizes
     highest = resizing.range.highest(sizes)
     if resizing.level:
-        return resized_values.restore_order(
-            _folded_below(_repeated_slices(resizing), highest), tensor, resizing.dynamic
-        )
+        folded = _folded_below(_repeated_slices(resizing), highest)
+        return resized_values.restore_order(folded, tensor, resizing.dynamic)
     made = _draw_bounded(resizing, resizing.range.kind, highest)
     if not resizing.is_second and all(sizes[dim] == known_sizes[dim] for dim in resizing.range.dims):
         common = tuple(slice(min(a, b)) for a, b in zip(made.shape, tensor.shape, strict=True))
@@ -363,9 +356,8 @@ def _symmetric_matrix(resizing: LeafResizing) -> Tensor | None:
     for axis in resizing.moving:
         if axis < last - 1:
             made = _mixed_along(resizing, made, axis)
-    return resized_values.mix_symmetric(
-        made, resizing.shape[-1], generator=resizing.generator, keep=not resizing.is_second
-    )
+    size, keep = resizing.shape[-1], not resizing.is_second
+    return resized_values.mix_symmetric(made, size, generator=resizing.generator, keep=keep)
 
 
 def _mixed_floats(resizing: LeafResizing) -> Tensor:

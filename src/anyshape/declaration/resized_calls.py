@@ -16,8 +16,6 @@ from torch import Tensor
 
 from anyshape.declaration.resize_rules import Example, LeafResizing, ValueRange, resized_tensor
 
-__all__ = ["LEVELS", "Example", "ValueRange", "learn_value_ranges", "resize"]
-
 LEVELS = 3
 """The ladder a caller climbs while the model refuses: 0 meaningful content; 1 tiled; 2 the edge repeated and integers
 kept below the dims that shrank. From 1 on a second content differs in its floats alone."""
@@ -44,10 +42,12 @@ def resize(
         if name in example.scalars:
             resized[name] = example.scalars[name].value(sizes)
         elif isinstance(leaf, Tensor):
-            generator = torch.Generator().manual_seed(_leaf_seed(seed, content, name, sizes))
-            resizing = _resizing_of(
-                example, name, sizes, generator, value_range=ranges.get(name), content=content, level=level
-            )
+            axes = example.axes.get(name, (None,) * leaf.dim())
+            shape = tuple(n if e is None else e.value(sizes) for n, e in zip(leaf.shape, axes, strict=True))
+            wide = leaf.detach().cpu().to(_wide_dtype(leaf.dtype))
+            lot = torch.Generator().manual_seed(_leaf_seed(seed, content, name, sizes))
+            bound, is_second = ranges.get(name), content > 0
+            resizing = LeafResizing(example, sizes, wide, axes, shape, bound, is_second, level, _tolerance(leaf), lot)
             resized[name] = _in_own_type(resized_tensor(resizing), resizing, leaf)
         else:
             resized[name] = leaf
@@ -63,22 +63,8 @@ def _leaf_seed(seed: int, content: int, name: str, sizes: Mapping[str, int]) -> 
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
 
-def _resizing_of(
-    example: Example,
-    name: str,
-    sizes: Mapping[str, int],
-    generator: torch.Generator,
-    *,
-    value_range: ValueRange | None,
-    content: int,
-    level: int,
-) -> LeafResizing:
-    leaf: Tensor = example.leaves[name]
-    axes = example.axes.get(name, (None,) * leaf.dim())
-    shape = tuple(n if e is None else e.value(sizes) for n, e in zip(leaf.shape, axes, strict=True))
-    tolerance = 1e-4 + 2 * torch.finfo(leaf.dtype).eps if leaf.is_floating_point() else 1e-4
-    tensor = leaf.detach().cpu().to(_wide_dtype(leaf.dtype))
-    return LeafResizing(example, sizes, tensor, axes, shape, value_range, content > 0, level, tolerance, generator)
+def _tolerance(leaf: Tensor) -> float:
+    return 1e-4 + 2 * torch.finfo(leaf.dtype).eps if leaf.is_floating_point() else 1e-4
 
 
 def _wide_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -90,10 +76,10 @@ def _wide_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype == torch.bool else torch.int64
 
 
-def _in_own_type(result: Tensor, resizing: LeafResizing, leaf: Tensor) -> Tensor:
+def _in_own_type(result: Tensor, resizing: LeafResizing, leaf: Tensor) -> Any:
     """As a tensor of the leaf's kind: the leaf itself where nothing changed, else one that shares nothing with it."""
     if result is resizing.tensor:
-        return leaf.detach() if leaf.requires_grad else leaf
+        return _without_gradient(leaf)
     return result.to(device=leaf.device, dtype=leaf.dtype, copy=True, memory_format=torch.contiguous_format)
 
 
@@ -105,17 +91,12 @@ def learn_value_ranges(example: Example, runs: Callable[[Mapping[str, Any]], boo
 
     For the size of each dim, a value at it and just beyond is tried: an index stops below the size, a length at it.
     """
-    learned = {}
-    for name, leaf in example.leaves.items():
-        if isinstance(leaf, Tensor) and _is_integer(leaf.dtype) and leaf.numel():
-            value_range = _value_range_of(example, name, runs)
-            if value_range is not None:
-                learned[name] = value_range
-    return learned
+    integers = [name for name, leaf in example.leaves.items() if isinstance(leaf, Tensor) and _holds_integers(leaf)]
+    return {name: found for name in integers if (found := _value_range_of(example, name, runs)) is not None}
 
 
-def _is_integer(dtype: torch.dtype) -> bool:
-    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+def _holds_integers(leaf: Tensor) -> bool:
+    return _wide_dtype(leaf.dtype) == torch.int64 and bool(leaf.numel())
 
 
 def _value_range_of(example: Example, name: str, runs: Callable[[Mapping[str, Any]], bool]) -> ValueRange | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -432,11 +433,7 @@ def _depends_on(known: Boundaries, failing: Sizes, dims: Sequence[str]) -> str |
     return None
 
 
-_FORMS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
-    ("+", lambda a, b: a + b),
-    ("-", lambda a, b: a - b),
-    ("*", lambda a, b: a * b),
-)
+_FORMS: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 def _joint_bounds(known: Boundaries, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> Iterator[Condition]:
@@ -445,8 +442,8 @@ def _joint_bounds(known: Boundaries, d: str, e: str, sizes: Iterable[int], cause
     if len(edges) < 2 or _depends_on(known, {**known.base, d: edges[0].beyond, e: edges[0].other}, (d, e)):
         return
     relation = _relation(cause[d], known.base[d])
-    first, second = (dim for dim in known.base if dim in (d, e))
-    for sign, value in _FORMS:
+    first, second = _in_order((d, e), known.base)
+    for sign, value in _FORMS.items():
         bound = _dividing_value(edges, value, relation)
         if bound == 0 and sign == "-":
             yield parse_condition(f"{d} {relation} {e}")
@@ -481,8 +478,9 @@ def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ..
     """Sets of equalities that hold at these sizes and speak of one dim, the simplest first; the left side follows."""
     others = [other for other in sizes if other != dim]
     same = [other for other in others if sizes[other] == sizes[dim]]
-    pairs = [_larger_first(dim, other, sizes) for other in others if other not in same]
-    yield from ((_equality(dim, other, sizes),) for other in same)
+    pairs = [sorted((dim, other), key=lambda d: -sizes[d]) for other in others if other not in same]
+    for first, second in (_in_order((dim, other), sizes) for other in same):
+        yield (f"{second} == {first}",)
     for large, small in pairs:
         yield from ((text,) for text in _sums_and_products(large, small, sizes))
     for large, small in pairs:
@@ -490,17 +488,8 @@ def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ..
             yield (f"{large} == {sizes[large] // sizes[small]} * {small}",)
         yield (f"{large} == {small} + {sizes[large] - sizes[small]}",)
     if len(same) > 1:
-        first, *rest = [name for name in sizes if name == dim or name in same]
+        first, *rest = _in_order((dim, *same), sizes)
         yield tuple(f"{name} == {first}" for name in rest)
-
-
-def _larger_first(d: str, e: str, sizes: Mapping[str, int]) -> tuple[str, str]:
-    return (d, e) if sizes[d] > sizes[e] else (e, d)
-
-
-def _equality(d: str, e: str, sizes: Mapping[str, int]) -> str:
-    first, second = (name for name in sizes if name in (d, e))
-    return f"{second} == {first}"
 
 
 def _sums_and_products(large: str, small: str, sizes: Mapping[str, int]) -> Iterator[str]:
@@ -508,11 +497,11 @@ def _sums_and_products(large: str, small: str, sizes: Mapping[str, int]) -> Iter
         if third == large or sizes[third] > sizes[large]:
             continue
         if third != small and sizes[small] + sizes[third] == sizes[large]:
-            yield f"{large} == {_in_order_of_dims('+', small, third, sizes)}"
+            yield f"{large} == {' + '.join(_in_order((small, third), sizes))}"
         if sizes[small] * sizes[third] == sizes[large] and sizes[small] > 1:
-            yield f"{large} == {_in_order_of_dims('*', small, third, sizes)}"
+            yield f"{large} == {' * '.join(_in_order((small, third), sizes))}"
 
 
-def _in_order_of_dims(sign: str, d: str, e: str, sizes: Mapping[str, int]) -> str:
-    order = list(sizes)
-    return f" {sign} ".join(sorted((d, e), key=order.index))
+def _in_order(names: Iterable[str], sizes: Mapping[str, int]) -> list[str]:
+    """As the dims were declared."""
+    return sorted(names, key=list(sizes).index)

@@ -25,7 +25,7 @@ from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
-from anyshape.torchkit.state import Change, ModuleState, seed_generators
+from anyshape.torchkit.state import Change, ModuleState, seed_generators, untouched
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,13 @@ class Outcome:
     @property
     def runs(self) -> bool:
         return self.error is None
+
+
+def run_once(target: Target, signature: Signature) -> None:
+    """The call as it was given; what it changes in the module is put back."""
+    args, kwargs = signature.build(_copies(signature.values))
+    with untouched(target.module), torch.no_grad():
+        target.call(*args, **kwargs)
 
 
 class CallMaker(Protocol):

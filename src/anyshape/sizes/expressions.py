@@ -8,6 +8,7 @@ same number, but lie differently in memory. Those of torch are put into the user
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from sympy.printing.str import StrPrinter
 
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.sizes import budgets
-from anyshape.sizes.notation import Condition, Expression, parse_condition, parse_expression
+from anyshape.sizes.notation import RELATIONS, Condition, Expression, parse_condition, parse_expression
 
 Size = Any
 """A sympy expression; sympy has no types."""
@@ -46,10 +47,7 @@ def is_number(size: Size) -> bool:
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    result = ONE
-    for size in sizes:
-        result *= size
-    return result
+    return math.prod(sizes, start=ONE)
 
 
 def from_ir(shape: ir.Shape | None) -> Shape | None:
@@ -198,11 +196,7 @@ def solved(condition: Condition) -> tuple[Expression, int] | None:
 
 def _in_dims(expression: sympy.Basic, meaning: Meaning) -> sympy.Basic:
     """The dims in place of the symbols. Only arithmetic that sympy knows is inserted, so that it may simplify."""
-    replacements = {}
-    for symbol in expression.free_symbols:
-        if symbol in meaning:
-            replacements[symbol] = _as_sympy(meaning[symbol])
-    return expression.xreplace(replacements)
+    return expression.xreplace({s: _as_sympy(meaning[s]) for s in expression.free_symbols if s in meaning})
 
 
 def _as_sympy(expression: Expression) -> sympy.Basic:
@@ -236,10 +230,8 @@ _WRITERS: dict[str, Callable[[Any, list[str]], str | None]] = {
     "Add": lambda expression, _: _sum_text(expression),
     "Mul": lambda _, texts: " * ".join(f"({text})" for text in texts),
     "Pow": _power_text,
-    "FloorDiv": lambda _, texts: f"({texts[0]}) // ({texts[1]})",
-    "CleanDiv": lambda _, texts: f"({texts[0]}) // ({texts[1]})",
-    "Mod": lambda _, texts: f"({texts[0]}) % ({texts[1]})",
-    "PythonMod": lambda _, texts: f"({texts[0]}) % ({texts[1]})",
+    **dict.fromkeys(("FloorDiv", "CleanDiv"), lambda _, texts: f"({texts[0]}) // ({texts[1]})"),
+    **dict.fromkeys(("Mod", "PythonMod"), lambda _, texts: f"({texts[0]}) % ({texts[1]})"),
     "Max": lambda _, texts: f"max({', '.join(texts)})",
     "Min": lambda _, texts: f"min({', '.join(texts)})",
 }
@@ -289,10 +281,7 @@ def evaluate(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], known
     Parts that occur often are computed once: sizes of a loop that halves them are small as a graph, and vast as a tree.
     With `known`, also those of earlier expressions.
     """
-    return _value_of(expression, columns, {} if known is None else known)
-
-
-def _value_of(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], known: Known) -> Any:
+    known = {} if known is None else known
     if expression not in known:
         known[expression] = _new_value_of(expression, columns, known)
     return known[expression]
@@ -307,7 +296,7 @@ def _new_value_of(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], 
         return float(expression)
     if expression in (sympy.true, sympy.false):
         return bool(expression)
-    parts = [_value_of(part, columns, known) for part in expression.args]
+    parts = [evaluate(part, columns, known) for part in expression.args]
     return _FUNCTIONS[type(expression).__name__](*parts)
 
 
@@ -329,15 +318,10 @@ def _folding(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "Add": _folding(operator.add),
     "Mul": _folding(operator.mul),
-    "Pow": operator.pow,
-    "PowByNatural": operator.pow,
-    "FloatPow": operator.pow,
-    "Mod": operator.mod,
-    "PythonMod": operator.mod,
-    "FloorDiv": operator.floordiv,
-    "CleanDiv": operator.floordiv,
-    "IntTrueDiv": operator.truediv,
-    "FloatTrueDiv": operator.truediv,
+    **dict.fromkeys(("Pow", "PowByNatural", "FloatPow"), operator.pow),
+    **dict.fromkeys(("Mod", "PythonMod"), operator.mod),
+    **dict.fromkeys(("FloorDiv", "CleanDiv"), operator.floordiv),
+    **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv"), operator.truediv),
     "ToFloat": np.float64,
     "TruncToInt": _rounding(np.trunc),
     "FloorToInt": _rounding(np.floor),
@@ -346,12 +330,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "OpaqueUnaryFn_sqrt": np.sqrt,
     "Min": _folding(np.minimum),
     "Max": _folding(np.maximum),
-    "Equality": operator.eq,
-    "Unequality": operator.ne,
-    "LessThan": operator.le,
-    "StrictLessThan": operator.lt,
-    "GreaterThan": operator.ge,
-    "StrictGreaterThan": operator.gt,
+    **{name: RELATIONS[relation] for name, relation in _RELATIONS.items()},
     "And": _folding(np.logical_and),
     "Or": _folding(np.logical_or),
     "Not": np.logical_not,

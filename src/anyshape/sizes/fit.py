@@ -340,16 +340,11 @@ def _beside_a_dim(column: Column, points: Points, depth: int) -> Size | None:
     if depth:
         return None
     for dim, known in points.dims.items():
-        rest = whole_number(
-            tuple(n + m for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
-        )
-        if rest is not None:
-            return rest - dim
-        rest = whole_number(
-            tuple(m - n for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
-        )
-        if rest is not None:
-            return dim - rest
+        for sign in (1, -1):
+            beside = tuple(sign * n + m for n, m in zip(column, known, strict=True))
+            rest = whole_number(beside, points, budgets.DEEPEST_FORMULA - 1)
+            if rest is not None:
+                return sign * (rest - dim)
     return None
 
 

@@ -153,7 +153,7 @@ def solve_for(dim: str, evaluate: Evaluate, size: int, known: Sizes) -> int | No
 
 # ---- a relation between sizes
 
-_RELATIONS: dict[str, Callable[[int, int], bool]] = {
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
     "<=": operator.le,
     ">=": operator.ge,
@@ -177,7 +177,7 @@ class Condition:
 
     def holds(self, sizes: Sizes) -> bool:
         try:
-            return _RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes))
+            return RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes))
         except ZeroDivisionError:
             return False
 
@@ -203,7 +203,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
 
 
 def _not_a_condition(text: str) -> str:
-    return f"`{text}` is not a condition: write two sizes and one of {', '.join(_RELATIONS)}"
+    return f"`{text}` is not a condition: write two sizes and one of {', '.join(RELATIONS)}"
 
 
 # ---- one input's axes

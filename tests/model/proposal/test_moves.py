@@ -32,7 +32,7 @@ def ground(model: Any, *args: Any, most: int = 400) -> ProbingGround:
 
 def prober(model: Any, *args: Any) -> Prober:
     target = resolve_target(model)
-    return Prober(target, bind_call(target, args))
+    return Prober(target, bind_call(target, args), budget=RunBudget(400))
 
 
 def windows(x: Tensor) -> Tensor:

@@ -345,7 +345,7 @@ def test_two_inputs_of_one_length_stay_two_dims_and_that_is_told():
     ground, moves = tied(others, *PAIR)
     assert steps(moves) == [{("left", 0): 1, ("right", 0): 1}, {("left", 1): 1}, {("right", 1): 1}]
     (pair,) = coincidences(ground, moves)
-    assert are_equal(ground, pair.one, pair.other)
+    assert are_equal(ground, *pair)
     assert not are_equal(ground, moves[0], moves[1])
 
 

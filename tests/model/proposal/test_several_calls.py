@@ -11,9 +11,9 @@ import anyshape
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.dims import declare, solve
 from anyshape.declaration.targets import resolve_target
-from anyshape.model.proposal import several_calls
 from anyshape.model.proposal.given_calls import best_call, read_calls
 from anyshape.model.proposal.several_calls import by_input, follows_by_name, propose
+from anyshape.sizes import budgets
 from tests import cases
 
 
@@ -269,7 +269,7 @@ def test_calls_of_the_same_sizes_show_nothing():
 
 
 def test_a_model_that_takes_too_long_is_asked_no_further(monkeypatch):
-    monkeypatch.setattr(several_calls, "_MOST_RUNS", 3)
+    monkeypatch.setattr(budgets, "MOST_RUNS_FOR_EXAMPLES", 3)
     found = proposed(module(lambda self, x, y: x.sum() + y.sum()), (rows(3), rows(4)), (rows(5), rows(6)))
     assert "after 3 runs of the model, what was still open was taken as it is in the calls" in found.notes
 

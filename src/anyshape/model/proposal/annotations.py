@@ -54,17 +54,13 @@ def read_annotations(target: Target, signature: Signature) -> Annotations:
 
 def _annotation_texts(target: Target) -> dict[str, str]:
     """Parameter -> the text of its annotation."""
-    found = {name: _annotation_text(annotation) for name, annotation in _annotations(target).items()}
-    return {name: text for name, text in found.items() if text is not None}
-
-
-def _annotations(target: Target) -> dict[str, Any]:
     function = target.source if callable(target.source) else target.call
     try:
         signature = inspect.signature(function, eval_str=True)
     except Exception:  # noqa: BLE001  names that exist for a type checker alone
         signature = target.signature
-    return {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    found = {name: _annotation_text(parameter.annotation) for name, parameter in signature.parameters.items()}
+    return {name: text for name, text in found.items() if text is not None}
 
 
 def _annotation_text(annotation: Any) -> str | None:

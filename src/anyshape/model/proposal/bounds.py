@@ -73,9 +73,8 @@ class BoundTrials:
         """Whether the inputs at these sizes take little memory and time, or hardly more than the example's."""
         wanted, given = self._elements({**self.spec.example, **sizes}), self._elements(self.spec.example)
         seconds = self._seconds * (wanted / max(given, 1)) ** _GROWTH
-        return wanted <= max(budgets.MOST_ELEMENTS_OF_A_PROBE, 2 * given) and seconds <= max(
-            _LONGEST, _MOST_TIMES * self._seconds
-        )
+        is_quick = seconds <= max(_LONGEST, _MOST_TIMES * self._seconds)
+        return is_quick and wanted <= max(budgets.MOST_ELEMENTS_OF_A_PROBE, 2 * given)
 
     def _elements(self, sizes: Mapping[str, int]) -> int:
         shapes = (self.spec.shape(leaf, sizes, shape) for leaf, shape in self._shapes.items())
@@ -165,10 +164,8 @@ _TIMES = (1, 2, 3, -1)
 def failing_rounds(dims: Sequence[Bounded], runs: Callable[[Sizes], bool], *, seed: int) -> list[Sizes]:
     """Sizes of all dims at which the model does not run, of a dozen drawn by lot."""
     lot = random.Random(seed)  # noqa: S311  sizes, not secrets
-    rounds = [
-        {one.name: _size_after_steps(one, lot.choice(_TIMES)) for one in dims}
-        for _ in range(budgets.ROUNDS_OF_ALL_DIMS)
-    ]
+    count = range(budgets.ROUNDS_OF_ALL_DIMS)
+    rounds = [{one.name: _size_after_steps(one, lot.choice(_TIMES)) for one in dims} for _ in count]
     return [sizes for sizes in rounds if not runs(sizes)] if len(dims) > 1 else []
 
 

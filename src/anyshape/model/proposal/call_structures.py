@@ -195,9 +195,8 @@ def _structure_with(apart: Structure, chosen: Mapping[int, Formula | None]) -> S
 
 def _equally_plain(structure: Structure, others: Sequence[Structure]) -> list[Structure]:
     """Those with formulas of the same kinds: one that is less plain would have shown in the calls."""
-    return [other for other in others if _formula_kinds(other) == _formula_kinds(structure)][
-        : budgets.MOST_FORMULAS_OF_A_COLUMN
-    ]
+    alike = [other for other in others if _formula_kinds(other) == _formula_kinds(structure)]
+    return alike[: budgets.MOST_FORMULAS_OF_A_COLUMN]
 
 
 def _formula_kinds(structure: Structure) -> list[FormulaKind | None]:

@@ -131,25 +131,22 @@ def _cache(leaf: str, axis: int, value: Any, _scene: Scene) -> Meaning | None:
     return Meaning("batch", LIKELY) if axis == 0 else None
 
 
+_NODES = ("x", "node", "nodes")
+
+
 def _graph(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:
     if not scene.is_graph:
         return None
     if re.search(r"edge_?index|edges$|links", leaf) and value.dim() == 2:
-        return (
-            Meaning("edges", SURE)
-            if axis == (1 if value.shape[0] == 2 or (leaf, 0) not in scene.moving else 0)
-            else None
-        )
+        along = 1 if value.shape[0] == 2 or (leaf, 0) not in scene.moving else 0
+        return Meaning("edges", SURE) if axis == along else None
     if _has_word(leaf, "edge", "edges", "senders", "receivers") and axis == 0:
         return Meaning("edges", SURE)
     if _has_word(leaf, "adj", "adjacency"):
         return Meaning("nodes", SURE) if axis >= value.dim() - 2 else None
-    is_of_nodes = _has_word(leaf, "x", "node", "nodes", "pos", "z", "h", "batch", "feat", "feats", "features", "owner")
-    return (
-        Meaning("nodes", SURE if _has_word(leaf, "x", "node", "nodes") else LIKELY)
-        if is_of_nodes and axis == 0
-        else None
-    )
+    if axis or not _has_word(leaf, *_NODES, "pos", "z", "h", "batch", "feat", "feats", "features", "owner"):
+        return None
+    return Meaning("nodes", SURE if _has_word(leaf, *_NODES) else LIKELY)
 
 
 def _picture(leaf: str, axis: int, value: Any, scene: Scene) -> Meaning | None:

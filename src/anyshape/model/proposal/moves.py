@@ -59,13 +59,9 @@ def _kind_of_leaf(leaf: Leaf) -> tuple[object, ...]:
         return (leaf.name,)
     *outer, last = leaf.name.split(".")
     layer = re.sub(r"\d+", "#", ".".join(outer))
-    if outer and not last.isdecimal():
-        layer = f"{layer}.{_without_role(last)}"
-    elif outer:
-        layer = f"{layer}.{last}"  # of what stands in each layer, the first and the second may differ
-    else:
-        layer = _without_role(last)
-    return (layer, leaf.value.dtype, tuple(leaf.value.shape))
+    # of what stands in each layer, the first and the second may differ
+    role = last if outer and last.isdecimal() else _without_role(last)
+    return (layer, role, leaf.value.dtype, tuple(leaf.value.shape))
 
 
 def _without_role(name: str) -> str:
@@ -110,11 +106,8 @@ def _sizes_at_a_fraction(
 ) -> dict[Place, int]:
     size = prober.sizes[places[0]]
     parts = (size // by for by in _FRACTIONS if size % by == 0 and size // by >= _CAN_BE_HALVED // 2)
-    for part in parts:
-        wanted = dict.fromkeys(places, part)
-        if prober.runs(spread({**chosen, **wanted}, bundled)):
-            return wanted
-    return {}
+    wanted = (dict.fromkeys(places, part) for part in parts)
+    return next((sizes for sizes in wanted if prober.runs(spread({**chosen, **sizes}, bundled))), {})
 
 
 def enlarged_call(prober: Prober, bundled: Bundled) -> Signature | None:
@@ -122,9 +115,8 @@ def enlarged_call(prober: Prober, bundled: Bundled) -> Signature | None:
     small = [p for p in bundled if p[1] is not None and prober.sizes[p] in _TOO_SMALL]
 
     def grows(places: Iterable[Place]) -> bool:
-        return all(
-            prober.runs(spread({place: prober.sizes[place] + by for place in places}, bundled)) for by in _FURTHER
-        )
+        further = ({place: prober.sizes[place] + by for place in places} for by in _FURTHER)
+        return all(prober.runs(spread(sizes, bundled)) for sizes in further)
 
     chosen = _places_that_grow(grows, small, prober.sizes)
     for sizes in _new_sizes(chosen, prober.sizes):
@@ -302,7 +294,7 @@ def find_moves(ground: ProbingGround, static: Collection[Place] = ()) -> list[Di
     """Every move that the model admits; places that are known to be static are not asked."""
     asked = [place for place in ground.places if place not in static]
     alone = {place: step for place in asked if (step := step_of(ground, place)) is not None}
-    moves = [DimMove({place: step}, _basis_alone(step)) for place, step in alone.items()]
+    moves = [DimMove({place: step}, _basis_of({place: step})) for place, step in alone.items()]
     tied = [place for place in asked if place not in alone and place not in ground.fixed]
     done: set[Place] = set()
     for place in tied:
@@ -314,10 +306,6 @@ def find_moves(ground: ProbingGround, static: Collection[Place] = ()) -> list[Di
             moves.append(found)
             done |= {p for p in found.steps if len(found.steps) > 1 and ground.sizes[p] == ground.sizes[place]}
     return moves
-
-
-def _basis_alone(step: int) -> str:
-    return "moves alone" if step == 1 else f"moves alone, by {step}"
 
 
 def _move_around(ground: ProbingGround, place: Place, tied: list[Place], asked: list[Place]) -> DimMove | None:
@@ -356,7 +344,8 @@ def _is_halved(ground: ProbingGround, steps: PlaceSteps) -> bool:
 
 
 def _basis_of(steps: PlaceSteps) -> str:
-    return "move together" if len(steps) > 1 else _basis_alone(next(iter(steps.values())))
+    (step, *others) = steps.values()
+    return "move together" if others else "moves alone" if step == 1 else f"moves alone, by {step}"
 
 
 # ---- the partners of one place
@@ -382,9 +371,8 @@ def _steps_to_try(
     ground: ProbingGround, place: Place, others: Sequence[Place], *, deep: bool
 ) -> Iterator[dict[Place, int]]:
     sizes = ground.sizes
-    equal = sorted(
-        (o for o in others if sizes[o] == sizes[place]), key=lambda o: (-_shared_words(o, place), o[1] != place[1])
-    )
+    equal = [other for other in others if sizes[other] == sizes[place]]
+    equal.sort(key=lambda other: (-_shared_words(other, place), other[1] != place[1]))
     groups = list(_equal_groups(place, equal))
     for group in groups:
         yield dict.fromkeys(group, 1)

@@ -12,12 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
 from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError, first_line
-from anyshape.model.oracle import may_be_provoked
+from anyshape.model.oracle import may_be_provoked, run_once
 from anyshape.model.proposal.annotations import Annotations, notes_of_annotations, read_annotations, with_annotated
 from anyshape.model.proposal.bounds import (
     NOTHING_VARIES,
@@ -86,12 +84,9 @@ def _seconds_of_a_run(target: Target, signature: Signature) -> float:
     """How long the example takes; the first run, which may load and compile, does not count."""
     seconds = 0.0
     for _ in range(2):
-        copies = {leaf.name: leaf.value.clone() for leaf in signature.leaves if leaf.is_tensor}
-        args, kwargs = signature.build(copies)
         start = time.process_time()
         try:
-            with untouched(target.module), torch.no_grad():
-                target.call(*args, **kwargs)
+            run_once(target, signature)
         except Exception as error:
             said = f"{type(error).__name__}: {first_line(error)}"
             raise DeclarationError(f"`{target.name}` does not run on the example: {said}") from error
@@ -112,14 +107,12 @@ class _DimSearch:
     seed: int
 
     def proposal(self, seconds: float) -> DimProposal:
-        values = self.signature.values
         named = self.annotations.names
         moves = find_moves(self.ground, self.annotations.static)
-        moves, options = without_options(moves, self.target, values)
+        moves, options = without_options(moves, self.target, self.signature.values)
         moves = tie(self.ground, moves, named, is_graph=Scene.of(self.signature, ()).is_graph)
         moves, features = without_features(self.ground, moves, named)
-        offers = (*features, *options)
-        return self._proposal_of_moves(moves, offers, RunBudget.within(_MOST_RUNS // 2, seconds))
+        return self._proposal_of_moves(moves, (*features, *options), RunBudget.within(_MOST_RUNS // 2, seconds))
 
     def _proposal_of_moves(self, moves: Sequence[DimMove], offers: tuple[Offer, ...], budget: RunBudget) -> DimProposal:
         dims, names = self._dims_and_names(moves)
@@ -143,9 +136,9 @@ class _DimSearch:
 
     def _notes_of_coincidences(self, dims: Sequence[Dim], names: Sequence[str]) -> Iterator[str]:
         name_of = {id(dim.move): name for dim, name in zip(dims, names, strict=True)}
-        for pair in coincidences(self.ground, [dim.move for dim in dims]):
-            size = self.ground.original.sizes[next(iter(pair.one.steps))]
-            yield note_of_coincidence(name_of[id(pair.one)], name_of[id(pair.other)], size)
+        for one, other in coincidences(self.ground, [dim.move for dim in dims]):
+            size = self.ground.original.sizes[next(iter(one.steps))]
+            yield note_of_coincidence(name_of[id(one)], name_of[id(other)], size)
 
     def _dims_and_names(self, moves: Sequence[DimMove]) -> tuple[list[Dim], list[str]]:
         """The dims of all moves, in the order of the call, and their names."""
@@ -194,14 +187,6 @@ _MANY = 4
 """Where so many inputs have one size, a further one that has it means it."""
 _TELLING_SIZE = 5
 """From here on, equal sizes on different axes are hardly an accident."""
-
-
-@dataclass(frozen=True)
-class Coincidence:
-    """Two moves whose sizes are equal in the example; the model lets them move apart."""
-
-    one: DimMove
-    other: DimMove
 
 
 def tie(
@@ -257,9 +242,8 @@ def _are_meant_as_one(ground: ProbingGround, one: PlaceSteps, other: PlaceSteps,
     if None in axes:
         return False
     if axes == {0}:
-        return not is_graph and "offsets" not in _words_of_steps(one) | _words_of_steps(
-            other
-        )  # nodes and edges, words and bags
+        # nodes and edges, words and bags
+        return not is_graph and "offsets" not in _words_of_steps({**one, **other})
     size = ground.original.sizes[next(iter(one))]
     is_near = {axis for _, axis in one} & {axis for _, axis in other} or (size >= _TELLING_SIZE and 0 not in axes)
     if all(_words_of_steps(steps) & _ENCODED for steps in (one, other)):
@@ -322,7 +306,6 @@ def _adds_nothing(move: DimMove, moves: Sequence[DimMove]) -> bool:
     )
 
 
-def coincidences(ground: ProbingGround, moves: Sequence[DimMove]) -> list[Coincidence]:
-    """Sizes that are equal in the example and may be meant as one."""
-    pairs = itertools.combinations(moves, 2)
-    return [Coincidence(one, other) for one, other in pairs if are_equal(ground, one, other)]
+def coincidences(ground: ProbingGround, moves: Sequence[DimMove]) -> list[tuple[DimMove, DimMove]]:
+    """Sizes that are equal in the example and may be meant as one; the model lets them move apart."""
+    return [pair for pair in itertools.combinations(moves, 2) if are_equal(ground, *pair)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,15 +60,14 @@ class Prober:
         target: Target,
         signature: Signature,
         *,
-        limit: int = 400,
+        budget: RunBudget,
         seed: int = 0,
-        budget: RunBudget | None = None,
         is_quiet: bool = False,
     ) -> None:
         self.target = target
         self.signature = signature
         self.sizes: Mapping[Place, int] = sizes_of(signature)
-        self.budget = budget or RunBudget(limit)
+        self.budget = budget
         self._seed = seed
         self._hushed = contextlib.nullcontext if is_quiet else quiet
         self._dims = {place: f"p{number}" for number, place in enumerate(self.sizes)}
@@ -78,18 +77,11 @@ class Prober:
         if flipped is not None and self.accepts(flipped):
             self._examples.append(self._example_with(flipped))
 
-    @property
-    def count(self) -> int:
-        """Runs so far."""
-        return self.budget.count
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether an answer was refused because the budget is spent: then `runs` says False."""
-        return self.budget.exhausted
-
     def runs(self, sizes: Mapping[Place, int]) -> bool:
-        """Whether the model runs with these places at these sizes, and all others as in the example."""
+        """Whether the model runs with these places at these sizes, and all others as in the example.
+
+        False, too, where the answer is refused because the budget is spent.
+        """
         return self.outputs(sizes) is not None
 
     def outputs(self, sizes: Mapping[Place, int]) -> Shapes | None:
@@ -159,20 +151,18 @@ class Prober:
 
 def sizes_of(signature: Signature) -> dict[Place, int]:
     """Every place of a call and its size; a flag is no size."""
-    return dict(_places(signature))
+    found: dict[Place, int] = {}
+    for leaf in signature.leaves:
+        if leaf.is_tensor:
+            found |= {(leaf.name, axis): size for axis, size in enumerate(leaf.value.shape)}
+        elif type(leaf.value) is int:
+            found[leaf.name, None] = leaf.value
+    return found
 
 
 def argument_of(leaf: str) -> str:
     """The argument that a leaf stands in: `cache` of `cache.0.key`."""
     return leaf.partition(".")[0]
-
-
-def _places(signature: Signature) -> Iterator[tuple[Place, int]]:
-    for leaf in signature.leaves:
-        if leaf.is_tensor:
-            yield from (((leaf.name, axis), size) for axis, size in enumerate(leaf.value.shape))
-        elif type(leaf.value) is int:
-            yield (leaf.name, None), leaf.value
 
 
 def _is_inert(value: Any) -> bool:

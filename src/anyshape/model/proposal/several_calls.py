@@ -35,14 +35,10 @@ def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -
     refuse_other_kinds(target, signatures)
     number = best_call(signatures)
     example, columns = signatures[number], columns_of(signatures)
-    prober = Prober(
-        target,
-        example,
-        budget=RunBudget.within(budgets.MOST_RUNS_FOR_EXAMPLES, budgets.SECONDS_FOR_EXAMPLES),
-        seed=seed,
-    )
-    still = {column[0] for column in columns.values() if not moves(column)}
-    settled = settle(_call_parts(columns, number, prober), number, prober, still)
+    budget = RunBudget.within(budgets.MOST_RUNS_FOR_EXAMPLES, budgets.SECONDS_FOR_EXAMPLES)
+    prober = Prober(target, example, budget=budget, seed=seed)
+    still = {place: column[0] for place, column in columns.items() if not moves(column)}
+    settled = settle(_call_parts(columns, number, prober), number, prober, set(still.values()))
     structure = settled.structure
     steps = {dim: _steps_of_dim(structure, dim, number, prober) for dim in structure.dims}
     names = _dim_names(structure, steps, example, target)
@@ -56,7 +52,7 @@ def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -
             *on_rivals(settled, texts, [_part_texts(rival, steps, names, example) for rival in settled.rivals]),
             *on_unsettled(settled, texts),
             *on_equals(structure, texts, number, prober),
-            *on_still({place: column[0] for place, column in columns.items() if not moves(column)}, structure, prober),
+            *on_still(still, structure, prober),
         ),
     )
 
@@ -194,8 +190,8 @@ def on_too_little(columns: Mapping[Place, Column], prober: Prober) -> Iterator[s
     """Calls that show nothing, or a model that takes too long to be asked."""
     if not any(map(moves, columns.values())):
         yield "all calls have the same sizes, so every size is fixed: pass calls of different sizes"
-    if prober.exhausted:
-        yield f"after {prober.count} runs of the model, what was still open was taken as it is in the calls"
+    if prober.budget.exhausted:
+        yield f"after {prober.budget.count} runs of the model, what was still open was taken as it is in the calls"
 
 
 def on_rivals(settled: Settled, texts: Mapping[int, str], rivals: Sequence[Mapping[int, str]]) -> Iterator[str]:

@@ -28,10 +28,7 @@ def propose(
     if len(calls) > 1:
         found, source = several_calls.propose(target, calls), f"dims were found from {len(calls)} calls"
     elif make_inputs is not None and known:
-        found, source = (
-            propose_from_make_inputs(target, make_inputs, known),
-            "dims are the parameters of make_inputs",
-        )
+        found, source = propose_from_make_inputs(target, make_inputs, known), "dims are the parameters of make_inputs"
     else:
         found, source = one_call.propose(target, calls[0]), "nothing was declared: dims were found by probing"
     return replace(found, notes=(f"{source}; declare dims= to say otherwise", *found.notes))
