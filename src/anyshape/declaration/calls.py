@@ -189,14 +189,11 @@ def _output_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if split is None:
         return
     for key, part in split(value)[0].items():
-        leaves = _output_leaves(f"{name}.{key}" if name else _output_key(key), part)
+        # what comes back of `past_key_values` is `present`, as everywhere in the field
+        own = f"{name}.{key}" if name else "present" if key == "past_key_values" else key
+        leaves = _output_leaves(own, part)
         # a plain object's flags and counters are its own, such as a cache's `is_updated`; its tensors are results
         yield from (leaf for leaf in leaves if split is not split_object or isinstance(leaf[1], torch.Tensor))
-
-
-def _output_key(key: str) -> str:
-    """What comes back of `past_key_values` is `present`, as everywhere in the field."""
-    return "present" if key == "past_key_values" else key
 
 
 def as_tensor(value: Any) -> torch.Tensor:

@@ -148,27 +148,25 @@ def _leaves_named(key: str, signature: Signature) -> list[str]:
 
 
 def _axes_of(leaf: Leaf, declared: Any) -> tuple[Expression | None, ...]:
-    shape = tuple(leaf.value.shape)
     if declared is None:
-        return (None,) * len(shape)
+        return (None,) * leaf.value.dim()
     entries = parse_axes(declared, where=leaf.name)
-    if isinstance(entries, dict):
-        return _axes_by_number(leaf, entries, declared)
-    filled = _fill_ellipsis(leaf, entries, declared, len(shape))
+    filled = _fill_numbered(leaf, entries) if isinstance(entries, dict) else _fill_ellipsis(leaf, entries, declared)
     return tuple(_declared_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
 
 
-def _axes_by_number(leaf: Leaf, entries: dict[int, Axis], declared: Any) -> tuple[Expression | None, ...]:
+def _fill_numbered(leaf: Leaf, entries: dict[int, Axis]) -> list[Axis]:
     shape = tuple(leaf.value.shape)
     filled: list[Axis] = [STATIC] * len(shape)
     for axis, entry in entries.items():
         if not -len(shape) <= axis < len(shape):
             raise DeclarationError(f"`{leaf.name}` is declared with an axis {axis} but the example has shape {shape}")
         filled[axis] = entry
-    return tuple(_declared_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
+    return filled
 
 
-def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declared: Any, rank: int) -> list[Axis]:
+def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declared: Any) -> list[Axis]:
+    rank = leaf.value.dim()
     rest = [entry for entry in entries if entry is not Ellipsis]
     dots = len(entries) - len(rest)
     if dots > 1 or len(rest) > rank or (dots == 0 and len(rest) != rank):

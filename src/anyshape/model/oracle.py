@@ -128,11 +128,9 @@ class Reference:
 
     def volume(self, sizes: Sizes) -> int:
         """The number of elements of all inputs at these sizes: what a cost is predicted from."""
-        total = 1
-        for name in self.spec.axes:
-            own = tuple(self.signature.values[name].shape)
-            total += math.prod(max(n, 1) for n in self.spec.shape(name, sizes, own))
-        return total
+        values = self.signature.values
+        shapes = (self.spec.shape(name, sizes, tuple(values[name].shape)) for name in self.spec.axes)
+        return 1 + sum(math.prod(max(n, 1) for n in shape) for shape in shapes)
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""

@@ -27,7 +27,7 @@ from anyshape.model.proposal.probe import Prober, RunBudget
 
 def ground(model: Any, *args: Any, most: int = 400) -> ProbingGround:
     target = resolve_target(model)
-    return ProbingGround.of(target, bind_call(target, args), budget=RunBudget(most), seed=0)
+    return ProbingGround.of(target, bind_call(target, args), budget=RunBudget(most))
 
 
 def prober(model: Any, *args: Any) -> Prober:

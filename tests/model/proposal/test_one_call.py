@@ -316,7 +316,7 @@ def _groups(signature: Any, declared: Any, known: dict[str, int] | None) -> set[
 
 def tied(model: Any, *args: Any, annotated: Any = (), is_graph: bool = False) -> tuple[ProbingGround, list[DimMove]]:
     target = resolve_target(model)
-    ground = ProbingGround.of(target, bind_call(target, args), budget=RunBudget(400), seed=0)
+    ground = ProbingGround.of(target, bind_call(target, args), budget=RunBudget(400))
     return ground, tie(ground, find_moves(ground), dict(annotated), is_graph=is_graph)
 
 

@@ -16,7 +16,6 @@ from anyshape.declaration.calls import Leaf, Signature
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal.probe import Place
-from anyshape.model.proposal.proposal import Dim
 from anyshape.sizes.notation import Expression, parse_expression
 
 
@@ -154,15 +153,15 @@ def with_annotated(
     return result
 
 
-def notes_of_annotations(dims: Sequence[Dim], annotated: Mapping[Place, str]) -> Iterator[str]:
+def notes_of_annotations(moves: Sequence[Collection[Place]], annotated: Mapping[Place, str]) -> Iterator[str]:
     """Names that are on no dim, and dims that have several."""
-    moving = {place for dim in dims for place in dim.move.steps}
+    moving = {place for places in moves for place in places}
     for (leaf, axis), name in annotated.items():
         if (leaf, axis) not in moving:
             said = f"axis {axis} of `{leaf}` is annotated `{name}`"
             yield f"{said}, but the model runs at no other size there: it stays static"
-    for dim in dims:
-        names = list(dict.fromkeys(annotated[place] for place in dim.move.steps if place in annotated))
+    for places in moves:
+        names = list(dict.fromkeys(annotated[place] for place in places if place in annotated))
         if len(names) > 1:
             apart = " and ".join(f"`{name}`" for name in names)
             yield f"{apart} are annotated as two dims, but the model moves them only together: `{names[0]}` is both"

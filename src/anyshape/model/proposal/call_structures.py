@@ -177,16 +177,12 @@ def _structures(apart: Structure, options: Options) -> Iterator[Structure]:
     most = next(
         most
         for most in range(budgets.MOST_FORMULAS_OF_A_COLUMN, -1, -1)
-        if _structure_count(options, most) <= budgets.MOST_STRUCTURES_OF_CALLS
+        if math.prod(len(possible[: most + 1]) for possible in options.values()) <= budgets.MOST_STRUCTURES_OF_CALLS
     )
     choices = itertools.product(*(possible[: most + 1] for possible in options.values()))
     found = [_structure_with(apart, dict(zip(options, choice, strict=True))) for choice in choices]
     found.sort(key=lambda s: (-len(s.dims), sum(formula.kind for formula in s.formulas if formula)))
     yield from (structure for structure in found if structure.is_sound())
-
-
-def _structure_count(options: Options, most: int) -> int:
-    return math.prod(len(possible[: most + 1]) for possible in options.values())
 
 
 def _structure_with(apart: Structure, chosen: Mapping[int, Formula | None]) -> Structure:
@@ -322,7 +318,7 @@ def _takes_step(step: int, column: Column, outputs: Outputs) -> bool:
     beyond = [size for size in (max(column) + step, max(column) + 2 * step, min(column) - step) if size > 0]
     found = [shapes for size in (*inside, *beyond) if (shapes := outputs(size)) is not None]  # there may be a bound
     still = _axes_that_stand(column, outputs)
-    return bool(found) and all(_keeps_axes(shapes, still) for shapes in found)
+    return bool(found) and all(still <= _axes_of_results(shapes) for shapes in found)
 
 
 def _sizes_inside(column: Column, step: int) -> list[int]:
@@ -331,20 +327,15 @@ def _sizes_inside(column: Column, step: int) -> list[int]:
     return sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}) if sizes else []
 
 
-def _axes_that_stand(column: Column, outputs: Outputs) -> dict[Place, int]:
+def _axes_that_stand(column: Column, outputs: Outputs) -> set[tuple[int, int, int]]:
     """The axes of results that have one size in all calls, whatever the dim is."""
-    seen = [dict(_axes_of_results(shapes)) for size in sorted(set(column)) if (shapes := outputs(size)) is not None]
-    return {axis: size for axis, size in seen[0].items() if all(one.get(axis) == size for one in seen)} if seen else {}
+    seen = [_axes_of_results(shapes) for size in sorted(set(column)) if (shapes := outputs(size)) is not None]
+    return set.intersection(*seen) if seen else set()
 
 
-def _keeps_axes(shapes: Shapes, still: dict[Place, int]) -> bool:
-    axes = dict(_axes_of_results(shapes))
-    return all(axes.get(axis) == size for axis, size in still.items())
-
-
-def _axes_of_results(shapes: Shapes) -> Iterator[tuple[Place, int]]:
-    for number, shape in enumerate(shapes):
-        yield from (((str(number), axis), size) for axis, size in enumerate(shape))
+def _axes_of_results(shapes: Shapes) -> set[tuple[int, int, int]]:
+    """The number of a result, an axis of it, and its size."""
+    return {(number, axis, size) for number, shape in enumerate(shapes) for axis, size in enumerate(shape)}
 
 
 def _lowest_size(step: int, known: int, outputs: Outputs) -> int:

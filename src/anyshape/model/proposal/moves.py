@@ -182,23 +182,19 @@ class ProbingGround:
     """Places that grow but do not shrink: a gather tolerates more rows, or the example is at its smallest."""
 
     @classmethod
-    def of(cls, target: Target, signature: Signature, *, budget: RunBudget, seed: int) -> ProbingGround:
+    def of(cls, target: Target, signature: Signature, *, budget: RunBudget) -> ProbingGround:
         """Inside `quiet`, which every run by itself would pay for."""
-        original = Prober(target, signature, budget=budget, seed=seed, is_quiet=True)
+        original = Prober(target, signature, budget=budget, is_quiet=True)
         bundled = bundles(signature)
         prober = original
         for resampled in (shrunk_call, enlarged_call):
             if (made := resampled(prober, bundled)) is not None:
-                prober = Prober(target, made, budget=budget, seed=seed, is_quiet=True)
+                prober = Prober(target, made, budget=budget, is_quiet=True)
         return cls(original, prober, bundled)
 
     @property
     def sizes(self) -> Mapping[Place, int]:
         return self.prober.sizes
-
-    @property
-    def places(self) -> list[Place]:
-        return list(self.bundled)
 
     def runs(self, steps: PlaceSteps, times: int = 1) -> bool:
         """Whether the model runs with the places moved so many times."""
@@ -250,7 +246,7 @@ def step_of(ground: ProbingGround, place: Place) -> int | None:
     size = ground.sizes[place]
     if size < 2 or not ground.runs({place: size}):
         return None
-    alike = [p for p in ground.places if p[1] == place[1] and ground.sizes[p] == size]
+    alike = [p for p in ground.bundled if p[1] == place[1] and ground.sizes[p] == size]
     if len(alike) > 1 and ground.admits(dict.fromkeys(alike, 1)):
         return None  # it moves by one with others: that it moves by many alone is an accident of a reshape
     steps = (step for step in range(2, size + 1) if size % step == 0)
@@ -292,7 +288,7 @@ def is_at_its_smallest(ground: ProbingGround, place: Place) -> bool:
 
 def find_moves(ground: ProbingGround, static: Collection[Place] = ()) -> list[DimMove]:
     """Every move that the model admits; places that are known to be static are not asked."""
-    asked = [place for place in ground.places if place not in static]
+    asked = [place for place in ground.bundled if place not in static]
     alone = {place: step for place in asked if (step := step_of(ground, place)) is not None}
     moves = [DimMove({place: step}, _basis_of({place: step})) for place, step in alone.items()]
     tied = [place for place in asked if place not in alone and place not in ground.fixed]

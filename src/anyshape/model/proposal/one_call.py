@@ -45,7 +45,7 @@ _MOST_RUNS, _LEAST_SECONDS, _LEAST_RUNS = 400, 20.0, 60
 """A search ends after so many runs; and after so many seconds, or the time of so many runs where that is longer."""
 
 
-def propose(target: Target, signature: Signature, *, seed: int = 0) -> DimProposal:
+def propose(target: Target, signature: Signature) -> DimProposal:
     """The dims and sizes of a call, as its model lets them vary; nothing of the model or the call is changed."""
     if not may_be_provoked(target, signature):
         return DimProposal({}, {}, {}, notes=(_ELSEWHERE,))
@@ -56,9 +56,9 @@ def propose(target: Target, signature: Signature, *, seed: int = 0) -> DimPropos
         run = _seconds_of_a_run(watched, signature)
         seconds = max(_LEAST_SECONDS, _LEAST_RUNS * run)
         budget = RunBudget.within(_MOST_RUNS, seconds)
-        ground = ProbingGround.of(watched, signature, budget=budget, seed=seed)
-        found = _DimSearch(watched, signature, ground, annotations, run, seed).proposal(seconds / 2)
-    return replace(found, notes=(*found.notes, *note_of_the_search(counted.count, seconds, spent=budget.exhausted)))
+        ground = ProbingGround.of(watched, signature, budget=budget)
+        found = _DimSearch(watched, signature, ground, annotations, run).proposal(seconds / 2)
+    return replace(found, notes=(*found.notes, note_of_the_search(counted.count, seconds, spent=budget.exhausted)))
 
 
 _ELSEWHERE = (
@@ -104,7 +104,6 @@ class _DimSearch:
     annotations: Annotations
     seconds: float
     """Of one run of the example."""
-    seed: int
 
     def proposal(self, seconds: float) -> DimProposal:
         named = self.annotations.names
@@ -117,8 +116,8 @@ class _DimSearch:
     def _proposal_of_moves(self, moves: Sequence[DimMove], offers: tuple[Offer, ...], budget: RunBudget) -> DimProposal:
         dims, names = self._dims_and_names(moves)
         declared = self._notation(dims, names)
-        trials = BoundTrials(self.target, self.signature, declared, seconds=self.seconds, budget=budget, seed=self.seed)
-        found = bounds_of_dims(trials, dims, names, self.target.module, seed=self.seed)
+        trials = BoundTrials(self.target, self.signature, declared, seconds=self.seconds, budget=budget)
+        found = bounds_of_dims(trials, dims, names, self.target.module)
         dims, names = self._dims_and_names([one.dim.move for one in found.dims])
         renamed = [replace(one, name=name) for one, name in zip(found.dims, names, strict=True)]
         return DimProposal(
@@ -129,7 +128,7 @@ class _DimSearch:
             (
                 *([] if dims else [NOTHING_VARIES]),
                 *self._notes_of_coincidences(dims, names),
-                *notes_of_annotations(dims, self.annotations.names),
+                *notes_of_annotations([dim.move.steps for dim in dims], self.annotations.names),
                 *found.notes,
             ),
         )

@@ -55,20 +55,11 @@ class RunBudget:
 class Prober:
     """Runs one call with some places at other sizes. What it was asked once it remembers."""
 
-    def __init__(
-        self,
-        target: Target,
-        signature: Signature,
-        *,
-        budget: RunBudget,
-        seed: int = 0,
-        is_quiet: bool = False,
-    ) -> None:
+    def __init__(self, target: Target, signature: Signature, *, budget: RunBudget, is_quiet: bool = False) -> None:
         self.target = target
         self.signature = signature
         self.sizes: Mapping[Place, int] = sizes_of(signature)
         self.budget = budget
-        self._seed = seed
         self._hushed = contextlib.nullcontext if is_quiet else quiet
         self._dims = {place: f"p{number}" for number, place in enumerate(self.sizes)}
         self._remembered: dict[tuple[tuple[Place, int], ...], Shapes | None] = {}
@@ -113,7 +104,7 @@ class Prober:
         inert = {name: value for name, value in example.leaves.items() if _is_inert(value)}
         # integers may speak of sizes, and need all that resizing knows; the rest is cut or repeated
         rest = replace(example, leaves={name: value for name, value in example.leaves.items() if name not in inert})
-        resized = resize(rest, self._sizes_by_dim(sizes), ranges={}, level=_LAST_LEVEL, seed=self._seed)
+        resized = resize(rest, self._sizes_by_dim(sizes), ranges={}, level=_LAST_LEVEL)
         return {
             name: resized[name] if name in resized else _cut_or_repeated(name, inert[name], sizes)
             for name in example.leaves
@@ -121,7 +112,7 @@ class Prober:
 
     def meaningful_leaves(self, sizes: Mapping[Place, int], level: int) -> dict[str, Any]:
         """The leaves of the call at these sizes, as a check would make them."""
-        return resize(self._examples[0], self._sizes_by_dim(sizes), ranges={}, level=level, seed=self._seed)
+        return resize(self._examples[0], self._sizes_by_dim(sizes), ranges={}, level=level)
 
     def _sizes_by_dim(self, sizes: Mapping[Place, int]) -> dict[str, int]:
         return {self._dims[place]: sizes.get(place, size) for place, size in self.sizes.items()}
@@ -142,7 +133,7 @@ class Prober:
         args, kwargs = self.signature.build(copies)
         try:
             with self._hushed(), untouched(self.target.module), torch.no_grad():
-                torch.default_generator.manual_seed(self._seed)  # other devices are not probed
+                torch.default_generator.manual_seed(0)  # other devices are not probed
                 outputs = flatten_outputs(self.target.call(*args, **kwargs))
                 return tuple(tuple(getattr(value, "shape", ())) for _, value in outputs)
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, it does not run there

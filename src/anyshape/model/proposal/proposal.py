@@ -57,12 +57,13 @@ def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tu
 def proposal_text(proposal: DimProposal, leaves: Sequence[str]) -> str:
     """`dims=` and `sizes=` as arguments, then what they are based on, what else could vary, and notes."""
     declared = {key: " ".join(row) for key, row in _rows_by_container(proposal.dims, leaves).items()}
-    parts = [
-        [*_argument_lines("dims", declared), *(_argument_lines("sizes", proposal.sizes) if proposal.sizes else ())]
-    ]
-    parts.append(list(_basis_lines(proposal.basis)))
-    parts.append([_offer_line(offer) for offer in proposal.offers])
-    parts.append([f"note: {note}" for note in proposal.notes])
+    width = max(map(len, proposal.basis), default=0)
+    parts = (
+        [*_argument_lines("dims", declared), *(_argument_lines("sizes", proposal.sizes) if proposal.sizes else ())],
+        [f"{dim:{width}}  {clause}" for dim, clause in proposal.basis.items()],
+        [f"static: axis {offer.axis} of `{offer.leaf}`: {offer.why}" for offer in proposal.offers],
+        [f"note: {note}" for note in proposal.notes],
+    )
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -102,15 +103,6 @@ def _argument_lines(name: str, values: Mapping[str, str]) -> Iterator[str]:
     yield f"{name}={{"
     yield from (f'    "{key}": "{value}",' for key, value in values.items())
     yield "},"
-
-
-def _basis_lines(basis: Mapping[str, str]) -> Iterator[str]:
-    width = max(map(len, basis), default=0)
-    yield from (f"{dim:{width}}  {clause}" for dim, clause in basis.items())
-
-
-def _offer_line(offer: Offer) -> str:
-    return f"static: axis {offer.axis} of `{offer.leaf}`: {offer.why}"
 
 
 # ---- from moves to dims

@@ -30,13 +30,13 @@ from anyshape.sizes.fit import Column, FormulaKind, formulas, moves
 from anyshape.sizes.notation import parse_expression
 
 
-def propose(target: Target, signatures: Sequence[Signature], *, seed: int = 0) -> DimProposal:
+def propose(target: Target, signatures: Sequence[Signature]) -> DimProposal:
     """The declaration that fits all calls; what they leave open is settled by running the model, or said aloud."""
     refuse_other_kinds(target, signatures)
     number = best_call(signatures)
     example, columns = signatures[number], columns_of(signatures)
     budget = RunBudget.within(budgets.MOST_RUNS_FOR_EXAMPLES, budgets.SECONDS_FOR_EXAMPLES)
-    prober = Prober(target, example, budget=budget, seed=seed)
+    prober = Prober(target, example, budget=budget)
     still = {place: column[0] for place, column in columns.items() if not moves(column)}
     settled = settle(_call_parts(columns, number, prober), number, prober, set(still.values()))
     structure = settled.structure
@@ -278,8 +278,9 @@ def where(places: Sequence[Place]) -> str:
     texts = []
     for axis in dict.fromkeys(axis for _, axis in places):
         leaves = list(dict.fromkeys(leaf for leaf, other in places if other == axis))
-        named = ", ".join(f"`{leaf}`" for leaf in leaves[: budgets.MOST_PLACES_NAMED])
-        more = f" and {len(leaves) - budgets.MOST_PLACES_NAMED} more" if len(leaves) > budgets.MOST_PLACES_NAMED else ""
+        named = ", ".join(f"`{leaf}`" for leaf in leaves[: budgets.MOST_NAMED_IN_A_NOTE])
+        rest = len(leaves) - budgets.MOST_NAMED_IN_A_NOTE
+        more = f" and {rest} more" if rest > 0 else ""
         texts.append(named + more if axis is None else f"axis {axis} of {named}{more}")
     return ", ".join(texts)
 
