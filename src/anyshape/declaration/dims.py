@@ -21,9 +21,11 @@ from anyshape.sizes.notation import (
     SizeRange,
     Sizes,
     did_you_mean,
+    listed,
     parse_axes,
     parse_expression,
     parse_sizes,
+    unknown_name,
 )
 
 
@@ -141,9 +143,7 @@ def _leaves_named(key: str, signature: Signature) -> list[str]:
     tensors = [leaf.name for leaf in signature.leaves if leaf.is_tensor]
     matches = [name for name in tensors if fnmatch.fnmatchcase(name, key) or name.startswith(f"{key}.")]
     if not matches:
-        raise DeclarationError(
-            f"`dims` names `{key}`, but the inputs are {_names_listed(names)}{did_you_mean(key, names)}"
-        )
+        raise unknown_name("dims", key, names)
     return matches
 
 
@@ -252,7 +252,7 @@ def solve(equations: Iterable[Equation], given: Mapping[str, int] | None = None)
         dim, *others = _unknown_dims(expression, known)
         if others:
             raise DeclarationError(
-                f"{where} is `{expression}` = {size}, which leaves {_names_listed([dim, *others])} open: "
+                f"{where} is `{expression}` = {size}, which leaves {listed([dim, *others])} open: "
                 "name one of them on an axis of its own, or give make_inputs="
             )
         known[dim] = _solve_one(dim, [e for e in unsolved if _unknown_dims(e[1], known) == [dim]], known)
@@ -299,7 +299,7 @@ def _refuse_contradiction(where: str, expression: Expression, size: int, known: 
 def _ranges_of(example: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
     for name in sizes:
         if name not in example:
-            known = f"the shapes only name {_names_listed(example)}" if example else "no axis is dynamic"
+            known = f"the shapes only name {listed(example)}" if example else "no axis is dynamic"
             raise DeclarationError(f"sizes given for `{name}`, but {known}{did_you_mean(str(name), example)}")
     default = {dim: SizeRange(lo=min(size, 1)) for dim, size in example.items()}  # an empty example: 0 is meant, too
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else default[dim] for dim in example}
@@ -322,10 +322,6 @@ def _notes_on_relations(
             given = ", ".join(f"{dim} = {example[dim]}" for dim in condition.names)
             used = ", ".join(f"{dim} = {start[dim]}" for dim in condition.names)
             yield f"the example's {given} breaks `{condition}`; {used} is used"
-
-
-def _names_listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _as_written(declared: Any) -> str:

@@ -18,7 +18,7 @@ from anyshape.errors import DeclarationError
 from anyshape.model.request import Request
 from anyshape.onnxfile.structure import Branch, Fixed, Kind, Node, Parameter, Slot, Way
 from anyshape.sizes.fit import FittedAxis
-from anyshape.sizes.notation import Expression, did_you_mean
+from anyshape.sizes.notation import Expression, unknown_name
 
 if TYPE_CHECKING:
     from anyshape.model.oracle import Outcome, Reference
@@ -51,11 +51,7 @@ def check_labels(request: Request, names: Sequence[str]) -> None:
     """Labels must name outputs that exist: a misspelt input would silently be static."""
     for label in request.labels:
         if label not in names:
-            known = [*input_ports(request), *names]
-            listed = ", ".join(f"`{name}`" for name in known)
-            raise DeclarationError(
-                f"`dynamic_axes` names `{label}`, but the inputs and outputs are {listed}{did_you_mean(label, known)}"
-            )
+            raise unknown_name("dynamic_axes", label, [*input_ports(request), *names], of="inputs and outputs")
 
 
 def declared_expressions(request: Request) -> list[Expression]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import torch
 
-from anyshape.declaration import resize_rules, resized_calls
+from anyshape.declaration import resized_calls
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs, read_call
 from anyshape.declaration.dims import Spec
 from anyshape.declaration.targets import Target
@@ -269,8 +269,8 @@ def _without_nan(value: torch.Tensor) -> torch.Tensor:
 
 def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
     """A reference that resizes the user's example."""
-    example = resize_rules.Example(signature.values, spec.axes, spec.scalars, spec.example)
-    ranges: dict[str, resize_rules.ValueRange] = {}
+    example = resized_calls.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, resized_calls.ValueRange] = {}
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
@@ -306,7 +306,7 @@ def from_make_inputs(
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:
-            example = resize_rules.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            example = resized_calls.Example(leaves, spec.axes, spec.scalars, dict(sizes))
             leaves = resized_calls.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
-from anyshape.sizes.notation import Condition, SizeRange, Sizes, did_you_mean, parse_conditions
+from anyshape.sizes.notation import Condition, SizeRange, Sizes, did_you_mean, listed, parse_conditions
 
 
 def parse_where(where: Any, dims: Iterable[str]) -> tuple[Condition, ...]:
@@ -42,7 +42,7 @@ def _confirm_names(condition: Condition, dims: Sequence[str]) -> None:
         raise DeclarationError(f"where has `{condition}`, which names no dim")
     for name in condition.names:
         if name not in dims:
-            known = f"the shapes only name {', '.join(f'`{dim}`' for dim in dims)}" if dims else "no axis is dynamic"
+            known = f"the shapes only name {listed(dims)}" if dims else "no axis is dynamic"
             raise DeclarationError(f"where has `{condition}`, but {known}{did_you_mean(name, dims)}")
 
 

@@ -404,6 +404,19 @@ def parse_input(text: str) -> InputText:
     return InputText(name, dtype or "float32", axes, int(below) if below else None)
 
 
+def listed(names: Iterable[str]) -> str:
+    """`` `ids`, `mask` ``."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def unknown_name(argument: str, wrong: str, known: Iterable[str], *, of: str = "inputs") -> DeclarationError:
+    """An argument that names what is not among the inputs, or not among the inputs and outputs."""
+    known = list(dict.fromkeys(known))
+    return DeclarationError(
+        f"`{argument}` names `{wrong}`, but the {of} are {listed(known)}{did_you_mean(wrong, known)}"
+    )
+
+
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean `seq`?`, or nothing."""
     close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.5)

@@ -56,7 +56,7 @@ def grid(x: Tensor) -> Tensor:
 )
 def test_the_step_of_a_place_that_moves_alone(model: Any, shape: tuple[int, ...], axis: int, step: int | None):
     found = ground(model, torch.randn(shape))
-    assert step_of(found, (found.places[0][0], axis)) == step
+    assert step_of(found, (next(iter(found.bundled))[0], axis)) == step
 
 
 def test_an_axis_that_a_weight_fixes_is_remembered():
@@ -176,4 +176,4 @@ def test_what_a_weight_fixes_moves_with_nothing():
 
 def test_without_a_budget_no_partner_is_found():
     found = ground(added, torch.randn(3, 5), torch.randn(3, 5), most=1)
-    assert find_partners(found, ("x", 0), found.places) is None
+    assert find_partners(found, ("x", 0), list(found.bundled)) is None

@@ -16,7 +16,6 @@ from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.oracle import may_be_provoked, run_once
-from anyshape.model.proposal.annotations import Annotations, notes_of_annotations, read_annotations, with_annotated
 from anyshape.model.proposal.bounds import (
     NOTHING_VARIES,
     BoundTrials,
@@ -25,7 +24,17 @@ from anyshape.model.proposal.bounds import (
     note_of_coincidence,
     note_of_the_search,
 )
-from anyshape.model.proposal.dim_names import Scene, attention_like, cache_like, name_dims, words_of
+from anyshape.model.proposal.dim_names import (
+    Annotations,
+    Scene,
+    attention_like,
+    cache_like,
+    name_dims,
+    notes_of_annotations,
+    read_annotations,
+    with_annotated,
+    words_of,
+)
 from anyshape.model.proposal.moves import DimMove, PlaceSteps, ProbingGround, find_moves, spread
 from anyshape.model.proposal.probe import Place, RunBudget
 from anyshape.model.proposal.proposal import (

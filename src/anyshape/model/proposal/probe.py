@@ -18,8 +18,7 @@ import torch
 from torch import nn
 
 from anyshape.declaration.calls import Signature, flatten_outputs
-from anyshape.declaration.resize_rules import Example
-from anyshape.declaration.resized_calls import LEVELS, resize
+from anyshape.declaration.resized_calls import LEVELS, Example, resize
 from anyshape.declaration.resized_values import repeat_edge
 from anyshape.declaration.targets import Target
 from anyshape.sizes.notation import Expression

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyshape.declaration.resize_rules import RULES, Example, LeafResizing, ValueRange, resized_tensor
+from anyshape.declaration.resized_calls import RULES, Example, LeafResizing, ValueRange, resized_tensor
 from anyshape.sizes.notation import Expression
 
 SIZES, LARGER = {"n": 4, "m": 6}, {"n": 9, "m": 7}
