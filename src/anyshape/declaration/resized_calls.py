@@ -18,7 +18,7 @@ from torch import Tensor
 from anyshape.declaration import resized_values
 from anyshape.declaration.resized_masks import read_mask, resize_mask
 from anyshape.declaration.resized_values import draw_offsets, even_step, rises_strictly, tile
-from anyshape.sizes.notation import Expression
+from anyshape.sizes.notation import Expression, Sizes
 
 
 @dataclass(frozen=True)
@@ -424,13 +424,7 @@ kept below the dims that shrank. From 1 on a second content differs in its float
 
 
 def resize(
-    example: Example,
-    sizes: Mapping[str, int],
-    *,
-    ranges: Mapping[str, ValueRange],
-    content: int = 0,
-    level: int = 0,
-    seed: int = 0,
+    example: Example, sizes: Sizes, *, ranges: Mapping[str, ValueRange], content: int = 0, level: int = 0, seed: int = 0
 ) -> dict[str, Any]:
     """All leaves of a call at these sizes.
 

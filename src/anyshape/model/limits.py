@@ -225,13 +225,8 @@ class Boundaries:
     def _move_together(self, ties: Sequence[Condition]) -> bool:
         """Whether each dim that leads runs where the others follow, and does not where they stay."""
         leading = dict.fromkeys(name for tie in ties for name in tie.right.names)
-        return all(
-            any(
-                self.runs(moved, ties) and not self.runs(moved)
-                for moved in ({**self._base, dim: size} for size in self._neighbours(dim)[:4])
-            )
-            for dim in leading
-        )
+        near = ([{**self._base, dim: size} for size in self._neighbours(dim)[:4]] for dim in leading)
+        return all(any(self.runs(moved, ties) and not self.runs(moved) for moved in sizes) for sizes in near)
 
     def _without_chance(self, ties: list[Condition]) -> list[Condition]:
         """Without the ones that are equal by chance."""

@@ -103,10 +103,8 @@ def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable
 
     def affordable(sizes: Sizes) -> bool:
         wanted, base = reference.volume(sizes), reference.volume(traced)
-        return (
-            wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE
-            and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= budgets.SECONDS_PER_TABLE_PROBE
-        )
+        predicted = max(seconds, 1e-3) * (wanted / base) ** 1.5
+        return wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE and predicted <= budgets.SECONDS_PER_TABLE_PROBE
 
     return affordable
 

@@ -372,7 +372,7 @@ def read_annotations(target: Target, signature: Signature) -> Annotations:
     texts = _annotation_texts(target)
     names: dict[Place, str] = {}
     static: set[Place] = set()
-    expressions: list[tuple[Place, Expression]] = []
+    expressions: dict[Place, Expression] = {}
     for leaf in signature.leaves:
         if not leaf.is_tensor or leaf.name not in texts:
             continue
@@ -385,7 +385,7 @@ def read_annotations(target: Target, signature: Signature) -> Annotations:
             elif token.isidentifier():
                 names[leaf.name, axis] = token
             elif (expression := _expression_of(token)) is not None:
-                expressions.append(((leaf.name, axis), expression))
+                expressions[leaf.name, axis] = expression
     _check_sizes(names, expressions, signature, texts)
     return Annotations(names, frozenset(static))
 
@@ -450,10 +450,7 @@ def _contradiction(leaf: str, text: str, said: str) -> DeclarationError:
 
 
 def _check_sizes(
-    names: Mapping[Place, str],
-    expressions: list[tuple[Place, Expression]],
-    signature: Signature,
-    texts: Mapping[str, str],
+    names: Mapping[Place, str], expressions: Mapping[Place, Expression], signature: Signature, texts: Mapping[str, str]
 ) -> None:
     values = signature.values
     known: dict[str, tuple[int, str]] = {}
@@ -463,7 +460,7 @@ def _check_sizes(
         if before != size:
             where = "on another axis" if other == leaf else f"in `{other}`"
             raise _contradiction(leaf, texts[leaf], f"its `{name}` is {size} in the example, and {before} {where}")
-    for (leaf, axis), expression in expressions:
+    for (leaf, axis), expression in expressions.items():
         if not set(expression.names) <= known.keys():
             continue
         size, expected = values[leaf].shape[axis], expression.value({name: size for name, (size, _) in known.items()})

@@ -396,11 +396,16 @@ def _equal_groups(place: Place, equal: Sequence[Place]) -> Iterator[list[Place]]
 
 def _all_but_some(place: Place, equal: Sequence[Place]) -> Iterator[dict[Place, int]]:
     """Some are equal by coincidence: batch and heads, say."""
-    for count in (1, 2) if len(equal) <= budgets.FEW_PLACES_TO_COMBINE else (1,):
-        for left_out in itertools.combinations(equal, count):
-            kept = [other for other in equal if other not in left_out]
-            if len(kept) > 1:
-                yield dict.fromkeys([place, *kept], 1)
+    for left_out in _one_or_two_of(equal, len(equal)):
+        kept = [other for other in equal if other not in left_out]
+        if len(kept) > 1:
+            yield dict.fromkeys([place, *kept], 1)
+
+
+def _one_or_two_of(places: Sequence[Place], count: int) -> Iterator[tuple[Place, ...]]:
+    """Each place, then each pair where there are few."""
+    for size in (1, 2) if count <= budgets.FEW_PLACES_TO_COMBINE else (1,):
+        yield from itertools.combinations(places, size)
 
 
 def _with_another_size(
@@ -446,12 +451,7 @@ def _one_of_two_moves(ground: ProbingGround, steps: dict[Place, int], place: Pla
     if len(steps) < 4:
         return steps
     rest = [other for other in steps if other != place]
-    some = [
-        more
-        for count in ((1, 2) if len(steps) <= budgets.FEW_PLACES_TO_COMBINE else (1,))
-        for more in itertools.combinations(rest, count)
-    ]
-    parts = [(place, *more) for more in some if len(more) + 1 < len(steps) - 1]
+    parts = [(place, *more) for more in _one_or_two_of(rest, len(steps)) if len(more) + 1 < len(steps) - 1]
     alike = [[o for o in steps if o[1] == place[1]], [o for o in steps if argument_of(o[0]) == argument_of(place[0])]]
     parts += [tuple(part) for part in alike if 1 < len(part) < len(steps)]
     for part in parts:

@@ -16,37 +16,11 @@ from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.oracle import may_be_provoked, run_once
-from anyshape.model.proposal.bounds import (
-    NOTHING_VARIES,
-    BoundTrials,
-    basis_of,
-    bounds_of_dims,
-    note_of_coincidence,
-    note_of_the_search,
-)
-from anyshape.model.proposal.dim_names import (
-    Annotations,
-    Scene,
-    attention_like,
-    cache_like,
-    name_dims,
-    notes_of_annotations,
-    read_annotations,
-    with_annotated,
-    words_of,
-)
+from anyshape.model.proposal import bounds, dim_names, proposal
+from anyshape.model.proposal.dim_names import Annotations, Scene, attention_like, cache_like, words_of
 from anyshape.model.proposal.moves import DimMove, PlaceSteps, ProbingGround, find_moves, spread
 from anyshape.model.proposal.probe import Place, RunBudget
-from anyshape.model.proposal.proposal import (
-    Dim,
-    DimProposal,
-    Offer,
-    dims_of,
-    expressions,
-    followers,
-    notation,
-    without_features,
-)
+from anyshape.model.proposal.proposal import Dim, DimProposal, Offer, expressions, notation
 from anyshape.torchkit.capture import quiet
 from anyshape.torchkit.state import untouched
 
@@ -58,7 +32,7 @@ def propose(target: Target, signature: Signature) -> DimProposal:
     """The dims and sizes of a call, as its model lets them vary; nothing of the model or the call is changed."""
     if not may_be_provoked(target, signature):
         return DimProposal({}, {}, {}, notes=(_ELSEWHERE,))
-    annotations = read_annotations(target, signature)
+    annotations = dim_names.read_annotations(target, signature)
     counted = _CountedCall(target)
     watched = replace(target, call=counted)
     with quiet(), untouched(target.module):
@@ -67,7 +41,8 @@ def propose(target: Target, signature: Signature) -> DimProposal:
         budget = RunBudget.within(_MOST_RUNS, seconds)
         ground = ProbingGround.of(watched, signature, budget=budget)
         found = _DimSearch(watched, signature, ground, annotations, run).proposal(seconds / 2)
-    return replace(found, notes=(*found.notes, note_of_the_search(counted.count, seconds, spent=budget.exhausted)))
+    note = bounds.note_of_the_search(counted.count, seconds, spent=budget.exhausted)
+    return replace(found, notes=(*found.notes, note))
 
 
 _ELSEWHERE = (
@@ -119,25 +94,25 @@ class _DimSearch:
         moves = find_moves(self.ground, self.annotations.static)
         moves, options = without_options(moves, self.target, self.signature.values)
         moves = tie(self.ground, moves, named, is_graph=Scene.of(self.signature, ()).is_graph)
-        moves, features = without_features(self.ground, moves, named)
+        moves, features = proposal.without_features(self.ground, moves, named)
         return self._proposal_of_moves(moves, (*features, *options), RunBudget.within(_MOST_RUNS // 2, seconds))
 
     def _proposal_of_moves(self, moves: Sequence[DimMove], offers: tuple[Offer, ...], budget: RunBudget) -> DimProposal:
         dims, names = self._dims_and_names(moves)
         declared = self._notation(dims, names)
-        trials = BoundTrials(self.target, self.signature, declared, seconds=self.seconds, budget=budget)
-        found = bounds_of_dims(trials, dims, names, self.target.module)
+        trials = bounds.BoundTrials(self.target, self.signature, declared, seconds=self.seconds, budget=budget)
+        found = bounds.bounds_of_dims(trials, dims, names, self.target.module)
         dims, names = self._dims_and_names([one.dim.move for one in found.dims])
         renamed = [replace(one, name=name) for one, name in zip(found.dims, names, strict=True)]
         return DimProposal(
             self._notation(dims, names),
             {one.name: one.text for one in renamed if one.text is not None},
-            {one.name: basis_of(one.dim) for one in renamed},
+            {one.name: bounds.basis_of(one.dim) for one in renamed},
             offers,
             (
-                *([] if dims else [NOTHING_VARIES]),
+                *([] if dims else [bounds.NOTHING_VARIES]),
                 *self._notes_of_coincidences(dims, names),
-                *notes_of_annotations([dim.move.steps for dim in dims], self.annotations.names),
+                *dim_names.notes_of_annotations([dim.move.steps for dim in dims], self.annotations.names),
                 *found.notes,
             ),
         )
@@ -146,16 +121,16 @@ class _DimSearch:
         name_of = {id(dim.move): name for dim, name in zip(dims, names, strict=True)}
         for one, other in coincidences(self.ground, [dim.move for dim in dims]):
             size = self.ground.original.sizes[next(iter(one.steps))]
-            yield note_of_coincidence(name_of[id(one)], name_of[id(other)], size)
+            yield bounds.note_of_coincidence(name_of[id(one)], name_of[id(other)], size)
 
     def _dims_and_names(self, moves: Sequence[DimMove]) -> tuple[list[Dim], list[str]]:
         """The dims of all moves, in the order of the call, and their names."""
         sizes = self.ground.original.sizes
         spreads = [(move, spread(move.steps, self.ground.bundled)) for move in moves]
         whole = [replace(move, steps={p: steps[p] for p in sizes if p in steps}) for move, steps in spreads]
-        dims = dims_of(whole, sizes, self.ground.sizes, self.annotations.names)
-        names = name_dims(followers(dims, sizes), self.signature, self.target)
-        return dims, with_annotated([dim.move.steps for dim in dims], names, self.annotations.names)
+        dims = proposal.dims_of(whole, sizes, self.ground.sizes, self.annotations.names)
+        names = dim_names.name_dims(proposal.followers(dims, sizes), self.signature, self.target)
+        return dims, dim_names.with_annotated([dim.move.steps for dim in dims], names, self.annotations.names)
 
     def _notation(self, dims: Sequence[Dim], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return notation(self.signature, expressions(dims, names, self.ground.original.sizes))

@@ -15,31 +15,22 @@ from anyshape.declaration.calls import Signature
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.oracle import call_make_inputs
-from anyshape.model.proposal import one_call
-from anyshape.model.proposal.call_structures import (
-    CallPart,
-    DimSteps,
-    Settled,
-    Structure,
-    moves_alone,
-    outputs_along,
-    settle,
-    steps_of,
-)
+from anyshape.model.proposal import call_structures, one_call
+from anyshape.model.proposal.call_structures import CallPart, DimSteps, Settled, Structure
 from anyshape.model.proposal.dim_names import name_dims, words_of
 from anyshape.model.proposal.given_calls import best_call, columns_of, refuse_other_kinds
 from anyshape.model.proposal.probe import Place, Prober, RunBudget, argument_of, sizes_of
 from anyshape.model.proposal.proposal import DimProposal, looks_like_features, notation
 from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, FormulaKind, formulas, moves
-from anyshape.sizes.notation import parse_expression
+from anyshape.sizes.notation import Sizes, parse_expression
 
 
 def propose(
     target: Target,
     calls: Sequence[Signature],
     make_inputs: Callable[..., Any] | None = None,
-    known: Mapping[str, int] | None = None,
+    known: Sizes | None = None,
 ) -> DimProposal:
     """The declaration that stands in for the user's own; its first note says where it comes from."""
     if len(calls) > 1:
@@ -106,7 +97,7 @@ def propose_from_calls(target: Target, signatures: Sequence[Signature]) -> DimPr
     budget = RunBudget.within(budgets.MOST_RUNS_FOR_EXAMPLES, budgets.SECONDS_FOR_EXAMPLES)
     prober = Prober(target, example, budget=budget)
     still = {place: column[0] for place, column in columns.items() if not moves(column)}
-    settled = settle(_call_parts(columns, number, prober), number, prober, set(still.values()))
+    settled = call_structures.settle(_call_parts(columns, number, prober), number, prober, set(still.values()))
     structure = settled.structure
     steps = {dim: _steps_of_dim(structure, dim, number, prober) for dim in structure.dims}
     names = _dim_names(structure, steps, example, target)
@@ -197,7 +188,8 @@ def _follows(places: Sequence[Place], example: Signature) -> bool:
 def _steps_of_dim(structure: Structure, dim: int, example: int, prober: Prober) -> DimSteps:
     if structure.parts[dim].is_number:
         return DimSteps(lowest=min(1, *structure.parts[dim].column))
-    return steps_of(structure.parts[dim].column, outputs_along(structure, dim, example, prober.outputs))
+    along = call_structures.outputs_along(structure, dim, example, prober.outputs)
+    return call_structures.steps_of(structure.parts[dim].column, along)
 
 
 # ---- the declaration that fits several calls
@@ -230,12 +222,10 @@ def _part_texts(
         if formula is None:
             return f"{names[index]} * {names[index]}" if steps[index].is_square else names[index]
         inner = {base: text(base) for base in formula.of}
-        ordered = sorted(
-            formula.of, key=lambda base: ("past" not in inner[base], order[structure.parts[base].places[0]])
-        )
-        return replace(formula, of=tuple(ordered)).text(
-            {base: part if part.isidentifier() else f"({part})" for base, part in inner.items()}
-        )
+        first = {base: order[structure.parts[base].places[0]] for base in formula.of}
+        ordered = sorted(formula.of, key=lambda base: ("past" not in inner[base], first[base]))
+        bracketed = {base: part if part.isidentifier() else f"({part})" for base, part in inner.items()}
+        return replace(formula, of=tuple(ordered)).text(bracketed)
 
     return {index: parse_expression(text(index)).text for index in range(len(structure.parts))}
 
@@ -292,7 +282,7 @@ def on_equals(structure: Structure, texts: Mapping[int, str], example: int, prob
         places = list(structure.alike(dim))
         for own in itertools.islice(_splits(places), budgets.MOST_SPLITS_TOLD):
             rest = [place for place in places if place not in own]
-            if moves_alone(_split_off(structure, own, dim), len(structure.parts), example, prober):
+            if call_structures.moves_alone(_split_off(structure, own, dim), len(structure.parts), example, prober):
                 yield (
                     f"{where(own)} and {where(rest)} are equal in all calls and share `{texts[dim]}`, "
                     "though the model takes them apart: pass a call in which they differ, if they may"
