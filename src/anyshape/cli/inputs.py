@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from anyshape.bench.plan import trace_sizes
-from anyshape.declaration.dims import unnamed
+from anyshape.declaration.spec import unnamed
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import (

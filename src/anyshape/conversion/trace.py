@@ -11,7 +11,7 @@ import torch
 
 from anyshape.conversion.control_flow.forks import Decision
 from anyshape.conversion.speed.known_results import known_results
-from anyshape.declaration.dims import Spec
+from anyshape.declaration.spec import Spec
 from anyshape.results.attempt import Guard, PinnedByTrace
 from anyshape.sizes import expressions
 from anyshape.sizes.notation import Expression

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.dims import unnamed
+from anyshape.declaration.spec import unnamed
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import STATIC, SizeRange, listed, parse_expression, unknown_name

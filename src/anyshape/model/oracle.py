@@ -17,7 +17,7 @@ import torch
 
 from anyshape.declaration import resized_calls
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs, read_call
-from anyshape.declaration.dims import Spec
+from anyshape.declaration.spec import Spec
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets

@@ -13,7 +13,7 @@ import torch
 
 from anyshape.declaration import torch_forms
 from anyshape.declaration.calls import Signature, bind_call, cast, casting, example_of
-from anyshape.declaration.dims import Spec, declare, mentioned
+from anyshape.declaration.spec import Spec, declare, mentioned
 from anyshape.declaration.targets import Target, as_dtype, converted, resolve_target
 from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError, first_line

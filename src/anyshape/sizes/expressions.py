@@ -143,7 +143,7 @@ def to_expression(value: Any, meaning: Meaning) -> Expression | None:
     if not isinstance(expression, sympy.Basic):
         return None
     text = _notation(_in_dims(expression, meaning))
-    return None if text is None else _parsed(parse_expression, text)
+    return None if text is None else _parsed_or_none(parse_expression, text)
 
 
 _RELATIONS = {
@@ -162,13 +162,13 @@ def to_condition(condition: sympy.Basic, meaning: Meaning) -> Condition | None:
     if relation is None or not condition.free_symbols or not condition.free_symbols <= set(meaning):
         return None
     left, right = (_notation(_in_dims(side, meaning)) for side in condition.args)
-    return None if left is None or right is None else _parsed(parse_condition, f"{left} {relation} {right}")
+    return None if left is None or right is None else _parsed_or_none(parse_condition, f"{left} {relation} {right}")
 
 
 _T = TypeVar("_T")
 
 
-def _parsed(parse: Callable[[str], _T], text: str) -> _T | None:
+def _parsed_or_none(parse: Callable[[str], _T], text: str) -> _T | None:
     """None for what the notation does not take: too long, too deep, or with a name that is none."""
     try:
         return parse(text)
@@ -307,32 +307,32 @@ def _piecewise(*pairs: tuple[Any, Any]) -> Any:
     return result
 
 
-def _rounding(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _to_whole_numbers(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: np.asarray(function(value)).astype(np.int64)[()]
 
 
-def _folding(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _fold_by(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lambda *parts: reduce(function, parts)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "Add": _folding(operator.add),
-    "Mul": _folding(operator.mul),
+    "Add": _fold_by(operator.add),
+    "Mul": _fold_by(operator.mul),
     **dict.fromkeys(("Pow", "PowByNatural", "FloatPow"), operator.pow),
     **dict.fromkeys(("Mod", "PythonMod"), operator.mod),
     **dict.fromkeys(("FloorDiv", "CleanDiv"), operator.floordiv),
     **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv"), operator.truediv),
     "ToFloat": np.float64,
-    "TruncToInt": _rounding(np.trunc),
-    "FloorToInt": _rounding(np.floor),
-    "CeilToInt": _rounding(np.ceil),
-    "RoundToInt": _rounding(np.round),
+    "TruncToInt": _to_whole_numbers(np.trunc),
+    "FloorToInt": _to_whole_numbers(np.floor),
+    "CeilToInt": _to_whole_numbers(np.ceil),
+    "RoundToInt": _to_whole_numbers(np.round),
     "OpaqueUnaryFn_sqrt": np.sqrt,
-    "Min": _folding(np.minimum),
-    "Max": _folding(np.maximum),
+    "Min": _fold_by(np.minimum),
+    "Max": _fold_by(np.maximum),
     **{name: RELATIONS[relation] for name, relation in _RELATIONS.items()},
-    "And": _folding(np.logical_and),
-    "Or": _folding(np.logical_or),
+    "And": _fold_by(np.logical_and),
+    "Or": _fold_by(np.logical_or),
     "Not": np.logical_not,
     "ExprCondPair": lambda value, condition: (value, condition),
     "Piecewise": _piecewise,

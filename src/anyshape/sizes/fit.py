@@ -194,7 +194,7 @@ def _simple_texts(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
                 yield plus(f"{d} + {e}", offset)
             yield from (f"min({d}, {e})", f"max({d}, {e})")
         yield from _with_product(f"{d} * {e}", seen, tuple(map(math.prod, zip(one, other, strict=True))))
-    yield from _strided(seen, dims)
+    yield from _strided_text(seen, dims)
 
 
 def _with_product(text: str, seen: Column, product: Column) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _with_product(text: str, seen: Column, product: Column) -> Iterator[str]:
         yield plus(text, offset)
 
 
-def _strided(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
+def _strided_text(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
     """What convolutions and pools make of a size: (d + a) // b + c; none where the runs cannot tell two apart."""
     found = [
         (dim, stride, offset)

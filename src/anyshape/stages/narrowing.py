@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from anyshape.declaration.dims import Spec
+from anyshape.declaration.spec import Spec
 from anyshape.model.limits import Limit
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage

@@ -12,7 +12,7 @@ from torch import nn
 from anyshape.conversion.candidates import Job
 from anyshape.conversion.lifting.static_exports import calls, free_axes, largest_call, observe
 from anyshape.declaration.calls import Adapter, bind_call
-from anyshape.declaration.dims import declare
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import dim_symbol

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.declaration.calls import bind_call
-from anyshape.declaration.dims import declare
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal import one_call

@@ -11,7 +11,7 @@ from torch import nn
 
 import anyshape
 from anyshape.declaration.calls import bind_call
-from anyshape.declaration.dims import declare, solve
+from anyshape.declaration.spec import declare, solve
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal.given_calls import best_call, read_calls

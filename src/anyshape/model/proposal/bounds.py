@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.dims import declare
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import Target
 from anyshape.model.kept_state import table_lengths
 from anyshape.model.oracle import from_example

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from anyshape.declaration.calls import Leaf, Signature
-from anyshape.declaration.dims import unnamed
+from anyshape.declaration.spec import unnamed
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.proposal.probe import Place

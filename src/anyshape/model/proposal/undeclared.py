@@ -298,10 +298,10 @@ def _splits(places: Sequence[Place]) -> Iterator[list[Place]]:
     yield from by_input(axes)
     for place in axes:
         if any(other[0] == place[0] and other != place for other in axes):
-            yield from _around(place, axes)
+            yield from _splits_around(place, axes)
 
 
-def _around(place: Place, places: Sequence[Place]) -> Iterator[list[Place]]:
+def _splits_around(place: Place, places: Sequence[Place]) -> Iterator[list[Place]]:
     """One axis of an input without its other one, alone and with places of other inputs."""
     others = [other for other in places if other[0] != place[0]]
     for count in range(len(others) + 1):
