@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from anyshape.declaration.calls import Signature, bind_call
-from anyshape.declaration.dims import declare
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import Target, resolve_target
 from anyshape.model.proposal.one_call import propose
 from anyshape.model.proposal.proposal import DimProposal

@@ -11,8 +11,7 @@ import onnxruntime
 import torch
 from torch import nn
 
-from anyshape.declaration.calls import bind_call
-from anyshape.declaration.outputs import as_tensor, flatten_outputs
+from anyshape.declaration.calls import as_tensor, bind_call, flatten_outputs
 from anyshape.declaration.targets import resolve_target
 
 

@@ -7,9 +7,8 @@ from torch import Tensor, nn
 
 from anyshape.conversion.candidates import Job
 from anyshape.conversion.torchscript import torchscript_model
-from anyshape.declaration.calls import bind_call
-from anyshape.declaration.dims import declare
-from anyshape.declaration.outputs import Adapter
+from anyshape.declaration.calls import Adapter, bind_call
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import resolve_target
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from anyshape.conversion import trace
 from anyshape.declaration.calls import bind_call
-from anyshape.declaration.dims import Spec, declare
+from anyshape.declaration.spec import Spec, declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.torchkit import capture
 

@@ -1,3 +1,5 @@
+"""outputs"""
+
 from __future__ import annotations
 
 import collections
@@ -15,8 +17,17 @@ from transformers.cache_utils import DynamicSlidingWindowLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 import anyshape
-from anyshape.declaration.calls import bind_call, example_of, read_call
-from anyshape.declaration.targets import resolve_target
+from anyshape.declaration.calls import (
+    Adapter,
+    as_tensor,
+    bind_call,
+    cast,
+    casting,
+    example_of,
+    flatten_outputs,
+    read_call,
+)
+from anyshape.declaration.targets import as_dtype, converted, resolve_target
 from anyshape.errors import DeclarationError
 
 
@@ -352,3 +363,111 @@ def test_the_example_that_a_module_carries_is_a_call(given: Any, call: Any):
 
 def test_a_module_without_one_has_none():
     assert example_of(nn.Linear(3, 3)) is None
+
+
+# ---- the outputs of a call
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (tensor(), ["output"]),
+        (5, ["output"]),
+        (True, ["output"]),
+        ((tensor(),), ["output.0"]),
+        ([tensor(), (tensor(), tensor())], ["output.0", "output.1.0", "output.1.1"]),
+        ((tensor(), None, tensor()), ["output.0", "output.2"]),
+        ({"logits": tensor(), "extra": [tensor()]}, ["logits", "extra.0"]),
+        (Batch(tensor(), tensor()), ["ids", "mask"]),
+        (Pair(tensor(), tensor()), ["left", "right"]),
+        (torch.zeros(2, 2).max(dim=0), ["output.0", "output.1"]),
+        (Plain(scores=tensor(), note="text"), ["scores"]),
+        (CausalLMOutputWithPast(logits=tensor()), ["logits"]),
+        (
+            CausalLMOutputWithPast(logits=tensor(), past_key_values=cache_of(3)),
+            ["logits", "present.0.key", "present.0.value"],
+        ),
+        (cache_of(3), ["present.0.key", "present.0.value"]),
+        ((tensor(), cache_of(3)), ["output.0", "present.0.key", "present.0.value"]),
+        (None, []),
+        ("text", []),
+        ({}, []),
+    ],
+)
+def test_outputs_are_named_by_their_keys(result, expected):
+    assert [name for name, _ in flatten_outputs(result)] == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(True, torch.bool), (3, torch.int64), (0.5, torch.float32), (torch.zeros(2, dtype=torch.int8), torch.int8)],
+)
+def test_a_number_among_the_outputs_becomes_a_tensor(value, dtype):
+    assert as_tensor(value).dtype == dtype
+    assert as_tensor(value).shape == (() if not torch.is_tensor(value) else value.shape)
+
+
+class Nested(nn.Module):
+    def forward(self, batch, scale, states=None):
+        assert states is None
+        return {"sum": batch["a"] + batch["b"][0] * scale, "count": batch["a"].shape[0]}
+
+
+def test_the_adapter_goes_from_flat_inputs_to_flat_tensors():
+    target = resolve_target(Nested())
+    signature = bind_call(target, ({"a": torch.ones(2), "b": [torch.ones(2)]}, 2.0, None))
+    adapter = Adapter(target, signature, ("batch.a", "batch.b.0"))
+    total, count = adapter(torch.full((3,), 5.0), torch.full((3,), 1.0))
+    assert total.tolist() == [7.0, 7.0, 7.0]
+    assert count.item() == 3
+
+
+def test_flags_of_an_object_are_no_outputs_but_numbers_of_a_tuple_are() -> None:
+    halves = (DynamicCache(), DynamicCache())
+    for half in halves:
+        half.update(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 3), 0)
+    cache = EncoderDecoderCache(*halves)
+    assert cache.is_updated
+    names = [name for name, _ in flatten_outputs({"past_key_values": cache, "steps": 3})]
+    assert names == [
+        "present.self_attention_cache.0.key", "present.self_attention_cache.0.value",
+        "present.cross_attention_cache.0.key", "present.cross_attention_cache.0.value", "steps",
+    ]  # fmt: skip
+
+
+# ---- another type
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", torch.float64])
+def test_a_floating_type_is_read_from_its_name_or_taken_as_it_is(dtype):
+    assert as_dtype(dtype) == (getattr(torch, dtype) if isinstance(dtype, str) else dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", torch.int64, "nn", 16, "float1"])
+def test_a_type_that_is_not_floating_is_refused(dtype):
+    with pytest.raises(DeclarationError) as caught:
+        as_dtype(dtype)
+    assert str(caught.value) == f"dtype is {dtype!r}: give a floating type such as torch.float16 or 'bfloat16'"
+
+
+def test_the_user_s_own_module_is_not_touched():
+    module = nn.Linear(2, 3)
+    twin = converted(resolve_target(module), torch.float64)
+    assert twin.module.weight.dtype == torch.float64
+    assert module.weight.dtype == torch.float32
+
+
+def test_floats_of_a_call_are_cast_and_nothing_else():
+    target = resolve_target(lambda x, ids, scale: x)
+    call = cast(bind_call(target, (torch.ones(2), torch.ones(2, dtype=torch.int64), 0.5)), torch.float16)
+    assert [getattr(value, "dtype", type(value)) for value in call.values.values()] == [
+        torch.float16, torch.int64, float,
+    ]  # fmt: skip
+
+
+def test_what_make_inputs_makes_is_cast_in_whichever_form_it_comes():
+    target = resolve_target(nn.Linear(2, 3))
+    for made in (torch.ones(1, 2), (torch.ones(1, 2),), {"input": torch.ones(1, 2)}, {"args": [torch.ones(1, 2)]}):
+        given = casting(lambda made=made: made, target, torch.float64)()
+        (value,) = (*given["args"], *given["kwargs"].values())
+        assert value.dtype == torch.float64

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import embedding, embedding_bag, normalize
 
-from anyshape.declaration.resized_calls import LEVELS, learn_value_ranges, resize
-from anyshape.declaration.resized_leaf import Example, ValueRange
+from anyshape.declaration.resized_calls import LEVELS, Example, ValueRange, learn_value_ranges, resize
 from anyshape.sizes.notation import Expression
 
 _VALUES = torch.Generator().manual_seed(0)

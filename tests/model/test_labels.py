@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from anyshape.declaration.calls import bind_call
-from anyshape.declaration.dims import declare
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.model import oracle as references
 from anyshape.model.labels import call_structure, result_structure

@@ -28,7 +28,7 @@ from anyshape.checkpoints.folders import Folder
 from anyshape.checkpoints.generation import GenerationEvidence, check_generation
 from anyshape.checkpoints.parts import ModelPart
 from anyshape.checkpoints.written_folder import check_folder, layout_for, put_rest, staged_folder
-from anyshape.declaration.dtypes import as_dtype
+from anyshape.declaration.targets import as_dtype
 from anyshape.errors import DeclarationError
 from anyshape.results.attempt import Attempt
 from anyshape.results.result import ExportError, Result

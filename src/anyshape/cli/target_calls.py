@@ -20,7 +20,7 @@ import torch
 from anyshape.bench.plan import trace_sizes
 from anyshape.cli.targets import LoadedTarget, required_parameters, users_code
 from anyshape.declaration.calls import example_of, read_call
-from anyshape.declaration.dims import unnamed
+from anyshape.declaration.spec import unnamed
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port

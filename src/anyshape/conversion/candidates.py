@@ -13,8 +13,8 @@ import torch
 
 from anyshape.bench.plan import spread_sizes
 from anyshape.conversion.graph import finish
-from anyshape.declaration.dims import Spec
-from anyshape.declaration.outputs import Adapter
+from anyshape.declaration.calls import Adapter
+from anyshape.declaration.spec import Spec
 from anyshape.model.labels import input_ports, output_names
 from anyshape.model.oracle import Outcome
 from anyshape.model.survey import Survey, model_constants

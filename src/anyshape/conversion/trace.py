@@ -11,9 +11,9 @@ import torch
 
 from anyshape.conversion.control_flow.forks import Decision
 from anyshape.conversion.speed.known_results import known_results
-from anyshape.declaration.dims import Spec
+from anyshape.declaration.spec import Spec
 from anyshape.results.attempt import Guard, PinnedByTrace
-from anyshape.sizes import torch_symbols
+from anyshape.sizes import expressions
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit import capture
 from anyshape.torchkit.schemas import is_view
@@ -53,25 +53,25 @@ def meaning_of(recorder: capture.Recorder, names: Sequence[str], spec: Spec) -> 
     return meaning
 
 
-def guards_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tuple[Guard, ...]:
+def guards_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple[Guard, ...]:
     """The assumptions that speak of declared dims, each once."""
     found: dict[str, Guard] = {}
     for assumption in recorder.assumptions:
         condition = assumption.condition
         if condition.free_symbols & set(meaning):
-            guard = Guard(condition, meaning, torch_symbols.to_condition(condition, meaning), assumption.span)
+            guard = Guard(condition, meaning, expressions.to_condition(condition, meaning), assumption.span)
             found.setdefault(str(guard.condition or condition), guard)
     return tuple(found.values())
 
 
-def branches_of(decisions: Iterable[Decision], meaning: torch_symbols.Meaning) -> tuple[Guard, ...]:
+def branches_of(decisions: Iterable[Decision], meaning: expressions.Meaning) -> tuple[Guard, ...]:
     """The conditions by which the file parts, of sizes and of values."""
     return tuple(
-        Guard(one.condition, meaning, torch_symbols.to_condition(one.condition, meaning), one.span) for one in decisions
+        Guard(one.condition, meaning, expressions.to_condition(one.condition, meaning), one.span) for one in decisions
     )
 
 
-def pins_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tuple[PinnedByTrace, ...]:
+def pins_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple[PinnedByTrace, ...]:
     """The dims that the trace replaced by a number."""
     found: dict[str, PinnedByTrace] = {}
     for event in recorder.specialisations:
@@ -82,14 +82,14 @@ def pins_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tuple
 
 
 def output_expressions(
-    program: torch.export.ExportedProgram, meaning: torch_symbols.Meaning
+    program: torch.export.ExportedProgram, meaning: expressions.Meaning
 ) -> tuple[tuple[Expression | None, ...], ...]:
     """The size of every axis of every output, as far as it has an expression."""
     rows = []
     for node in program.graph.output_node().args[0]:
         value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
         shape = value.shape if isinstance(value, torch.Tensor) else ()
-        rows.append(tuple(torch_symbols.to_expression(size, meaning) for size in shape))
+        rows.append(tuple(expressions.to_expression(size, meaning) for size in shape))
     mutated = len(rows) - len(program.graph_signature.user_outputs)
     return tuple(rows[mutated:])
 

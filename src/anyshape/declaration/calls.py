@@ -1,8 +1,12 @@
-"""A call as named leaves, and back: `batch.ids`, `states.0.1`, `past_key_values.0.key`."""
+"""A call as named leaves, and back: `batch.ids`, `states.0.1`, `past_key_values.0.key`; its outputs, too.
+
+With both, the target is a module from flat tensors to flat tensors, which is all that an exporter needs to see.
+"""
 
 from __future__ import annotations
 
 import collections
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from anyshape.declaration.containers import container_of
+from anyshape.declaration.containers import container_of, is_cache, split_object
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 
@@ -162,3 +166,78 @@ def example_of(module: nn.Module) -> tuple[tuple[Any, ...], dict[str, Any]] | No
     if isinstance(example, (tuple, list)):
         return tuple(example), {}
     return ((), dict(example)) if isinstance(example, dict) else ((example,), {})
+
+
+# ---- the outputs of a call, and the target as an exporter sees it
+
+_NUMBERS = (torch.Tensor, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def flatten_outputs(result: Any) -> list[tuple[str, Any]]:
+    """The tensors and numbers of a result, with the names that they get in the file."""
+    if hasattr(result, "_fields") or not isinstance(result, (list, tuple)):
+        return list(_output_leaves("present" if is_cache(result) else "", result))
+    named = (("present" if is_cache(part) else f"output.{index}", part) for index, part in enumerate(result))
+    return [leaf for name, part in named for leaf in _output_leaves(name, part)]
+
+
+def _output_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, _NUMBERS):
+        yield name or "output", value
+        return
+    split = container_of(value)
+    if split is None:
+        return
+    for key, part in split(value)[0].items():
+        # what comes back of `past_key_values` is `present`, as everywhere in the field
+        own = f"{name}.{key}" if name else "present" if key == "past_key_values" else key
+        leaves = _output_leaves(own, part)
+        # a plain object's flags and counters are its own, such as a cache's `is_updated`; its tensors are results
+        yield from (leaf for leaf in leaves if split is not split_object or isinstance(leaf[1], torch.Tensor))
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """A number among the outputs becomes a tensor without axes."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, (bool, torch.SymBool)):
+        return torch.scalar_tensor(value, dtype=torch.bool)  # type: ignore[arg-type]
+    if isinstance(value, (int, torch.SymInt)):
+        return torch.scalar_tensor(value, dtype=torch.int64)  # type: ignore[arg-type]
+    return torch.scalar_tensor(value, dtype=torch.float32)
+
+
+class Adapter(nn.Module):
+    """The target as a module from flat inputs to flat tensors, in the order of `inputs`."""
+
+    def __init__(self, target: Target, signature: Signature, inputs: tuple[str, ...]) -> None:
+        super().__init__()
+        self.model = target.module
+        self._target = target
+        self._signature = signature
+        self._inputs = inputs
+        self.training = target.module.training  # an exported program refuses `train()`
+
+    def forward(self, *values: Any) -> tuple[torch.Tensor, ...]:
+        args, kwargs = self._signature.build(dict(zip(self._inputs, values, strict=True)))
+        return tuple(as_tensor(value) for _, value in flatten_outputs(self._target.call(*args, **kwargs)))
+
+
+# ---- `dtype=`: calls in another type
+
+
+def casting(make_inputs: Callable[..., Any], target: Target, dtype: torch.dtype) -> Callable[..., Any]:
+    @functools.wraps(make_inputs)
+    def cast_inputs(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        made, keywords = cast(bind_call(target, *read_call(make_inputs(*args, **kwargs))), dtype).build({})
+        return {"args": made, "kwargs": keywords}
+
+    return cast_inputs
+
+
+def cast(signature: Signature, dtype: torch.dtype) -> Signature:
+    leaves = tuple(
+        type(leaf)(leaf.name, leaf.value.to(dtype)) if leaf.is_tensor and leaf.value.is_floating_point() else leaf
+        for leaf in signature.leaves
+    )
+    return Signature(leaves, signature.positional, signature.keywords)

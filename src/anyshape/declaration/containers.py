@@ -127,33 +127,22 @@ def _reaches_tensor(value: Any, depth: int) -> bool:
     return any(_reaches_tensor(part, depth - 1) for part in parts)
 
 
-_CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], tuple[dict[str, Any], Join]]], ...] = (
-    (is_cache, _split_cache),
-    (lambda v: isinstance(v, (dict, collections.UserDict)), _split_mapping),
-    (lambda v: isinstance(v, tuple) and hasattr(v, "_fields"), _split_named_tuple),
-    (lambda v: isinstance(v, (list, tuple)) and not isinstance(v, torch.Size), _split_sequence),
-    (lambda v: dataclasses.is_dataclass(v) and not isinstance(v, type), _split_dataclass),
-    (_holds_tensors, split_object),
+_CONTAINERS: tuple[tuple[str, Callable[[Any], bool], Callable[[Any], tuple[dict[str, Any], Join]]], ...] = (
+    ("cache", is_cache, _split_cache),
+    ("dict", lambda v: isinstance(v, (dict, collections.UserDict)), _split_mapping),
+    ("namedtuple", lambda v: isinstance(v, tuple) and hasattr(v, "_fields"), _split_named_tuple),
+    ("list", lambda v: isinstance(v, list), _split_sequence),
+    ("tuple", lambda v: isinstance(v, tuple) and not isinstance(v, torch.Size), _split_sequence),
+    ("fields", lambda v: dataclasses.is_dataclass(v) and not isinstance(v, type), _split_dataclass),
+    ("fields", _holds_tensors, split_object),
 )
+"""Kind, which values are of it, and how one is taken apart."""
 
 
 def container_of(value: Any) -> Callable[[Any], tuple[dict[str, Any], Join]] | None:
-    return next((split for fits, split in _CONTAINERS if fits(value)), None)
-
-
-_KINDS = {
-    _split_cache: "cache",
-    _split_mapping: "dict",
-    _split_named_tuple: "namedtuple",
-    _split_dataclass: "fields",
-    split_object: "fields",
-}
+    return next((split for _, fits, split in _CONTAINERS if fits(value)), None)
 
 
 def parts_of(value: Any) -> tuple[str, dict[str, Any]] | None:
     """The kind of a container and its parts by the names that they have in leaves; None for what is no container."""
-    split = container_of(value)
-    if split is None:
-        return None
-    kind = _KINDS.get(split) or ("list" if isinstance(value, list) else "tuple")
-    return kind, split(value)[0]
+    return next(((kind, split(value)[0]) for kind, fits, split in _CONTAINERS if fits(value)), None)

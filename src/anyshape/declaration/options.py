@@ -11,46 +11,29 @@ from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import did_you_mean
 
 
-def check_options(
-    *,
-    atol: Any = None,
-    rtol: Any = None,
-    budget: Any = None,
-    seed: Any = 0,
-    make_inputs: Any = None,
-    progress: Any = None,
-    target: Any = None,
-    metadata: Any = None,
-    unchecked: Any = (),
-    providers: Any = None,
-    repair: Any = None,
-) -> None:
-    """Raise where an option is not what it should be."""
-    for name, value in (("atol", atol), ("rtol", rtol), ("budget", budget)):
-        if value is not None and not _is_positive(value):
-            raise DeclarationError(f"{name} is {value!r}: give a number that is not negative")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise DeclarationError(f"seed is {seed!r}: give a whole number")
-    for name, value in (("make_inputs", make_inputs), ("progress", progress)):
-        if value is not None and not callable(value):
-            raise DeclarationError(f"{name} is {value!r}: give a function")
-    if target is not None and not isinstance(target, str):
-        raise DeclarationError(f"target is {target!r}: write `onnxruntime==1.18`")
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise DeclarationError(f"metadata is {metadata!r}: give a dict of text")
-    if repair not in (None, "edits"):
-        raise DeclarationError(f'repair is {repair!r}: give "edits", or leave it out')
-    _check_lists(unchecked=unchecked, providers=providers)
-
-
-def _check_lists(**lists: Any) -> None:
-    for name, value in lists.items():
-        if value is not None and (isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset))):
-            raise DeclarationError(f"{name} is {value!r}: give a list of text")
-
-
 def _is_positive(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+_WANTED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (("atol", "rtol", "budget"), _is_positive, "give a number that is not negative"),
+    (("seed",), lambda value: isinstance(value, int) and not isinstance(value, bool), "give a whole number"),
+    (("make_inputs", "progress"), callable, "give a function"),
+    (("target",), lambda value: isinstance(value, str), "write `onnxruntime==1.18`"),
+    (("metadata",), lambda value: isinstance(value, Mapping), "give a dict of text"),
+    (("repair",), lambda value: value == "edits", 'give "edits", or leave it out'),
+    (("unchecked", "providers"), lambda value: isinstance(value, (list, tuple, set, frozenset)), "give a list of text"),
+)
+"""Options, what is right for them, and what to do where it is not."""
+
+
+def check_options(**options: Any) -> None:
+    """Raise where an option is not what it should be; None is right for all but a seed."""
+    for names, is_right, advice in _WANTED:
+        for name in names:
+            value = options.get(name)
+            if name in options and not is_right(value) and (value is not None or name == "seed"):
+                raise DeclarationError(f"{name} is {value!r}: {advice}")
 
 
 # ---- arguments of `torch.onnx.export` that `export` does not take itself: ignored with a note, or refused

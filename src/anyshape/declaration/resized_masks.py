@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from anyshape.declaration.resized_integers import draw_integers
+from anyshape.declaration.resized_values import draw_integers
 
 _VERY_NEGATIVE = -1e3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
 import functools
 import inspect
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, first_line
 from anyshape.sizes import budgets
 
 
@@ -162,3 +163,25 @@ def training_parts(module: nn.Module) -> list[str]:
 def _depends_on_training(part: nn.Module) -> bool:
     dropout = getattr(part, "dropout", 0)
     return isinstance(part, _DEPEND_ON_TRAINING) or (isinstance(dropout, float) and dropout > 0)
+
+
+# ---- `dtype=`: a copy of the module in another type
+
+
+def as_dtype(dtype: Any) -> torch.dtype:
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise DeclarationError(f"dtype is {dtype!r}: give a floating type such as torch.float16 or 'bfloat16'")
+    return found
+
+
+def converted(target: Target, dtype: torch.dtype) -> Target:
+    """A copy of the module in another type; the user's own is not touched."""
+    if target.call is not target.module and not inspect.ismethod(target.call):
+        raise DeclarationError("dtype= converts a module or its method, not a function")
+    try:
+        twin = copy.deepcopy(target.module).to(dtype)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise DeclarationError(f"dtype= needs a copy of the model, which cannot be copied ({reason})") from error
+    return resolve_target(twin if target.call is target.module else getattr(twin, str(target.call.__name__)))

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.dims import unnamed
+from anyshape.declaration.spec import unnamed
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
-from anyshape.sizes.notation import STATIC, SizeRange, did_you_mean, parse_expression
+from anyshape.sizes.notation import STATIC, SizeRange, listed, parse_expression, unknown_name
 
 
 @dataclass
@@ -48,11 +48,7 @@ def from_dynamic_axes(
         elif output_names is None or key in output_names:
             declared.labels[key] = {axis: name or f"{key}_dim{axis}" for axis, name in named.items()}
         else:
-            known = [*names, *output_names]
-            raise DeclarationError(
-                f"`dynamic_axes` names `{key}`, but the inputs and outputs are "
-                f"{', '.join(f'`{n}`' for n in dict.fromkeys(known))}{did_you_mean(key, known)}"
-            )
+            raise unknown_name("dynamic_axes", key, [*names, *output_names], of="inputs and outputs")
     return declared
 
 
@@ -119,8 +115,8 @@ def _by_parameter(dynamic_shapes: Any, target: Target, signature: Signature) -> 
         )
     called = _called_parameters(target, signature)
     if len(dynamic_shapes) != len(called):
-        listing = ", ".join(f"`{name}`" for name in called)
-        raise DeclarationError(f"`dynamic_shapes` has {len(dynamic_shapes)} entries, but the call passes {listing}")
+        count = len(dynamic_shapes)
+        raise DeclarationError(f"`dynamic_shapes` has {count} entries, but the call passes {listed(called)}")
     return dict(zip(called, dynamic_shapes, strict=True))
 
 
@@ -147,11 +143,7 @@ def _declare_below(path: str, shapes: Any, leaves: Mapping[str, bool], declared:
     if shapes is None or (not below and not shapes):
         return
     if not below:
-        known = list(dict.fromkeys(name.split(".")[0] for name in leaves))
-        raise DeclarationError(
-            f"`dynamic_shapes` names `{path}`, but the inputs are "
-            f"{', '.join(f'`{n}`' for n in known)}{did_you_mean(path, known)}"
-        )
+        raise unknown_name("dynamic_shapes", path, (name.split(".")[0] for name in leaves))
     for key, part in _parts_below(path, shapes, below):
         _declare_below(key, part, leaves, declared)
 

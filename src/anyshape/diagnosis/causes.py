@@ -15,7 +15,7 @@ import torch
 
 from anyshape.diagnosis.open_trace import Assumed, Track
 from anyshape.diagnosis.size_names import agree
-from anyshape.sizes import budgets, torch_symbols
+from anyshape.sizes import budgets, expressions
 from anyshape.sizes.notation import Condition, Expression
 from anyshape.source.sites import Site
 from anyshape.torchkit.recorder import Call
@@ -78,7 +78,7 @@ class Cause:
 class Blame:
     """Follows assumptions of a tracked run back to their causes."""
 
-    def __init__(self, track: Track, meaning: torch_symbols.Meaning, inputs: Sequence[str]) -> None:
+    def __init__(self, track: Track, meaning: expressions.Meaning, inputs: Sequence[str]) -> None:
         self._track = track
         self._meaning = meaning
         self._inputs = inputs
@@ -87,7 +87,7 @@ class Blame:
         """Every place that makes a size a number, each once, in the order in which they run."""
         found: dict[tuple[Any, ...], Cause] = {}
         for assumed in self._track.assumed:
-            condition = torch_symbols.to_condition(assumed.condition, self._meaning)
+            condition = expressions.to_condition(assumed.condition, self._meaning)
             if condition is None or assumed.site is None or is_trivial(condition):
                 continue
             for cause in self._causes(assumed, condition):
@@ -99,7 +99,7 @@ class Blame:
         """A size in dims; None for a plain number, and where it has no such form."""
         if not isinstance(size, torch.SymInt):
             return None
-        return torch_symbols.to_expression(size, self._meaning)
+        return expressions.to_expression(size, self._meaning)
 
     def _causes(self, assumed: Assumed, condition: Condition) -> list[Cause]:
         wants = wanted(condition)
@@ -169,7 +169,7 @@ def wanted(condition: Condition) -> list[Want]:
         for one, other in ((condition.left, condition.right), (condition.right, condition.left))
         if condition.relation == "==" and one.names and not other.names
     ]
-    found = torch_symbols.solved(condition)
+    found = expressions.solved(condition)
     return list(dict.fromkeys((*([] if found is None else [Want(*found)]), *plain)))
 
 

@@ -17,8 +17,8 @@ from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.model.survey import Survey
 from anyshape.results.attempt import Guard
 from anyshape.results.finding import Finding
+from anyshape.sizes.expressions import solved
 from anyshape.sizes.notation import Condition, Expression
-from anyshape.sizes.torch_symbols import solved
 
 
 def pinned(survey: Survey) -> list[Finding]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from anyshape.declaration.dims import Spec
+from anyshape.declaration.spec import Spec
 from anyshape.diagnosis.edit_proposals.change import EditProposal
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.errors import AnyshapeError

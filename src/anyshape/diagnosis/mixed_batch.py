@@ -16,7 +16,7 @@ import torch
 
 from anyshape.bench.batches import axis_of, batch_dims
 from anyshape.bench.judgement import FACTOR
-from anyshape.declaration.dims import Spec
+from anyshape.declaration.spec import Spec
 from anyshape.diagnosis.meeting_place import Split, distance, moving_axes, places, scale
 from anyshape.errors import DeclarationError
 from anyshape.model.oracle import Outcome, Reference

@@ -15,7 +15,7 @@ from anyshape.bench.batches import batch_dims
 from anyshape.conversion import trace
 from anyshape.conversion.operators.repair import applied
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.declaration.outputs import Adapter
+from anyshape.declaration.calls import Adapter
 from anyshape.diagnosis import open_trace
 from anyshape.diagnosis.causes import Blame, Cause
 from anyshape.diagnosis.edit_proposals import proposals

@@ -6,20 +6,19 @@ import collections
 import contextlib
 import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from anyshape.declaration.calls import Signature
+from anyshape.declaration.calls import Signature, flatten_outputs
 from anyshape.declaration.containers import parts_of
-from anyshape.declaration.outputs import flatten_outputs
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.model.request import Request
 from anyshape.onnxfile.contract import Branch, Fixed, Kind, Node, Parameter, Slot, Way
 from anyshape.sizes.fit import FittedAxis
-from anyshape.sizes.notation import Expression, did_you_mean
+from anyshape.sizes.notation import Expression, unknown_name
 
 if TYPE_CHECKING:
     from anyshape.model.oracle import Outcome, Reference
@@ -52,11 +51,7 @@ def check_labels(request: Request, names: Sequence[str]) -> None:
     """Labels must name outputs that exist: a misspelt input would silently be static."""
     for label in request.labels:
         if label not in names:
-            known = [*input_ports(request), *names]
-            listed = ", ".join(f"`{name}`" for name in known)
-            raise DeclarationError(
-                f"`dynamic_axes` names `{label}`, but the inputs and outputs are {listed}{did_you_mean(label, known)}"
-            )
+            raise unknown_name("dynamic_axes", label, [*input_ports(request), *names], of="inputs and outputs")
 
 
 def declared_expressions(request: Request) -> list[Expression]:
@@ -124,13 +119,17 @@ def call_structure(target: Target, signature: Signature, ports: Mapping[str, str
     """Every parameter of the target, with the file's inputs (`ports`: leaf -> name) in their places."""
     args, kwargs = signature.build({})
     bound = target.signature.bind(*args, **kwargs).arguments
+
+    def port(leaf: str, _: Any) -> str | None:
+        return ports.get(leaf)
+
     found: list[Parameter] = []
     for name, parameter in target.signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             given = bound.get(name, {})
-            found += [Parameter(key, "keyword", _input_node(key, value, ports)) for key, value in given.items()]
+            found += [Parameter(key, "keyword", _node_of(key, value, port)) for key, value in given.items()]
         else:
-            node = _input_node(name, bound[name], ports) if name in bound else _default_node(parameter)
+            node = _node_of(name, bound[name], port) if name in bound else _default_node(parameter)
             found.append(Parameter(name, _WAYS[parameter.kind], node))
     return tuple(found)
 
@@ -139,14 +138,16 @@ def _default_node(parameter: inspect.Parameter) -> Node:
     return Branch("tuple", (), ()) if parameter.kind is parameter.VAR_POSITIONAL else _fixed_node(parameter.default)
 
 
-def _input_node(name: str, value: Any, ports: Mapping[str, str]) -> Node:
+def _node_of(name: str, value: Any, port: Callable[[str, Any], str | None]) -> Node:
+    """The tree of a value; `port` is the file's name for a leaf, None where it is part of the file."""
     if isinstance(value, (torch.Tensor, int, float)):
-        return Slot(ports[name]) if name in ports else _fixed_node(value)
+        own = port(name, value)
+        return _fixed_node(value) if own is None else Slot(own)
     found = parts_of(value)
     if found is None:
         return _fixed_node(value)
     kind, parts = found
-    nodes = tuple(_input_node(f"{name}.{key}", part, ports) for key, part in parts.items())
+    nodes = tuple(_node_of(f"{name}.{key}", part, port) for key, part in parts.items())
     return _branch_of(kind, value, tuple(parts), nodes)
 
 
@@ -196,19 +197,11 @@ def _result_node(result: Any, names: Sequence[str]) -> Iterator[Node]:
     """The tree of one result; nothing where it has other leaves than the file has outputs."""
     leaves = [id(value) for _, value in flatten_outputs(result)]
     waiting = list(zip(leaves, names, strict=False))[::-1] if len(leaves) == len(names) else []
-    node = _output_node(result, waiting)
+
+    def port(_: str, value: Any) -> str | None:
+        # leaves come in the order in which they were flattened; a number that was left out there is part of the file
+        return waiting.pop()[1] if waiting and waiting[-1][0] == id(value) else None
+
+    node = _node_of("", result, port)
     if not waiting and len(leaves) == len(names):
         yield node
-
-
-def _output_node(value: Any, waiting: list[tuple[int, str]]) -> Node:
-    """Leaves come in the order in which they were flattened; a number that was left out there is part of the file."""
-    if isinstance(value, (torch.Tensor, int, float)):
-        if waiting and waiting[-1][0] == id(value):
-            return Slot(waiting.pop()[1])
-        return _fixed_node(value)
-    found = parts_of(value)
-    if found is None:
-        return _fixed_node(value)
-    kind, parts = found
-    return _branch_of(kind, value, tuple(parts), tuple(_output_node(part, waiting) for part in parts.values()))

@@ -1,18 +1,18 @@
 """What the model itself cannot do in PyTorch: a bound, a multiple, a tie, a relation. Found by asking it.
 
 Dims that cannot move by themselves are asked for ties and multiples first. Later, a failing size is reduced to the dims
-that cause it and explained. A limit must explain the failure and admit every size that ran; what no rule explains is
-kept as it is and said.
+that cause it and explained: bisection finds where it begins to fail, and a bound that moves with another dim is a joint
+one. A limit must explain the failure and admit every size that ran; what no rule explains is kept as it is and said.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from anyshape.model.limit_causes import find_limit, tie_candidates
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
@@ -225,13 +225,8 @@ class Boundaries:
     def _move_together(self, ties: Sequence[Condition]) -> bool:
         """Whether each dim that leads runs where the others follow, and does not where they stay."""
         leading = dict.fromkeys(name for tie in ties for name in tie.right.names)
-        return all(
-            any(
-                self.runs(moved, ties) and not self.runs(moved)
-                for moved in ({**self._base, dim: size} for size in self._neighbours(dim)[:4])
-            )
-            for dim in leading
-        )
+        near = ([{**self._base, dim: size} for size in self._neighbours(dim)[:4]] for dim in leading)
+        return all(any(self.runs(moved, ties) and not self.runs(moved) for moved in sizes) for sizes in near)
 
     def _without_chance(self, ties: list[Condition]) -> list[Condition]:
         """Without the ones that are equal by chance."""
@@ -320,3 +315,188 @@ class Boundaries:
 def effective_range(declared: SizeRange, limits: Iterable[Limit], dim: str) -> SizeRange:
     """A declared range as the limits on this dim alone leave it."""
     return narrowed_range(declared, (limit.condition for limit in limits), dim)
+
+
+# ---- why does PyTorch fail at a size? The condition that it violates
+
+
+def find_limit(known: Boundaries, cause: Sizes) -> Condition | None:
+    """The condition that a failing size violates, as far as one explains all that is known."""
+    return next((condition for condition in _conditions_to_try(known, cause) if known.explains(condition, cause)), None)
+
+
+def _conditions_to_try(known: Boundaries, cause: Sizes) -> Iterator[Condition]:
+    moved = [dim for dim in known.free if cause[dim] != known.base[dim]]
+    if len(moved) == 1:
+        yield from _conditions_on_one(known, moved[0], cause)
+    else:
+        yield from _suggestions_about(known, moved)
+    if len(moved) == 2:
+        yield from _conditions_on_two(known, moved[0], moved[1], cause)
+
+
+def _suggestions_about(known: Boundaries, dims: Iterable[str]) -> Iterator[Condition]:
+    return (condition for condition in known.suggestions if set(condition.names) <= set(dims))
+
+
+def _conditions_on_one(known: Boundaries, dim: str, cause: Sizes) -> Iterator[Condition]:
+    size, failing = known.base[dim], cause[dim]
+    if step := _step_between(known, dim, failing):
+        yield parse_condition(f"{dim} % {step} == {size % step}")
+        return
+    last, beyond = _edge_towards(known, dim, failing, known.base)
+    if other := _depends_on(known, {**known.base, dim: beyond}, (dim,)):
+        yield from _suggestions_about(known, (dim, other))
+        yield from _joint_bounds(known, dim, other, _sizes_around(known, other), cause)
+    else:
+        yield parse_condition(f"{dim} {_relation(failing, size)} {last}")
+
+
+def _conditions_on_two(known: Boundaries, d: str, e: str, cause: Sizes) -> Iterator[Condition]:
+    near, far, grid = known.base[e], cause[e], known.grid(e)
+    sizes = (far, grid.nearest((near + far) // 2), grid.nearest((near + 3 * far) // 4))
+    return _joint_bounds(known, d, e, dict.fromkeys(sizes), cause)
+
+
+# ---- a limit of one dim
+
+
+def _step_between(known: Boundaries, dim: str, failing: int) -> int | None:
+    """A multiple: sizes on both sides of the failing one run."""
+    size, grid = known.base[dim], known.grid(dim)
+    stride = grid.step if failing > size else -grid.step
+    beyond = [s for s in (failing + stride * k for k in range(1, 9)) if s in grid]
+    running = [s for s in beyond if known.runs({**known.base, dim: s})]
+    for step in range(2 * grid.step, budgets.LARGEST_MULTIPLE + 1, grid.step) if running else ():
+        if (failing - size) % step and all((s - size) % step == 0 for s in running):
+            nearby = [s for s in (size + step, size + 2 * step) if s in grid]
+            if all(known.runs({**known.base, dim: s}) for s in nearby):
+                return step
+    return None
+
+
+def _edge_towards(known: Boundaries, dim: str, failing: int, base: Mapping[str, int]) -> tuple[int, int]:
+    """The last size that runs and the next, which does not, on the way from the base to one that fails."""
+    way = _sizes_between(known.grid(dim), base[dim], failing)
+    low, high = 0, len(way) - 1
+    middle = high - 1  # what lies beyond a table fails at once
+    while high - low > 1:
+        if known.runs({**base, dim: way[middle]}):
+            low = middle
+        else:
+            high = middle
+        middle = (low + high) // 2
+    return way[low], way[high]
+
+
+def _sizes_between(grid: SizeRange, start: int, end: int) -> Sequence[int]:
+    """The sizes of a range from one to another."""
+    sign = 1 if end > start else -1
+    if grid.values is not None:
+        return sorted((v for v in grid.values if min(start, end) <= v <= max(start, end)), reverse=sign < 0)
+    return range(start, end + sign, sign * grid.step)
+
+
+def _relation(failing: int, running: int) -> str:
+    return "<=" if failing > running else ">="
+
+
+# ---- a limit of two dims: where it lies at a few sizes of the other tells a sum from a difference from a product
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """At one size of another dim, the last size that runs and the next, which does not."""
+
+    last: int
+    beyond: int
+    other: int
+
+
+def _sizes_around(known: Boundaries, dim: str) -> list[int]:
+    """The base and sizes on both sides of it, the telling ones first."""
+    grid, size = known.grid(dim), known.base[dim]
+    wanted = (size, size // 2, 2 * size, size - grid.step, size + grid.step)
+    return list(dict.fromkeys(map(grid.nearest, wanted)))
+
+
+def _depends_on(known: Boundaries, failing: Sizes, dims: Sequence[str]) -> str | None:
+    """Another dim at whose smaller or larger size these run as well: the bound is a joint one."""
+    for other in known.free:
+        if other not in dims and any(known.runs({**failing, other: size}) for size in _sizes_around(known, other)[1:]):
+            return other
+    return None
+
+
+_FORMS: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def _joint_bounds(known: Boundaries, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> Iterator[Condition]:
+    """Where `d` begins to fail at some sizes of `e`, as a condition on both."""
+    edges = _edges_at(known, d, e, sizes, cause[d])
+    if len(edges) < 2 or _depends_on(known, {**known.base, d: edges[0].beyond, e: edges[0].other}, (d, e)):
+        return
+    relation = _relation(cause[d], known.base[d])
+    first, second = _in_order((d, e), known.base)
+    for sign, value in _FORMS.items():
+        bound = _dividing_value(edges, value, relation)
+        if bound == 0 and sign == "-":
+            yield parse_condition(f"{d} {relation} {e}")
+        elif bound is not None:
+            left = f"{d} - {e}" if sign == "-" else f"{first} {sign} {second}"
+            yield parse_condition(f"{left} {relation} {bound}")
+
+
+def _dividing_value(edges: Sequence[_Edge], value: Callable[[int, int], int], relation: str) -> int | None:
+    """The value that parts what runs from what does not on all edges."""
+    inside = [value(edge.last, edge.other) for edge in edges]
+    outside = [value(edge.beyond, edge.other) for edge in edges]
+    if relation == "<=":
+        return max(inside) if max(inside) < min(outside) else None
+    return min(inside) if min(inside) > max(outside) else None
+
+
+def _edges_at(known: Boundaries, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
+    far = known.grid(d).nearest(failing + 2 * (failing - known.base[d]))
+    edges: list[_Edge] = []
+    for size in sizes:
+        base = {**known.base, e: size}
+        if len(edges) < budgets.ENOUGH_EDGES_OF_A_LIMIT and known.runs(base) and not known.runs({**base, d: far}):
+            edges.append(_Edge(*_edge_towards(known, d, far, base), size))
+    return edges
+
+
+# ---- ties, which are only proposed here: `b2 == b`, `total == past + seq`; the model decides which of them hold
+
+
+def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """Sets of equalities that hold at these sizes and speak of one dim, the simplest first; the left side follows."""
+    others = [other for other in sizes if other != dim]
+    same = [other for other in others if sizes[other] == sizes[dim]]
+    pairs = [sorted((dim, other), key=lambda d: -sizes[d]) for other in others if other not in same]
+    for first, second in (_in_order((dim, other), sizes) for other in same):
+        yield (f"{second} == {first}",)
+    for large, small in pairs:
+        yield from ((text,) for text in _sums_and_products(large, small, sizes))
+    for large, small in pairs:
+        if sizes[small] and sizes[large] % sizes[small] == 0:
+            yield (f"{large} == {sizes[large] // sizes[small]} * {small}",)
+        yield (f"{large} == {small} + {sizes[large] - sizes[small]}",)
+    if len(same) > 1:
+        first, *rest = _in_order((dim, *same), sizes)
+        yield tuple(f"{name} == {first}" for name in rest)
+
+
+def _sums_and_products(large: str, small: str, sizes: Mapping[str, int]) -> Iterator[str]:
+    for third in sizes:
+        if third == large or sizes[third] > sizes[large]:
+            continue
+        if third != small and sizes[small] + sizes[third] == sizes[large]:
+            yield f"{large} == {' + '.join(_in_order((small, third), sizes))}"
+        if sizes[small] * sizes[third] == sizes[large] and sizes[small] > 1:
+            yield f"{large} == {' * '.join(_in_order((small, third), sizes))}"
+
+
+def _in_order(names: Iterable[str], sizes: Mapping[str, int]) -> list[str]:
+    """As the dims were declared."""
+    return sorted(names, key=list(sizes).index)

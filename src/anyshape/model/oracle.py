@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 import torch
 
-from anyshape.declaration import resized_calls, resized_leaf
-from anyshape.declaration.calls import Signature, bind_call, read_call
-from anyshape.declaration.dims import Spec
-from anyshape.declaration.outputs import as_tensor, flatten_outputs
+from anyshape.declaration import resized_calls
+from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs, read_call
+from anyshape.declaration.spec import Spec
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
@@ -26,7 +25,7 @@ from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
-from anyshape.torchkit.state import Change, ModuleState, seed_generators
+from anyshape.torchkit.state import Change, ModuleState, seed_generators, untouched
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,13 @@ class Outcome:
     @property
     def runs(self) -> bool:
         return self.error is None
+
+
+def run_once(target: Target, signature: Signature) -> None:
+    """The call as it was given; what it changes in the module is put back."""
+    args, kwargs = signature.build(_copies(signature.values))
+    with untouched(target.module), torch.no_grad():
+        target.call(*args, **kwargs)
 
 
 class CallMaker(Protocol):
@@ -122,11 +128,9 @@ class Reference:
 
     def volume(self, sizes: Sizes) -> int:
         """The number of elements of all inputs at these sizes: what a cost is predicted from."""
-        total = 1
-        for name in self.spec.axes:
-            own = tuple(self.signature.values[name].shape)
-            total += math.prod(max(n, 1) for n in self.spec.shape(name, sizes, own))
-        return total
+        values = self.signature.values
+        shapes = (self.spec.shape(name, sizes, tuple(values[name].shape)) for name in self.spec.axes)
+        return 1 + sum(math.prod(max(n, 1) for n in shape) for shape in shapes)
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""
@@ -265,8 +269,8 @@ def _without_nan(value: torch.Tensor) -> torch.Tensor:
 
 def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:
     """A reference that resizes the user's example."""
-    example = resized_leaf.Example(signature.values, spec.axes, spec.scalars, spec.example)
-    ranges: dict[str, resized_leaf.ValueRange] = {}
+    example = resized_calls.Example(signature.values, spec.axes, spec.scalars, spec.example)
+    ranges: dict[str, resized_calls.ValueRange] = {}
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
@@ -302,7 +306,7 @@ def from_make_inputs(
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:
-            example = resized_leaf.Example(leaves, spec.axes, spec.scalars, dict(sizes))
+            example = resized_calls.Example(leaves, spec.axes, spec.scalars, dict(sizes))
             leaves = resized_calls.resize(example, sizes, ranges={}, content=content, level=0, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 

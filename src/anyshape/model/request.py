@@ -12,15 +12,13 @@ from typing import Any
 import torch
 
 from anyshape.declaration import torch_forms
-from anyshape.declaration.calls import Signature, bind_call, example_of
-from anyshape.declaration.dims import Spec, declare, mentioned
-from anyshape.declaration.dtypes import as_dtype, cast, casting, converted
-from anyshape.declaration.targets import Target, resolve_target
+from anyshape.declaration.calls import Signature, bind_call, cast, casting, example_of
+from anyshape.declaration.spec import Spec, declare, mentioned
+from anyshape.declaration.targets import Target, as_dtype, converted, resolve_target
 from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError, first_line
-from anyshape.model.oracle import call_make_inputs
+from anyshape.model.oracle import call_make_inputs, run_once
 from anyshape.sizes.notation import SizeRange, did_you_mean, parse_sizes
-from anyshape.torchkit.state import untouched
 
 
 @dataclass(frozen=True)
@@ -218,24 +216,15 @@ def first_call(
     for candidate in _size_candidates(make_inputs, dims, sizes):
         try:
             signature = call_make_inputs(make_inputs, candidate, seed=0, target=target)
-            _run_once(target, signature)
+            run_once(target, signature)
         except DeclarationError:
             raise
         except Exception as failure:  # noqa: BLE001  the user's own function
             error = failure
         else:
             return signature, candidate
-    said = first_line(error)
-    raise DeclarationError(
-        f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {said}; "
-        "give an example or sizes="
-    )
-
-
-def _run_once(target: Target, signature: Signature) -> None:
-    args, kwargs = signature.build({leaf.name: leaf.value.clone() for leaf in signature.leaves if leaf.is_tensor})
-    with untouched(target.module), torch.no_grad():
-        target.call(*args, **kwargs)
+    said = f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {first_line(error)}"
+    raise DeclarationError(f"{said}; give an example or sizes=")
 
 
 def _size_candidates(

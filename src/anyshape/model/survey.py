@@ -103,35 +103,27 @@ def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable
 
     def affordable(sizes: Sizes) -> bool:
         wanted, base = reference.volume(sizes), reference.volume(traced)
-        return (
-            wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE
-            and max(seconds, 1e-3) * (wanted / base) ** 1.5 <= budgets.SECONDS_PER_TABLE_PROBE
-        )
+        predicted = max(seconds, 1e-3) * (wanted / base) ** 1.5
+        return wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE and predicted <= budgets.SECONDS_PER_TABLE_PROBE
 
     return affordable
 
 
 def make_reference(request: Request, seed: int) -> Reference:
+    asked = request.target, request.signature, request.spec
     if request.make_inputs is not None:
-        return references.from_make_inputs(
-            request.target, request.signature, request.spec, request.make_inputs, seed=seed
-        )
-    return references.from_example(request.target, request.signature, request.spec, seed=seed)
+        return references.from_make_inputs(*asked, request.make_inputs, seed=seed)
+    return references.from_example(*asked, seed=seed)
 
 
 def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]:
     """The example's sizes, moved into the declared ones, and what the model does there."""
     start = request.spec.start
-    return start, _run_example(reference, request, start)
-
-
-def _run_example(reference: Reference, request: Request, start: Sizes) -> Outcome:
     outcome = reference.run(start)
-    if outcome.error is not None:
-        error = outcome.error
-        text = first_line(error)
+    if (error := outcome.error) is not None:
         where = f" at {references.describe(start)}" if start else ""
-        raise DeclarationError(f"the model fails on the example{where}: {type(error).__name__}: {text}") from error
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise DeclarationError(f"the model fails on the example{where}: {said}") from error
     if not outcome.outputs:
         raise DeclarationError(f"`{request.target.name}` returns no tensor")
     for name, output in zip(outcome.names, outcome.outputs, strict=True):
@@ -141,7 +133,7 @@ def _run_example(reference: Reference, request: Request, start: Sizes) -> Outcom
             )
         if output.layout is not torch.strided:
             raise DeclarationError(f"output `{name}` is sparse, ONNX outputs are dense: return .to_dense() of it")
-    return outcome
+    return start, outcome
 
 
 def make_boundaries(reference: Reference, request: Request, base: Mapping[str, int]) -> Boundaries:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from anyshape.sizes import torch_symbols
+from anyshape.sizes import expressions
 from anyshape.sizes.notation import Condition, Sizes
 from anyshape.source.spans import Span
 
@@ -42,16 +42,16 @@ class Guard:
     """A condition on sizes that tracing assumed: a suspect, not a verdict."""
 
     expression: sympy.Basic
-    meaning: torch_symbols.Meaning
+    meaning: expressions.Meaning
     condition: Condition | None
     span: Span | None
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        return torch_symbols.holds(self.expression, self.meaning, sizes)
+        return expressions.holds(self.expression, self.meaning, sizes)
 
     @property
     def constants(self) -> set[int]:
-        return torch_symbols.integers(self.expression)
+        return expressions.integers(self.expression)
 
     @property
     def dims(self) -> tuple[str, ...]:

@@ -226,8 +226,8 @@ MULTIPLES_TO_TRY = 16
 """Steps that are tried whether or not they divide the size."""
 MOST_UNEXPLAINED_FAILURES = 6
 """After so many failures without a rule, further ones are not looked into."""
-MOST_SIZES_SHOWN = 3
-"""In a note on a proposal."""
+MOST_NAMED_IN_A_NOTE = 3
+"""Places or calls, in one sentence about a proposal."""
 FURTHEST_BOUND_ASKED = 4096
 """No table of a model is followed beyond: a run there is no small matter."""
 MODERATE_BOUND = 100
@@ -240,8 +240,6 @@ MOST_FORMULAS_OF_A_COLUMN = 4
 """Readings of how one size follows from others."""
 MOST_STRUCTURES_OF_CALLS = 400
 """Combinations of such readings."""
-MOST_KINDS_NAMED = 3
-"""In a sentence about calls that differ in kind."""
 FEW_NUMBERS_TO_OFFER = 4
 """Values of an axis that looks like features."""
 FEW_PLACES_TO_COMBINE = 8
@@ -252,8 +250,6 @@ MOST_STILL_PLACES_TOLD = 8
 """Axes that did not move: with more, only their number is told."""
 MOST_SPLITS_TOLD = 12
 """Dims that may be two: beyond, they are not asked about one by one."""
-MOST_PLACES_NAMED = 3
-"""In a sentence about several calls."""
 MOST_PATHS = 16
 """A piece of code is traced once for each; as many as four branches that follow each other have."""
 MOST_ITEMS_UNROLLED = 64

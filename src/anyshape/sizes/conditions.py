@@ -14,7 +14,7 @@ from typing import Any
 
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
-from anyshape.sizes.notation import Condition, SizeRange, Sizes, did_you_mean, parse_conditions
+from anyshape.sizes.notation import Condition, SizeRange, Sizes, did_you_mean, listed, parse_conditions
 
 
 def parse_where(where: Any, dims: Iterable[str]) -> tuple[Condition, ...]:
@@ -42,7 +42,7 @@ def _confirm_names(condition: Condition, dims: Sequence[str]) -> None:
         raise DeclarationError(f"where has `{condition}`, which names no dim")
     for name in condition.names:
         if name not in dims:
-            known = f"the shapes only name {', '.join(f'`{dim}`' for dim in dims)}" if dims else "no axis is dynamic"
+            known = f"the shapes only name {listed(dims)}" if dims else "no axis is dynamic"
             raise DeclarationError(f"where has `{condition}`, but {known}{did_you_mean(name, dims)}")
 
 
@@ -118,10 +118,9 @@ def _sizes_near(start: Sizes, ranges: Mapping[str, SizeRange], where: Sequence[C
             if next(steps) > budgets.MOST_STEPS_TO_FIT:
                 return None
             further = {**known, dim: size}
-            if all(c.holds(further) for c in where if further.keys() >= set(c.names)):
-                found = extend(further)
-                if found is not None:
-                    return found
+            fits = all(c.holds(further) for c in where if further.keys() >= set(c.names))
+            if fits and (found := extend(further)) is not None:
+                return found
         return None
 
     found = extend({})
@@ -133,11 +132,8 @@ def _sizes_to_try(dim: str, start: int, declared: SizeRange, where: Sequence[Con
     mine = [condition for condition in where if dim in condition.names]
     numbers = {number for condition in mine for number in _numbers_in(condition)}
     wanted = {start, declared.lo, declared.hi or declared.lo, *numbers}
-    wanted |= {
-        near + steps * declared.step
-        for near in tuple(wanted)
-        for steps in range(-budgets.SIZES_NEAR, budgets.SIZES_NEAR + 1)
-    }
+    near = range(-budgets.SIZES_NEAR, budgets.SIZES_NEAR + 1)
+    wanted |= {size + steps * declared.step for size in tuple(wanted) for steps in near}
     for condition in mine:
         if set(condition.names) - known.keys() == {dim}:
             wanted |= set(_turning_points(condition, dim, start, declared, known))

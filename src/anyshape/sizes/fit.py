@@ -194,7 +194,7 @@ def _simple_texts(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
                 yield plus(f"{d} + {e}", offset)
             yield from (f"min({d}, {e})", f"max({d}, {e})")
         yield from _with_product(f"{d} * {e}", seen, tuple(map(math.prod, zip(one, other, strict=True))))
-    yield from _strided(seen, dims)
+    yield from _strided_text(seen, dims)
 
 
 def _with_product(text: str, seen: Column, product: Column) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _with_product(text: str, seen: Column, product: Column) -> Iterator[str]:
         yield plus(text, offset)
 
 
-def _strided(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
+def _strided_text(seen: Column, dims: Mapping[str, Column]) -> Iterator[str]:
     """What convolutions and pools make of a size: (d + a) // b + c; none where the runs cannot tell two apart."""
     found = [
         (dim, stride, offset)
@@ -340,16 +340,11 @@ def _beside_a_dim(column: Column, points: Points, depth: int) -> Size | None:
     if depth:
         return None
     for dim, known in points.dims.items():
-        rest = whole_number(
-            tuple(n + m for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
-        )
-        if rest is not None:
-            return rest - dim
-        rest = whole_number(
-            tuple(m - n for n, m in zip(column, known, strict=True)), points, budgets.DEEPEST_FORMULA - 1
-        )
-        if rest is not None:
-            return dim - rest
+        for sign in (1, -1):
+            beside = tuple(sign * n + m for n, m in zip(column, known, strict=True))
+            rest = whole_number(beside, points, budgets.DEEPEST_FORMULA - 1)
+            if rest is not None:
+                return sign * (rest - dim)
     return None
 
 

@@ -153,7 +153,7 @@ def solve_for(dim: str, evaluate: Evaluate, size: int, known: Sizes) -> int | No
 
 # ---- a relation between sizes
 
-_RELATIONS: dict[str, Callable[[int, int], bool]] = {
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
     "<=": operator.le,
     ">=": operator.ge,
@@ -177,7 +177,7 @@ class Condition:
 
     def holds(self, sizes: Sizes) -> bool:
         try:
-            return _RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes))
+            return RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes))
         except ZeroDivisionError:
             return False
 
@@ -203,7 +203,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
 
 
 def _not_a_condition(text: str) -> str:
-    return f"`{text}` is not a condition: write two sizes and one of {', '.join(_RELATIONS)}"
+    return f"`{text}` is not a condition: write two sizes and one of {', '.join(RELATIONS)}"
 
 
 # ---- one input's axes
@@ -402,6 +402,19 @@ def parse_input(text: str) -> InputText:
         )
     name, dtype, axes, below = match.groups()
     return InputText(name, dtype or "float32", axes, int(below) if below else None)
+
+
+def listed(names: Iterable[str]) -> str:
+    """`` `ids`, `mask` ``."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def unknown_name(argument: str, wrong: str, known: Iterable[str], *, of: str = "inputs") -> DeclarationError:
+    """An argument that names what is not among the inputs, or not among the inputs and outputs."""
+    known = list(dict.fromkeys(known))
+    return DeclarationError(
+        f"`{argument}` names `{wrong}`, but the {of} are {listed(known)}{did_you_mean(wrong, known)}"
+    )
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from anyshape.conversion.strategies import REPAIRED
-from anyshape.declaration.dims import Spec
+from anyshape.declaration.spec import Spec
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.doubts import doubts
 from anyshape.model.limits import Limit, effective_range

@@ -18,7 +18,7 @@ import torch
 from anyshape.bench.bench import smallest_failure, tolerance_for, verify
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Budget, Plan
-from anyshape.declaration.dims import unnamed
+from anyshape.declaration.spec import unnamed
 from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
 from anyshape.errors import DeclarationError

@@ -15,9 +15,8 @@ import anyshape
 from anyshape.conversion.candidates import Job
 from anyshape.conversion.lifting.lifted import calls, free_axes, largest_call, observe
 from anyshape.conversion.strategies import LIFTED
-from anyshape.declaration.calls import bind_call
-from anyshape.declaration.dims import declare
-from anyshape.declaration.outputs import Adapter
+from anyshape.declaration.calls import Adapter, bind_call
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import dim_symbol

@@ -36,10 +36,10 @@ class Tagger(nn.Module):
         return x[:, :, :keep] * scale, keep
 
 
-def prober(**options: int) -> Prober:
+def prober(limit: int = 400) -> Prober:
     target = resolve_target(Tagger().train())
     ids, scale = torch.arange(10).view(2, 5), torch.ones(2, 1, 1)
-    return Prober(target, bind_call(target, (ids, scale, 3)), **options)
+    return Prober(target, bind_call(target, (ids, scale, 3)), budget=RunBudget(limit))
 
 
 def test_every_axis_and_every_int_is_a_place():
@@ -62,17 +62,17 @@ def test_what_was_asked_once_is_remembered():
     asked = prober()
     asked.runs({("ids", 1): 6})
     asked.runs({("ids", 1): 6, ("ids", 0): 2})
-    assert asked.count == 1
+    assert asked.budget.count == 1
 
 
 def test_beyond_the_limit_nothing_runs_and_it_is_said():
     asked = prober(limit=2)
     assert [asked.runs({("ids", 1): size}) for size in (6, 7)] == [True, True]
-    assert not asked.exhausted
+    assert not asked.budget.exhausted
     assert not asked.runs({("ids", 1): 8})
-    assert asked.exhausted
+    assert asked.budget.exhausted
     assert asked.runs({("ids", 1): 6})
-    assert asked.count == 2
+    assert asked.budget.count == 2
 
 
 def test_a_budget_ends_by_the_clock_as_well():
@@ -102,7 +102,9 @@ class Watchful(nn.Module):
 
 def test_a_mask_that_is_the_same_everywhere_is_tried_flipped_too():
     target = resolve_target(Watchful())
-    asked = Prober(target, bind_call(target, (torch.randn(2, 5), torch.zeros(2, 5, dtype=torch.bool))))
+    asked = Prober(
+        target, bind_call(target, (torch.randn(2, 5), torch.zeros(2, 5, dtype=torch.bool))), budget=RunBudget(400)
+    )
     assert not asked.runs({("x", 1): 6})
     assert asked.runs({("x", 1): 6, ("hidden", 1): 6})
 
@@ -118,6 +120,6 @@ class Weighted(nn.Module):
 
 def test_a_weight_that_refuses_is_told_from_an_input_that_does():
     target = resolve_target(Weighted())
-    asked = Prober(target, bind_call(target, (torch.randn(2, 4), torch.randn(2, 3))))
+    asked = Prober(target, bind_call(target, (torch.randn(2, 4), torch.randn(2, 3))), budget=RunBudget(400))
     assert asked.refuses_by_weight({("x", 1): 5})
     assert not asked.refuses_by_weight({("y", 1): 4})

@@ -22,7 +22,7 @@ from anyshape.conversion.control_flow.forks import Forks, files_of, is_question
 from anyshape.conversion.control_flow.loop_trace import calls_kept
 from anyshape.conversion.control_flow.paths import Exploration, are_joinable
 from anyshape.conversion.control_flow.samples import Naming, Samples, recognise, shortened
-from anyshape.sizes.torch_symbols import symbols_of
+from anyshape.sizes.expressions import symbols_of
 from anyshape.torchkit.capture import Recorder
 from anyshape.torchkit.patches import configured, patched, replaced
 from anyshape.torchkit.private_names import missing

@@ -16,7 +16,7 @@ from anyshape.conversion.control_flow.forks import Decision, Forks, Frame, TooMa
 from anyshape.conversion.control_flow.samples import Samples, named_size, remember
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
-from anyshape.sizes.torch_symbols import Values
+from anyshape.sizes.expressions import Values
 from anyshape.torchkit.capture import is_same_number
 from anyshape.torchkit.private_names import pytree
 

@@ -19,8 +19,8 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.overrides import TorchFunctionMode
 
 from anyshape.sizes import budgets
+from anyshape.sizes.expressions import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.sizes.notation import Expression, Sizes
-from anyshape.sizes.torch_symbols import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.torchkit.capture import expression_of
 from anyshape.torchkit.private_names import pytree
 

@@ -14,12 +14,12 @@ import torch
 from torch import nn
 
 from anyshape.declaration.calls import Signature
-from anyshape.declaration.dims import declare
+from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import Target
 from anyshape.model.kept_state import table_lengths
 from anyshape.model.oracle import from_example
-from anyshape.model.proposal.layout import Dim, may_be_features
 from anyshape.model.proposal.probe import Place, RunBudget
+from anyshape.model.proposal.proposal import Dim, may_be_features
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 
@@ -48,11 +48,10 @@ class BoundTrials:
         *,
         seconds: float,
         budget: RunBudget,
-        seed: int,
     ) -> None:
         """`seconds`: how long one run of the example takes."""
         self.spec = declare(signature, dims)
-        self._reference = from_example(target, signature, self.spec, seed=seed)
+        self._reference = from_example(target, signature, self.spec, seed=0)
         self._shapes = {leaf.name: tuple(leaf.value.shape) for leaf in signature.leaves if leaf.is_tensor}
         self._seconds = seconds
         self._budget = budget
@@ -73,9 +72,8 @@ class BoundTrials:
         """Whether the inputs at these sizes take little memory and time, or hardly more than the example's."""
         wanted, given = self._elements({**self.spec.example, **sizes}), self._elements(self.spec.example)
         seconds = self._seconds * (wanted / max(given, 1)) ** _GROWTH
-        return wanted <= max(budgets.MOST_ELEMENTS_OF_A_PROBE, 2 * given) and seconds <= max(
-            _LONGEST, _MOST_TIMES * self._seconds
-        )
+        is_quick = seconds <= max(_LONGEST, _MOST_TIMES * self._seconds)
+        return is_quick and wanted <= max(budgets.MOST_ELEMENTS_OF_A_PROBE, 2 * given)
 
     def _elements(self, sizes: Mapping[str, int]) -> int:
         shapes = (self.spec.shape(leaf, sizes, shape) for leaf, shape in self._shapes.items())
@@ -162,14 +160,12 @@ _TIMES = (1, 2, 3, -1)
 """By how many steps a dim moves in a round."""
 
 
-def failing_rounds(dims: Sequence[Bounded], runs: Callable[[Sizes], bool], *, seed: int) -> list[Sizes]:
+def failing_rounds(dims: Sequence[Bounded], trials: BoundTrials) -> list[Sizes]:
     """Sizes of all dims at which the model does not run, of a dozen drawn by lot."""
-    lot = random.Random(seed)  # noqa: S311  sizes, not secrets
-    rounds = [
-        {one.name: _size_after_steps(one, lot.choice(_TIMES)) for one in dims}
-        for _ in range(budgets.ROUNDS_OF_ALL_DIMS)
-    ]
-    return [sizes for sizes in rounds if not runs(sizes)] if len(dims) > 1 else []
+    lot = random.Random(0)  # noqa: S311  sizes, not secrets
+    count = range(budgets.ROUNDS_OF_ALL_DIMS)
+    rounds = [{one.name: _size_after_steps(one, lot.choice(_TIMES)) for one in dims} for _ in count]
+    return [sizes for sizes in rounds if not trials.runs(sizes)] if len(dims) > 1 else []
 
 
 def find_breaking(dims: Sequence[Bounded], failing: Sequence[Sizes], trials: BoundTrials) -> Bounded | None:
@@ -209,14 +205,12 @@ class BoundedDims:
     notes: list[str] = field(default_factory=list)
 
 
-def bounds_of_dims(
-    trials: BoundTrials, dims: Sequence[Dim], names: Sequence[str], module: nn.Module, *, seed: int
-) -> BoundedDims:
+def bounds_of_dims(trials: BoundTrials, dims: Sequence[Dim], names: Sequence[str], module: nn.Module) -> BoundedDims:
     """The dims that run together, each from its smallest size to its largest."""
     found = BoundedDims([unbounded(dim, name) for dim, name in zip(dims, names, strict=True)])
     stages: tuple[tuple[str, Callable[[], None]], ...] = (
         ("all bounds were known", lambda: _find_all_bounds(found, trials, module)),
-        ("all dims were tried together", lambda: _leave_out_breaking(found, trials, seed)),
+        ("all dims were tried together", lambda: _leave_out_breaking(found, trials)),
         ("all bounds were tried together", lambda: _release_common_bounds(found, trials)),
     )
     for what, stage in stages:
@@ -234,12 +228,13 @@ def _find_all_bounds(found: BoundedDims, trials: BoundTrials, module: nn.Module)
         found.dims[number] = find_bounds(trials, one.dim, one.name, tables)
 
 
-def _leave_out_breaking(found: BoundedDims, trials: BoundTrials, seed: int) -> None:
-    failing = failing_rounds(found.dims, trials.runs, seed=seed)
-    while (breaking := find_breaking(found.dims, failing, trials)) is not None:
+def _leave_out_breaking(found: BoundedDims, trials: BoundTrials) -> None:
+    while failing := failing_rounds(found.dims, trials):
+        breaking = find_breaking(found.dims, failing, trials)
+        if breaking is None:
+            break
         found.dims.remove(breaking)
         found.notes.append(note_of_joint_failure(breaking.dim))
-        failing = failing_rounds(found.dims, trials.runs, seed=seed)
     if failing:
         found.notes.append(note_of_a_relation(failing[0]))
         found.dims = [_without_bounds(one) for one in found.dims]
@@ -268,8 +263,9 @@ def basis_of(dim: Dim) -> str:
 def places_text(places: Iterable[Place]) -> str:
     """`axis 0 of `x`, axis 1 of `y` and 3 more`."""
     texts = [f"`{leaf}`" if axis is None else f"axis {axis} of `{leaf}`" for leaf, axis in places]
-    if len(texts) > budgets.MOST_SIZES_SHOWN + 1:
-        texts = [*texts[: budgets.MOST_SIZES_SHOWN], f"{len(texts) - budgets.MOST_SIZES_SHOWN} more"]
+    most = budgets.MOST_NAMED_IN_A_NOTE
+    if len(texts) > most + 1:
+        texts = [*texts[:most], f"{len(texts) - most} more"]
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
@@ -298,9 +294,8 @@ def note_of_common_bound(ends: Sequence[tuple[str, int]]) -> str:
     return f"the model runs up to {reach} one at a time, but not at once: no upper bound is proposed"
 
 
-def note_of_the_search(runs: int, seconds: float, *, spent: bool) -> Iterator[str]:
+def note_of_the_search(runs: int, seconds: float, *, spent: bool) -> str:
     """How many runs, and whether they sufficed."""
     if spent:
-        yield f"the search ended after {runs} runs or {seconds:.0f} s: more axes may vary than were found"
-    else:
-        yield f"found with {runs} runs of the model"
+        return f"the search ended after {runs} runs or {seconds:.0f} s: more axes may vary than were found"
+    return f"found with {runs} runs of the model"

@@ -1,4 +1,4 @@
-"""How the sizes of several calls hang together: which parts of a call are dims, and how the others follow them.
+"""How the sizes of several calls hang together: which parts of a call are dims, how the others follow, by which steps.
 
 Places that move together are a part. Several structures may fit the calls; which of them is meant, the model is asked,
 at the calls' own sizes in new combinations. Where `b` is `a + 1` in both calls, the call with `a` of the one and `b` of
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from anyshape.model.proposal.probe import Place
+from anyshape.model.proposal.probe import Place, Shapes
 from anyshape.sizes import budgets
-from anyshape.sizes.fit import Column, Formula, FormulaKind, formulas, largest_step
+from anyshape.sizes.fit import Column, Formula, FormulaKind, are_squares, formulas, largest_step
 
 _T = TypeVar("_T")
 
@@ -177,16 +177,12 @@ def _structures(apart: Structure, options: Options) -> Iterator[Structure]:
     most = next(
         most
         for most in range(budgets.MOST_FORMULAS_OF_A_COLUMN, -1, -1)
-        if _structure_count(options, most) <= budgets.MOST_STRUCTURES_OF_CALLS
+        if math.prod(len(possible[: most + 1]) for possible in options.values()) <= budgets.MOST_STRUCTURES_OF_CALLS
     )
     choices = itertools.product(*(possible[: most + 1] for possible in options.values()))
     found = [_structure_with(apart, dict(zip(options, choice, strict=True))) for choice in choices]
     found.sort(key=lambda s: (-len(s.dims), sum(formula.kind for formula in s.formulas if formula)))
     yield from (structure for structure in found if structure.is_sound())
-
-
-def _structure_count(options: Options, most: int) -> int:
-    return math.prod(len(possible[: most + 1]) for possible in options.values())
 
 
 def _structure_with(apart: Structure, chosen: Mapping[int, Formula | None]) -> Structure:
@@ -195,9 +191,8 @@ def _structure_with(apart: Structure, chosen: Mapping[int, Formula | None]) -> S
 
 def _equally_plain(structure: Structure, others: Sequence[Structure]) -> list[Structure]:
     """Those with formulas of the same kinds: one that is less plain would have shown in the calls."""
-    return [other for other in others if _formula_kinds(other) == _formula_kinds(structure)][
-        : budgets.MOST_FORMULAS_OF_A_COLUMN
-    ]
+    alike = [other for other in others if _formula_kinds(other) == _formula_kinds(structure)]
+    return alike[: budgets.MOST_FORMULAS_OF_A_COLUMN]
 
 
 def _formula_kinds(structure: Structure) -> list[FormulaKind | None]:
@@ -276,3 +271,93 @@ def _broad_size(column: Column, size: int) -> int:
     if size > 1:
         return size
     return least - 1 if least > 2 else least + largest_step(column)
+
+
+# ---- in which steps a dim moves: 8, 16, 24 for a model that cuts into windows, 16, 25, 36 where it lays out squares
+#
+# The sizes of the calls give hints, the model decides. That it runs is not enough: where a size is divided and the rest
+# kept silently, an axis of a result that has nothing to do with the dim starts to move.
+
+Outputs = Callable[[int], Shapes | None]
+"""The shapes of the results with the dim at a size; None where the model does not run."""
+
+
+@dataclass(frozen=True)
+class DimSteps:
+    """What a dim may be, as far as the calls and the model tell."""
+
+    step: int = 1
+    lowest: int = 1
+    is_square: bool = False
+
+    @property
+    def notation(self) -> str | None:
+        """In the notation of `sizes=`; None where it is what every dim may be."""
+        if self.is_square or (self.step, self.lowest) == (1, 1):
+            return None
+        return f"{self.lowest}.." if self.step == 1 else f"{self.lowest}.. step {self.step}"
+
+
+def steps_of(column: Column, outputs: Outputs) -> DimSteps:
+    """The smallest step that the model takes between and around the sizes of the calls."""
+    widest = largest_step(column)
+    if widest == 1 or all(outputs(size) is not None for size in _sizes_inside(column, 1)):
+        return DimSteps(lowest=min(1, *column))
+    for step in range(2, widest + 1):
+        if widest % step == 0 and _takes_step(step, column, outputs):
+            return DimSteps(step, _lowest_size(step, min(column), outputs))
+    if are_squares(column) and all(outputs(size) is not None for size in _next_squares(column)):
+        return DimSteps(is_square=True)
+    return DimSteps(lowest=min(1, *column))
+
+
+def _takes_step(step: int, column: Column, outputs: Outputs) -> bool:
+    inside = _sizes_inside(column, step)
+    if any(outputs(size) is None for size in inside):
+        return False
+    beyond = [size for size in (max(column) + step, max(column) + 2 * step, min(column) - step) if size > 0]
+    found = [shapes for size in (*inside, *beyond) if (shapes := outputs(size)) is not None]  # there may be a bound
+    still = _axes_that_stand(column, outputs)
+    return bool(found) and all(still <= _axes_of_results(shapes) for shapes in found)
+
+
+def _sizes_inside(column: Column, step: int) -> list[int]:
+    """Up to three sizes between those of the calls."""
+    sizes = [n for n in range(min(column) + step, max(column), step) if n not in column]
+    return sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}) if sizes else []
+
+
+def _axes_that_stand(column: Column, outputs: Outputs) -> set[tuple[int, int, int]]:
+    """The axes of results that have one size in all calls, whatever the dim is."""
+    seen = [_axes_of_results(shapes) for size in sorted(set(column)) if (shapes := outputs(size)) is not None]
+    return set.intersection(*seen) if seen else set()
+
+
+def _axes_of_results(shapes: Shapes) -> set[tuple[int, int, int]]:
+    """The number of a result, an axis of it, and its size."""
+    return {(number, axis, size) for number, shape in enumerate(shapes) for axis, size in enumerate(shape)}
+
+
+def _lowest_size(step: int, known: int, outputs: Outputs) -> int:
+    """The smallest size in these steps that runs; `known` does."""
+    first = known % step or step
+    low, high = 0, (known - first) // step
+    if outputs(first) is not None:
+        return first
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if outputs(first + middle * step) is not None else (middle, high)
+    return first + high * step
+
+
+def _next_squares(column: Column) -> list[int]:
+    roots = [math.isqrt(size) for size in column]
+    return [(max(roots) + 1) ** 2, (min(roots) - 1) ** 2 if min(roots) > 2 else (max(roots) + 2) ** 2]
+
+
+def outputs_along(
+    structure: Structure, dim: int, example: int, outputs: Callable[[dict[Place, int]], Shapes | None]
+) -> Outputs:
+    """The results with one dim at any size and all others as in the example."""
+    rest = {index: structure.parts[index].column[example] for index in structure.dims}
+    return lambda size: outputs(structure.sizes({**rest, dim: size}))

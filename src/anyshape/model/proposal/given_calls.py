@@ -207,12 +207,9 @@ def _examples_chosen(numbers: Sequence[int]) -> str:
 
 
 def _examples_named(numbers: Sequence[int]) -> str:
-    shown = [f"examples[{number}]" for number in numbers[: budgets.MOST_KINDS_NAMED]]
-    *first, last = (
-        [*shown, f"{len(numbers) - budgets.MOST_KINDS_NAMED} more"]
-        if len(numbers) > budgets.MOST_KINDS_NAMED
-        else shown
-    )
+    shown = [f"examples[{number}]" for number in numbers[: budgets.MOST_NAMED_IN_A_NOTE]]
+    more = len(numbers) - len(shown)
+    *first, last = [*shown, f"{more} more"] if more else shown
     return f"{', '.join(first)} and {last}" if first else last
 
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from anyshape.declaration.calls import Signature
-from anyshape.declaration.outputs import flatten_outputs
-from anyshape.declaration.resized_calls import LEVELS, resize
-from anyshape.declaration.resized_leaf import Example
-from anyshape.declaration.resized_slices import repeat_edge
+from anyshape.declaration.calls import Signature, flatten_outputs
+from anyshape.declaration.resized_calls import LEVELS, Example, resize
+from anyshape.declaration.resized_values import repeat_edge
 from anyshape.declaration.targets import Target
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet
@@ -56,21 +54,11 @@ class RunBudget:
 class Prober:
     """Runs one call with some places at other sizes. What it was asked once it remembers."""
 
-    def __init__(
-        self,
-        target: Target,
-        signature: Signature,
-        *,
-        limit: int = 400,
-        seed: int = 0,
-        budget: RunBudget | None = None,
-        is_quiet: bool = False,
-    ) -> None:
+    def __init__(self, target: Target, signature: Signature, *, budget: RunBudget, is_quiet: bool = False) -> None:
         self.target = target
         self.signature = signature
         self.sizes: Mapping[Place, int] = sizes_of(signature)
-        self.budget = budget or RunBudget(limit)
-        self._seed = seed
+        self.budget = budget
         self._hushed = contextlib.nullcontext if is_quiet else quiet
         self._dims = {place: f"p{number}" for number, place in enumerate(self.sizes)}
         self._remembered: dict[tuple[tuple[Place, int], ...], Shapes | None] = {}
@@ -79,18 +67,11 @@ class Prober:
         if flipped is not None and self.accepts(flipped):
             self._examples.append(self._example_with(flipped))
 
-    @property
-    def count(self) -> int:
-        """Runs so far."""
-        return self.budget.count
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether an answer was refused because the budget is spent: then `runs` says False."""
-        return self.budget.exhausted
-
     def runs(self, sizes: Mapping[Place, int]) -> bool:
-        """Whether the model runs with these places at these sizes, and all others as in the example."""
+        """Whether the model runs with these places at these sizes, and all others as in the example.
+
+        False, too, where the answer is refused because the budget is spent.
+        """
         return self.outputs(sizes) is not None
 
     def outputs(self, sizes: Mapping[Place, int]) -> Shapes | None:
@@ -122,7 +103,7 @@ class Prober:
         inert = {name: value for name, value in example.leaves.items() if _is_inert(value)}
         # integers may speak of sizes, and need all that resizing knows; the rest is cut or repeated
         rest = replace(example, leaves={name: value for name, value in example.leaves.items() if name not in inert})
-        resized = resize(rest, self._sizes_by_dim(sizes), ranges={}, level=_LAST_LEVEL, seed=self._seed)
+        resized = resize(rest, self._sizes_by_dim(sizes), ranges={}, level=_LAST_LEVEL)
         return {
             name: resized[name] if name in resized else _cut_or_repeated(name, inert[name], sizes)
             for name in example.leaves
@@ -130,7 +111,7 @@ class Prober:
 
     def meaningful_leaves(self, sizes: Mapping[Place, int], level: int) -> dict[str, Any]:
         """The leaves of the call at these sizes, as a check would make them."""
-        return resize(self._examples[0], self._sizes_by_dim(sizes), ranges={}, level=level, seed=self._seed)
+        return resize(self._examples[0], self._sizes_by_dim(sizes), ranges={}, level=level)
 
     def _sizes_by_dim(self, sizes: Mapping[Place, int]) -> dict[str, int]:
         return {self._dims[place]: sizes.get(place, size) for place, size in self.sizes.items()}
@@ -151,7 +132,7 @@ class Prober:
         args, kwargs = self.signature.build(copies)
         try:
             with self._hushed(), untouched(self.target.module), torch.no_grad():
-                torch.default_generator.manual_seed(self._seed)  # other devices are not probed
+                torch.default_generator.manual_seed(0)  # other devices are not probed
                 outputs = flatten_outputs(self.target.call(*args, **kwargs))
                 return tuple(tuple(getattr(value, "shape", ())) for _, value in outputs)
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, it does not run there
@@ -160,20 +141,18 @@ class Prober:
 
 def sizes_of(signature: Signature) -> dict[Place, int]:
     """Every place of a call and its size; a flag is no size."""
-    return dict(_places(signature))
+    found: dict[Place, int] = {}
+    for leaf in signature.leaves:
+        if leaf.is_tensor:
+            found |= {(leaf.name, axis): size for axis, size in enumerate(leaf.value.shape)}
+        elif type(leaf.value) is int:
+            found[leaf.name, None] = leaf.value
+    return found
 
 
 def argument_of(leaf: str) -> str:
     """The argument that a leaf stands in: `cache` of `cache.0.key`."""
     return leaf.partition(".")[0]
-
-
-def _places(signature: Signature) -> Iterator[tuple[Place, int]]:
-    for leaf in signature.leaves:
-        if leaf.is_tensor:
-            yield from (((leaf.name, axis), size) for axis, size in enumerate(leaf.value.shape))
-        elif type(leaf.value) is int:
-            yield (leaf.name, None), leaf.value
 
 
 def _is_inert(value: Any) -> bool:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from anyshape.declaration.calls import bind_call
-from anyshape.declaration.dims import declare, mentioned, solve
+from anyshape.declaration.spec import declare, mentioned, solve
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import SizeRange, parse_expression

@@ -1,8 +1,8 @@
-"""Slices of a tensor along an axis: copied, or mixed into new ones that keep their meaning.
+"""Values for a tensor of another size that keep their meaning: slices copied or mixed, integers drawn.
 
 A new slice of floats is a mix of two slices of the example, with weights that sum to one: range, sign, order inside a
 slice and sums stay, and no two slices are equal. Copies, zeros and edges would each hide the very bug that puts them
-there. Floats come and go as float64 or complex128.
+there. Floats come and go as float64 or complex128, integers as int64; what they were before is the caller's affair.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from anyshape.sizes import budgets
+
+# ---- slices, copied and mixed
 
 
 def tile(tensor: Tensor, shape: Sequence[int]) -> Tensor:
@@ -105,6 +109,112 @@ def mix_symmetric(tensor: Tensor, size: int, *, generator: torch.Generator, keep
     if tensor.shape[-1] > 1 and bool((diagonal == diagonal.flatten()[0]).all()):
         mixed.diagonal(dim1=-2, dim2=-1).fill_(diagonal.flatten()[0])
     return mixed
+
+
+# ---- integers: drawn inside the example's range, rising where the example rises
+
+
+def draw_integers(
+    shape: Sequence[int], lowest: int, highest: int, *, generator: torch.Generator, spread: bool = False
+) -> Tensor:
+    """Integers from `lowest` to `highest`; `spread`: along the last axis each comes once before any comes twice."""
+    drawn = torch.randint(lowest, highest + 1, tuple(shape), generator=generator)
+    if spread and drawn.dim():
+        order = torch.rand(*shape[:-1], highest - lowest + 1, generator=generator).argsort(-1)
+        once = order[..., : shape[-1]] + lowest
+        drawn[..., : once.shape[-1]] = once
+    return drawn
+
+
+def grow_integers(tensor: Tensor, axis: int, size: int, *, generator: torch.Generator) -> Tensor:
+    """The first slices as they are; each new element lies between the lowest and the highest of its line."""
+    old = tensor.shape[axis]
+    if size <= old:
+        return tensor.narrow(axis, 0, size)
+    count = size - old
+    for _ in range(budgets.REDRAWS_OF_INTEGERS):
+        grown = torch.cat([tensor, _new_slices(tensor, axis, count, generator)], axis)
+        if len(different_slices(grown, axis)) == size:
+            break
+    return grown
+
+
+def _new_slices(tensor: Tensor, axis: int, count: int, generator: torch.Generator) -> Tensor:
+    shape = (*tensor.shape[:axis], count, *tensor.shape[axis + 1 :])
+    if tensor.shape[axis] == 1 and tensor.numel() > 1:
+        return redraw_integers(tensor, shape, generator=generator)  # one slice says nothing about its lines
+    if _has_markers(tensor):
+        return tensor.gather(axis, torch.randint(tensor.shape[axis], shape, generator=generator))
+    lowest, highest = tensor.amin(axis, keepdim=True), tensor.amax(axis, keepdim=True)
+    return lowest + (torch.rand(shape, generator=generator, dtype=torch.float64) * (highest - lowest + 1)).long()
+
+
+def redraw_integers(tensor: Tensor, shape: Sequence[int], *, generator: torch.Generator) -> Tensor:
+    """Other integers of the example's range."""
+    if _has_markers(tensor):
+        return tensor.flatten()[torch.randint(tensor.numel(), tuple(shape), generator=generator)]
+    return draw_integers(shape, int(tensor.min()), int(tensor.max()), generator=generator)
+
+
+def _has_markers(tensor: Tensor) -> bool:
+    # Below zero stand markers such as -100 for "no label": what lies between them and the rest is not valid.
+    return bool((tensor < 0).any())
+
+
+def keep_highest(result: Tensor, example: Tensor) -> Tensor:
+    """Where every line of the example holds its highest value, an end-of-text token say, every line of the result."""
+    if result.dim() == 0 or not bool((example == example.max()).any(-1).all()):
+        return result
+    lacking = ~(result == example.max()).any(-1)
+    kept = result.clone()
+    kept[..., -1] = torch.where(lacking, example.max(), kept[..., -1])
+    return kept
+
+
+def even_step(tensor: Tensor, axis: int) -> float | None:
+    """The step of an arange along the axis, which each line may start elsewhere; 1 for a single element."""
+    if tensor.shape[axis] == 1:
+        return 1
+    one_line = tensor[tuple(slice(None) if a == axis else slice(1) for a in range(tensor.dim()))]
+    if not (_is_even(one_line, axis) and _is_even(tensor, axis)):  # most tensors are told by one line
+        return None
+    steps = tensor.diff(dim=axis)
+    return steps.mean().item() if tensor.is_floating_point() else steps.flatten()[0].item()
+
+
+def _is_even(tensor: Tensor, axis: int) -> bool:
+    steps = tensor.diff(dim=axis)
+    first = steps.flatten()[0]
+    if tensor.is_floating_point():
+        return bool(first != 0) and torch.allclose(steps, first.expand_as(steps), rtol=1e-3, atol=0)
+    return bool(first > 0) and bool((steps == first).all())
+
+
+def rises_strictly(tensor: Tensor, axis: int) -> bool:
+    return tensor.shape[axis] > 2 and bool((tensor.diff(dim=axis) > 0).all())
+
+
+def continue_steps(tensor: Tensor, axis: int, size: int, *, generator: torch.Generator, keep: bool) -> Tensor:
+    """Strictly rising lines go on rising, by steps the example makes; `keep`: after its own."""
+    lines = tensor.movedim(axis, -1)
+    steps = lines.diff(dim=-1)
+    drawn = steps.flatten()[torch.randint(steps.numel(), (*lines.shape[:-1], size), generator=generator)]
+    if keep:
+        kept = min(size - 1, steps.shape[-1])
+        drawn[..., 1 : kept + 1] = steps[..., :kept]
+    drawn[..., :1] = lines[..., :1]
+    return drawn.cumsum(-1).movedim(-1, axis)
+
+
+def draw_offsets(count: int, total: int, *, closed: bool, generator: torch.Generator) -> Tensor:
+    """`count` rising offsets from 0 to at most `total`; `closed`: the last is `total`. No part is empty in vain."""
+    inner = count - 1 - closed
+    if inner <= max(total - 1, 0):
+        cuts = torch.randperm(max(total - 1, 0), generator=generator)[: max(inner, 0)] + 1
+    else:
+        cuts = torch.randint(0, total + 1, (inner,), generator=generator)
+    ends = [torch.tensor([0]), cuts.sort().values, torch.tensor([total] if closed else [], dtype=torch.int64)]
+    return torch.cat(ends)[:count]
 
 
 # ---- what holds of every line of the example holds of every line of the result

@@ -11,20 +11,9 @@ from typing import Any
 
 from anyshape.declaration.calls import Leaf, Signature
 from anyshape.errors import DeclarationError
-from anyshape.sizes import budgets
+from anyshape.sizes import budgets, notation
 from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
-from anyshape.sizes.notation import (
-    STATIC,
-    Axis,
-    Condition,
-    Expression,
-    SizeRange,
-    Sizes,
-    did_you_mean,
-    parse_axes,
-    parse_expression,
-    parse_sizes,
-)
+from anyshape.sizes.notation import Axis, Condition, Expression, SizeRange, Sizes
 
 
 @dataclass(frozen=True)
@@ -119,7 +108,7 @@ def mentioned(dims: Mapping[str, Any]) -> tuple[str, ...]:
     """The dims that a declaration names, before any example is known."""
     found: dict[str, None] = {}
     for key, declared in _flat_declarations(dims):
-        entries = parse_axes("" if declared is None else declared, where=key)
+        entries = notation.parse_axes("" if declared is None else declared, where=key)
         for entry in entries.values() if isinstance(entries, dict) else entries:
             found |= dict.fromkeys(entry.names if isinstance(entry, Expression) else ())
     return tuple(found)
@@ -141,34 +130,30 @@ def _leaves_named(key: str, signature: Signature) -> list[str]:
     tensors = [leaf.name for leaf in signature.leaves if leaf.is_tensor]
     matches = [name for name in tensors if fnmatch.fnmatchcase(name, key) or name.startswith(f"{key}.")]
     if not matches:
-        raise DeclarationError(
-            f"`dims` names `{key}`, but the inputs are {_names_listed(names)}{did_you_mean(key, names)}"
-        )
+        raise notation.unknown_name("dims", key, names)
     return matches
 
 
 def _axes_of(leaf: Leaf, declared: Any) -> tuple[Expression | None, ...]:
-    shape = tuple(leaf.value.shape)
     if declared is None:
-        return (None,) * len(shape)
-    entries = parse_axes(declared, where=leaf.name)
-    if isinstance(entries, dict):
-        return _axes_by_number(leaf, entries, declared)
-    filled = _fill_ellipsis(leaf, entries, declared, len(shape))
+        return tuple(None for _ in leaf.value.shape)
+    entries = notation.parse_axes(declared, where=leaf.name)
+    filled = _fill_numbered(leaf, entries) if isinstance(entries, dict) else _fill_ellipsis(leaf, entries, declared)
     return tuple(_declared_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
 
 
-def _axes_by_number(leaf: Leaf, entries: dict[int, Axis], declared: Any) -> tuple[Expression | None, ...]:
+def _fill_numbered(leaf: Leaf, entries: dict[int, Axis]) -> list[Axis]:
     shape = tuple(leaf.value.shape)
-    filled: list[Axis] = [STATIC] * len(shape)
+    filled: list[Axis] = [notation.STATIC] * len(shape)
     for axis, entry in entries.items():
         if not -len(shape) <= axis < len(shape):
             raise DeclarationError(f"`{leaf.name}` is declared with an axis {axis} but the example has shape {shape}")
         filled[axis] = entry
-    return tuple(_declared_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
+    return filled
 
 
-def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declared: Any, rank: int) -> list[Axis]:
+def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declared: Any) -> list[Axis]:
+    rank = leaf.value.dim()
     rest = [entry for entry in entries if entry is not Ellipsis]
     dots = len(entries) - len(rest)
     if dots > 1 or len(rest) > rank or (dots == 0 and len(rest) != rank):
@@ -177,17 +162,17 @@ def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declare
         )
     filled: list[Axis] = []
     for entry in entries:
-        filled.extend([STATIC] * (rank - len(rest)) if entry is Ellipsis else [entry])
+        filled.extend([notation.STATIC] * (rank - len(rest)) if entry is Ellipsis else [entry])
     return filled
 
 
 def _declared_axis(leaf: Leaf, axis: int, entry: Axis, declared: Any) -> Expression | None:
     if entry is None:
-        return parse_expression(unnamed(leaf.name, axis))
+        return notation.parse_expression(unnamed(leaf.name, axis))
     if isinstance(entry, Expression) and entry.names:
         return entry
     number = entry.value_or_none({}) if isinstance(entry, Expression) else entry
-    if number not in (STATIC, leaf.value.shape[axis]):
+    if number not in (notation.STATIC, leaf.value.shape[axis]):
         raise DeclarationError(
             f"`{leaf.name}` is declared `{_as_written(declared)}`, {number} on axis {axis}, "
             f"but the example has shape {tuple(leaf.value.shape)}"
@@ -203,9 +188,9 @@ def unnamed(leaf: str, axis: int) -> str:
 def _scalar_expression(leaf: Leaf, declared: Any) -> Expression:
     if isinstance(leaf.value, bool):
         raise DeclarationError(f"`{leaf.name}` is {leaf.value}, which becomes part of the file: leave it out of `dims`")
-    entries = parse_axes("" if declared is None else declared, where=leaf.name)
+    entries = notation.parse_axes("" if declared is None else declared, where=leaf.name)
     if not entries or entries == (None,):
-        return parse_expression(unnamed(leaf.name, 0).removesuffix("_dim0"))
+        return notation.parse_expression(unnamed(leaf.name, 0).removesuffix("_dim0"))
     if isinstance(entries, tuple) and len(entries) == 1 and isinstance(entries[0], Expression) and entries[0].names:
         return entries[0]
     raise DeclarationError(
@@ -254,7 +239,7 @@ def solve(equations: Iterable[Equation], given: Mapping[str, int] | None = None)
         dim, *others = _unknown_dims(expression, known)
         if others:
             raise DeclarationError(
-                f"{where} is `{expression}` = {size}, which leaves {_names_listed([dim, *others])} open: "
+                f"{where} is `{expression}` = {size}, which leaves {notation.listed([dim, *others])} open: "
                 "name one of them on an axis of its own, or give make_inputs="
             )
         known[dim] = _solve_one(dim, [e for e in unsolved if _unknown_dims(e[1], known) == [dim]], known)
@@ -301,10 +286,10 @@ def _refuse_contradiction(where: str, expression: Expression, size: int, known: 
 def _ranges_of(example: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
     for name in sizes:
         if name not in example:
-            known = f"the shapes only name {_names_listed(example)}" if example else "no axis is dynamic"
-            raise DeclarationError(f"sizes given for `{name}`, but {known}{did_you_mean(str(name), example)}")
+            known = f"the shapes only name {notation.listed(example)}" if example else "no axis is dynamic"
+            raise DeclarationError(f"sizes given for `{name}`, but {known}{notation.did_you_mean(str(name), example)}")
     default = {dim: SizeRange(lo=min(size, 1)) for dim, size in example.items()}  # an empty example: 0 is meant, too
-    return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else default[dim] for dim in example}
+    return {dim: notation.parse_sizes(sizes[dim], dim=dim) if dim in sizes else default[dim] for dim in example}
 
 
 def _notes_on_ranges(example: Mapping[str, int], ranges: Mapping[str, SizeRange]) -> Iterator[str]:
@@ -316,10 +301,7 @@ def _notes_on_ranges(example: Mapping[str, int], ranges: Mapping[str, SizeRange]
 
 
 def _notes_on_relations(
-    example: Mapping[str, int],
-    ranges: Mapping[str, SizeRange],
-    where: Iterable[Condition],
-    start: Mapping[str, int],
+    example: Mapping[str, int], ranges: Mapping[str, SizeRange], where: Iterable[Condition], start: Mapping[str, int]
 ) -> Iterator[str]:
     """A note for each relation that the example breaks, unless its ranges say so already."""
     for condition in where:
@@ -327,10 +309,6 @@ def _notes_on_relations(
             given = ", ".join(f"{dim} = {example[dim]}" for dim in condition.names)
             used = ", ".join(f"{dim} = {start[dim]}" for dim in condition.names)
             yield f"the example's {given} breaks `{condition}`; {used} is used"
-
-
-def _names_listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _as_written(declared: Any) -> str:
