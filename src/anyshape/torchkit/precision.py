@@ -37,11 +37,11 @@ class _Upcast(TorchDispatchMode):
         del types
         if self._sparing and (spared := run_sparingly(func, args, kwargs or {}, self._widen)) is not NotImplemented:
             return spared
-        wide_args, wide_kwargs = _mapped(self._widen, args), _mapped(self._widen, kwargs or {})
+        wide_args, wide_kwargs = _each_value(self._widen, args), _each_value(self._widen, kwargs or {})
         result = func(*wide_args, **wide_kwargs)
         if writes(func):
             self._write_back(args, wide_args)
-        return _mapped(self._widen, result)
+        return _each_value(self._widen, result)
 
     def _widen(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -58,13 +58,13 @@ class _Upcast(TorchDispatchMode):
                 old.copy_(new)
 
 
-def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
+def _each_value(function: Callable[[Any], Any], value: Any) -> Any:
     """`pytree.tree_map` for what operators take and give: asked for every one of them, it took most of the time."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return kind([_mapped(function, one) for one in value])
+        return kind([_each_value(function, one) for one in value])
     if kind is dict:
-        return {key: _mapped(function, one) for key, one in value.items()}
+        return {key: _each_value(function, one) for key, one in value.items()}
     if isinstance(value, tuple):  # with names
         return pytree.tree_map(function, value)
     return function(value)
@@ -85,7 +85,7 @@ class _Jitter(TorchDispatchMode):
         is_operator = schema_of(func) is not None
         if is_operator and (writes(func) or gives_alias(func) or torch.Tag.nondeterministic_seeded in func.tags):
             return result
-        return _mapped(self._move, result)
+        return _each_value(self._move, result)
 
     def _move(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.numel() == 0:
