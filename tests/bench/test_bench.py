@@ -14,6 +14,7 @@ from anyshape.bench.bench import (
     ALONE,
     BESIDE_A_MODEL,
     BESIDE_ITS_STATIC_TWIN,
+    BenchReference,
     Checker,
     Expected,
     judge_until_wrong,
@@ -48,13 +49,12 @@ class Call:
 
 
 @dataclass
-class Doubled:
+class Doubled(BenchReference):
     """A reference that doubles: wrong from `wrong_from` on, and without an answer from `fails_from` on."""
 
     wrong_from: int = 10**9
     fails_from: int = 10**9
     is_forgiving: bool = False
-    largest_result: int = 0
 
     def __post_init__(self):
         self.runs = []
@@ -78,19 +78,10 @@ class Doubled:
     def input_shapes(self, run):
         return {"x": run.x.shape}
 
-    def make_room(self):
-        pass
-
     def expected(self, run):
         is_wrong = run.sizes["n"] >= self.wrong_from and not run.gradients
         values = run.x * 3 if is_wrong else run.x * 2
         yield Expected(0, values, MovedRuns(lambda _: values))
-
-    def compared(self, run, index, result):
-        return result
-
-    def broken_promise(self, run, shapes):
-        return None
 
     def other_answer(self, run):
         return replace(run, gradients=True) if self.is_forgiving else None

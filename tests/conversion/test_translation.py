@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from anyshape.conversion.operators.translations import TABLE
 from torch import Tensor, nn
 
 from anyshape.conversion import translation
+from anyshape.conversion.operators.table import TRANSLATIONS
 from anyshape.torchkit.private_names import lookup
 from tests.torchkit.hiding import hide
 
@@ -55,7 +55,7 @@ def test_which_operators_are_translated(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_our_operators_are_in_torchs_table_inside_alone() -> None:
     target = torch.ops.aten.masked_select.default
-    ours = TABLE[OURS]
+    ours = TRANSLATIONS[OURS]
     original = lookup(BUILD)
     with translation.our_operators():
         table = lookup(BUILD)(opset_version=20)

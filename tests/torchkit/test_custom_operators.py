@@ -36,7 +36,7 @@ def more(x: Tensor) -> Tensor:
         ("half", []),
         (torch.relu, []),
     ],
-    ids=str,
+    ids=["packet", "overload", "definition", "name of an overload", "unknown name", "no name", "function of torch"],
 )
 def test_the_overloads_of_every_form(form: Any, names: list[str]) -> None:
     assert sorted(one.name() for one in custom_operators.overloads_of(form)) == names

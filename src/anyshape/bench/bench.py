@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -99,40 +100,50 @@ class Expected:
 Run = TypeVar("Run", bound=BenchRun)
 
 
-class BenchReference(Protocol[Run]):
+class BenchReference(ABC, Generic[Run]):
     """What a file is held to."""
 
     @property
     def largest_result(self) -> int:
         """The bytes of the largest result so far: what a prediction of memory starts from."""
+        return 0
 
+    @abstractmethod
     def run(self, sizes: Mapping[str, int], content: int = 0) -> Run: ...
 
+    @abstractmethod
     def volume(self, sizes: Mapping[str, int]) -> int:
         """The number of elements of all inputs at these sizes: what a cost is predicted from."""
 
-    def refuses(self, sizes: Sizes) -> str | None:
-        """Why no call of these sizes can be made, or None."""
-
+    @abstractmethod
     def inputs(self, run: Run) -> Feeds:
         """What the file takes in this call."""
 
+    @abstractmethod
     def input_shapes(self, run: Run) -> Mapping[str, tuple[int, ...]]: ...
 
-    def make_room(self) -> None:
-        """The file is run next: memory that can be had back is given back."""
-
+    @abstractmethod
     def expected(self, run: Run) -> Iterable[Expected]:
         """One for each output whose values are compared."""
 
-    def compared(self, run: Run, index: int, result: Array) -> Array:
+    def compared(self, run: Run, index: int, result: Array) -> Array:  # noqa: ARG002
         """The part of the file's output that stands beside what is expected."""
+        return result
 
-    def broken_promise(self, run: Run, shapes: Sequence[tuple[int, ...]]) -> tuple[str, str] | None:
+    def refuses(self, sizes: Sizes) -> str | None:  # noqa: ARG002
+        """Why no call of these sizes can be made, or None."""
+        return None
+
+    def broken_promise(self, run: Run, shapes: Sequence[tuple[int, ...]]) -> tuple[str, str] | None:  # noqa: ARG002
         """The output that breaks a promise other than its declared axes, and the sentence."""
+        return None
 
-    def other_answer(self, run: Run) -> Run | None:
+    def other_answer(self, run: Run) -> Run | None:  # noqa: ARG002
         """Another run of the same call that is right just as well."""
+        return None
+
+    def make_room(self) -> None:
+        """The file is run next: memory that can be had back is given back."""
 
 
 class HasCondition(Protocol):

@@ -29,7 +29,7 @@ from anyshape.torchkit.patches import configured, observed
 
 
 @dataclass(frozen=True)
-class Assumption:
+class RecordedAssumption:
     """A condition on torch's symbols that the trace took for granted, and where."""
 
     condition: sympy.Basic
@@ -49,7 +49,7 @@ class Recorder:
     """What a trace assumed about sizes, in order."""
 
     def __init__(self) -> None:
-        self.assumptions: list[Assumption] = []
+        self.assumptions: list[RecordedAssumption] = []
         self.specialisations: list[Specialisation] = []
         self.sources: dict[sympy.Symbol, tuple[int, int | None]] = {}
         """Symbol -> index of the leaf, and its axis (None for a number)."""
@@ -57,7 +57,7 @@ class Recorder:
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
         if isinstance(expression, sympy.Basic):
-            self.assumptions.append(Assumption(expression, _span_in_work()))
+            self.assumptions.append(RecordedAssumption(expression, _span_in_work()))
 
     def add_replacement(self, symbol: Any, value: Any) -> None:
         if isinstance(symbol, sympy.Symbol) and isinstance(value, sympy.Basic):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from anyshape.bench.batches import batch_dims, first_mixed_output
-from anyshape.bench.bench import ALONE, Checker, Examined, Expected, Judged, verify
+from anyshape.bench.bench import ALONE, BenchReference, Checker, Examined, Expected, Judged, verify
 from anyshape.bench.budget import Budget
 from anyshape.bench.plan import Plan, trace_sizes
 from anyshape.errors import DeclarationError
@@ -22,7 +22,7 @@ from anyshape.onnxfile.integers import sizes_written
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of
-from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
+from anyshape.runtime.session import Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_expression, parse_sizes
@@ -46,12 +46,11 @@ class MadeUpCall:
 
 
 @dataclass(frozen=True)
-class FileReference:
+class FileReference(BenchReference[MadeUpCall]):
     """What a file promises: its declared axes, and the formulas of its contract."""
 
     calls: Calls
     contract: Contract | None
-    largest_result: int = 0
 
     def run(self, sizes: Mapping[str, int], content: int = 0) -> MadeUpCall:
         return MadeUpCall(dict(sizes), content, self.calls.shapes(sizes) or {})
@@ -70,16 +69,9 @@ class FileReference:
     def input_shapes(self, run: MadeUpCall) -> Mapping[str, tuple[int, ...]]:
         return run.shapes
 
-    def make_room(self) -> None:
-        pass
-
     def expected(self, run: MadeUpCall) -> Iterable[Expected]:
         del run
         return ()
-
-    def compared(self, run: MadeUpCall, index: int, result: Array) -> Array:
-        del run, index
-        return result
 
     def broken_promise(self, run: MadeUpCall, shapes: Sequence[tuple[int, ...]]) -> tuple[str, str] | None:
         """The contract may hold more than the labels: the formula behind each of them."""
@@ -89,9 +81,6 @@ class FileReference:
                 if (expected := _value_of_formula(formula, run.sizes)) not in (None, size):
                     return port.name, f"is promised `{formula}` = {expected} on axis {axis} but has shape {shape}"
         return None
-
-    def other_answer(self, run: MadeUpCall) -> None:
-        del run
 
 
 def _value_of_formula(formula: str, sizes: Sizes) -> int | None:

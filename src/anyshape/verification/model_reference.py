@@ -6,7 +6,7 @@ The noise of an output is what PyTorch itself loses against float64, or what mov
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from anyshape.bench.bench import BESIDE_A_MODEL, Checker, Expected
+from anyshape.bench.bench import BESIDE_A_MODEL, BenchReference, Checker, Expected
 from anyshape.bench.judgement import Noise, Oracles, Tolerance
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.onnxfile.interface import Interface
@@ -23,7 +23,7 @@ from anyshape.runtime.session import Array, Feeds, Session
 
 
 @dataclass(frozen=True)
-class ModelReference:
+class ModelReference(BenchReference[Outcome]):
     """The user's module beside one file."""
 
     oracle: Reference
@@ -46,10 +46,6 @@ class ModelReference:
     def volume(self, sizes: Mapping[str, int]) -> int:
         return self.oracle.volume(sizes)
 
-    def refuses(self, sizes: Mapping[str, int]) -> str | None:
-        del sizes
-        return None
-
     def inputs(self, run: Outcome) -> Feeds:
         ports = zip(self.interface.inputs, self.leaves, strict=True)
         return {port.name: as_numpy(run.leaves[leaf], port.dtype) for port, leaf in ports}
@@ -57,9 +53,6 @@ class ModelReference:
     def input_shapes(self, run: Outcome) -> dict[str, tuple[int, ...]]:
         ports = zip(self.interface.inputs, self.leaves, strict=True)
         return {port.name: tuple(getattr(run.leaves[leaf], "shape", ())) for port, leaf in ports}
-
-    def make_room(self) -> None:
-        pass
 
     def expected(self, run: Outcome) -> Iterator[Expected]:
         outputs = run.outputs
@@ -69,13 +62,6 @@ class ModelReference:
         for index, (port, output) in enumerate(zip(self.interface.outputs, outputs, strict=True)):
             oracles = Oracles(partial(further.exact, index), partial(further.jittered, index), self.noises[port.name])
             yield Expected(index, array_of(output), oracles)
-
-    def compared(self, run: Outcome, index: int, result: Array) -> Array:
-        del run, index
-        return result
-
-    def broken_promise(self, run: Outcome, shapes: Sequence[tuple[int, ...]]) -> None:
-        del run, shapes
 
     def other_answer(self, run: Outcome) -> Outcome | None:
         """With gradients on: PyTorch's fast paths give another result."""

@@ -14,7 +14,7 @@ from functools import cache, partial
 import numpy as np
 
 from anyshape.bench.batches import taken
-from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Checker, Expected, Judged
+from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, BenchReference, Checker, Expected, Judged
 from anyshape.bench.judgement import MovedRuns, moved_by_rounding
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Interface
@@ -174,11 +174,10 @@ class TwinRun:
 
 
 @dataclass(frozen=True)
-class TwinReference:
+class TwinReference(BenchReference[TwinRun]):
     """The static file beside the dynamic one."""
 
     pair: Pair
-    largest_result: int = 0
 
     def run(self, sizes: Sizes, content: int = 0) -> TwinRun:
         """Both files on the same inputs, every output in full."""
@@ -187,10 +186,6 @@ class TwinReference:
 
     def volume(self, sizes: Sizes) -> int:
         return self.pair.volume(sizes)
-
-    def refuses(self, sizes: Sizes) -> str | None:
-        del sizes
-        return None
 
     def inputs(self, run: TwinRun) -> Feeds:
         return run.feeds
@@ -215,12 +210,6 @@ class TwinReference:
 
     def compared(self, run: TwinRun, index: int, result: Array) -> Array:
         return _cut_out(result, run.here[index])
-
-    def broken_promise(self, run: TwinRun, shapes: Sequence[tuple[int, ...]]) -> None:
-        del run, shapes
-
-    def other_answer(self, run: TwinRun) -> None:
-        del run
 
 
 def whole(pair: Pair) -> list[dict[int, slice]]:

@@ -32,7 +32,7 @@ from anyshape.torchkit.private_names import attribute, lookup, pytree
 from anyshape.torchkit.reasons import is_known, reason_of
 
 
-def _untranslated(overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> UntranslatedOperatorError:
+def _error_for(overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> UntranslatedOperatorError:
     arguments = custom_operators.written_arguments(overload)
     return UntranslatedOperatorError(overload.name(), str(overload), arguments, span, why, shapeless=shapeless)
 
@@ -87,7 +87,7 @@ class CustomOperators:
             if run is not None and is_known(error):
                 raise  # a decision on sizes or values, which has findings of its own
             why = f"its Python implementation cannot be traced: {reason_of(error)}" if run else _NOT_PYTHON
-            raise _untranslated(overload, call.span, why) from error
+            raise _error_for(overload, call.span, why) from error
         if run is not None:
             used(f"{overload.name()}: traced through its Python implementation")
         return result
@@ -100,7 +100,7 @@ class CustomOperators:
             if overload.name() not in self._shapeless or is_known(error):
                 raise
             why = f"on tensors without values it fails: {reason_of(error)}"
-            raise _untranslated(overload, call.span, why, shapeless=True) from error
+            raise _error_for(overload, call.span, why, shapeless=True) from error
 
     def refuse_untranslated(self, program: torch.export.ExportedProgram) -> None:
         """Name an operator that is left in the program although nobody can translate it."""
@@ -114,7 +114,7 @@ class CustomOperators:
                 ):
                     continue
                 span = self._calls.get(target.name()) or span_of_recorded_stack(node.meta.get("stack_trace") or "")
-                raise _untranslated(target, span, _NOT_PYTHON)
+                raise _error_for(target, span, _NOT_PYTHON)
 
 
 # ---- the Python function that eager runs

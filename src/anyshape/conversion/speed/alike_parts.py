@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from anyshape.conversion.speed.switch import are_on
+from anyshape.conversion.speed import are_on
 from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
 from anyshape.torchkit.patches import configured, patched, replaced

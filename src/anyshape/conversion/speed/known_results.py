@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from anyshape.conversion.speed.switch import shortcut
+from anyshape.conversion.speed import shortcut
 from anyshape.source.live_code import LOCK
 from anyshape.torchkit.private_names import lookup
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from anyshape.conversion.speed import stages_left_out, switch
+from anyshape.conversion import speed
+from anyshape.conversion.speed import stages_left_out
 from anyshape.conversion.speed.alike_parts import repeated_parts
 from anyshape.conversion.speed.known_results import known_results
 from anyshape.torchkit.private_names import NAMES, lookup
@@ -41,7 +42,7 @@ def _files(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Pa
     """With shortcuts and without."""
     paths = folder / "with.onnx", folder / "without.onnx"
     for path, value in zip(paths, ("1", "0"), strict=True):
-        monkeypatch.setenv(switch.VARIABLE, value)
+        monkeypatch.setenv(speed.VARIABLE, value)
         assert small_models.export(name, path).verdict == "checked"
     return paths
 
@@ -84,10 +85,10 @@ def _all_shortcuts():
 def test_no_shortcut_touches_torch_while_they_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     table = lookup("torch._subclasses.fake_impls.get_fast_op_impls")()
     before = [lookup(name) for name in REPLACED], set(table)
-    monkeypatch.setenv(switch.VARIABLE, "0")
+    monkeypatch.setenv(speed.VARIABLE, "0")
     with _all_shortcuts():
         assert ([lookup(name) for name in REPLACED], set(table)) == before
-    monkeypatch.setenv(switch.VARIABLE, "1")
+    monkeypatch.setenv(speed.VARIABLE, "1")
     with _all_shortcuts():
         now = [lookup(name) for name in REPLACED]
         assert all(one is not other for one, other in zip(now, before[0], strict=True))
@@ -96,11 +97,11 @@ def test_no_shortcut_touches_torch_while_they_are_off(monkeypatch: pytest.Monkey
 
 
 def test_they_are_on_unless_the_variable_is_nought(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(switch.VARIABLE, raising=False)
-    assert switch.are_on()
+    monkeypatch.delenv(speed.VARIABLE, raising=False)
+    assert speed.are_on()
     for value, is_on in (("", True), ("1", True), ("0", False)):
-        monkeypatch.setenv(switch.VARIABLE, value)
-        assert switch.are_on() is is_on
+        monkeypatch.setenv(speed.VARIABLE, value)
+        assert speed.are_on() is is_on
 
 
 def test_names_of_shortcuts_alone_say_that_without_them_it_is_slower() -> None:
