@@ -21,8 +21,7 @@ from anyshape.model.oracle import Outcome, Reference
 from anyshape.sizes.notation import Sizes
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_error
+from anyshape.source.spans import Span, span_of_error
 
 _FEWEST = 2
 """So many other sizes must run, where so many are declared."""

@@ -20,7 +20,7 @@ import sympy
 import torch
 
 from anyshape.source.sites import Site, site_of_stack
-from anyshape.source.stacks import is_users
+from anyshape.source.spans import is_users
 from anyshape.torchkit.capture import Recorder, recording
 from anyshape.torchkit.patches import observed
 from anyshape.torchkit.recorder import Call, CallRecorder, CallTrack, tensors_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,12 @@ import torch
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression
 from anyshape.source.sites import Site, names_at
+
+
+def names_in(node: ast.AST) -> list[str]:
+    """The names in an expression, as they are written from left to right."""
+    found = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+    return [one.id for one in sorted(found, key=lambda one: (one.lineno, one.col_offset))]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.onnxfile.interface import port_rows
 from anyshape.sizes import budgets
-from anyshape.source.stacks import source_line
+from anyshape.source.spans import source_line
 
 if TYPE_CHECKING:
     from anyshape.results.finding import Finding

@@ -16,8 +16,7 @@ import onnx
 from anyshape.errors import DeclarationError
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.runtime.split_session import PartedSession
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_node
+from anyshape.source.spans import Span, span_of_node
 
 Function = Callable[..., Any]
 

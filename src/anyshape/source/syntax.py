@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from types import CodeType
 
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change
 from anyshape.source.spans import characters_before, extent_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -22,8 +22,7 @@ import torch
 
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import Span, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, observed
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_stack
+from anyshape.source.spans import Span, span_of_stack
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import NAMES, OpOverload, OpOverloadPacket, attribute, lookup
 

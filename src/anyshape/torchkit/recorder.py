@@ -20,8 +20,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, site_of_stack
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_stack
+from anyshape.source.spans import Span, span_of_stack
 from anyshape.torchkit.private_names import TorchDispatchMode, pytree
 from anyshape.torchkit.schemas import schema_of, writes
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from anyshape.diagnosis.edit_proposals.change import EditProposal, moved_back
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change
 from anyshape.source.sites import Site, SourceReading
-from anyshape.source.spans import Span
-from anyshape.source.stacks import shown_path
+from anyshape.source.spans import Span, shown_path
 from anyshape.source.syntax import Source
 
 OLD = "y = f(3, 8) + g(3)\n"

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from anyshape.sizes.notation import Expression
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change
 from anyshape.source.sites import SourceReading
-from anyshape.source.spans import Span
-from anyshape.source.stacks import shown_path
+from anyshape.source.spans import Span, shown_path
 from anyshape.torchkit.recorder import Call
 
 
