@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.frozen_sizes import frozen
@@ -84,8 +83,4 @@ def _looks_frozen(survey: Survey) -> bool:
         for expression in row:
             if expression is not None:
                 sizes.setdefault(expression.value(survey.start), expression)
-
-    def in_dims(size: Any) -> Expression | None:
-        return sizes.get(size)
-
-    return bool(frozen(survey.reference.calls(survey.reference.run(survey.start)), in_dims, survey.start))
+    return bool(frozen(survey.reference.calls(survey.reference.run(survey.start)), sizes.get, survey.start))

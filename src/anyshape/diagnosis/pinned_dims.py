@@ -73,14 +73,6 @@ class SuspectedCause:
         return self.tried is not None and self.tried.differs_at is not None and self.cause.kind != "decision"
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What a tracked run shows."""
-
-    causes: list[Cause]
-    known: Knowledge
-
-
 _BEST, _MOST_TOGETHER = 3, 12
 """Of suspects that only help together: how many proposals of each are tried, and how many sets of them."""
 
@@ -103,7 +95,7 @@ class Diagnosis:
             found = self._suspects_beside(standing)
             # an edit after which its place is found again mends nothing; a loop over the size itself looks the same
             places = {_identity(one) for one in found if one.cause.kind != "loop"}
-            suspects = [_without_proposal(one) if _identity(one) in places else one for one in suspects]
+            suspects = [replace(one, proposal=None) if _identity(one) in places else one for one in suspects]
             # without one, what it is once the others are mended is what it is
             again = {_identity(one): one for one in found}
             suspects = [again.pop(_identity(one), one) if one.proposal is None else one for one in suspects]
@@ -136,12 +128,12 @@ class Diagnosis:
     def _suspects_beside(self, standing: Sequence[EditProposal]) -> list[SuspectedCause]:
         """What pins the model in which these proposals are in place."""
         with in_place(standing):
-            seen = self._seen_in_a_trace()
+            seen, known = self._seen_in_a_trace()
             twin = self._ground.reference.forgetful() if standing else self._ground.reference
-            causes = [cause for cause in seen.causes if cause.kind != "unknown" or cause.wants]
+            causes = [cause for cause in seen if cause.kind != "unknown" or cause.wants]
             suspects = [one for cause in causes if (one := self._suspect_of(cause, twin)) is not None]
             suspects = [replace(one, span=moved_back(one.cause.site.span, standing)) for one in suspects]
-            options = [proposals(one.cause, seen.known, many=one.is_pin) for one in suspects]
+            options = [proposals(one.cause, known, many=one.is_pin) for one in suspects]
         return self._with_proposals(suspects, [[one.onto(standing) for one in ways] for ways in options], standing)
 
     def _with_proposals(
@@ -180,8 +172,8 @@ class Diagnosis:
                 return [replace(one, proposal=freed.get(i, one.proposal)) for i, one in enumerate(suspects)]
         return suspects
 
-    def _seen_in_a_trace(self) -> _Seen:
-        """One trace at the example's sizes that commits to nothing."""
+    def _seen_in_a_trace(self) -> tuple[list[Cause], Knowledge]:
+        """The causes in one trace at the example's sizes that commits to nothing, and what it knows."""
         request = self._ground.request
         inputs = request.spec.inputs(request.signature)
         leaves = tuple((name, value) for name, value in self._trials.expected.leaves.items() if name in inputs)
@@ -195,7 +187,7 @@ class Diagnosis:
         held = {id(tensor): name for name, tensor in open_trace.held_tensors(adapter)}
         batches = frozenset(batch_dims(request.spec.dims, request.spec.axes.values()))
         known = Knowledge(blame.expression_of, self.base, lambda one: held.get(id(one)), batches, track.maker_of)
-        return _Seen([*blame.causes(), *frozen(track, blame.expression_of, self.base)], known)
+        return [*blame.causes(), *frozen(track, blame.expression_of, self.base)], known
 
     # ---- which causes matter
 
@@ -257,10 +249,6 @@ def _proposals_of(suspects: Sequence[SuspectedCause]) -> list[EditProposal]:
     return [one.proposal for one in suspects if one.proposal is not None]
 
 
-def _without_proposal(suspect: SuspectedCause) -> SuspectedCause:
-    return replace(suspect, proposal=None)
-
-
 def _place_in_text(finding: Finding) -> tuple[str, int, int]:
     return finding.span.path, finding.span.line, finding.span.column
 
@@ -289,15 +277,10 @@ def _pinned_finding(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding
     if cause.seen is not None:
         notes.append(f"it shows at {cause.seen.span}")
     notes += _notes_about(cause)
-    return Finding(
-        "pinned-dim",
-        f"{dims} cannot vary",
-        _span_of_number(suspect),
-        label=_label_of_pin(cause, suspect.dims, base),
-        notes=tuple(notes),
-        helps=() if suspect.tried else (_way_out(cause, dims),),
-        breaks_at=suspect.breaks_at,
-    )
+    span, label = _span_of_number(suspect), _label_of_pin(cause, suspect.dims, base)
+    helps = () if suspect.tried else (_way_out(cause, dims),)
+    message, sizes = f"{dims} cannot vary", suspect.breaks_at
+    return Finding("pinned-dim", message, span, label, tuple(notes), helps, breaks_at=sizes)
 
 
 def _label_of_pin(cause: Cause, dims: Sequence[str], base: Mapping[str, int]) -> str:
@@ -340,9 +323,8 @@ def _warning_about(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
     differs_at = suspect.tried.differs_at if suspect.tried else None
     told = "the result is another than with the size itself"
     notes = () if differs_at is None else (f"at {describe(differs_at)} {told}",)
-    return Finding(
-        rule, message, _span_of_number(suspect), label=label, notes=notes, level="warning", breaks_at=differs_at
-    )
+    span = _span_of_number(suspect)
+    return Finding(rule, message, span, label, notes, level="warning", breaks_at=differs_at)
 
 
 def _span_of_number(suspect: SuspectedCause) -> Span:

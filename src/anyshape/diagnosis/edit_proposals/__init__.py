@@ -13,15 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import torch
 
 from anyshape.diagnosis.causes import Cause, function_name
-from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, moved_back
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
 from anyshape.diagnosis.edit_proposals.sizes_for_numbers import of_loops, of_sizes, of_wants
 from anyshape.diagnosis.size_names import SizeNames, names_in
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, SourceReading, read
 from anyshape.torchkit.recorder import Call
-
-__all__ = ["EditProposal", "Knowledge", "moved_back", "proposals"]
-
 
 # ---- an assertion
 
@@ -53,7 +50,7 @@ def of_pooling(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterat
     sizes = [known.in_dims(size) for size in tensor.shape[2:]]
     function = _name_of_functional(there.site)
     subject = there.node.func.value if isinstance(there.node.func, ast.Attribute) else None
-    if _is_module(there, subject):
+    if subject is not None and isinstance(there.value_of(subject), types.ModuleType):
         subject = there.node.args[0] if there.node.args else None
     if not all(sizes) or function is None or subject is None:
         return
@@ -79,10 +76,6 @@ def _call_that_flattens(cause: Cause, known: Knowledge) -> tuple[Call, torch.Ten
 
 def _reading_of_call(call: Call) -> SourceReading | None:
     return None if call.site is None else read(call.site)
-
-
-def _is_module(reading: SourceReading, node: ast.AST | None) -> bool:
-    return node is not None and isinstance(reading.value_of(node), types.ModuleType)
 
 
 def _name_of_functional(site: Site) -> str | None:
@@ -112,9 +105,8 @@ def of_slices(cause: Cause, reading: SourceReading, known: Knowledge) -> Iterato
             scope = SizeNames(reading.site, known.in_dims, names_in(reading.node))
             for slices in _index_texts(cause, table, scope):
                 change = reading.source.change(node, f"{reading.text_of(node)}[{slices}]")
-                yield EditProposal(
-                    reading, (change,), f"take as much of `{reading.text_of(node)}` as is needed", safe=False
-                )
+                title = f"take as much of `{reading.text_of(node)}` as is needed"
+                yield EditProposal(reading, (change,), title, safe=False)
             return
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -20,6 +20,9 @@ from anyshape.source.edits import Change
 from anyshape.source.sites import Site, SourceReading, names_at, read, span_of_expression
 
 # ---- the numbers of an expression
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,7 @@ def numbers_in(reading: SourceReading, known: Knowledge) -> list[list[Number]]:
     """The numbers of an expression where they were written, and once more where they are used, if that is elsewhere."""
     used = [(reading, node, value) for node, value in reading.numbers()]
     written = [(*_origin(there, node), value) for there, node, value in used]
-    written += [one for there, node in _named_tuples(reading) for one in _in_tuple(there, node)]
+    written += _in_named_tuples(reading)
     ways = [written, used] if any(there is not reading for there, _, _ in written) else [used]
     return [[number_at(*one, known) for one in way] for way in ways]
 
@@ -45,24 +48,22 @@ def number_at(reading: SourceReading, node: ast.expr, value: int, known: Knowled
     return Number(reading, node, value, SizeNames(reading.site, known.in_dims, names_in(reading.node)))
 
 
-def _named_tuples(reading: SourceReading) -> Iterator[tuple[SourceReading, ast.Tuple | ast.List]]:
-    """`shape` of `x.view(shape)`, where it was written as a tuple of numbers."""
+def _in_named_tuples(reading: SourceReading) -> Iterator[tuple[SourceReading, ast.expr, int]]:
+    """The numbers of `shape` in `x.view(shape)`, where it was written as a tuple."""
     for node in ast.walk(reading.node):
         function = reading.source.function_of(node)
-        if isinstance(node, ast.Name) and isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, ast.Name) and isinstance(function, _Function):
             assigned = reading.source.assignments_of(function, node.id)
             if len(assigned) == 1 and isinstance(assigned[0], (ast.Tuple, ast.List)):
-                yield _at_assignment(reading, function, assigned[0]), assigned[0]
-
-
-def _in_tuple(reading: SourceReading, node: ast.Tuple | ast.List) -> Iterator[tuple[SourceReading, ast.expr, int]]:
-    return ((reading, one, value) for one in node.elts if type(value := reading.value_of(one)) is int)
+                there = _at_assignment(reading, function, assigned[0])
+                entries = ((one, there.value_of(one)) for one in assigned[0].elts)
+                yield from ((there, one, value) for one, value in entries if type(value) is int)
 
 
 def _origin(reading: SourceReading, node: ast.expr) -> tuple[SourceReading, ast.expr]:
     """Where a number was written: at its place, where its name got it, or by whoever called the function."""
     function = reading.source.function_of(node)
-    if not isinstance(node, ast.Name) or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if not isinstance(node, ast.Name) or not isinstance(function, _Function):
         return reading, node
     assigned = reading.source.assignments_of(function, node.id)
     if len(assigned) == 1 and type(reading.value_of(assigned[0])) is int:
@@ -71,9 +72,7 @@ def _origin(reading: SourceReading, node: ast.expr) -> tuple[SourceReading, ast.
     return _origin(*given) if given is not None else (reading, node)
 
 
-def _at_assignment(
-    reading: SourceReading, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr
-) -> SourceReading:
+def _at_assignment(reading: SourceReading, function: _Function, value: ast.expr) -> SourceReading:
     """The names that stand above an assignment: parameters, even if they are given new values below, and what was
     assigned before.
     """
@@ -83,14 +82,10 @@ def _at_assignment(
         lines = [one.lineno for one in reading.source.assignments_of(function, name)]
         if name in parameters or not lines or max(lines) < value.lineno:
             names[name] = held
-    site = reading.site
-    earlier = Site(site.code, site.instruction, value.lineno, names, site.globals, site.caller)
-    return SourceReading(earlier, reading.source, value)
+    return SourceReading(replace(reading.site, line=value.lineno, names=names), reading.source, value)
 
 
-def _argument_given_for(
-    site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
-) -> tuple[SourceReading, ast.expr] | None:
+def _argument_given_for(site: Site, function: _Function, name: str) -> tuple[SourceReading, ast.expr] | None:
     """What a caller gave for a parameter."""
     if site.caller is None or (reading := read(site.caller)) is None or not isinstance(reading.node, ast.Call):
         return None
@@ -274,12 +269,8 @@ def _counting_range(reading: SourceReading) -> ast.Call | None:
         loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", [])
         for loop in loops:
             names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-            if (
-                names & used
-                and isinstance(loop.iter, ast.Call)
-                and isinstance(loop.iter.func, ast.Name)
-                and loop.iter.func.id == "range"
-            ):
-                return loop.iter
+            match loop.iter:
+                case ast.Call(func=ast.Name(id="range")) as call if names & used:
+                    return call
         node = reading.source.parent_of(node)
     return None
