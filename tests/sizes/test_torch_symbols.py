@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod, TruncToInt
 
-from anyshape.diagnosis.size_names import agree
+from anyshape.diagnosis.causes import agree
 from anyshape.sizes.notation import parse_condition, parse_expression
 from anyshape.sizes.torch_symbols import (
     NO_VALUE,

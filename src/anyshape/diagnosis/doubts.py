@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from anyshape.diagnosis import wording
-from anyshape.diagnosis.frozen_sizes import frozen
+from anyshape.diagnosis.causes import frozen
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.model.survey import Survey
 from anyshape.results.attempt import Guard
@@ -48,11 +48,8 @@ def _findings_of_diagnosis(survey: Survey) -> list[Finding]:
 def _is_bounded_at_example(survey: Survey) -> bool:
     """Whether a limit lies just where the example does: a number may have been written for it."""
     bounds = [limit.condition for limit in survey.boundaries.limits if limit.condition.relation in ("<=", ">=")]
-    return any(one.left.is_name and _is_at_example(one, survey) for one in bounds)
-
-
-def _is_at_example(bound: Condition, survey: Survey) -> bool:
-    return not bound.right.names and bound.right.value({}) == survey.start[bound.left.text]
+    known = [one for one in bounds if one.left.is_name and not one.right.names]
+    return any(one.right.value({}) == survey.start[one.left.text] for one in known)
 
 
 def _is_split(condition: Condition, example: Mapping[str, int]) -> bool:

@@ -17,11 +17,10 @@ from anyshape.conversion.operators.repair import applied
 from anyshape.conversion.operators.table import REPAIRS
 from anyshape.declaration.outputs import Adapter
 from anyshape.diagnosis import open_trace
-from anyshape.diagnosis.causes import Blame, Cause
+from anyshape.diagnosis.causes import Blame, Cause, frozen
 from anyshape.diagnosis.edit_proposals import proposals
 from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, moved_back
 from anyshape.diagnosis.edit_trials import EditTrials, TriedEdits, edit_of, in_place, reaches
-from anyshape.diagnosis.frozen_sizes import frozen
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.errors import AnyshapeError
 from anyshape.model.oracle import Reference, describe

@@ -138,18 +138,13 @@ def span_of_definition(function: Callable[..., Any]) -> Span:
     if not isinstance(code, CodeType):
         owner = type(function)
         try:
-            return Span(
-                shown_path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1], 1, function=owner.__qualname__
-            )
+            path, line = shown_path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1]
         except (OSError, TypeError):
-            return Span("<unknown>", 1, 1, function=owner.__qualname__)
-    line = code.co_firstlineno
-    while (
-        line < code.co_firstlineno + budgets.MOST_DECORATOR_LINES
-        and "def " not in linecache.getline(code.co_filename, line)
-        and linecache.getline(code.co_filename, line)
-    ):
-        line += 1  # past the decorators
+            path, line = "<unknown>", 1
+        return Span(path, line, function=owner.__qualname__)
+    first, last = code.co_firstlineno, code.co_firstlineno + budgets.MOST_DECORATOR_LINES
+    below = ((number, linecache.getline(code.co_filename, number)) for number in range(first, last))
+    line = next((number for number, text in below if "def " in text or not text), last)  # past the decorators
     column = _indent(linecache.getline(code.co_filename, line)) + 1
     return Span(shown_path(code.co_filename), line, column, function=_qualified_name(code))
 
@@ -233,14 +228,11 @@ def span_of_node(node: Any) -> Span | None:
         if entry.key == _SOURCE_KEYS[0]:
             place, _, function = entry.value.partition(" in ")
             file, _, line = place.rpartition(":")
-            return _at_first_character(Span(file, int(line), function=function)) if line.isdecimal() else None
+            span = Span(file, int(line), function=function) if line.isdecimal() else None
+            return None if span is None else replace(span, column=_indent(source_line(span) or "") + 1)
         if entry.key == _SOURCE_KEYS[1]:
             return span_of_recorded_stack(entry.value)
     return None
-
-
-def _at_first_character(span: Span) -> Span:
-    return replace(span, column=_indent(source_line(span) or "") + 1)
 
 
 _STACK_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')

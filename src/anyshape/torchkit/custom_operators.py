@@ -103,11 +103,8 @@ def decomposes(overload: Any) -> bool:
 
 def function_of(value: Any) -> Callable[..., Any] | None:
     """An operator as a function of numpy arrays; None for anything else."""
-    return on_arrays(value) if is_operator(value) else None
-
-
-def on_arrays(value: Any) -> Callable[..., Any]:
-    """An operator as a function of numpy arrays."""
+    if not is_operator(value):
+        return None
 
     def function(*arrays: Any, **attributes: Any) -> Any:
         tensors = [None if array is None else torch.from_numpy(array) for array in arrays]

@@ -202,16 +202,12 @@ _COPIES: weakref.WeakValueDictionary[tuple[int, int], torch.Tensor] = weakref.We
 
 def kept_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What the tensors hold now, to be read only."""
-    if sum(map(_byte_count, tensors)) < budgets.LARGE_STATE:
+    if sum(tensor.nbytes for tensor in tensors) < budgets.LARGE_STATE:
         return [tensor.detach().clone() for tensor in tensors]
     return [
-        tensor.detach().clone() if _byte_count(tensor) < budgets.STATE_IN_FILE_FROM else _shared_copy(tensor)
+        tensor.detach().clone() if tensor.nbytes < budgets.STATE_IN_FILE_FROM else _shared_copy(tensor)
         for tensor in tensors
     ]
-
-
-def _byte_count(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
 
 
 def _shared_copy(tensor: torch.Tensor) -> torch.Tensor:

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, names_in
 from anyshape.diagnosis.edit_proposals.sizes_for_numbers import numbers_in, of_loops, of_sizes, of_wants
-from anyshape.diagnosis.size_names import names_in
 from anyshape.source.sites import SourceReading, read, site_of_stack
 from tests.diagnosis.traced import seen_in, shown
 

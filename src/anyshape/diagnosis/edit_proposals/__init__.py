@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import torch
 
 from anyshape.diagnosis.causes import Cause, function_name
-from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, SizeNames, names_in
 from anyshape.diagnosis.edit_proposals.sizes_for_numbers import of_loops, of_sizes, of_wants
-from anyshape.diagnosis.size_names import SizeNames, names_in
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, SourceReading, read
 from anyshape.torchkit.recorder import Call

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from anyshape.diagnosis.causes import TAKES_SIZES, Cause, Want, function_name, numbers_of
-from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
-from anyshape.diagnosis.size_names import Nameable, SizeNames, names_in
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, Nameable, SizeNames, names_in
 from anyshape.diagnosis.wording import with_and
 from anyshape.source.edits import Change
 from anyshape.source.sites import Site, SourceReading, names_at, read, span_of_expression
