@@ -215,12 +215,8 @@ def _axes_from_the_right(tensor: torch.Tensor) -> Iterable[tuple[int, Any]]:
 
 def _axes_of_size(operands: Sequence[torch.Tensor], size: int) -> list[tuple[torch.Tensor, int]]:
     """Axes that are this number."""
-    return [
-        (operand, axis)
-        for operand in operands
-        for axis, one in _axes_from_the_right(operand)
-        if isinstance(one, int) and one == size
-    ]
+    axes = ((operand, *one) for operand in operands for one in _axes_from_the_right(operand))
+    return [(operand, axis) for operand, axis, one in axes if isinstance(one, int) and one == size]
 
 
 def _axes_before(tensor: torch.Tensor, operands: Sequence[torch.Tensor], want: Want) -> list[tuple[torch.Tensor, int]]:

@@ -16,7 +16,7 @@ from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.model.survey import Survey
 from anyshape.results.attempt import Guard
 from anyshape.results.finding import Finding
-from anyshape.sizes.notation import Condition, Expression
+from anyshape.sizes.notation import Condition
 from anyshape.sizes.torch_symbols import solved
 
 
@@ -75,9 +75,6 @@ def _fails_without(survey: Survey, condition: Condition) -> bool:
 def _looks_frozen(survey: Survey) -> bool:
     """Whether a number stands where a size of the example stands, by its value alone."""
     spec = survey.request.spec
-    sizes: dict[int, Expression] = {}
-    for row in spec.axes.values():
-        for expression in row:
-            if expression is not None:
-                sizes.setdefault(expression.value(survey.start), expression)
+    axes = [expression for row in spec.axes.values() for expression in row if expression is not None]
+    sizes = {one.value(survey.start): one for one in reversed(axes)}  # of a size, the first that has it
     return bool(frozen(survey.reference.calls(survey.reference.run(survey.start)), sizes.get, survey.start))

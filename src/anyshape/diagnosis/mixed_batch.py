@@ -36,11 +36,8 @@ Outputs = tuple[torch.Tensor, ...]
 def mixed_samples(reference: Reference, spec: Spec, sizes: Mapping[str, int], home: Span) -> list[Finding]:
     """A warning for every expression that mixes the samples of a batch; the other dims stay at these sizes."""
     with _without_fast_paths():
-        return [
-            finding
-            for dim in batch_dims(spec.dims, spec.axes.values())
-            for finding in _warnings_for(reference, spec, sizes, dim, home)
-        ]
+        dims = batch_dims(spec.dims, spec.axes.values())
+        return [one for dim in dims for one in _warnings_for(reference, spec, sizes, dim, home)]
 
 
 @contextlib.contextmanager

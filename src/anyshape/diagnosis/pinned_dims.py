@@ -72,6 +72,7 @@ class SuspectedCause:
         return self.tried is not None and self.tried.differs_at is not None and self.cause.kind != "decision"
 
 
+_Proposals = Sequence[EditProposal]
 _BEST, _MOST_TOGETHER = 3, 12
 """Of suspects that only help together: how many proposals of each are tried, and how many sets of them."""
 
@@ -109,7 +110,7 @@ class Diagnosis:
         told = [finding_of(one, self.base) for one in judged if one.is_telling]
         return sorted((*told, *self._mixing_findings(told, _proposals_of(causes))), key=_place_in_text)
 
-    def _mixing_findings(self, told: Sequence[Finding], standing: Sequence[EditProposal]) -> list[Finding]:
+    def _mixing_findings(self, told: Sequence[Finding], standing: _Proposals) -> list[Finding]:
         """Samples that are mixed even where every number has become a size; a dim that is told is not told twice."""
         survey = self._ground
         dims = {dim for one in told for dim in one.dims}
@@ -124,7 +125,7 @@ class Diagnosis:
             ]
         return []
 
-    def _suspects_beside(self, standing: Sequence[EditProposal]) -> list[SuspectedCause]:
+    def _suspects_beside(self, standing: _Proposals) -> list[SuspectedCause]:
         """What pins the model in which these proposals are in place."""
         with in_place(standing):
             seen, known = self._seen_in_a_trace()
@@ -136,10 +137,7 @@ class Diagnosis:
         return self._with_proposals(suspects, [[one.onto(standing) for one in ways] for ways in options], standing)
 
     def _with_proposals(
-        self,
-        suspects: Sequence[SuspectedCause],
-        options: Sequence[Sequence[EditProposal]],
-        standing: Sequence[EditProposal],
+        self, suspects: Sequence[SuspectedCause], options: Sequence[_Proposals], standing: _Proposals
     ) -> list[SuspectedCause]:
         """Each suspect with the proposal that frees it; those that only help together are tried together at last."""
         found: list[SuspectedCause] = []
@@ -157,10 +155,7 @@ class Diagnosis:
         return self._freed_together(found, stuck, standing) if len(stuck) > 1 else found
 
     def _freed_together(
-        self,
-        suspects: list[SuspectedCause],
-        stuck: Mapping[int, Sequence[EditProposal]],
-        standing: Sequence[EditProposal],
+        self, suspects: list[SuspectedCause], stuck: Mapping[int, _Proposals], standing: _Proposals
     ) -> list[SuspectedCause]:
         """Several suspects of which none alone comes further, such as both states of an LSTM."""
         dims = tuple(dim for dim in self.base if any(dim in suspects[index].dims for index in stuck))

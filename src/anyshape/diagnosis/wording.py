@@ -112,15 +112,9 @@ def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
 def implicated(guards: Iterable[Guard], failure: Failure, verification: Verification) -> list[Guard]:
     """Guards that hold at every right size and not at the wrong one: no longer suspects."""
     right = [check.sizes for check in verification.checks]
-    return [
-        guard
-        for guard in guards
-        # torch notes `!=` all the time, to no effect
-        if guard.condition is not None
-        and guard.condition.relation != "!="
-        and not guard.holds(failure.sizes)
-        and all(guard.holds(sizes) for sizes in right)
-    ]
+    # torch notes `!=` all the time, to no effect
+    telling = [guard for guard in guards if guard.condition is not None and guard.condition.relation != "!="]
+    return [guard for guard in telling if not guard.holds(failure.sizes) and all(map(guard.holds, right))]
 
 
 def wrong_file(

@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import tokenize
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -239,7 +239,9 @@ class Edit:
     @property
     def diff(self) -> str:
         """All that changes, as `patch -p1` and `git apply` understand it."""
-        return "".join(_unified_diff(_lines_with_ends(self.original), _lines_with_ends(self.source), self.name))
+        old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (self.original, self.source))
+        lines = difflib.unified_diff(old, new, f"a/{self.name}", f"b/{self.name}")
+        return "".join(one if one.endswith("\n") else f"{one}\n\\ No newline at end of file\n" for one in lines)
 
     @property
     def changed_lines(self) -> tuple[tuple[str, str], ...]:
@@ -262,12 +264,13 @@ class Edit:
             raise AnyshapeError(f"`{self.path}` is not a file on disk: make the change at line {self._line} by hand")
         path = path.resolve()  # a link stays a link
         text, encoding = self._text_on_disk(path)
+        changes = [replace(one, old=_lf_only(one.old), new=_lf_only(one.new)) for one in self.changes]
         try:
-            slots = slots_now(_lf_only(self.original), [_lf_only_change(one) for one in self.changes], _lf_only(text))
+            slots = slots_now(_lf_only(self.original), changes, _lf_only(text))
         except NotThereError as error:
             raise self._not_there(error.change) from None
         if slots:
-            self._write(path, self._bytes_in(replaced(text, _slots_as_written(text, slots)), encoding))
+            self._write(path, replaced(text, _slots_as_written(text, slots)), encoding)
         return bool(slots)
 
     def to_dict(self) -> dict[str, Any]:
@@ -309,18 +312,14 @@ class Edit:
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             raise AnyshapeError(f"`{self.name}` cannot be read, to change line {self._line}: {error}") from error
 
-    def _bytes_in(self, text: str, encoding: str) -> bytes:
+    def _write(self, path: Path, text: str, encoding: str) -> None:
         try:
-            return text.encode(encoding)
+            _replace_file(path, text.encode(encoding))
         except UnicodeEncodeError as error:
             character = error.object[error.start]
             raise AnyshapeError(
                 f"`{self.name}` is written in {encoding}, which has no `{character}`: nothing was written"
             ) from error
-
-    def _write(self, path: Path, data: bytes) -> None:
-        try:
-            _replace_file(path, data)
         except OSError as error:
             raise AnyshapeError(f"`{self.name}` cannot be written: {error.strerror}") from error
 
@@ -363,10 +362,6 @@ def _lf_only(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _lf_only_change(change: Change) -> Change:
-    return replace(change, old=_lf_only(change.old), new=_lf_only(change.new))
-
-
 def _slots_as_written(text: str, slots: Sequence[TextSlot]) -> list[TextSlot]:
     """The same places where lines may end in two characters; what is put there ends its lines as its line does."""
     pairs = [match.start() - count for count, match in enumerate(re.finditer("\r\n", text))]
@@ -378,24 +373,9 @@ def _slots_as_written(text: str, slots: Sequence[TextSlot]) -> list[TextSlot]:
     return written
 
 
-def _lines_with_ends(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
-
-
-def _unified_diff(old: list[str], new: list[str], name: str) -> Iterable[str]:
-    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
-def _hunks(lines: Sequence[str]) -> Iterable[list[str]]:
-    hunk: list[str] = []
-    for line in lines:
-        if line.startswith("@@"):
-            yield hunk
-            hunk = []
-        else:
-            hunk.append(line)
-    yield hunk
+def _hunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    hunks = itertools.groupby(lines, lambda line: line.startswith("@@"))
+    return (list(hunk) for is_head, hunk in hunks if not is_head)
 
 
 def _replace_file(path: Path, data: bytes) -> None:

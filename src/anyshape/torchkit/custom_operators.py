@@ -55,11 +55,10 @@ def overloads_of(value: Any) -> list[Any]:
     if isinstance(value, OpOverloadPacket):
         return [getattr(value, name) for name in value.overloads()]
     if isinstance(value, _definition_classes()):
-        overload = attribute(value, f"{_DEFINITION}._opoverload")
-        return [] if overload is None else [overload]
-    if isinstance(value, str):
-        return [found] if (found := _by_name(value)) is not None else []
-    return []
+        found = attribute(value, f"{_DEFINITION}._opoverload")
+    else:
+        found = _by_name(value) if isinstance(value, str) else None
+    return [] if found is None else [found]
 
 
 def custom_overloads() -> list[Any]:

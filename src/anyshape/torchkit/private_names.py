@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -199,7 +199,10 @@ def require() -> None:
         raise AnyshapeError(f"this torch, {torch.__version__}, has no {', '.join(gone)}: anyshape does not know it yet")
 
 
-_HOLDERS = {"torch._ops.OpOverload": lambda: torch.ops.aten.add.Tensor, "torch.nn.Module": torch.nn.Module}
+_HOLDERS: Mapping[str, Callable[[], Any]] = {
+    "torch._ops.OpOverload": lambda: torch.ops.aten.add.Tensor,
+    "torch.nn.Module": torch.nn.Module,
+}
 """Give an object that has what is essential, and the class itself does not have."""
 
 

@@ -22,13 +22,11 @@ from torch import nn
 from anyshape.sizes import budgets
 from anyshape.source.live_code import LOCK
 
-_IDLE = frozenset(
-    (
-        "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
-        "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
-        "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
-    )
-)  # fmt: skip
+_IDLE = {
+    "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
+    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+}  # fmt: skip
 """What every module of torch has, and no call changes by itself: half of all containers, looked at after every run."""
 
 Change = tuple[int, Any]
