@@ -16,8 +16,7 @@ from click.testing import CliRunner, Result
 from anyshape.cli import diagnoses, program
 from anyshape.results.finding import Finding
 from anyshape.sizes.notation import parse_expression
-from anyshape.source.edits import Edit
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change, Edit
 from anyshape.source.spans import Span
 
 MODEL = """\

@@ -30,9 +30,8 @@ def trials() -> EditTrials:
 
 @pytest.fixture(scope="module")
 def ways() -> list[EditProposal]:
-    seen = Diagnosis(survey_of(Viewed(), (X,), {"x": "n 2 4"}))._seen_in_a_trace()
-    (cause,) = seen.causes
-    return proposals(cause, seen.known)
+    (cause,), known = Diagnosis(survey_of(Viewed(), (X,), {"x": "n 2 4"}))._seen_in_a_trace()
+    return proposals(cause, known)
 
 
 def _the(ways: list[EditProposal], text: str) -> EditProposal:

@@ -13,7 +13,7 @@ from torch import nn
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.model import oracle as references
 from anyshape.model.request import understand
-from anyshape.source.stacks import source_line, span_of_definition
+from anyshape.source.spans import source_line, span_of_definition
 from anyshape.torchkit.state import untouched
 
 ROWS, STEPS, IMAGES = {"x": "batch 6"}, {"x": "batch seq 8"}, {"x": "N 3 8 8"}

@@ -15,8 +15,7 @@ from tests.surveys import survey_of
 
 
 def seen_in(model: nn.Module, args: tuple[Any, ...], dims: Mapping[str, str]) -> tuple[list[Cause], Knowledge]:
-    seen = Diagnosis(survey_of(model, args, dims))._seen_in_a_trace()
-    return seen.causes, seen.known
+    return Diagnosis(survey_of(model, args, dims))._seen_in_a_trace()
 
 
 def the_text_of(cause: Cause) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from anyshape.results.finding import Finding, Level, usable_edits
-from anyshape.source.edits import Edit
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change, Edit
 from anyshape.source.spans import Span
 
 TEXT = "a = 1\nb = 2\n"

@@ -12,8 +12,7 @@ from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verb
 from anyshape.results.verification import Check, Verification
 from anyshape.sizes.notation import parse_sizes
-from anyshape.source.edits import Edit
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change, Edit
 from anyshape.source.spans import Span
 
 MODEL = """\

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod, TruncToInt
 
-from anyshape.diagnosis.size_names import agree
+from anyshape.diagnosis.causes import agree
 from anyshape.errors import AnyshapeError
 from anyshape.sizes.expressions import (
     NO_VALUE,

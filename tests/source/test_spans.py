@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 import dis
+import functools
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
 
+import onnx
 import pytest
+import torch
 
-from anyshape.source.spans import Span, characters_before, extent_of
+import anyshape
+from anyshape.source import spans
+from anyshape.source.spans import (
+    Span,
+    characters_before,
+    extent_of,
+    frames_of_model,
+    is_outer,
+    is_users,
+    shown_path,
+    source_line,
+    span_of_definition,
+    span_of_error,
+    span_of_node,
+    span_of_recorded_stack,
+    span_of_stack,
+)
 
 
 def test_a_span_reads_like_a_compiler_s() -> None:
@@ -30,3 +53,135 @@ def test_an_instruction_that_is_not_there_has_none() -> None:
 )
 def test_bytes_become_characters(text: str, offset: int, characters: int) -> None:
     assert characters_before(text, offset) == characters
+
+
+# ---- from frames, tracebacks, definitions and nodes to spans
+
+
+HOUSE = Path(anyshape.__file__).parent
+HERE = shown_path(__file__)
+
+
+def _line_of(text: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line and "_line_of" not in line)
+
+
+# ---- whose code
+
+
+def test_the_user_s_code_is_neither_torch_s_nor_python_s_nor_ours() -> None:
+    assert is_users(__file__)
+    assert is_users("<ipython-input-1-abc>")
+    assert not is_users(torch.nn.Linear.forward.__code__.co_filename)
+    assert not is_users(inspect.__file__)
+    assert not is_users(spans.__file__)
+    assert not is_users("<frozen importlib._bootstrap>")
+
+
+def test_a_model_library_counts_as_the_user_s() -> None:
+    assert is_users(str(Path(onnx.__file__).parent.parent / "timm" / "vit.py"))
+
+
+def test_code_that_the_model_calls_lies_inside_of_it() -> None:
+    assert is_outer(str(HOUSE / "verbs" / "export.py"))
+    assert is_outer(str(HOUSE / "model" / "oracle.py"))
+    assert not is_outer(__file__)
+    for place in spans._HOOKS:
+        assert Path(place).exists()
+        assert not is_outer(place)
+
+
+# ---- frames and errors
+
+
+def test_the_innermost_frame_of_the_model_is_found_through_torch() -> None:
+    seen: list[Any] = []
+
+    class Inner(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.append(span_of_stack(sys._getframe()))
+            return x
+
+    torch.nn.Sequential(Inner())(torch.zeros(1))
+    (span,) = seen
+    assert (span.path, span.line) == (HERE, _line_of("seen.append(span_of_stack"))
+    assert span.function.endswith("Inner.forward")
+
+
+def test_frames_come_from_inside_out() -> None:
+    def inner() -> list[str]:
+        return [frame.f_code.co_name for frame in frames_of_model(sys._getframe())]
+
+    assert inner()[:2] == ["inner", "test_frames_come_from_inside_out"]
+
+
+def test_an_error_is_placed_where_the_user_s_code_raised_it() -> None:
+    def fails() -> torch.Tensor:
+        return torch.zeros(2) + torch.zeros(3)
+
+    with pytest.raises(RuntimeError) as raised:
+        fails()
+    span = span_of_error(raised.value)
+    assert span is not None
+    assert (span.path, span.line, span.column) == (HERE, _line_of("torch.zeros(2) + torch.zeros(3)"), 16)
+    assert span_of_error(ValueError("never raised")) is None
+
+
+# ---- definitions
+
+
+def _decorated(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper() -> Any:
+        return function()
+
+    return wrapper
+
+
+@_decorated
+@_decorated
+def under_decorators() -> None: ...
+
+
+def test_a_definition_is_its_def_line() -> None:
+    assert span_of_definition(under_decorators).line == _line_of("def under_decorators()")
+
+
+def test_what_has_no_code_is_placed_at_its_class() -> None:
+    class Callable:
+        def __call__(self) -> None: ...
+
+    assert span_of_definition(Callable()).line == _line_of("class Callable:")
+    assert span_of_definition(len).path == "<unknown>"
+
+
+# ---- paths and nodes
+
+
+def test_a_line_is_read_again_by_the_path_that_was_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.py").write_text("a = 1\nb = 2\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert shown_path(str(tmp_path / "net.py")) == "net.py"
+    assert source_line(Span("net.py", 2)) == "b = 2"
+    assert source_line(Span("net.onnx", 1)) is None
+    assert source_line(Span("not_there.py", 1)) is None
+
+
+def test_a_node_is_placed_by_what_its_exporter_wrote() -> None:
+    ours, torchs, bare = onnx.NodeProto(), onnx.NodeProto(), onnx.NodeProto()
+    ours.metadata_props.add(key="anyshape.source", value="not_there.py:3 in Net.forward")
+    torchs.metadata_props.add(key="pkg.torch.onnx.stack_trace", value=f'File "{__file__}", line 3, in forward')
+    assert span_of_node(ours) == Span("not_there.py", 3, 1, function="Net.forward")
+    assert span_of_node(torchs) == Span(HERE, 3, 1, function="forward")
+    assert span_of_node(bare) is None
+
+
+def test_of_a_recorded_stack_the_innermost_line_of_the_user_s_counts() -> None:
+    line = _line_of("class Inner(torch.nn.Module)")
+    torchs = torch.nn.Linear.forward.__code__.co_filename
+    stack = (
+        f'File "{__file__}", line 1, in outer\nFile "{__file__}", line {line}, in inner\nFile "{torchs}", line 9, in f'
+    )
+    assert span_of_recorded_stack(stack) == Span(HERE, line, 5, function="inner")
+    assert span_of_recorded_stack("") is None

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change
 from anyshape.source.syntax import Source, source_of
 
 

@@ -54,7 +54,7 @@ def test_torchs_own_are_not_custom() -> None:
 
 
 def test_an_operator_runs_on_arrays() -> None:
-    function = custom_operators.on_arrays(HALF.default)
+    function = custom_operators.function_of(HALF.default)
     assert function.__name__ == "anyshape_forms::half"
     assert np.array_equal(function(np.full(2, 3.0, np.float32), by=1.5), np.full(2, 2.0))
 

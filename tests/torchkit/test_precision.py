@@ -11,14 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from anyshape.sizes import budgets
 from anyshape.torchkit import precision
 
 
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "LARGE", 2000)
-    monkeypatch.setattr(precision, "_BUFFER", 1000)
-    monkeypatch.setattr(precision, "_LARGEST_COPY", 0)
+    monkeypatch.setattr(budgets, "LARGE_OPERAND", 2000)
+    monkeypatch.setattr(budgets, "BYTES_OF_A_BLOCK", 1000)
+    monkeypatch.setattr(budgets, "LARGEST_WIDE_COPY", 0)
     torch.manual_seed(0)
 
 
@@ -130,7 +131,7 @@ class Failing(nn.Linear):
 
 @pytest.mark.parametrize("limit", [0, 2**30])
 def test_a_failure_gives_the_parameters_back(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(precision, "_LARGEST_COPY", limit)
+    monkeypatch.setattr(budgets, "LARGEST_WIDE_COPY", limit)
     model = nn.Sequential(nn.Linear(8, 100), Failing(100, 8))
     storages = [parameter.data_ptr() for parameter in model.parameters()]
     with pytest.raises(ValueError, match="in the middle"):

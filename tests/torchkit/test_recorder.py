@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from anyshape.sizes import budgets
 from anyshape.torchkit import recorder
 
 
@@ -53,7 +54,7 @@ def test_values_are_copies_and_writes_name_what_they_are_a_view_of() -> None:
 
 
 def test_a_run_is_followed_until_its_copies_hold_very_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "_MOST_BYTES", 4 * 4)
+    monkeypatch.setattr(budgets, "MOST_BYTES_RECORDED", 4 * 4)
     x = torch.ones(4)
     result, calls = recorder.followed(lambda: x.sin().cos().tan().exp())
     assert [call.name for call in calls] == ["sin", "cos"]

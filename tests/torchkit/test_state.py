@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.torchkit import state as state_kept_copies
+from anyshape.sizes import budgets
+from anyshape.torchkit import state as kept_state
 from anyshape.torchkit.state import ModuleState, untouched
 
 OF_THE_FILE: dict[str, int] = {"a": 1}
@@ -144,8 +145,8 @@ class Large(nn.Module):
 
 
 def test_large_buffers_are_put_back_from_one_copy_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_kept_copies, "LARGE", 0)
-    monkeypatch.setattr(state_kept_copies, "_IN_FILE_FROM", 0)
+    monkeypatch.setattr(budgets, "LARGE_STATE", 0)
+    monkeypatch.setattr(budgets, "STATE_IN_FILE_FROM", 0)
     model = Large()
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     states = [ModuleState(model), ModuleState(model)]
@@ -162,9 +163,9 @@ def test_large_buffers_are_kept_in_memory_where_the_disk_is_full(monkeypatch: py
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(state_kept_copies, "LARGE", 0)
-    monkeypatch.setattr(state_kept_copies, "_IN_FILE_FROM", 0)
-    monkeypatch.setattr(state_kept_copies.tempfile, "TemporaryDirectory", full)
+    monkeypatch.setattr(budgets, "LARGE_STATE", 0)
+    monkeypatch.setattr(budgets, "STATE_IN_FILE_FROM", 0)
+    monkeypatch.setattr(kept_state.tempfile, "TemporaryDirectory", full)
     model = Large()
     state = ModuleState(model)
     model(torch.ones(1))

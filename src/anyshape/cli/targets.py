@@ -24,7 +24,7 @@ from torch import nn
 from anyshape.cli.endings import PACKAGES, Terminated
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
 from anyshape.sizes.notation import did_you_mean
-from anyshape.source.stacks import span_of_error
+from anyshape.source.spans import span_of_error
 
 
 @dataclass(frozen=True)

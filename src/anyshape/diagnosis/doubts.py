@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from anyshape.diagnosis import wording
-from anyshape.diagnosis.frozen_sizes import frozen
+from anyshape.diagnosis.causes import frozen
 from anyshape.diagnosis.mixed_batch import mixed_samples
 from anyshape.model.survey import Survey
 from anyshape.results.attempt import Guard
 from anyshape.results.finding import Finding
 from anyshape.sizes.expressions import solved
-from anyshape.sizes.notation import Condition, Expression
+from anyshape.sizes.notation import Condition
 
 
 def pinned(survey: Survey) -> list[Finding]:
@@ -49,11 +48,8 @@ def _findings_of_diagnosis(survey: Survey) -> list[Finding]:
 def _is_bounded_at_example(survey: Survey) -> bool:
     """Whether a limit lies just where the example does: a number may have been written for it."""
     bounds = [limit.condition for limit in survey.boundaries.limits if limit.condition.relation in ("<=", ">=")]
-    return any(one.left.is_name and _is_at_example(one, survey) for one in bounds)
-
-
-def _is_at_example(bound: Condition, survey: Survey) -> bool:
-    return not bound.right.names and bound.right.value({}) == survey.start[bound.left.text]
+    known = [one for one in bounds if one.left.is_name and not one.right.names]
+    return any(one.right.value({}) == survey.start[one.left.text] for one in known)
 
 
 def _is_split(condition: Condition, example: Mapping[str, int]) -> bool:
@@ -79,13 +75,6 @@ def _fails_without(survey: Survey, condition: Condition) -> bool:
 def _looks_frozen(survey: Survey) -> bool:
     """Whether a number stands where a size of the example stands, by its value alone."""
     spec = survey.request.spec
-    sizes: dict[int, Expression] = {}
-    for row in spec.axes.values():
-        for expression in row:
-            if expression is not None:
-                sizes.setdefault(expression.value(survey.start), expression)
-
-    def in_dims(size: Any) -> Expression | None:
-        return sizes.get(size)
-
-    return bool(frozen(survey.reference.calls(survey.reference.run(survey.start)), in_dims, survey.start))
+    axes = [expression for row in spec.axes.values() for expression in row if expression is not None]
+    sizes = {one.value(survey.start): one for one in reversed(axes)}  # of a size, the first that has it
+    return bool(frozen(survey.reference.calls(survey.reference.run(survey.start)), sizes.get, survey.start))

@@ -21,8 +21,7 @@ from anyshape.model.oracle import Outcome, Reference
 from anyshape.sizes.notation import Sizes
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_error
+from anyshape.source.spans import Span, span_of_error
 
 _FEWEST = 2
 """So many other sizes must run, where so many are declared."""
@@ -193,12 +192,10 @@ def _is_at(place: Span, other: Span) -> bool:
 
 
 def _agree(expected: Outcome, found: Outcome) -> bool:
-    return (
-        expected.runs
-        and found.runs
-        and len(found.outputs) == len(expected.outputs)
-        and all(
-            a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
-            for a, b in zip(expected.outputs, found.outputs, strict=True)
-        )
-    )
+    is_whole = expected.runs and found.runs and len(found.outputs) == len(expected.outputs)
+    return is_whole and all(map(_is_close, expected.outputs, found.outputs))
+
+
+def _is_close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    alike = one.shape == other.shape and one.dtype == other.dtype
+    return alike and torch.allclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)

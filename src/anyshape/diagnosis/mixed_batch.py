@@ -36,11 +36,8 @@ Outputs = tuple[torch.Tensor, ...]
 def mixed_samples(reference: Reference, spec: Spec, sizes: Mapping[str, int], home: Span) -> list[Finding]:
     """A warning for every expression that mixes the samples of a batch; the other dims stay at these sizes."""
     with _without_fast_paths():
-        return [
-            finding
-            for dim in batch_dims(spec.dims, spec.axes.values())
-            for finding in _warnings_for(reference, spec, sizes, dim, home)
-        ]
+        dims = batch_dims(spec.dims, spec.axes.values())
+        return [one for dim in dims for one in _warnings_for(reference, spec, sizes, dim, home)]
 
 
 @contextlib.contextmanager
@@ -246,17 +243,12 @@ def _calls_where_samples_meet(reference: Reference, heard: _Mixing) -> dict[int,
 
 
 def _warning_about(spec: Spec, cut: BatchCut, move: _Move, call: Call | None, home: Span) -> Finding:
-    return Finding(
-        "mixed-batch",
-        f"samples of `{cut.dim}` are mixed",
-        (call.span if call else None) or home,
-        label="the result of one sample depends on others here" if call and call.span else "",
-        notes=(f"f(cat(a, b)) differs from cat(f(a), f(b)): {move.sentence}",),
-        helps=tuple(_helps(call, cut.dim, spec)) if call else (),
-        level="warning",
-        dims=(cut.dim,),
-        breaks_at=cut.whole.sizes,
-    )
+    dim, sizes, span = cut.dim, cut.whole.sizes, call.span if call else None
+    message = f"samples of `{dim}` are mixed"
+    label = "the result of one sample depends on others here" if span else ""
+    notes = (f"f(cat(a, b)) differs from cat(f(a), f(b)): {move.sentence}",)
+    helps = tuple(_helps(call, dim, spec)) if call else ()
+    return Finding("mixed-batch", message, span or home, label, notes, helps, "warning", (dim,), breaks_at=sizes)
 
 
 _SHAPING = ("view", "reshape", "flatten", "unflatten", "view_as", "reshape_as")

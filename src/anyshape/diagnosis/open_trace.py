@@ -10,6 +10,7 @@ The mode makes some layers of torch.nn take another path, so this is for the exp
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import sympy
 import torch
 
 from anyshape.source.sites import Site, site_of_stack
-from anyshape.source.stacks import is_users
+from anyshape.source.spans import is_users
 from anyshape.torchkit.capture import Recorder, recording
 from anyshape.torchkit.patches import observed
 from anyshape.torchkit.recorder import Call, CallRecorder, CallTrack, tensors_in
@@ -88,41 +89,33 @@ class Tracked(torch.nn.Module):
         with contextlib.ExitStack() as stack:
             for environment in _environments(values):
                 stack.enter_context(environment.suppress_guards())
-            stack.enter_context(observed(_QUESTIONS, _Evaluations(self._track, calls), after=True))
+            stack.enter_context(observed(_QUESTIONS, functools.partial(_note_question, self._track, calls), after=True))
             stack.enter_context(calls)
             return self.module(*values)
 
 
 def _environments(values: Sequence[Any]) -> list[Any]:
-    found = {}
-    for value in values:
-        sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
-        for size in sizes:
-            if isinstance(size, torch.SymInt):
-                found[id(size.node.shape_env)] = size.node.shape_env
+    sizes = (size for value in values for size in (value.shape if isinstance(value, torch.Tensor) else (value,)))
+    found = {id(size.node.shape_env): size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)}
     return list(found.values())
 
 
-class _Evaluations:
+def _note_question(
+    track: Track, calls: CallRecorder, answer: Any, _environment: Any, question: Any, *_: Any, **__: Any
+) -> None:
     """Sees every question about sizes, and its answer."""
-
-    def __init__(self, track: Track, calls: CallRecorder) -> None:
-        self._track = track
-        self._calls = calls
-
-    def __call__(self, answer: Any, _environment: Any, question: Any, *_: Any, **__: Any) -> None:
-        if not isinstance(question, sympy.Basic) or not question.free_symbols:
-            return
-        condition = _condition_assumed(question, answer)
-        if condition is None or condition in (sympy.true, sympy.false):
-            return
-        # the outermost call: what the model wrote, not what torch made of it
-        running = self._calls.running[0] if self._calls.running else None
-        if running is not None:
-            self._track.assumed.append(Assumed(condition, running.site, running))
-        else:
-            frame = sys._getframe(2)
-            self._track.assumed.append(Assumed(condition, site_of_stack(frame), None, tuple(_at_hand(frame))))
+    if not isinstance(question, sympy.Basic) or not question.free_symbols:
+        return
+    condition = _condition_assumed(question, answer)
+    if condition is None or condition in (sympy.true, sympy.false):
+        return
+    # the outermost call: what the model wrote, not what torch made of it
+    running = calls.running[0] if calls.running else None
+    if running is not None:
+        track.assumed.append(Assumed(condition, running.site, running))
+    else:
+        frame = sys._getframe(2)
+        track.assumed.append(Assumed(condition, site_of_stack(frame), None, tuple(_at_hand(frame))))
 
 
 def _at_hand(frame: FrameType | None) -> Iterator[torch.Tensor]:

@@ -17,29 +17,62 @@ from anyshape.conversion.operators.repair import applied
 from anyshape.conversion.operators.table import REPAIRS
 from anyshape.declaration.calls import Adapter
 from anyshape.diagnosis import open_trace
-from anyshape.diagnosis.causes import Blame, Cause
+from anyshape.diagnosis.causes import Blame, Cause, frozen
 from anyshape.diagnosis.edit_proposals import proposals
 from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, moved_back
-from anyshape.diagnosis.edit_trials import EditTrials, in_place, reaches
-from anyshape.diagnosis.frozen_sizes import frozen
+from anyshape.diagnosis.edit_trials import EditTrials, TriedEdits, edit_of, in_place, reaches
 from anyshape.diagnosis.mixed_batch import mixed_samples
-from anyshape.diagnosis.pinned_wording import FROZEN, SuspectedCause, finding_of
 from anyshape.errors import AnyshapeError
-from anyshape.model.oracle import Reference
+from anyshape.model.oracle import Reference, describe
 from anyshape.model.survey import Survey
 from anyshape.results.finding import Finding
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
+from anyshape.source.edits import Edit
+from anyshape.source.sites import Site
+from anyshape.source.spans import Span, is_librarys
+
+FROZEN = ("mean", "loop")
+"""Causes at which nothing fails."""
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What a tracked run shows."""
+class SuspectedCause:
+    """A cause that matters, the dims it pins, and what may be written instead."""
 
-    causes: list[Cause]
-    known: Knowledge
+    cause: Cause
+    dims: tuple[str, ...]
+    breaks_at: Sizes
+    """The smallest sizes found at which PyTorch fails; empty where it runs."""
+    is_pin: bool = False
+    """Whether PyTorch fails at all other sizes of these dims."""
+    is_limit: bool = False
+    """Whether PyTorch fails by a rule, such as a multiple, which the file then keeps to."""
+    span: Span | None = None
+    """Its place, where other changes of the line moved it."""
+    proposal: EditProposal | None = None
+    """What may be written instead."""
+    tried: TriedEdits | None = None
+    """How that was tried, alone or beside others without which it does not help."""
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether nothing fails, and the result is off."""
+        return self.cause.kind in FROZEN
+
+    @property
+    def is_error(self) -> bool:
+        return self.is_pin or (bool(self.breaks_at) and not self.is_limit)
+
+    @property
+    def is_telling(self) -> bool:
+        """Numbers that only look like a size are told where putting the size there works, and matters."""
+        if self.is_pin:
+            return True
+        return self.tried is not None and self.tried.differs_at is not None and self.cause.kind != "decision"
 
 
+_Proposals = Sequence[EditProposal]
 _BEST, _MOST_TOGETHER = 3, 12
 """Of suspects that only help together: how many proposals of each are tried, and how many sets of them."""
 
@@ -62,7 +95,7 @@ class Diagnosis:
             found = self._suspects_beside(standing)
             # an edit after which its place is found again mends nothing; a loop over the size itself looks the same
             places = {_identity(one) for one in found if one.cause.kind != "loop"}
-            suspects = [_without_proposal(one) if _identity(one) in places else one for one in suspects]
+            suspects = [replace(one, proposal=None) if _identity(one) in places else one for one in suspects]
             # without one, what it is once the others are mended is what it is
             again = {_identity(one): one for one in found}
             suspects = [again.pop(_identity(one), one) if one.proposal is None else one for one in suspects]
@@ -77,7 +110,7 @@ class Diagnosis:
         told = [finding_of(one, self.base) for one in judged if one.is_telling]
         return sorted((*told, *self._mixing_findings(told, _proposals_of(causes))), key=_place_in_text)
 
-    def _mixing_findings(self, told: Sequence[Finding], standing: Sequence[EditProposal]) -> list[Finding]:
+    def _mixing_findings(self, told: Sequence[Finding], standing: _Proposals) -> list[Finding]:
         """Samples that are mixed even where every number has become a size; a dim that is told is not told twice."""
         survey = self._ground
         dims = {dim for one in told for dim in one.dims}
@@ -92,22 +125,19 @@ class Diagnosis:
             ]
         return []
 
-    def _suspects_beside(self, standing: Sequence[EditProposal]) -> list[SuspectedCause]:
+    def _suspects_beside(self, standing: _Proposals) -> list[SuspectedCause]:
         """What pins the model in which these proposals are in place."""
         with in_place(standing):
-            seen = self._seen_in_a_trace()
+            seen, known = self._seen_in_a_trace()
             twin = self._ground.reference.forgetful() if standing else self._ground.reference
-            causes = [cause for cause in seen.causes if cause.kind != "unknown" or cause.wants]
+            causes = [cause for cause in seen if cause.kind != "unknown" or cause.wants]
             suspects = [one for cause in causes if (one := self._suspect_of(cause, twin)) is not None]
             suspects = [replace(one, span=moved_back(one.cause.site.span, standing)) for one in suspects]
-            options = [proposals(one.cause, seen.known, many=one.is_pin) for one in suspects]
+            options = [proposals(one.cause, known, many=one.is_pin) for one in suspects]
         return self._with_proposals(suspects, [[one.onto(standing) for one in ways] for ways in options], standing)
 
     def _with_proposals(
-        self,
-        suspects: Sequence[SuspectedCause],
-        options: Sequence[Sequence[EditProposal]],
-        standing: Sequence[EditProposal],
+        self, suspects: Sequence[SuspectedCause], options: Sequence[_Proposals], standing: _Proposals
     ) -> list[SuspectedCause]:
         """Each suspect with the proposal that frees it; those that only help together are tried together at last."""
         found: list[SuspectedCause] = []
@@ -125,10 +155,7 @@ class Diagnosis:
         return self._freed_together(found, stuck, standing) if len(stuck) > 1 else found
 
     def _freed_together(
-        self,
-        suspects: list[SuspectedCause],
-        stuck: Mapping[int, Sequence[EditProposal]],
-        standing: Sequence[EditProposal],
+        self, suspects: list[SuspectedCause], stuck: Mapping[int, _Proposals], standing: _Proposals
     ) -> list[SuspectedCause]:
         """Several suspects of which none alone comes further, such as both states of an LSTM."""
         dims = tuple(dim for dim in self.base if any(dim in suspects[index].dims for index in stuck))
@@ -139,8 +166,8 @@ class Diagnosis:
                 return [replace(one, proposal=freed.get(i, one.proposal)) for i, one in enumerate(suspects)]
         return suspects
 
-    def _seen_in_a_trace(self) -> _Seen:
-        """One trace at the example's sizes that commits to nothing."""
+    def _seen_in_a_trace(self) -> tuple[list[Cause], Knowledge]:
+        """The causes in one trace at the example's sizes that commits to nothing, and what it knows."""
         request = self._ground.request
         inputs = request.spec.inputs(request.signature)
         leaves = tuple((name, value) for name, value in self._trials.expected.leaves.items() if name in inputs)
@@ -154,7 +181,7 @@ class Diagnosis:
         held = {id(tensor): name for name, tensor in open_trace.held_tensors(adapter)}
         batches = frozenset(batch_dims(request.spec.dims, request.spec.axes.values()))
         known = Knowledge(blame.expression_of, self.base, lambda one: held.get(id(one)), batches, track.maker_of)
-        return _Seen([*blame.causes(), *frozen(track, blame.expression_of, self.base)], known)
+        return [*blame.causes(), *frozen(track, blame.expression_of, self.base)], known
 
     # ---- which causes matter
 
@@ -216,10 +243,6 @@ def _proposals_of(suspects: Sequence[SuspectedCause]) -> list[EditProposal]:
     return [one.proposal for one in suspects if one.proposal is not None]
 
 
-def _without_proposal(suspect: SuspectedCause) -> SuspectedCause:
-    return replace(suspect, proposal=None)
-
-
 def _place_in_text(finding: Finding) -> tuple[str, int, int]:
     return finding.span.path, finding.span.line, finding.span.column
 
@@ -228,3 +251,111 @@ def _identity(suspect: SuspectedCause) -> object:
     """Where it stands in the text as it was, whatever was put in place since."""
     span = suspect.span or suspect.cause.site.span
     return span.path, span.line, span.column, span.end_line, span.end_column, suspect.cause.kind
+
+
+# ---- what is told about a suspect
+
+
+def finding_of(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
+    """The finding, with its edit."""
+    if not suspect.is_error and suspect.proposal is not None and suspect.proposal.dims:
+        suspect = replace(suspect, dims=suspect.proposal.dims)
+    found = _pinned_finding(suspect, base) if suspect.is_error else _warning_about(suspect, base)
+    notes = (*found.notes, *_notes_on_callers(suspect.cause.site))
+    return replace(found, notes=notes, dims=suspect.dims, edit=_tried_edit(suspect, base))
+
+
+def _pinned_finding(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
+    cause, dims = suspect.cause, _dims_in_words(suspect.dims)
+    notes = [f"smallest size that breaks it: {describe(suspect.breaks_at)}; PyTorch fails there too"]
+    if cause.seen is not None:
+        notes.append(f"it shows at {cause.seen.span}")
+    notes += _notes_about(cause)
+    span, label = _span_of_number(suspect), _label_of_pin(cause, suspect.dims, base)
+    helps = () if suspect.tried else (_way_out(cause, dims),)
+    message, sizes = f"{dims} cannot vary", suspect.breaks_at
+    return Finding("pinned-dim", message, span, label, tuple(notes), helps, breaks_at=sizes)
+
+
+def _label_of_pin(cause: Cause, dims: Sequence[str], base: Mapping[str, int]) -> str:
+    if cause.kind == "table":
+        tables = [f"`{cause.table}` has {want.size} entries for `{want.expression}`" for want in cause.wants]
+        return " and ".join(dict.fromkeys(tables))
+    parts = [f"`{want.expression}` becomes {want.size}" for want in cause.wants]
+    parts = parts or [f"`{dim}` becomes {base[dim]}" for dim in dims]
+    return f"{' and '.join(dict.fromkeys(parts))} here"
+
+
+def _notes_about(cause: Cause) -> Iterator[str]:
+    if cause.layer:
+        yield f"the architecture fixes the size: `{cause.layer}` was made for {cause.wants[0].size} features"
+    if cause.kind == "input":
+        yield f"input `{cause.name}` has a static axis here"
+
+
+def _way_out(cause: Cause, dims: str) -> str:
+    if cause.kind == "input":
+        return f"declare that axis of `{cause.name}`, too, or leave {dims} out of the declaration"
+    if cause.layer:
+        return f"pool to a fixed size in front of `{cause.layer}`, or leave {dims} out of the declaration"
+    if cause.kind == "decision":
+        return f"write the model without this condition on {dims}, or leave {dims} out of the declaration"
+    return f"take the size from an input instead of writing a number, or leave {dims} out of the declaration"
+
+
+def _warning_about(suspect: SuspectedCause, base: Mapping[str, int]) -> Finding:
+    """Nothing fails, and the result is off: a size frozen as a number, or samples that are folded into each other."""
+    dims = _dims_in_words(suspect.dims)
+    if suspect.is_frozen:
+        want = suspect.cause.wants[0]
+        what = "divides by" if suspect.cause.kind == "mean" else "counts to"
+        rule, message = "frozen-value", f"the size of {dims} is written as a number"
+        label = f"{what} {want.size}, which is `{want.expression}` in the example"
+    else:
+        rule, message = "mixed-batch", f"samples are mixed at other sizes of {dims}"
+        label = f"fits {' and '.join(f'`{dim}` = {base[dim]}' for dim in suspect.dims)} alone"
+    differs_at = suspect.tried.differs_at if suspect.tried else None
+    told = "the result is another than with the size itself"
+    notes = () if differs_at is None else (f"at {describe(differs_at)} {told}",)
+    span = _span_of_number(suspect)
+    return Finding(rule, message, span, label, notes, level="warning", breaks_at=differs_at)
+
+
+def _span_of_number(suspect: SuspectedCause) -> Span:
+    """Where the number was written, which may be further up than where it is used."""
+    moved = suspect.proposal.span if suspect.proposal is not None else None
+    return moved or suspect.span or suspect.cause.site.span
+
+
+def _notes_on_callers(site: Site) -> Iterator[str]:
+    """For a line of a library: the user's own that leads to it."""
+    if not is_librarys(site.code.co_filename):
+        return
+    caller = site.caller
+    while caller is not None and is_librarys(caller.code.co_filename):
+        caller = caller.caller
+    if caller is not None:
+        yield f"called from {caller.span}"
+
+
+def _tried_edit(suspect: SuspectedCause, base: Mapping[str, int]) -> Edit | None:
+    tried = suspect.tried
+    if tried is None or suspect.proposal is None:
+        return None
+    same = describe({dim: base[dim] for dim in suspect.dims})
+    runs = _sizes_that_ran(tried, suspect.dims[0], base) if len(suspect.dims) == 1 else f"{len(tried.ran)} other sizes"
+    text = f"same result at {same}, runs at {runs}"
+    file = [one for one in tried.proposals if one.filename == suspect.proposal.filename]
+    edit = edit_of(*file, tried=text, safe=tried.keeps_samples_apart)
+    lines = sorted({change.line for change in edit.changes} - {change.line for change in suspect.proposal.changes})
+    beside = f", together with line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}" if lines else ""
+    return replace(edit, title=f"{suspect.proposal.title}{beside}")
+
+
+def _sizes_that_ran(tried: TriedEdits, dim: str, base: Mapping[str, int]) -> str:
+    return ", ".join(str(n) for n in sorted({sizes[dim] for sizes in tried.ran} - {base[dim]}))
+
+
+def _dims_in_words(dims: Sequence[str]) -> str:
+    *most, last = [f"`{dim}`" for dim in dims]
+    return f"{', '.join(most)} and {last}" if most else last

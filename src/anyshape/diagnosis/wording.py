@@ -1,11 +1,13 @@
 """From what happened to findings: one function per kind of trouble, out of values alone; nothing is run or traced.
 
-The words about an expression that a trace has blamed, with its edit, stand in `pinned_wording`.
+The words about an expression that a trace has blamed, with its edit, stand in `pinned_dims`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from anyshape.model.limits import Limit, Pin, effective_range
 from anyshape.model.oracle import describe
@@ -14,10 +16,12 @@ from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.notation import SizeRange
 from anyshape.source.sites import is_decision, site_of_error
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_error
+from anyshape.source.spans import Span, span_of_error
 from anyshape.torchkit.reasons import depends_on_values
 from anyshape.verification.first_wrong_node import WrongNode
+
+_of_export = functools.partial(Finding, origin="export")
+"""A finding about what only the export cannot do."""
 
 
 def with_and(names: Iterable[str]) -> str:
@@ -32,24 +36,26 @@ def pinned_in_pytorch(pins: Sequence[Pin], home: Span) -> list[Finding]:
     """PyTorch itself runs at one size only; dims that one expression pins share a finding."""
     at: dict[Span, list[Pin]] = {}
     for pin in pins:
-        at.setdefault((span_of_error(pin.error) if pin.error else None) or home, []).append(pin)
+        at.setdefault(_place_of(pin.error, home), []).append(pin)
     return [_pinned_at(span, together) for span, together in at.items()]
 
 
+def _place_of(error: Exception | None, home: Span) -> Span:
+    return (span_of_error(error) if error else None) or home
+
+
 def _pinned_at(span: Span, pins: Sequence[Pin]) -> Finding:
-    dims = with_and(pin.dim for pin in pins)
-    label = " and ".join(f"`{pin.dim}` must be {pin.size}" for pin in pins)
     first = pins[0]
-    return Finding(
-        "pinned-dim",
-        f"{dims} cannot vary",
-        span,
-        label=f"{label} here",
-        notes=(_where_it_breaks(first.breaks_at, first.error),),
-        helps=(f"take the size from an input instead of writing a number, or leave {dims} out of the declaration",),
-        dims=tuple(pin.dim for pin in pins),
-        breaks_at=first.breaks_at,
-    )
+    way_out = "take the size from an input instead of writing a number, or leave {} out of the declaration"
+    told = _finding_of_pins(span, pins, "must be", _where_it_breaks(first.breaks_at, first.error), way_out)
+    return replace(told, breaks_at=first.breaks_at)
+
+
+def _finding_of_pins(span: Span, pins: Sequence[Pin | PinnedByTrace], becomes: str, note: str, way_out: str) -> Finding:
+    dims = with_and(pin.dim for pin in pins)
+    label = " and ".join(f"`{pin.dim}` {becomes} {pin.size}" for pin in pins)
+    named, helps = tuple(pin.dim for pin in pins), (way_out.format(dims),)
+    return Finding("pinned-dim", f"{dims} cannot vary", span, f"{label} here", (note,), helps, dims=named)
 
 
 def _where_it_breaks(sizes: Mapping[str, int], error: BaseException | None) -> str:
@@ -62,24 +68,17 @@ def _where_it_breaks(sizes: Mapping[str, int], error: BaseException | None) -> s
 
 def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) -> Finding:
     """The user declared sizes that PyTorch cannot do."""
-    span = (span_of_error(limit.error) if limit.error else None) or home
-    condition = limit.condition
+    condition, sizes = limit.condition, limit.breaks_at
     if len(condition.names) > 1:
         rule, message = "tied-dims", f"`{condition}` must hold"
     elif "%" in condition.left.text:
         rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
     else:
         rule, message = "bounded-dim", f"`{dim}` is bounded"
-    return Finding(
-        rule,
-        message,
-        span,
-        label=f"runs only for `{condition}`",
-        notes=() if limit.breaks_at is None else (_where_it_breaks(limit.breaks_at, limit.error),),
-        helps=(f'declare it: sizes={{"{dim}": "{_range_left(declared, limit, dim)}"}} instead of "{declared}"',),
-        dims=condition.names,
-        breaks_at=limit.breaks_at,
-    )
+    span, label = _place_of(limit.error, home), f"runs only for `{condition}`"
+    notes = () if sizes is None else (_where_it_breaks(sizes, limit.error),)
+    helps = (f'declare it: sizes={{"{dim}": "{_range_left(declared, limit, dim)}"}} instead of "{declared}"',)
+    return Finding(rule, message, span, label, notes, helps, dims=condition.names, breaks_at=sizes)
 
 
 def _range_left(declared: SizeRange, limit: Limit, dim: str) -> str:
@@ -101,18 +100,10 @@ def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:
 
 
 def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
-    dims = with_and(pin.dim for pin in pins)
-    label = " and ".join(f"`{pin.dim}` becomes {pin.size}" for pin in pins)
-    return Finding(
-        "pinned-dim",
-        f"{dims} cannot vary in the export",
-        span,
-        label=f"{label} here",
-        notes=("only the export is limited: PyTorch runs at other sizes",),
-        helps=(f"leave {dims} out of the declaration, or write this expression in another way",),
-        dims=tuple(pin.dim for pin in pins),
-        origin="export",
-    )
+    note = "only the export is limited: PyTorch runs at other sizes"
+    way_out = "leave {} out of the declaration, or write this expression in another way"
+    told = _finding_of_pins(span, pins, "becomes", note, way_out)
+    return replace(told, message=f"{told.message} in the export", origin="export")
 
 
 # ---- a file that is wrong at some size
@@ -121,15 +112,9 @@ def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
 def implicated(guards: Iterable[Guard], failure: Failure, verification: Verification) -> list[Guard]:
     """Guards that hold at every right size and not at the wrong one: no longer suspects."""
     right = [check.sizes for check in verification.checks]
-    return [
-        guard
-        for guard in guards
-        # torch notes `!=` all the time, to no effect
-        if guard.condition is not None
-        and guard.condition.relation != "!="
-        and not guard.holds(failure.sizes)
-        and all(guard.holds(sizes) for sizes in right)
-    ]
+    # torch notes `!=` all the time, to no effect
+    telling = [guard for guard in guards if guard.condition is not None and guard.condition.relation != "!="]
+    return [guard for guard in telling if not guard.holds(failure.sizes) and all(map(guard.holds, right))]
 
 
 def wrong_file(
@@ -151,16 +136,11 @@ def wrong_file(
     if lost:
         return lost_input(lost, home, (f"{failure.sentence} at {place}", *notes), failure.sizes)
     span = where.span if where is not None else None
-    return Finding(
-        failure.rule,
-        f"{failure.sentence} at {place}",
-        span or home,
-        label=f"first result that {where.trouble}" if where and span else "",
-        notes=(*notes, str(where)) if where else tuple(notes),
-        dims=tuple(failure.sizes),
-        origin="export",
-        breaks_at=failure.sizes,
-    )
+    message = f"{failure.sentence} at {place}"
+    label = f"first result that {where.trouble}" if where and span else ""
+    told = (*notes, str(where)) if where else tuple(notes)
+    sizes = failure.sizes
+    return _of_export(failure.rule, message, span or home, label, told, dims=tuple(sizes), breaks_at=sizes)
 
 
 def lost_input(
@@ -168,33 +148,19 @@ def lost_input(
 ) -> Finding:
     """A file in which an input is a constant, or is not there at all."""
     listed = with_and(names)
-    return Finding(
-        "lost-input",
-        f"the file does not depend on {listed}, the model does",
-        home,
-        notes=notes,
-        helps=(f"keep {listed} in tensors on the way to the outputs: what passes through Python becomes a constant",),
-        dims=tuple(sizes or ()),
-        origin="export",
-        breaks_at=sizes,
-    )
+    message = f"the file does not depend on {listed}, the model does"
+    helps = (f"keep {listed} in tensors on the way to the outputs: what passes through Python becomes a constant",)
+    return _of_export("lost-input", message, home, "", notes, helps, dims=tuple(sizes or ()), breaks_at=sizes)
 
 
 def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapping[str, int]) -> Finding:
     assert guard.condition is not None
     dims = guard.condition.names
-    listed = with_and(dims)
-    return Finding(
-        "bounded-dim" if len(dims) == 1 else "tied-dims",
-        f"{listed} cannot take every declared size in the export",
-        guard.span or home,
-        label=f"exported only for `{guard.condition}`",
-        notes=notes,
-        helps=(f"declare only these sizes, or write the model without this condition on {listed}",),
-        dims=dims,
-        origin="export",
-        breaks_at=sizes,
-    )
+    rule, listed = "bounded-dim" if len(dims) == 1 else "tied-dims", with_and(dims)
+    message = f"{listed} cannot take every declared size in the export"
+    label = f"exported only for `{guard.condition}`"
+    helps = (f"declare only these sizes, or write the model without this condition on {listed}",)
+    return _of_export(rule, message, guard.span or home, label, notes, helps, dims=dims, breaks_at=sizes)
 
 
 # ---- models that no strategy converts
@@ -204,7 +170,7 @@ def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
     notes = tuple(f"{attempt.strategy}: {attempt.reason}" for attempt in attempts if attempt.reason)
     spans = [span_of_error(a.error) for a in attempts if a.error is not None]
     span = next((s for s in spans if s), home)
-    return Finding("not-converted", "no exporter could convert the model", span, notes=notes, origin="export")
+    return _of_export("not-converted", "no exporter could convert the model", span, notes=notes)
 
 
 def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Finding:
@@ -230,34 +196,23 @@ def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Findi
         )
     label = "called here" if error.span else ""
     helps = ("\n".join(lines),)
-    return Finding("unsupported-op", message, error.span or home, label, (error.why,), helps, origin="export")
+    return _of_export("unsupported-op", message, error.span or home, label, (error.why,), helps)
 
 
 def random_output(names: Sequence[str], home: Span) -> Finding:
     listed = ", ".join(f"`{name}`" for name in names)
-    return Finding(
-        "random-output",
-        f"{listed} changes from call to call, so that no file can be checked against it",
-        home,
-        notes=("in eval mode, the same inputs gave other results under another random seed",),
-        helps=("pass the random numbers as an input, or draw them from a fixed table",),
-    )
+    message = f"{listed} changes from call to call, so that no file can be checked against it"
+    notes = ("in eval mode, the same inputs gave other results under another random seed",)
+    helps = ("pass the random numbers as an input, or draw them from a fixed table",)
+    return Finding("random-output", message, home, notes=notes, helps=helps)
 
 
 def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]:
     """The model decides on values in Python, and a trace would keep the path that the example took."""
-    return [
-        Finding(
-            "frozen-branch",
-            "a decision on values would be frozen in the export",
-            place or home,
-            label="a value decides here",
-            notes=("a trace keeps the path that the example took, whatever other values would do",),
-            helps=("write both paths as tensors and choose with torch.where, or use torch.cond",),
-            origin="export",
-        )
-        for place in places
-    ]
+    message, label = "a decision on values would be frozen in the export", "a value decides here"
+    notes = ("a trace keeps the path that the example took, whatever other values would do",)
+    helps = ("write both paths as tensors and choose with torch.where, or use torch.cond",)
+    return [_of_export("frozen-branch", message, place or home, label, notes, helps) for place in places]
 
 
 def decided_by_values(attempts: Sequence[Attempt]) -> list[Finding]:
@@ -268,14 +223,7 @@ def decided_by_values(attempts: Sequence[Attempt]) -> list[Finding]:
         return []
     if is_decision(site):
         return frozen_decisions([site.span], site.span)
-    return [
-        Finding(
-            "data-dependent-size",
-            "a size that comes from values blocks the export",
-            site.span,
-            label="needs a size that only the values tell",
-            notes=("PyTorch knows the values when it runs, a trace does not",),
-            helps=("take the size from an input's shape, or pass it as a Python integer of its own",),
-            origin="export",
-        )
-    ]
+    message, label = "a size that comes from values blocks the export", "needs a size that only the values tell"
+    notes = ("PyTorch knows the values when it runs, a trace does not",)
+    helps = ("take the size from an input's shape, or pass it as a Python integer of its own",)
+    return [_of_export("data-dependent-size", message, site.span, label, notes, helps)]

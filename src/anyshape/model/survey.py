@@ -25,8 +25,7 @@ from anyshape.runtime.custom_ops import CustomOps
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_definition
+from anyshape.source.spans import Span, span_of_definition
 
 Progress = Callable[[str], None]
 

@@ -13,6 +13,8 @@ from anyshape.source.spans import Span
 
 Level = Literal["error", "warning"]
 Origin = Literal["model", "export"]
+_LISTS = ("notes", "helps", "dims")
+"""What JSON has as lists."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,7 @@ class Finding:
         return {
             **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)},
             "span": dataclasses.asdict(self.span),
-            "notes": list(self.notes),
-            "helps": list(self.helps),
-            "dims": list(self.dims),
+            **{name: list(getattr(self, name)) for name in _LISTS},
             "breaks_at": None if self.breaks_at is None else dict(self.breaks_at),
             "edit": None if self.edit is None else self.edit.to_dict(),
         }
@@ -62,16 +62,9 @@ class Finding:
     def from_dict(cls, values: Mapping[str, Any]) -> Finding:
         """The finding that `to_dict` wrote."""
         edit = values.get("edit")
-        return cls(
-            **{
-                **values,
-                "span": Span(**values["span"]),
-                "notes": tuple(values["notes"]),
-                "helps": tuple(values["helps"]),
-                "dims": tuple(values["dims"]),
-                "edit": None if edit is None else Edit.from_dict(edit),
-            }
-        )
+        lists = {name: tuple(values[name]) for name in _LISTS}
+        span, its_edit = Span(**values["span"]), None if edit is None else Edit.from_dict(edit)
+        return cls(**{**values, **lists, "span": span, "edit": its_edit})
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)

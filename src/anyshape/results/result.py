@@ -63,9 +63,28 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        from anyshape.results.json import result_to_dict
-
-        return result_to_dict(self)
+        return {
+            "verdict": self.verdict,
+            "shapes": self.shapes,
+            "path": None if self.path is None else str(self.path),
+            "opset": self.opset,
+            "inputs": [port_to_dict(port) for port in self.inputs],
+            "outputs": [port_to_dict(port) for port in self.outputs],
+            "dims": {dim: str(declared) for dim, declared in self.dims.items()},
+            "where": list(self.where),
+            "limits": list(self.limits),
+            "given_up": list(self.given_up),
+            "constants": dict(self.constants),
+            "attempts": [
+                {"strategy": a.strategy, "outcome": a.outcome, "reason": a.reason, "seconds": round(a.seconds, 3)}
+                for a in self.attempts
+            ],
+            "repairs": list(self.repairs),
+            "verification": None if self.verification is None else _verification_to_dict(self.verification),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 3),
+        }
 
     def to_json(self) -> str:
         import json
@@ -116,3 +135,29 @@ class ExportError(AnyshapeError):
     @property
     def findings(self) -> tuple[Finding, ...]:
         return self.result.findings
+
+
+# ---- as plain values
+
+
+def port_to_dict(port: Port) -> dict[str, Any]:
+    return {"name": port.name, "dtype": port.dtype, "axes": None if port.axes is None else list(port.axes)}
+
+
+def _verification_to_dict(verification: Verification) -> dict[str, Any]:
+    ratio = verification.largest_ratio
+    return {
+        "runtime": verification.runtime,
+        "seconds": round(verification.seconds, 3),
+        "largest_error_ratio": ratio if ratio < float("inf") else None,
+        "computed_in": verification.computed_in,
+        "against": verification.against,
+        "how": dict(verification.how),
+        "sizes_run": [dict(sizes) for sizes in verification.sizes_run],
+        "sizes_not_run": [{"sizes": dict(sizes), "reason": reason} for sizes, reason in verification.skipped],
+        "sizes_pytorch_refuses": [dict(sizes) for sizes in verification.invalid],
+        "failures": [
+            {"sizes": dict(f.sizes), "rule": f.rule, "output": f.output, "sentence": f.sentence}
+            for f in verification.failures
+        ],
+    }

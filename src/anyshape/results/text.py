@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.onnxfile.interface import port_rows
 from anyshape.sizes import budgets
-from anyshape.source.stacks import source_line
+from anyshape.source.spans import source_line
 
 if TYPE_CHECKING:
     from anyshape.results.finding import Finding
@@ -193,12 +193,7 @@ def _spans_of_sizes(verification: Verification) -> Iterable[str]:
 
 def _refusal(result: Result) -> list[str]:
     """What was tried and was not right; a finding that lists it all itself needs no such lines."""
-    lines: list[str] = []
     if any(finding.rule == "not-converted" for finding in result.findings):
-        return lines
-    for attempt in result.attempts:
-        if attempt.outcome == "checked":
-            continue
-        reason = f": {attempt.reason}" if attempt.reason else ""
-        lines.append(f"  tried    {attempt.strategy}, {attempt.outcome}{reason}")
-    return lines
+        return []
+    tried = [(attempt, f": {attempt.reason}" if attempt.reason else "") for attempt in result.attempts]
+    return [f"  tried    {one.strategy}, {one.outcome}{why}" for one, why in tried if one.outcome != "checked"]

@@ -21,8 +21,7 @@ import onnx.numpy_helper
 
 from anyshape.errors import DeclarationError, first_line
 from anyshape.runtime.session import Array, RuntimeFailureError, Session
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_node
+from anyshape.source.spans import Span, span_of_node
 
 Function = Callable[..., Any]
 

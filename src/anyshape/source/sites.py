@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from anyshape.source.spans import Span
-from anyshape.source.stacks import frames_of_model, span_of_code, steps_of_error
+from anyshape.source.spans import Span, frames_of_model, span_of_code, steps_of_error
 from anyshape.source.syntax import Source, source_of
 
 

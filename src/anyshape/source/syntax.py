@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from types import CodeType
 
-from anyshape.source.placement import Change
+from anyshape.source.edits import Change
 from anyshape.source.spans import characters_before, extent_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -78,8 +78,7 @@ class Source:
 
     def statement_of(self, node: ast.AST) -> ast.stmt | None:
         """The innermost statement that a node stands in, or is."""
-        found = next((one for one in self._upwards(node) if isinstance(one, ast.stmt)), None)
-        return found if isinstance(found, ast.stmt) else None
+        return next((one for one in self._upwards(node) if isinstance(one, ast.stmt)), None)
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The innermost function in whose body a node stands; defaults and decorators belong to what is around."""

@@ -32,8 +32,7 @@ from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_definition
+from anyshape.source.spans import Span, span_of_definition
 from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
 from anyshape.verification.model_reference import ModelChecker, checker_beside_model

@@ -22,8 +22,7 @@ import torch
 
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import Span, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, observed
 
@@ -96,21 +95,17 @@ _SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
 def recording() -> Iterator[Recorder]:
     """Inside, every assumption about sizes is recorded."""
     record = Recorder()
+
+    def add_symbol(symbol: Any, _self: Any, _value: Any, source: Any = None, *_: Any, **__: Any) -> None:
+        record.add_symbol(symbol, source)
+
     with (
         LOCK,
         observed(f"{_SHAPES}._log_guard", lambda _self, _prefix, guard, *_, **__: record.add_guard(guard)),
         observed(f"{_SHAPES}._set_replacement", lambda _self, one, value, *_, **__: record.add_replacement(one, value)),
-        observed(f"{_SHAPES}.create_symbol", _SymbolHook(record), after=True),
+        observed(f"{_SHAPES}.create_symbol", add_symbol, after=True),
     ):
         yield record
-
-
-class _SymbolHook:
-    def __init__(self, record: Recorder) -> None:
-        self._record = record
-
-    def __call__(self, result: Any, _self: Any, _value: Any, source: Any = None, *_: Any, **__: Any) -> None:
-        self._record.add_symbol(result, source)
 
 
 def export_program(
@@ -134,10 +129,9 @@ def quiet() -> Iterator[None]:
     Output is redirected for the whole process, so only one thread at a time is inside.
     """
     with LOCK, contextlib.ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(warnings.catch_warnings(action="ignore"))
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        warnings.simplefilter("ignore")
         for name in _TALKATIVE:
             logger = logging.getLogger(name)
             stack.callback(logger.setLevel, logger.level)

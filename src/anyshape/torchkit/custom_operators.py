@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_stack
+from anyshape.source.spans import Span, span_of_stack
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import NAMES, OpOverload, OpOverloadPacket, attribute, lookup
 
@@ -56,11 +55,10 @@ def overloads_of(value: Any) -> list[Any]:
     if isinstance(value, OpOverloadPacket):
         return [getattr(value, name) for name in value.overloads()]
     if isinstance(value, _definition_classes()):
-        overload = attribute(value, f"{_DEFINITION}._opoverload")
-        return [] if overload is None else [overload]
-    if isinstance(value, str):
-        return [found] if (found := _by_name(value)) is not None else []
-    return []
+        found = attribute(value, f"{_DEFINITION}._opoverload")
+    else:
+        found = _by_name(value) if isinstance(value, str) else None
+    return [] if found is None else [found]
 
 
 def custom_overloads() -> list[Any]:
@@ -104,11 +102,8 @@ def decomposes(overload: Any) -> bool:
 
 def function_of(value: Any) -> Callable[..., Any] | None:
     """An operator as a function of numpy arrays; None for anything else."""
-    return on_arrays(value) if is_operator(value) else None
-
-
-def on_arrays(value: Any) -> Callable[..., Any]:
-    """An operator as a function of numpy arrays."""
+    if not is_operator(value):
+        return None
 
     def function(*arrays: Any, **attributes: Any) -> Any:
         tensors = [None if array is None else torch.from_numpy(array) for array in arrays]

@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from anyshape.source.live_code import LOCK
-from anyshape.source.stacks import is_users
+from anyshape.source.spans import is_users
 from anyshape.torchkit.private_names import lookup, place_of
 
 _ABSENT = object()

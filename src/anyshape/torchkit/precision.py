@@ -106,13 +106,6 @@ def _is_whole_number(value: torch.Tensor) -> bool:
     return value.ndim == 0 and bool(value == value.round())
 
 
-@contextlib.contextmanager
-def _quiet_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 _WITHOUT_MODES = "torch.utils._python_dispatch._disable_current_modes"
 
 
@@ -200,7 +193,7 @@ def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     mode = _Upcast(narrow, dtype, sparing=sparing)
     # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
     lent = _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing))
-    with _quiet_warnings(), torch.backends.mkldnn.flags(enabled=False), lent:
+    with warnings.catch_warnings(action="ignore"), torch.backends.mkldnn.flags(enabled=False), lent:
         torch.set_default_dtype(dtype)
         try:
             with mode:

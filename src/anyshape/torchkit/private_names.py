@@ -29,198 +29,143 @@ class PrivateName:
     purpose: str
     without: str
     """What is lost where it is not there."""
-    is_essential: bool = False
-    holder: Callable[[], Any] | None = None
-    """Gives an object that has it, for an essential attribute that the class itself does not have."""
+
+    @property
+    def owner(self) -> str:
+        return self.place.rpartition(".")[0]
 
     @property
     def attribute(self) -> str:
         return self.place.rpartition(".")[2]
 
-
-_Row = tuple[str, str, str]
-"""Names with spaces between them, their purpose, and what is lost without."""
-
-
-def _entries(table: Mapping[str, Iterable[_Row]], **more: Any) -> list[PrivateName]:
-    return [
-        PrivateName(f"{owner}.{name}", purpose, without, **more)
-        for owner, rows in table.items()
-        for names, purpose, without in rows
-        for name in names.split()
-    ]
+    @property
+    def is_essential(self) -> bool:
+        return self.without == _NOTHING
 
 
-_SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
-_PROXIES = "torch.fx.experimental.proxy_tensor"
-_EXPORTER = "torch.onnx._internal.exporter"
+# ---- the registry
 
+# what is lost
 _NOTHING = "nothing can be exported"
-_ESSENTIAL = [
-    *_entries(
-        {
-            "torch._ops": (("OpOverload OpOverloadPacket", "what operators are", _NOTHING),),
-            "torch.utils": (("_pytree", "nested lists, tuples and dicts as a row of values", _NOTHING),),
-            "torch.utils._python_dispatch": (("TorchDispatchMode", "runs in other arithmetic, and records", _NOTHING),),
-            "torch.Tensor": (("_version _base", "whether it was written to, and what it is a view of", _NOTHING),),
-        },
-        is_essential=True,
-    ),
-    *_entries(
-        {"torch._ops.OpOverload": (("_schema", "an operator's arguments, and what it does to memory", _NOTHING),)},
-        is_essential=True,
-        holder=lambda: torch.ops.aten.add.Tensor,
-    ),
-    *_entries(
-        {
-            "torch.nn.Module": (
-                ("_parameters _buffers _modules", "what a module holds, read and put back", _NOTHING),
-                ("_forward_hooks _forward_pre_hooks", "parts with hooks, which are not copied", _NOTHING),
-            )
-        },
-        is_essential=True,
-        holder=torch.nn.Module,
-    ),
-]
-
-_PINNED = "more dims are pinned"
 _MEMORY = "a check takes more memory"
 _AS_VALUE = "a size that went through a tensor is taken for a value"
 _UNROLLED = "recurrent layers are refused or unrolled"
+_UNCONDITIONAL = "branches, loops and some recurrent layers are refused"
+_UNPACKED = "packed sequences are refused"
+_UNREAD = "lengths are not read"
+_UNMASKED = "some transformers are refused"
+_UNREPAIRED = "repaired programs are refused"
+_BRANCHES = "branches and loops are not kept as such"
+_REFUSED = "an operator of the user's without a translation is refused, even if it is written in Python"
+_TORCHS = "torch's translations are taken alone, and some models are refused"
+_SINGLE = "such models are refused"
+_UNANNOTATED = "it has to have one"
+_SLOWER = "the export is slower"
+
+# where many of them are
+_SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
+_PROXIES = "torch.fx.experimental.proxy_tensor"
+_CUSTOM_OP = "torch._library.custom_ops.CustomOpDef"
+_EXPORTER = "torch.onnx._internal.exporter"
+_PASSES = f"{_EXPORTER}._fx_passes"
+_RULE = "onnxscript.rewriter._rewrite_rule.RewriteRule"
+_PROMOTION = "torch.onnx._internal.fx.passes.type_promotion"
+
 _FUNCTIONS = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 _SYMBOLIC = " ".join(f"_sym_{name}" for name in _FUNCTIONS)
-_TRACE = _entries(
-    {
-        _SHAPES: (
-            ("_log_guard", "the assumptions of a trace, as they are made", "findings name no guards"),
-            ("_set_replacement", "the sizes that a trace turned into numbers", "findings name no pinned dims"),
-            ("create_symbol", "which symbol is which axis", "sizes of the file have no names of their own"),
-        ),
-        "torch.fx.traceback": (("get_current_meta", "the line of a node that is run again", "findings without line"),),
-        "torch.fx.experimental._config": (("backed_size_oblivious", "size 1 as any other", _PINNED),),
-        "torch": (
-            ("_check", "conditions that a trace may rely on", "branches, loops and some recurrent layers are refused"),
-            (_SYMBOLIC, "functions of a size", "a size computed with it is refused"),
-            ("_VF", "recurrent layers as ONNX operators", _UNROLLED),
-        ),
-        "torch._C": (
-            ("_VariableFunctions", "recurrent layers as torch computes them", _UNROLLED),
-            ("_set_grad_enabled", "gradients switched on inside of a model", "such a model is refused"),
-            ("_len_torch_function_stack", "no answers while a program is run again", "repaired programs are refused"),
-        ),
-        "torch.overrides": (("_pop_mode _push_mode", "no answers then", "repaired programs are refused"),),
-        "torch.nn.RNNBase": (
-            ("_flat_weights _update_flat_weights", "the weights of a recurrent layer", "packed sequences are refused"),
-        ),
-        "torch._subclasses.fake_tensor": (("FakeTensor", "what tensors of a trace are", "lengths are not read"),),
-        "torch._subclasses.functional_tensor": (("FunctionalTensor", "the same", "lengths are not read"),),
-        "torch._subclasses.fake_tensor.FakeTensor": (("constant", "tensors that are one known number", _AS_VALUE),),
-        "torch.export._trace": (("_fakify_params_buffers", "buffers that are one whole number", _AS_VALUE),),
-        "torch.nn.modules.transformer": (
-            ("_detect_is_causal_mask", "masks that are not compared", "some transformers are refused"),
-        ),
-        "torch.utils._python_dispatch": (("_disable_current_modes", "weights widened part by part", _MEMORY),),
-        "torch.ops.aten": (("_embedding_bag _embedding_bag_forward_only", "tables widened by rows", _MEMORY),),
-    }
-)
+_OPSETS = "ONNX_MAX_OPSET ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET"
 
-_BRANCHES = "branches and loops are not kept as such"
-_CONTROL_FLOW = _entries(
-    {
-        _SHAPES: (
-            ("evaluate_expr evaluate_sym_node", "the questions that a trace asks about sizes", _BRANCHES),
-            ("_maybe_evaluate_static _refine_ranges", "what torch infers from one path alone", _BRANCHES),
-        ),
-        "torch.fx.experimental.sym_node.SymNode": (("hint _hint _expr", "a size on the path that is run", _BRANCHES),),
-        "torch.nn.Module": (("_call_impl", "calls of modules run once for each path", _BRANCHES),),
-        _PROXIES: (("get_proxy_mode", "passes through a loop that leave no nodes", _BRANCHES),),
-        f"{_PROXIES}._ModuleStackTracer": (("module_stack", "calls that an exception has left", "names of layers"),),
-        "torch._guards": (("detect_fake_mode", "the mode in which a trace computes shapes", _BRANCHES),),
-        "torch.UntypedStorage": (("_cdata", "tensors that share memory", _BRANCHES),),
-        "torch._higher_order_ops.map": (("map", "`map` as a loop", "`map` is unrolled"),),
-    }
+_ROWS = (
+    # without which nothing works
+    ("torch._ops", "OpOverload OpOverloadPacket", "what operators are", _NOTHING),
+    ("torch.utils", "_pytree", "nested lists, tuples and dicts as a row of values", _NOTHING),
+    ("torch.utils._python_dispatch", "TorchDispatchMode", "runs in other arithmetic, and records", _NOTHING),
+    ("torch.Tensor", "_version _base", "whether it was written to, and what it is a view of", _NOTHING),
+    ("torch._ops.OpOverload", "_schema", "an operator's arguments, and what it does to memory", _NOTHING),
+    ("torch.nn.Module", "_parameters _buffers _modules", "what a module holds, read and put back", _NOTHING),
+    ("torch.nn.Module", "_forward_hooks _forward_pre_hooks", "parts with hooks, which are not copied", _NOTHING),
+    # traces
+    (_SHAPES, "_log_guard", "the assumptions of a trace, as they are made", "findings name no guards"),
+    (_SHAPES, "_set_replacement", "the sizes that a trace turned into numbers", "findings name no pinned dims"),
+    (_SHAPES, "create_symbol", "which symbol is which axis", "sizes of the file have no names of their own"),
+    ("torch.fx.traceback", "get_current_meta", "the line of a node that is run again", "findings without line"),
+    ("torch.fx.experimental._config", "backed_size_oblivious", "size 1 as any other", "more dims are pinned"),
+    ("torch", "_check", "conditions that a trace may rely on", _UNCONDITIONAL),
+    ("torch", _SYMBOLIC, "functions of a size", "a size computed with it is refused"),
+    ("torch", "_VF", "recurrent layers as ONNX operators", _UNROLLED),
+    ("torch._C", "_VariableFunctions", "recurrent layers as torch computes them", _UNROLLED),
+    ("torch._C", "_set_grad_enabled", "gradients switched on inside of a model", "such a model is refused"),
+    ("torch._C", "_len_torch_function_stack", "no answers while a program is run again", _UNREPAIRED),
+    ("torch.overrides", "_pop_mode _push_mode", "no answers then", _UNREPAIRED),
+    ("torch.nn.RNNBase", "_flat_weights _update_flat_weights", "the weights of a recurrent layer", _UNPACKED),
+    ("torch._subclasses.fake_tensor", "FakeTensor", "what tensors of a trace are", _UNREAD),
+    ("torch._subclasses.functional_tensor", "FunctionalTensor", "the same", _UNREAD),
+    ("torch._subclasses.fake_tensor.FakeTensor", "constant", "tensors that are one known number", _AS_VALUE),
+    ("torch.export._trace", "_fakify_params_buffers", "buffers that are one whole number", _AS_VALUE),
+    ("torch.nn.modules.transformer", "_detect_is_causal_mask", "masks that are not compared", _UNMASKED),
+    ("torch.utils._python_dispatch", "_disable_current_modes", "weights widened part by part", _MEMORY),
+    ("torch.ops.aten", "_embedding_bag _embedding_bag_forward_only", "tables widened by rows", _MEMORY),
+    # branches and loops
+    (_SHAPES, "evaluate_expr evaluate_sym_node", "the questions that a trace asks about sizes", _BRANCHES),
+    (_SHAPES, "_maybe_evaluate_static _refine_ranges", "what torch infers from one path alone", _BRANCHES),
+    ("torch.fx.experimental.sym_node.SymNode", "hint _hint _expr", "a size on the path that is run", _BRANCHES),
+    ("torch.nn.Module", "_call_impl", "calls of modules run once for each path", _BRANCHES),
+    (_PROXIES, "get_proxy_mode", "passes through a loop that leave no nodes", _BRANCHES),
+    (f"{_PROXIES}._ModuleStackTracer", "module_stack", "calls that an exception has left", "names of layers"),
+    ("torch._guards", "detect_fake_mode", "the mode in which a trace computes shapes", _BRANCHES),
+    ("torch.UntypedStorage", "_cdata", "tensors that share memory", _BRANCHES),
+    ("torch._higher_order_ops.map", "map", "`map` as a loop", "`map` is unrolled"),
+    # operators of the user's
+    ("torch._C", "_dispatch_get_all_op_names", "all operators of the process", _REFUSED),
+    ("torch._C", "_jit_resolve_packet", "the overload that takes these arguments", _REFUSED),
+    ("torch._C", "_dispatch_key_for_device DispatchKey DispatchKeySet", "the kernel that eager runs", _REFUSED),
+    ("torch._C", "_dispatch_kernel_for_dispatch_key_is_fallthrough", "the kernel that eager runs", _REFUSED),
+    ("torch._C", "_dispatch_get_computed_kernel_for_dispatch_key", "the kernel that eager runs", _REFUSED),
+    ("torch._C", "DisableTorchFunction", "the function behind a kernel", _REFUSED),
+    ("torch._ops.OpOverload", "_op", "calls that we answer", _REFUSED),
+    ("torch._ops.OpOverload", "_op_dk", "the kernel that eager runs", _REFUSED),
+    ("torch._ops.OpOverload", "_can_decompose", "what torch takes apart", _REFUSED),
+    ("torch._decomp", "decomposition_table", "what torch takes apart", _REFUSED),
+    ("torch.library", "_impls", "kernels registered from Python", _REFUSED),
+    ("torch._library.custom_ops", "CustomOpDef OPDEFS", "what `custom_op` makes", _REFUSED),
+    (_CUSTOM_OP, "_opoverload _backend_fns _abstract_fn", "the functions of such an operator", _REFUSED),
+    ("torch._library.simple_registry", "singleton", "shapes of an operator's results", _REFUSED),
+    ("torch._library.utils", "Kernel", "shapes of an operator's results", _REFUSED),
+    # translations
+    ("torch.onnx._constants", _OPSETS, "the newest opset that torch writes", "20 is written"),
+    (f"{_EXPORTER}._constants", "TORCHLIB_OPSET", "the oldest opset of torch's table", "18 is taken for it"),
+    (f"{_EXPORTER}._registration", "OnnxDecompMeta", "our translations in torch's table", _TORCHS),
+    (f"{_EXPORTER}._registration.ONNXRegistry", "from_torchlib _register", "the same", _TORCHS),
+    (f"{_EXPORTER}._core", "_prepare_exported_program_for_export", "sizes computed in double", _SINGLE),
+    ("onnxscript.OnnxFunction", "_pt_onnx_signature", "a user's translation without a return annotation", _UNANNOTATED),
+    # speed
+    (_PROXIES, "get_proxy_slot track_tensor_tree disable_proxy_modes_tracing", "parts that are alike", _SLOWER),
+    (f"{_PROXIES}._ModuleStackTracer", "call_module enable_attr_proxy", "parts that are alike", _SLOWER),
+    ("torch._dynamo.config", "fake_tensor_cache_enabled", "no memory of results", _SLOWER),
+    ("torch._subclasses.fake_impls", "get_fast_op_impls", "results that are known", _SLOWER),
+    ("torch._prims_common", "is_contiguous_or_false", "results that are known", _SLOWER),
+    ("torch.ops.aten", "_native_batch_norm_legit_no_training", "results that are known", _SLOWER),
+    (_PASSES, "decompose_with_registry insert_type_promotion_nodes", "stages that are left out", _SLOWER),
+    (
+        f"{_PASSES}._decomp",
+        "create_onnx_friendly_decomposition_table",
+        "what operators are made of, asked once",
+        _SLOWER,
+    ),
+    (f"{_PASSES}._decomp", "get_onnx_implemented_overloads", "one operator replaced by what it is made of", _SLOWER),
+    (_PROMOTION, "_TypePromotionInterpreter TypePromotionTable", "types promoted where they differ", _SLOWER),
+    ("torch.export.ExportedProgram", "_graph_module _graph_signature", "stages that are left out", _SLOWER),
+    ("torch._dispatch.python", "enable_python_dispatcher", "one operator taken apart", _SLOWER),
+    ("torch._C", "_dispatch_has_kernel_for_dispatch_key", "writes that nobody else sees", _SLOWER),
+    ("onnxscript._internal.values.TracedOnnxFunction", "function_ir", "sources left unread", _SLOWER),
+    (_RULE, "try_rewrite _target_pattern", "rules tried where they can match", _SLOWER),
 )
-
-_REFUSED = "an operator of the user's without a translation is refused, even if it is written in Python"
-_CUSTOM_OPERATORS = _entries(
-    {
-        "torch._C": (
-            ("_dispatch_get_all_op_names", "all operators of the process", _REFUSED),
-            ("_jit_resolve_packet", "the overload that takes these arguments", _REFUSED),
-            ("_dispatch_key_for_device DispatchKey DispatchKeySet", "the kernel that eager runs", _REFUSED),
-            ("_dispatch_kernel_for_dispatch_key_is_fallthrough", "the kernel that eager runs", _REFUSED),
-            ("_dispatch_get_computed_kernel_for_dispatch_key", "the kernel that eager runs", _REFUSED),
-            ("DisableTorchFunction", "the function behind a kernel", _REFUSED),
-        ),
-        "torch._ops.OpOverload": (
-            ("_op", "calls that we answer", _REFUSED),
-            ("_op_dk", "the kernel that eager runs", _REFUSED),
-            ("_can_decompose", "what torch takes apart", _REFUSED),
-        ),
-        "torch._decomp": (("decomposition_table", "what torch takes apart", _REFUSED),),
-        "torch.library": (("_impls", "kernels registered from Python", _REFUSED),),
-        "torch._library.custom_ops": (("CustomOpDef OPDEFS", "what `custom_op` makes", _REFUSED),),
-        "torch._library.custom_ops.CustomOpDef": (
-            ("_opoverload _backend_fns _abstract_fn", "the functions of such an operator", _REFUSED),
-        ),
-        "torch._library.simple_registry": (("singleton", "shapes of an operator's results", _REFUSED),),
-        "torch._library.utils": (("Kernel", "shapes of an operator's results", _REFUSED),),
-    }
-)
-
-_TORCHS = "torch's translations are taken alone, and some models are refused"
-_TRANSLATION = _entries(
-    {
-        "torch.onnx._constants": (
-            (
-                "ONNX_MAX_OPSET ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET",
-                "the newest opset that torch writes",
-                "20 is written",
-            ),
-        ),
-        f"{_EXPORTER}._constants": (("TORCHLIB_OPSET", "the oldest opset of torch's table", "18 is taken for it"),),
-        f"{_EXPORTER}._registration": (("OnnxDecompMeta", "our translations in torch's table", _TORCHS),),
-        f"{_EXPORTER}._registration.ONNXRegistry": (("from_torchlib _register", "the same", _TORCHS),),
-        f"{_EXPORTER}._core": (
-            ("_prepare_exported_program_for_export", "sizes computed in double", "such models are refused"),
-        ),
-        "onnxscript.OnnxFunction": (
-            ("_pt_onnx_signature", "a user's translation without a return annotation", "it has to have one"),
-        ),
-    }
-)
-
-_SLOWER = "the export is slower"
-_SPEED = _entries(
-    {
-        _PROXIES: (("get_proxy_slot track_tensor_tree disable_proxy_modes_tracing", "parts that are alike", _SLOWER),),
-        f"{_PROXIES}._ModuleStackTracer": (("call_module enable_attr_proxy", "parts that are alike", _SLOWER),),
-        "torch._dynamo.config": (("fake_tensor_cache_enabled", "no memory of results", _SLOWER),),
-        "torch._subclasses.fake_impls": (("get_fast_op_impls", "results that are known", _SLOWER),),
-        "torch._prims_common": (("is_contiguous_or_false", "results that are known", _SLOWER),),
-        "torch.ops.aten": (("_native_batch_norm_legit_no_training", "results that are known", _SLOWER),),
-        f"{_EXPORTER}._fx_passes": (
-            ("decompose_with_registry insert_type_promotion_nodes", "stages that are left out", _SLOWER),
-        ),
-        f"{_EXPORTER}._fx_passes._decomp": (
-            ("create_onnx_friendly_decomposition_table", "what operators are made of, asked once", _SLOWER),
-            ("get_onnx_implemented_overloads", "one operator replaced by what it is made of", _SLOWER),
-        ),
-        "torch.onnx._internal.fx.passes.type_promotion": (
-            ("_TypePromotionInterpreter TypePromotionTable", "types promoted where they differ", _SLOWER),
-        ),
-        "torch.export.ExportedProgram": (("_graph_module _graph_signature", "stages that are left out", _SLOWER),),
-        "torch._dispatch.python": (("enable_python_dispatcher", "one operator taken apart", _SLOWER),),
-        "torch._C": (("_dispatch_has_kernel_for_dispatch_key", "writes that nobody else sees", _SLOWER),),
-        "onnxscript._internal.values.TracedOnnxFunction": (("function_ir", "sources left unread", _SLOWER),),
-        "onnxscript.rewriter._rewrite_rule.RewriteRule": (
-            ("try_rewrite _target_pattern", "rules tried where they can match", _SLOWER),
-        ),
-    }
-)
+"""Owner, names with spaces between them, their purpose, and what is lost without."""
 
 NAMES = {
-    entry.place: entry for entry in (*_ESSENTIAL, *_TRACE, *_CONTROL_FLOW, *_CUSTOM_OPERATORS, *_TRANSLATION, *_SPEED)
+    f"{owner}.{name}": PrivateName(f"{owner}.{name}", purpose, without)
+    for owner, names, purpose, without in _ROWS
+    for name in names.split()
 }
 """By the name that our code asks for; where torch moves something, its `place` follows."""
 
@@ -237,9 +182,9 @@ def attribute(holder: Any, name: str, otherwise: Any = None) -> Any:
 
 def place_of(name: str) -> tuple[Any, str] | None:
     """The owner of a name, and what it is called there, for who replaces it; None where there is none."""
-    owner, _, own = NAMES[name].place.rpartition(".")
-    holder = _object_at(owner)
-    return (holder, own) if hasattr(holder, own) else None
+    entry = NAMES[name]
+    holder = _object_at(entry.owner)
+    return (holder, entry.attribute) if hasattr(holder, entry.attribute) else None
 
 
 def missing(names: Iterable[str]) -> list[str]:
@@ -254,9 +199,16 @@ def require() -> None:
         raise AnyshapeError(f"this torch, {torch.__version__}, has no {', '.join(gone)}: anyshape does not know it yet")
 
 
+_HOLDERS: Mapping[str, Callable[[], Any]] = {
+    "torch._ops.OpOverload": lambda: torch.ops.aten.add.Tensor,
+    "torch.nn.Module": torch.nn.Module,
+}
+"""Give an object that has what is essential, and the class itself does not have."""
+
+
 def _is_there(entry: PrivateName) -> bool:
-    if entry.holder is not None:
-        return hasattr(entry.holder(), entry.attribute)
+    if entry.is_essential and entry.owner in _HOLDERS:
+        return hasattr(_HOLDERS[entry.owner](), entry.attribute)
     return _object_at(entry.place) is not None
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,8 +19,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, site_of_stack
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_stack
+from anyshape.source.spans import OURS, Span, span_of_stack
 from anyshape.torchkit.private_names import TorchDispatchMode, pytree
 from anyshape.torchkit.schemas import schema_of, writes
 
@@ -177,8 +175,6 @@ def track_calls(run: Callable[[], Any]) -> CallTrack:
 
 # ---- calls with the values that they gave
 
-_OURS = str(Path(__file__).resolve().parent.parent)
-
 
 class _Following(FunctionRecorder):
     def __init__(self) -> None:
@@ -190,7 +186,7 @@ class _Following(FunctionRecorder):
         results = list(_given_or_written(result, args))
         if not results or self._bytes > budgets.MOST_BYTES_RECORDED:
             return
-        is_ours = frame.f_code.co_filename.startswith(_OURS)
+        is_ours = frame.f_code.co_filename.startswith(OURS)
         values = () if is_ours else tuple(value.detach().clone() for value in results)
         self._bytes += sum(value.numel() * value.element_size() for value in values)
         self.calls.append(Call(func, args, kwargs, site_of_stack(frame), results, values))

@@ -22,13 +22,11 @@ from torch import nn
 from anyshape.sizes import budgets
 from anyshape.source.live_code import LOCK
 
-_IDLE = frozenset(
-    (
-        "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
-        "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
-        "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
-    )
-)  # fmt: skip
+_IDLE = {
+    "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
+    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+}  # fmt: skip
 """What every module of torch has, and no call changes by itself: half of all containers, looked at after every run."""
 
 Change = tuple[int, Any]
@@ -202,16 +200,12 @@ _COPIES: weakref.WeakValueDictionary[tuple[int, int], torch.Tensor] = weakref.We
 
 def kept_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What the tensors hold now, to be read only."""
-    if sum(map(_byte_count, tensors)) < budgets.LARGE_STATE:
+    if sum(tensor.nbytes for tensor in tensors) < budgets.LARGE_STATE:
         return [tensor.detach().clone() for tensor in tensors]
     return [
-        tensor.detach().clone() if _byte_count(tensor) < budgets.STATE_IN_FILE_FROM else _shared_copy(tensor)
+        tensor.detach().clone() if tensor.nbytes < budgets.STATE_IN_FILE_FROM else _shared_copy(tensor)
         for tensor in tensors
     ]
-
-
-def _byte_count(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
 
 
 def _shared_copy(tensor: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from anyshape.onnxfile.contract import Contract, contract_facts, contract_to_dic
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.onnxfile.interface import Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.untrusted import external_files, load_checked
-from anyshape.results.json import port_to_dict
+from anyshape.results.result import port_to_dict
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange
 

@@ -19,8 +19,7 @@ from anyshape.model.oracle import Outcome
 from anyshape.results.verification import Failure
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes import budgets
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_node
+from anyshape.source.spans import Span, span_of_node
 from anyshape.verification.model_reference import ModelChecker
 
 

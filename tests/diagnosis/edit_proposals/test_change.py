@@ -6,12 +6,17 @@ import ast
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from anyshape.diagnosis.edit_proposals.change import EditProposal, moved_back
-from anyshape.source.placement import Change
+import pytest
+import torch
+
+from anyshape.diagnosis.causes import agree
+from anyshape.diagnosis.edit_proposals.change import EditProposal, SizeNames, moved_back
+from anyshape.sizes.notation import Expression, parse_expression
+from anyshape.source.edits import Change
 from anyshape.source.sites import Site, SourceReading
-from anyshape.source.spans import Span
-from anyshape.source.stacks import shown_path
+from anyshape.source.spans import Span, shown_path
 from anyshape.source.syntax import Source
 
 OLD = "y = f(3, 8) + g(3)\n"
@@ -49,3 +54,50 @@ def test_a_place_moves_back_with_its_end(tmp_path: Path) -> None:
     assert moved_back(span, standing) == replace(span, column=17, end_column=18)
     assert moved_back(replace(span, line=2, end_line=2), standing).column == 26
     assert moved_back(replace(span, end_column=None), standing).end_column is None
+
+
+# ---- how code at a site can name a size
+
+
+SIZES = {5: parse_expression("n"), 3: parse_expression("m"), 15: parse_expression("n * m")}
+
+
+def _in_dims(size: Any) -> Expression | None:
+    return SIZES.get(size) if type(size) is int else None
+
+
+def _names(first: tuple[str, ...] = (), **names: Any) -> SizeNames:
+    frame = sys._getframe()
+    return SizeNames(Site(frame.f_code, frame.f_lasti, frame.f_lineno, names, {}), _in_dims, first)
+
+
+def test_a_size_is_an_axis_a_name_or_an_entry() -> None:
+    names = _names(x=torch.zeros(5, 3), count=5, state={"h": torch.zeros(3)}, pair=[torch.zeros(5)])
+    assert names.texts(parse_expression("n")) == ["count", "x.shape[0]", "pair[0].shape[0]"]
+    assert names.texts(parse_expression("m")) == ["x.shape[1]", 'state["h"].shape[0]']
+
+
+def test_names_of_the_expression_itself_come_first() -> None:
+    names = _names(("y",), x=torch.zeros(5), y=torch.zeros(5))
+    assert names.texts(parse_expression("n")) == ["y.shape[0]", "x.shape[0]"]
+
+
+def test_what_stands_on_no_axis_is_put_together() -> None:
+    names = _names(x=torch.zeros(5, 3))
+    assert names.texts(parse_expression("2 * n + m")) == ["2 * x.shape[0] + x.shape[1]"]
+    assert names.texts(parse_expression("2 * k")) == []
+    assert names.dims_in("2 * x.shape[0] + x.shape[1]") == ["n", "m"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("n * m", "m * n", True),
+        ("2 * (n + 1)", "2 * n + 2", True),
+        ("n", "m", False),
+        ("n + m", "n * m", False),
+        ("n // (n - 5)", "n // (n - 5)", True),
+    ],
+)
+def test_expressions_agree_however_they_are_written(one: str, other: str, same: bool) -> None:
+    assert agree(parse_expression(one), parse_expression(other)) is same

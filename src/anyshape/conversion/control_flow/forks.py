@@ -30,8 +30,7 @@ from anyshape.conversion.control_flow.samples import Samples
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import NO_VALUE, Known, Values, evaluate, raising, symbols_of
-from anyshape.source.spans import Span
-from anyshape.source.stacks import OURS, is_users, span_of_code, span_of_stack
+from anyshape.source.spans import OURS, Span, is_users, span_of_code, span_of_stack
 from anyshape.torchkit.capture import Recorder
 
 # ---- who asks: the model's own code, a layer of torch, or torch itself

@@ -26,7 +26,7 @@ from anyshape.conversion.control_flow.loop_source import BUILTIN, EACH, LOOP, re
 from anyshape.conversion.operators.repair import Repair, Used, answered
 from anyshape.source import live_code
 from anyshape.source.live_code import LOCK
-from anyshape.source.stacks import is_librarys, is_users, shown_path
+from anyshape.source.spans import is_librarys, is_users, shown_path
 from anyshape.source.syntax import source_of
 from anyshape.torchkit.patches import patched
 

@@ -14,7 +14,7 @@ from anyshape.onnxfile.graph import describe, every_node
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.runtime.session import ir_version_for
 from anyshape.sizes.notation import Expression
-from anyshape.source.stacks import span_of_recorded_stack
+from anyshape.source.spans import span_of_recorded_stack
 
 _STACK_KEY = "pkg.torch.onnx.stack_trace"
 

@@ -25,8 +25,7 @@ from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.conversion.translation import is_translated
 from anyshape.errors import AnyshapeError
 from anyshape.results.attempt import UntranslatedOperatorError
-from anyshape.source.spans import Span
-from anyshape.source.stacks import span_of_recorded_stack
+from anyshape.source.spans import Span, span_of_recorded_stack
 from anyshape.torchkit import custom_operators
 from anyshape.torchkit.private_names import attribute, lookup, pytree
 from anyshape.torchkit.reasons import is_known, reason_of

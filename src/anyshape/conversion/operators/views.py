@@ -17,7 +17,7 @@ from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, as_vector, from_front, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, holds_size, is_known, is_size
-from anyshape.source.stacks import is_users
+from anyshape.source.spans import is_users
 from anyshape.torchkit.patches import patched
 
 # ---- pieces of an axis: chunks and sections of a symbolic one, and a split into pieces whose length is a size

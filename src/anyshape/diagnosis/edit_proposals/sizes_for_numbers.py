@@ -1,20 +1,103 @@
-"""Numbers replaced by sizes: by the one that is wanted in their place, or that has their value in the example."""
+"""Numbers replaced by sizes: by the one that is wanted in their place, or that has their value in the example.
+
+A number is replaced where it was written: in the expression itself, where a name got it, or by the caller.
+"""
 
 from __future__ import annotations
 
 import ast
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
 from anyshape.diagnosis.causes import TAKES_SIZES, Cause, Want, function_name, numbers_of
-from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge
-from anyshape.diagnosis.edit_proposals.written_numbers import Number, names_in, number_at, numbers_in
-from anyshape.diagnosis.size_names import Nameable
+from anyshape.diagnosis.edit_proposals.change import EditProposal, Knowledge, Nameable, SizeNames, names_in
 from anyshape.diagnosis.wording import with_and
-from anyshape.source.placement import Change
-from anyshape.source.sites import SourceReading, names_at, span_of_expression
+from anyshape.source.edits import Change
+from anyshape.source.sites import Site, SourceReading, names_at, read, span_of_expression
+
+# ---- the numbers of an expression
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A whole number of the source, where it was written."""
+
+    reading: SourceReading
+    node: ast.expr
+    value: int
+    scope: SizeNames
+
+
+def numbers_in(reading: SourceReading, known: Knowledge) -> list[list[Number]]:
+    """The numbers of an expression where they were written, and once more where they are used, if that is elsewhere."""
+    used = [(reading, node, value) for node, value in reading.numbers()]
+    written = [(*_origin(there, node), value) for there, node, value in used]
+    written += _in_named_tuples(reading)
+    ways = [written, used] if any(there is not reading for there, _, _ in written) else [used]
+    return [[number_at(*one, known) for one in way] for way in ways]
+
+
+def number_at(reading: SourceReading, node: ast.expr, value: int, known: Knowledge) -> Number:
+    return Number(reading, node, value, SizeNames(reading.site, known.in_dims, names_in(reading.node)))
+
+
+def _in_named_tuples(reading: SourceReading) -> Iterator[tuple[SourceReading, ast.expr, int]]:
+    """The numbers of `shape` in `x.view(shape)`, where it was written as a tuple."""
+    for node in ast.walk(reading.node):
+        function = reading.source.function_of(node)
+        if isinstance(node, ast.Name) and isinstance(function, _Function):
+            assigned = reading.source.assignments_of(function, node.id)
+            if len(assigned) == 1 and isinstance(assigned[0], (ast.Tuple, ast.List)):
+                there = _at_assignment(reading, function, assigned[0])
+                entries = ((one, there.value_of(one)) for one in assigned[0].elts)
+                yield from ((there, one, value) for one, value in entries if type(value) is int)
+
+
+def _origin(reading: SourceReading, node: ast.expr) -> tuple[SourceReading, ast.expr]:
+    """Where a number was written: at its place, where its name got it, or by whoever called the function."""
+    function = reading.source.function_of(node)
+    if not isinstance(node, ast.Name) or not isinstance(function, _Function):
+        return reading, node
+    assigned = reading.source.assignments_of(function, node.id)
+    if len(assigned) == 1 and type(reading.value_of(assigned[0])) is int:
+        return _origin(_at_assignment(reading, function, assigned[0]), assigned[0])
+    given = _argument_given_for(reading.site, function, node.id) if not assigned else None
+    return _origin(*given) if given is not None else (reading, node)
+
+
+def _at_assignment(reading: SourceReading, function: _Function, value: ast.expr) -> SourceReading:
+    """The names that stand above an assignment: parameters, even if they are given new values below, and what was
+    assigned before.
+    """
+    parameters = {one.arg for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    names = {}
+    for name, held in reading.site.names.items():
+        lines = [one.lineno for one in reading.source.assignments_of(function, name)]
+        if name in parameters or not lines or max(lines) < value.lineno:
+            names[name] = held
+    return SourceReading(replace(reading.site, line=value.lineno, names=names), reading.source, value)
+
+
+def _argument_given_for(site: Site, function: _Function, name: str) -> tuple[SourceReading, ast.expr] | None:
+    """What a caller gave for a parameter."""
+    if site.caller is None or (reading := read(site.caller)) is None or not isinstance(reading.node, ast.Call):
+        return None
+    for keyword in reading.node.keywords:
+        if keyword.arg == name:
+            return reading, keyword.value
+    parameters = [one.arg for one in function.args.args]
+    if name not in parameters:
+        return None
+    position = parameters.index(name) - (parameters[:1] == ["self"])
+    given = reading.node.args[position : position + 1]
+    return (reading, given[0]) if position >= 0 and given and not isinstance(given[0], ast.Starred) else None
+
 
 # ---- numbers in whose place a size is wanted
 
@@ -185,12 +268,8 @@ def _counting_range(reading: SourceReading) -> ast.Call | None:
         loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", [])
         for loop in loops:
             names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-            if (
-                names & used
-                and isinstance(loop.iter, ast.Call)
-                and isinstance(loop.iter.func, ast.Name)
-                and loop.iter.func.id == "range"
-            ):
-                return loop.iter
+            match loop.iter:
+                case ast.Call(func=ast.Name(id="range")) as call if names & used:
+                    return call
         node = reading.source.parent_of(node)
     return None
