@@ -5,9 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from anyshape.conversion.candidates import make_job
+from anyshape.conversion.candidates import Job, make_job
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
+from anyshape.conversion.torch_export import by_export, cause_of, operators_at, torchscript_model, translate_again
+from anyshape.declaration.calls import bind_call
+from anyshape.declaration.dims import declare
+from anyshape.declaration.outputs import Adapter
+from anyshape.declaration.targets import resolve_target
 from anyshape.results.attempt import PinnedByTrace
 from anyshape.source.spans import Span
 from tests.surveys import survey_of
@@ -68,3 +72,24 @@ def test_a_program_is_written_again_in_another_opset() -> None:
 def test_dims_that_became_numbers_are_the_cause() -> None:
     pins = [PinnedByTrace("n", 3, Span("model.py", 7)), PinnedByTrace("m", 4, None)]
     assert cause_of(RuntimeError("no"), pins) == "`n` became 3 at model.py:7:1; `m` became 4"
+
+
+# ---- torch's older exporter
+
+
+class First(nn.Module):
+    def forward(self, x: Tensor, unused: Tensor) -> Tensor:
+        return x * 2
+
+
+def test_dynamic_axes_are_open_and_unused_inputs_left_out() -> None:
+    args = (torch.randn(3, 4), torch.randn(2))
+    target = resolve_target(First())
+    signature = bind_call(target, args, None)
+    spec = declare(signature, {"x": "n 4"}, None)
+    job = Job(Adapter(target, signature, ["x", "unused"]), (("x", args[0]), ("unused", args[1])), spec, 17)
+    model = torchscript_model(job, 17)
+    (value,) = model.graph.inputs
+    assert value.name == "input_0"
+    assert [isinstance(size, int) for size in value.shape] == [False, True]
+    assert model.opset_imports[""] == 17

@@ -134,7 +134,7 @@ def _with_branches_and_loops(job: Job) -> Conversion:
 
 
 def _by_torchscript(job: Job) -> Conversion:
-    from anyshape.conversion.torchscript import torchscript_model
+    from anyshape.conversion.torch_export import torchscript_model
 
     start = time.monotonic()
     opset = min(job.opset, capture.newest_torchscript_opset())

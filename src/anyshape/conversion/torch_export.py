@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
+import onnx_ir as ir
 import torch
 
 from anyshape.conversion import trace
@@ -167,3 +170,28 @@ def cause_of(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:
     if pins:
         return "; ".join(f"`{pin.dim}` became {pin.size}" + (f" at {pin.span}" if pin.span else "") for pin in pins)
     return str(error) if isinstance(error, UntranslatedOperatorError) else reason_of(error)
+
+
+def torchscript_model(job: Job, opset: int) -> ir.Model:
+    """The job as this exporter writes it; inputs are called `input_<index>`, and unused ones are left out."""
+    names = [f"input_{index}" for index in range(len(job.leaves))]
+    dynamic_axes = {
+        name: {
+            axis: f"{name}_{axis}"
+            for axis, expression in enumerate(job.spec.axes.get(leaf, ()))
+            if expression is not None
+        }
+        for name, leaf in zip(names, job.names, strict=True)
+    }
+    arguments = tuple(value for _, value in job.leaves)
+    with tempfile.TemporaryDirectory() as folder, capture.quiet(), capture.silent_descriptors():
+        path = Path(folder) / "model.onnx"
+        # with gradients on, attention layers do not take the fast path that this exporter cannot translate
+        with torch.enable_grad():
+            torch.onnx.export(
+                job.adapter, arguments, str(path), dynamo=False, input_names=names, dynamic_axes=dynamic_axes,
+                opset_version=opset, verbose=False,
+            )  # fmt: skip
+        model = ir.load(path)
+        ir.external_data.load_to_model(model)
+    return model

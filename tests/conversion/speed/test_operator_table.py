@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
+import torch
 
 from anyshape.conversion.speed import operator_table as tables
 from anyshape.conversion.speed import switch
+from anyshape.conversion.speed.operator_table import register_fake
 from anyshape.torchkit.private_names import lookup
 
 
@@ -49,3 +52,21 @@ def test_a_table_without_sources_knows_the_operators_of_one_with_them(monkeypatc
     read = tables.operator_table(build, 20, lambda _table: None)
     assert unread.functions.keys() == read.functions.keys()
     assert [len(known) for known in unread.functions.values()] == [len(known) for known in read.functions.values()]
+
+
+# ---- shapes of our own operators
+
+LIBRARY = torch.library.Library("anyshape_registered", "FRAGMENT")
+
+
+@pytest.mark.parametrize(("value", "searches"), [("1", False), ("0", True)])
+def test_an_operator_has_its_shapes(value: str, searches: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    original = inspect.getmodule
+    monkeypatch.setattr(inspect, "getmodule", lambda *args: asked.append(args) or original(*args))
+    monkeypatch.setenv(switch.VARIABLE, value)
+    LIBRARY.define(f"rows_{value}(Tensor x) -> Tensor")
+    register_fake(f"anyshape_registered::rows_{value}", lambda x: x.new_empty(x.shape[0]), LIBRARY)
+    assert bool(asked) is searches
+    operator = getattr(torch.ops.anyshape_registered, f"rows_{value}")
+    assert operator(torch.empty(3, 4, device="meta")).shape == (3,)

@@ -24,6 +24,7 @@ from anyshape.conversion.control_flow.carried import (
     Key,
     Last,
     Listed,
+    LoopPlan,
     LoopScope,
     Moment,
     Peel,
@@ -34,12 +35,12 @@ from anyshape.conversion.control_flow.carried import (
     merged,
     refined_state,
     shown,
+    tell_growth,
 )
 from anyshape.conversion.control_flow.collected import Earlier, LeftEarlyError, LoopError, parts_of
+from anyshape.conversion.control_flow.forks import Exploration, explore
 from anyshape.conversion.control_flow.items import Items, PossibleStep, all_places, copied
-from anyshape.conversion.control_flow.loop_plan import LoopPlan, tell_growth
 from anyshape.conversion.control_flow.loop_trace import Begun
-from anyshape.conversion.control_flow.paths import Exploration, explore
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyshape.conversion.control_flow.paths import explore
+from anyshape.conversion.control_flow.forks import explore
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.source import live_code
 from anyshape.torchkit.capture import is_same_number
@@ -185,7 +185,6 @@ class _Current:
 
 def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     """Its code runs in torch's file, which does not know our names."""
-    from anyshape.conversion.control_flow.loop_trace import _Current
 
     return _Current.each(f, xs, *args)
 

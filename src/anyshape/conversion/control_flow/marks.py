@@ -15,7 +15,7 @@ import onnxscript.evaluator
 import torch
 
 from anyshape.conversion.operators.onnx_words import op
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.operator_table import register_fake
 from anyshape.errors import AnyshapeError
 from anyshape.torchkit.capture import is_same_number
 

@@ -18,9 +18,8 @@ from torch.fx.experimental.sym_node import SymNode
 
 from anyshape.conversion.control_flow import forks as forking
 from anyshape.conversion.control_flow import loop_trace
-from anyshape.conversion.control_flow.forks import Forks, files_of, is_question
+from anyshape.conversion.control_flow.forks import Exploration, Forks, are_joinable, files_of, is_question
 from anyshape.conversion.control_flow.loop_trace import calls_kept
-from anyshape.conversion.control_flow.paths import Exploration, are_joinable
 from anyshape.conversion.control_flow.samples import Naming, Samples, recognise, shortened
 from anyshape.sizes.torch_symbols import symbols_of
 from anyshape.torchkit.capture import Recorder

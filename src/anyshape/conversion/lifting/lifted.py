@@ -14,8 +14,7 @@ from anyshape.conversion.lifting.alignment import DifferentError, align, lift, s
 from anyshape.conversion.lifting.constants import ShortTableError, UnexplainedError
 from anyshape.conversion.lifting.static_exports import StaticExport, calls, free_axes, largest_call, observe
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, cause_of
-from anyshape.conversion.torchscript import torchscript_model
+from anyshape.conversion.torch_export import by_export, cause_of, torchscript_model
 from anyshape.results.attempt import Attempt
 from anyshape.sizes import budgets
 from anyshape.torchkit import capture

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import INT64, number, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Repair, Used, answered
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.operator_table import register_fake
 
 # ---- what stands in a trace, and its shape
 

@@ -18,7 +18,7 @@ from anyshape.conversion.control_flow.forks import is_named_size
 from anyshape.conversion.control_flow.samples import has_unknown_length
 from anyshape.conversion.operators.onnx_words import INT64, as_vector, counted, op, rank, size_of, vector, whole
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, arange, holds_size, is_size
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.operator_table import register_fake
 
 # ---- what stands in a trace, and its shapes
 

@@ -30,7 +30,7 @@ from torch.nn.utils.rnn import PackedSequence, invert_permutation
 from anyshape.conversion.operators.onnx_words import INT64, op
 from anyshape.conversion.operators.recurrent import NAMESPACE, layer_called, layers_in_onnx, running_rows, tell_of_layer
 from anyshape.conversion.operators.repair import Answer, Repair, Used, is_known, know
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.operator_table import register_fake
 from anyshape.source import live_code
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import attribute, lookup

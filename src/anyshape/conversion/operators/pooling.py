@@ -37,7 +37,7 @@ from anyshape.conversion.operators.onnx_words import (
     whole,
 )
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, holds_size, is_size
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.operator_table import register_fake
 from anyshape.torchkit.patches import patched
 
 # ---- what stands in a trace, and its shapes

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, op, scan, static_size
 from anyshape.conversion.operators.repair import Answer, Repair, Used
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.operator_table import register_fake
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import lookup
 

@@ -20,8 +20,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from anyshape.conversion.speed.functional_writes import without_mutations
-from anyshape.conversion.speed.inlined_operators import inline, is_complex
+from anyshape.conversion.speed.simpler_operators import inline, is_complex, without_mutations
 from anyshape.conversion.speed.switch import are_on, shortcut
 from anyshape.sizes import budgets
 from anyshape.torchkit.patches import replaced

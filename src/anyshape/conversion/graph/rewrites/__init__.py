@@ -14,7 +14,7 @@ from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnus
 
 from anyshape.conversion.graph import known_sizes
 from anyshape.conversion.graph.known_sizes import DeclaredAxis, Sizes
-from anyshape.conversion.graph.rewrites import heads, lookups, quotients, reshape_targets, splits, transposes
+from anyshape.conversion.graph.rewrites import heads, lookups, quotients, splits
 from anyshape.onnxfile.graph import graphs_in
 
 Rewrite = Callable[[ir.Graph, Sizes], None]
@@ -30,9 +30,9 @@ _REWRITES: tuple[Rewrite, ...] = (
     splits.split_products,
     heads.view_heads_once,
     heads.take_three_axes,
-    transposes.cancel,
+    heads.cancel,
     splits.split_instead_of_slices,
-    reshape_targets.write_targets,
+    known_sizes.write_targets,
 )
 """In this order: each finds what those before have brought together; targets come last, for all that was moved."""
 

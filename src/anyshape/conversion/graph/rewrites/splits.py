@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from anyshape.conversion.graph.known_sizes import Size, Sizes
-from anyshape.conversion.graph.rewrites.reshape_targets import reshaped
+from anyshape.conversion.graph.known_sizes import Size, Sizes, reshaped
 from anyshape.onnxfile.graph import (
     constant,
     first_input,
