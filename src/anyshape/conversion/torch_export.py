@@ -40,12 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def by_export(
-    job: Job,
-    name: str,
-    repairs: Sequence[Repair],
-    *,
-    both_sides: bool = False,
-    copying: bool = False,
+    job: Job, name: str, repairs: Sequence[Repair], *, both_sides: bool = False, copying: bool = False
 ) -> tuple[Candidate | None, Attempt, Acted]:
     """One try; with `both_sides` the trace takes every branch both ways, with `copying` parts alike are traced once."""
     start = time.monotonic()

@@ -1,4 +1,5 @@
-"""What one step of a loop hands to the next, found by comparing what a pass was given with what it left.
+"""What one step of a loop hands to the next: found by comparing what a pass was given with what it left, and laid out
+as the tensors that the marks of the loop take and give.
 
 A value that a body can change has one of these roles:
 
@@ -19,26 +20,10 @@ from typing import Any
 import torch
 from torch import SymFloat, SymInt, Tensor, nn
 
-from anyshape.conversion.control_flow.collected import (
-    Collected,
-    Earlier,
-    LoopError,
-    Placeholder,
-    StackedSteps,
-    parts_of,
-    stacked,
-)
-from anyshape.conversion.control_flow.loop_trace import (
-    Begun,
-    Pairs,
-    is_varying,
-    leaves_of,
-    memory_of,
-    rebuilt,
-    state,
-    version_of,
-)
+from anyshape.conversion.control_flow.collected import Collected, Earlier, LoopError, StackedSteps, parts_of, stacked
+from anyshape.conversion.control_flow.loop_trace import Begun, Pairs, end, is_varying, memory_of, state
 from anyshape.torchkit.capture import expression_of, is_same_number
+from anyshape.torchkit.private_names import pytree
 
 # ---- what a body can change, at one moment: names of its function, and attributes of the model's modules
 
@@ -65,13 +50,14 @@ class Kept:
     @classmethod
     def of(cls, value: Any) -> Kept:
         is_container = isinstance(value, list | tuple | dict) and not isinstance(value, Collected)
-        leaves, structure = leaves_of(value) if is_container else ([value], None)
-        versions = [version_of(one) if isinstance(one, Tensor) else 0 for one in leaves]
+        leaves, structure = pytree.tree_flatten(value) if is_container else ([value], None)
+        # torch counts the writes to a tensor, and to whatever shares its memory
+        versions = [one._version if isinstance(one, Tensor) else 0 for one in leaves]
         return cls(value, leaves, structure, versions, parts_of(value) if isinstance(value, list) else ())
 
     def with_leaves(self, leaves: Sequence[Any]) -> Any:
         """The like of it with other leaves; its lists and dicts are new ones."""
-        return leaves[0] if self.structure is None else rebuilt(leaves, self.structure)
+        return leaves[0] if self.structure is None else pytree.tree_unflatten(leaves, self.structure)
 
     def copy(self) -> Any:
         if isinstance(self.value, Collected):
@@ -98,8 +84,10 @@ class LoopScope:
             found |= {(place, name): Kept.of(value) for name, value in attributes.items() if name not in _TORCHS}
         return found
 
-    def write(self, values: Mapping[Key, Any]) -> None:
-        """Attributes that are not among the values go; names stay."""
+    def write(self, values: Mapping[Key, Any]) -> Moment:
+        """The moment at which all have these values. Attributes that are not among them go; names stay, and follow only
+        when a step begins.
+        """
         self.given = {key: value for key, value in values.items() if isinstance(key, str)}
         for place, attributes in enumerate(self._attributes):
             for name in [name for name in attributes if name not in _TORCHS and (place, name) not in values]:
@@ -107,6 +95,7 @@ class LoopScope:
         for key, value in values.items():
             if isinstance(key, tuple) and self._attributes[key[0]].get(key[1]) is not value:
                 self._attributes[key[0]][key[1]] = value
+        return {key: Kept.of(value) for key, value in values.items()}
 
 
 # ---- roles
@@ -158,6 +147,16 @@ class Peel:
     """The first step differs from the others and has to be taken before the loop."""
 
     reason: str
+    failure: Exception | None = None
+
+
+def _role_after(role: Role | None, before: Kept, after: Kept | None) -> Role | Peel | None:
+    """The role of a value after a pass, which may have had one before; None where the pass leaves it alone."""
+    if after is None:
+        return Peel("bound in one step and not in the next")
+    if role is None:
+        return found_role(before, after)
+    return _refined_state(role, before, after) if isinstance(role, State) else role
 
 
 def found_role(given: Kept, after: Kept) -> Role | Peel | None:
@@ -165,9 +164,10 @@ def found_role(given: Kept, after: Kept) -> Role | Peel | None:
     if isinstance(given.value, list) and isinstance(after.value, list):
         added = _parts_added(given.parts, after.parts)
         if added:
-            return Gathered(_number_of(added))
+            count = Collected(added).length
+            return Gathered(None if is_varying(count) else int(count))
     state = State(tuple(LeafRole() for _ in given.leaves))
-    refined = refined_state(state, given, after)
+    refined = _refined_state(state, given, after)
     return None if refined is state else refined
 
 
@@ -181,12 +181,7 @@ def _parts_added(before: Sequence[Any], after: Sequence[Any]) -> Sequence[Any]:
     return ()
 
 
-def _number_of(parts: Sequence[Any]) -> int | None:
-    counts = [part.count if isinstance(part, Placeholder) else 1 for part in parts]
-    return None if any(map(is_varying, counts)) else sum(map(int, counts))
-
-
-def refined_state(state: State, given: Kept, after: Kept) -> State | Peel:
+def _refined_state(state: State, given: Kept, after: Kept) -> State | Peel:
     """The same object where the pass was as foreseen."""
     if given.structure != after.structure:
         return Peel(_difference(given.value, after.value))
@@ -281,9 +276,11 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float | SymFloat)
 
 
-def as_tensor(number: Any) -> Tensor:
-    """A number as a tensor without axes, as exact as Python's."""
-    return torch.full((), number, dtype=torch.float64 if _is_float(number) else torch.int64)
+def as_tensor(value: Any) -> Tensor:
+    """A number as a tensor without axes, as exact as Python's; a tensor as it is."""
+    if isinstance(value, Tensor):
+        return value
+    return torch.full((), value, dtype=torch.float64 if _is_float(value) else torch.int64)
 
 
 # ---- in words
@@ -341,7 +338,7 @@ class LoopPlan:
         elif isinstance(role, State):
             for place, (leaf, value) in enumerate(zip(role.leaves, self.start[key].leaves, strict=True)):
                 if leaf.kind in {"tensor", "number"}:
-                    yield CarriedTensor(key, place, as_tensor(value) if leaf.kind == "number" else value, leaf)
+                    yield CarriedTensor(key, place, as_tensor(value), leaf)
 
     @property
     def growing(self) -> Pairs:
@@ -408,12 +405,55 @@ class LoopPlan:
             if isinstance(role, Gathered):
                 found += [_block_of_step(key, parts) for parts in _added_parts(key, after[key]) if parts]
             elif isinstance(role, Last):
-                found += [as_tensor(leaf) if is_number(leaf) else leaf for leaf in _collected_leaves(key, after)]
+                found += [as_tensor(leaf) for leaf in _collected_leaves(key, after)]
         return found
+
+    def roles_after(self, given: Moment, after: Moment, last: Sequence[str]) -> dict[Key, Role] | Peel:
+        """The roles that a pass has shown, with those that were known; `last` are the names that are read after it."""
+        found: dict[Key, Role] = {}
+        for key, before in given.items():
+            role = _role_after(self.roles.get(key), before, after.get(key))
+            if isinstance(role, Peel):
+                return Peel(f"`{shown(key)}`, which is {role.reason}")
+            if role is not None:
+                found[key] = role
+        for key in after:
+            if key not in given and (isinstance(key, tuple) or key in last):
+                found[key] = self.roles.get(key, Last())
+        return found
+
+    def roles_wanted(self, lists: Mapping[Key, list[Any]]) -> dict[Key, Role] | None:
+        """The roles where a pass has failed since it read a list that it fills; the list must hold something before."""
+        wanted: dict[Key, Role] = {}
+        for key, role in self.roles.items():
+            earlier = next((part for part in lists.get(key, ()) if isinstance(part, Earlier)), None)
+            if earlier is not None and isinstance(role, Gathered) and self.start[key].parts:
+                if earlier.is_all_wanted:
+                    wanted[key] = Listed()
+                elif earlier.is_last_wanted and not role.reads_last:
+                    wanted[key] = replace(role, reads_last=True)
+        return {**self.roles, **wanted} if wanted else None
 
     # ---- after the loop
 
-    def results(
+    def after_loop(
+        self, count: Any, begun: Begun, after: Moment, carried: Sequence[Any], collected: Sequence[Tensor]
+    ) -> dict[Key, Any]:
+        """What all is when the loop has ended, given what a step hands on and leaves."""
+        handed = [as_tensor(value) for value in carried]
+        lasts, steps = end(count, [slot.initial for slot in self.slots], handed, collected, begun.number)
+        self._tell_growth(count, begun.carried, handed, lasts)
+        return self._results(count, after, lasts, steps)
+
+    def _tell_growth(self, count: Any, given: Sequence[Any], after: Sequence[Any], carried: Sequence[Tensor]) -> None:
+        """Where an axis grows by the same in each step, torch is told how long it is in the end."""
+        for slot, seen, left, result in zip(self.slots, given, after, carried, strict=True):
+            for axis in slot.leaf.axes:
+                step = left.shape[axis] - seen.shape[axis]
+                if not expression_of(step).free_symbols or is_same_number(step, 0):
+                    state(result.shape[axis] == slot.initial.shape[axis] + step * count)
+
+    def _results(
         self, count: Any, after: Moment, carried: Sequence[Tensor], collected: Sequence[Tensor]
     ) -> dict[Key, Any]:
         values: dict[Key, Any] = {key: kept.value for key, kept in self.start.items() if key not in self.roles}
@@ -463,11 +503,11 @@ def _back_in(start: Kept, value: Any, after: Kept) -> Any:
     """A list or dict that the body has changed in place is the same object after the loop."""
     if isinstance(start.value, list) and isinstance(after.value, list):
         start.value[:] = value
-        return start.value
-    if isinstance(start.value, dict):
+    elif isinstance(start.value, dict):
         start.value.update(value)
-        return start.value
-    return value
+    else:
+        return value
+    return start.value
 
 
 def _collected_leaves(key: Key, after: Moment) -> list[Any]:
@@ -510,14 +550,3 @@ def _is_single(parts: Sequence[Any]) -> bool:
 
 def _in_a_row(parts: Sequence[Any], steps: Tensor) -> Tensor:
     return steps if _is_single(parts) else steps.flatten(0, 1)
-
-
-def tell_growth(
-    plan: LoopPlan, count: Any, given: Sequence[Any], after: Sequence[Any], carried: Sequence[Tensor]
-) -> None:
-    """Where an axis grows by the same in each step, torch is told how long it is in the end."""
-    for slot, seen, left, result in zip(plan.slots, given, after, carried, strict=True):
-        for axis in slot.leaf.axes:
-            step = left.shape[axis] - seen.shape[axis]
-            if not expression_of(step).free_symbols or is_same_number(step, 0):
-                state(result.shape[axis] == slot.initial.shape[axis] + step * count)

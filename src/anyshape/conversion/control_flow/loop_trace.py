@@ -61,26 +61,9 @@ def state(condition: Any) -> None:
 # ---- tensors
 
 
-def version_of(tensor: Tensor) -> int:
-    """A count of the writes to a tensor, and to whatever shares its memory."""
-    return tensor._version
-
-
 def memory_of(tensor: Tensor) -> int:
     """The same number for tensors that share memory."""
     return int(attribute(tensor.untyped_storage(), _MEMORY))
-
-
-# ---- containers of values
-
-
-def leaves_of(tree: Any) -> tuple[list[Any], Any]:
-    """The values in nested lists, tuples and dicts, and their structure."""
-    return pytree.tree_flatten(tree)
-
-
-def rebuilt(leaves: Sequence[Any], structure: Any) -> Any:
-    return pytree.tree_unflatten(leaves, structure)
 
 
 # ---- the marks of a loop
@@ -185,6 +168,7 @@ class _Current:
 
 def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     """Its code runs in torch's file, which does not know our names."""
+    from anyshape.conversion.control_flow.loop_trace import _Current
 
     return _Current.each(f, xs, *args)
 
@@ -196,16 +180,16 @@ def _torchs_map() -> FunctionType | None:
 
 def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
     """What the body makes of each slice along the first axis, stacked."""
-    leaves, structure = leaves_of(sequences)
+    leaves, structure = pytree.tree_flatten(sequences)
     count = leaves[0].shape[0]
     exploration = explore()
     begun = begin(count, [], leaves, ())
     for _ in exploration:
-        exploration.give(body(rebuilt(begun.slices, structure), *others))
-    results, structure = leaves_of(exploration.joined())
+        exploration.give(body(pytree.tree_unflatten(begun.slices, structure), *others))
+    results, structure = pytree.tree_flatten(exploration.joined())
     _, stacked = end(count, [], [], [one for one in results if isinstance(one, Tensor)], begun.number)
     steps = iter(stacked)
-    return rebuilt([next(steps) if isinstance(one, Tensor) else one for one in results], structure)
+    return pytree.tree_unflatten([next(steps) if isinstance(one, Tensor) else one for one in results], structure)
 
 
 MAPPED_BODIES = Repair("mapped bodies", _maps_as_loops)

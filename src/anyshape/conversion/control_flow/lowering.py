@@ -9,18 +9,7 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnusedNodesPass
 
-from anyshape.conversion.control_flow.marks import (
-    CHOOSE,
-    DOMAIN,
-    LOOP_BEGIN,
-    LOOP_END,
-    RegionError,
-    group_of,
-    is_mark,
-    loop_of,
-    marks_of,
-    sides,
-)
+from anyshape.conversion.control_flow import marks
 from anyshape.conversion.control_flow.scans import Lengths, lengths_of, lower_loops
 from anyshape.onnxfile.graph import (
     Dependencies,
@@ -35,12 +24,10 @@ from anyshape.onnxfile.graph import (
     replace,
 )
 
-__all__ = ["RegionError", "lower_regions"]
-
 
 def lower_regions(model: ir.Model) -> None:
     """Replace all marks in a model; one without marks is left as it is."""
-    if not any(is_mark(node) for node in every_node(model.graph)):
+    if not any(marks.is_mark(node) for node in every_node(model.graph)):
         return
     share_common_parts(model)
     join_groups(model.graph)
@@ -48,7 +35,7 @@ def lower_regions(model: ir.Model) -> None:
     _refuse_leftovers(model)
     RemoveUnusedNodesPass()(model)  # constants that only a mark needed
     name_apart(model)
-    model.opset_imports.pop(DOMAIN, None)
+    model.opset_imports.pop(marks.DOMAIN, None)
 
 
 def _lower_graph(graph: ir.Graph, lengths: Lengths) -> None:
@@ -60,8 +47,8 @@ def _lower_graph(graph: ir.Graph, lengths: Lengths) -> None:
 
 def _refuse_leftovers(model: ir.Model) -> None:
     for node in every_node(model.graph):
-        if is_mark(node):
-            raise RegionError(f"{node.op_type} is left, its other end is not in the same branch or loop")
+        if marks.is_mark(node):
+            raise marks.RegionError(f"{node.op_type} is left, its other end is not in the same branch or loop")
 
 
 # ---- names that differ over all graphs of a model: a copy has those of its original, and ONNX forbids shadowing
@@ -111,21 +98,21 @@ def _names_apart_from(taken: set[str]) -> Callable[[str], str]:
 def join_groups(graph: ir.Graph) -> None:
     """Make one node of all choices of a group, so that it stands where one If will."""
     groups: dict[int, list[ir.Node]] = {}
-    for choice in marks_of(graph, CHOOSE):
-        groups.setdefault(group_of(choice), []).append(choice)
+    for choice in marks.marks_of(graph, marks.CHOOSE):
+        groups.setdefault(marks.group_of(choice), []).append(choice)
     for choices in groups.values():
         _join_choices(graph, choices)
     try:
         graph.sort()
     except ValueError as error:
-        raise RegionError("a choice depends on another choice of the same branch") from error
+        raise marks.RegionError("a choice depends on another choice of the same branch") from error
 
 
 def _join_choices(graph: ir.Graph, choices: Sequence[ir.Node]) -> None:
-    (which, *_), firsts, seconds = zip(*(sides(choice) for choice in choices), strict=True)
+    (which, *_), firsts, seconds = zip(*(marks.sides(choice) for choice in choices), strict=True)
     last = choices[-1]
     inputs = [which, *chain(*firsts), *chain(*seconds)]
-    joined = new_node(CHOOSE, inputs, last.attributes, like=last, outputs=len(choices), domain=DOMAIN)
+    joined = new_node(marks.CHOOSE, inputs, last.attributes, like=last, outputs=len(choices), domain=marks.DOMAIN)
     graph.insert_after(last, joined)
     for choice, output in zip(choices, joined.outputs, strict=True):
         replace(choice.outputs[0], describe(output, choice.outputs[0]), keep_name=True)
@@ -134,7 +121,7 @@ def _join_choices(graph: ir.Graph, choices: Sequence[ir.Node]) -> None:
 
 def lower_branches(graph: ir.Graph) -> list[ir.Graph]:
     """Make an If of every choice in a graph; the branches may hold further marks. The last one is the outermost."""
-    choices = marks_of(graph, CHOOSE)
+    choices = marks.marks_of(graph, marks.CHOOSE)
     if not choices:
         return []
     dependencies = Dependencies(graph)
@@ -147,7 +134,7 @@ def lower_branches(graph: ir.Graph) -> list[ir.Graph]:
 
 
 def _lower_choice(graph: ir.Graph, choice: ir.Node, dependencies: Dependencies, outside: int) -> list[ir.Graph]:
-    which, first, second = sides(choice)
+    which, first, second = marks.sides(choice)
     then = _branch_graph("then", dependencies.leading_to(first, outside), first, choice)
     otherwise = _branch_graph("else", dependencies.leading_to(second, outside), second, choice)
     condition = _as_bool(graph, which, choice)
@@ -162,12 +149,12 @@ def _lower_choice(graph: ir.Graph, choice: ir.Node, dependencies: Dependencies, 
 
 
 def _always_needed(dependencies: Dependencies) -> int:
-    """What the outputs need whatever is chosen: of a choice, only what both of its sides need."""
+    """What the outputs need whatever is chosen: of a choice, only what both of its marks.sides need."""
 
     def of(node: ir.Node, above: Sequence[int]) -> int:
-        if not is_mark(node, CHOOSE):
+        if not marks.is_mark(node, marks.CHOOSE):
             return dependencies.reading(node, above)
-        which, first, second = sides(node)
+        which, first, second = marks.sides(node)
         both = dependencies.union(first, above) & dependencies.union(second, above)
         return dependencies.union([which], above) | both
 
@@ -176,12 +163,12 @@ def _always_needed(dependencies: Dependencies) -> int:
 
 def _before_the_loop(dependencies: Dependencies, choice: ir.Node) -> int:
     """What was computed before the loop that a choice stands in: inside, it would be computed in every step."""
-    ends = {loop_of(node): node for node in dependencies.nodes if is_mark(node, LOOP_END)}
+    ends = {marks.loop_of(node): node for node in dependencies.nodes if marks.is_mark(node, marks.LOOP_END)}
     around = [
         dependencies.place[id(node)]
         for node in dependencies.nodes
-        if is_mark(node, LOOP_BEGIN) and loop_of(node) in ends
-        if dependencies.needed(node, choice) and dependencies.needed(choice, ends[loop_of(node)])
+        if marks.is_mark(node, marks.LOOP_BEGIN) and marks.loop_of(node) in ends
+        if dependencies.needed(node, choice) and dependencies.needed(choice, ends[marks.loop_of(node)])
     ]
     return (1 << max(around, default=0)) - 1
 
@@ -220,7 +207,7 @@ def _as_bool(graph: ir.Graph, which: ir.Value, choice: ir.Node) -> ir.Value:
     return cast.outputs[0]
 
 
-# ---- both sides of a branch made as small as they can be
+# ---- both marks.sides of a branch made as small as they can be
 #
 # Each side was traced from the start, so it repeats what comes before the branch, and goes on after it: what they have
 # in common is done once, before it and behind it.
@@ -248,11 +235,11 @@ def _merge_loops(graph: ir.Graph) -> None:
     for node in list(graph):
         twin = known.setdefault(_computed_alike(node, numbers, len(open_loops)), node)
         numbers.update({id(value): (id(twin), place) for place, value in enumerate(node.outputs)})
-        if is_mark(node, LOOP_BEGIN):
-            open_loops.add(loop_of(node))
-        if is_mark(node, LOOP_END):
-            open_loops.discard(loop_of(node))
-        if twin is not node and is_mark(node, LOOP_END):
+        if marks.is_mark(node, marks.LOOP_BEGIN):
+            open_loops.add(marks.loop_of(node))
+        if marks.is_mark(node, marks.LOOP_END):
+            open_loops.discard(marks.loop_of(node))
+        if twin is not node and marks.is_mark(node, marks.LOOP_END):
             for old, new in zip(node.outputs, twin.outputs, strict=True):
                 _use_instead(graph, old, new)
     prune(graph, graph)
@@ -263,9 +250,9 @@ def _computed_alike(node: ir.Node, numbers: dict[int, Any], depth: int) -> Any:
         return id(node)
     inputs = tuple(None if value is None else numbers.get(id(value), id(value)) for value in node.inputs)
     attributes = tuple(
-        item for item in _comparable_attributes(node) if not (is_mark(node) and item[0] in ("group", "loop"))
+        item for item in _comparable_attributes(node) if not (marks.is_mark(node) and item[0] in ("group", "loop"))
     )
-    return node.op_identifier(), inputs, attributes, depth if is_mark(node, LOOP_BEGIN) else None
+    return node.op_identifier(), inputs, attributes, depth if marks.is_mark(node, marks.LOOP_BEGIN) else None
 
 
 def _use_instead(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
@@ -281,10 +268,10 @@ def _use_instead(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
 
 def _sink_choices(graph: ir.Graph) -> None:
     """`choose(f(a, w), f(b, w))` is `f(choose(a, b), w)`."""
-    waiting = marks_of(graph, CHOOSE)
+    waiting = marks.marks_of(graph, marks.CHOOSE)
     while waiting:
         choice = waiting.pop()
-        _, (first,), (second,) = sides(choice)
+        _, (first,), (second,) = marks.sides(choice)
         if first is second:
             _use_instead(graph, choice.outputs[0], first)
             graph.remove(choice, safe=True)
@@ -308,7 +295,7 @@ def _only_difference(first: ir.Node | None, second: ir.Node | None) -> int | Non
 
 def _are_alike(first: ir.Node, second: ir.Node) -> bool:
     same = first.op_identifier() == second.op_identifier() and len(first.inputs) == len(second.inputs)
-    plain = len(first.outputs) == len(second.outputs) == 1 and not is_mark(first) and not graphs_in(first)
+    plain = len(first.outputs) == len(second.outputs) == 1 and not marks.is_mark(first) and not graphs_in(first)
     return same and plain and _comparable_attributes(first) == _comparable_attributes(second)
 
 
@@ -338,12 +325,14 @@ def _is_used_once(value: ir.Value) -> bool:
 
 
 def _sink_choice(graph: ir.Graph, choice: ir.Node, place: int) -> ir.Node:
-    which, (first,), (second,) = sides(choice)
+    which, (first,), (second,) = marks.sides(choice)
     kept, other = first.producer(), second.producer()
     assert kept is not None
     assert other is not None
     before = (kept.inputs[place], other.inputs[place])
-    earlier = new_node(CHOOSE, [which, *before], {"group": group_of(choice)}, like=choice, domain=DOMAIN)
+    earlier = new_node(
+        marks.CHOOSE, [which, *before], {"group": marks.group_of(choice)}, like=choice, domain=marks.DOMAIN
+    )
     assert before[0] is not None
     assert before[1] is not None
     describe(earlier.outputs[0], before[0]).shape = _common_shape(before[0], before[1])

@@ -132,11 +132,7 @@ def _write_choose(which: Any, first: ir.Value, second: ir.Value, group: int) -> 
 def _write_loop_begin(
     count: Any, initial: Sequence[ir.Value], sequences: Sequence[ir.Value], growing: Sequence[int], loop: int
 ) -> list[ir.Value]:
-    attributes = [
-        ir.AttrInt64("loop", loop),
-        ir.AttrInt64("carried", len(initial)),
-        ir.AttrInt64s("growing", growing),
-    ]
+    attributes = [ir.AttrInt64("loop", loop), ir.AttrInt64("carried", len(initial)), ir.AttrInt64s("growing", growing)]
     return _record_mark(
         LOOP_BEGIN, [_as_value(count), *initial, *sequences], attributes, 1 + len(initial) + len(sequences)
     )

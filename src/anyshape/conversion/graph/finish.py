@@ -22,10 +22,7 @@ Axes = Sequence[int | Expression | str | None]
 
 
 def finish(
-    model: ir.Model,
-    opset: int,
-    inputs: Sequence[tuple[str, Axes, ir.DataType]],
-    outputs: Sequence[str],
+    model: ir.Model, opset: int, inputs: Sequence[tuple[str, Axes, ir.DataType]], outputs: Sequence[str]
 ) -> ir.Model:
     """Name the inputs and outputs in the user's order, write the inputs' dims, and clean the rest.
 
