@@ -225,7 +225,7 @@ class Forks:
         return all(symbol in sizes for symbol in symbols_of(question))
 
     def _sizes(self) -> Mapping[sympy.Symbol, int]:
-        return _Either(self.samples.first(), self._environment.backed_var_to_val)
+        return self.samples.first(self._environment.backed_var_to_val)
 
     def _decision_on(self, question: sympy.Basic, asker: FrameType, *, by_value: bool) -> Any:
         # the same question has the same answer in the whole of a run
@@ -253,7 +253,7 @@ class Forks:
         if self._environment is not None:  # else nothing has been asked
             self._known = self._known_at.setdefault(int(samples.rows[0]), {})
             known, first = self._environment.backed_var_to_val, samples.first()
-            known.update({symbol: first[symbol] for symbol in known if symbol in first})
+            known.update({symbol: sympy.Integer(first[symbol]) for symbol in known if symbol in first})
 
     def sign(self, node: torch.fx.Node) -> None:
         """Note on a node of the trace on which path it was made."""
@@ -305,25 +305,6 @@ class Forks:
         moved, self._moved_out = self._moved_out, False
         self.branches.clear()
         return moved
-
-
-class _Either(Mapping[sympy.Symbol, int]):
-    """Two mappings seen as one, without a copy."""
-
-    def __init__(self, first: Mapping[sympy.Symbol, sympy.Basic], second: Mapping[sympy.Symbol, sympy.Basic]) -> None:
-        self._first, self._second = first, second
-
-    def __getitem__(self, symbol: sympy.Symbol) -> int:
-        return int(self._first[symbol] if symbol in self._first else self._second[symbol])
-
-    def __contains__(self, symbol: object) -> bool:
-        return symbol in self._first or symbol in self._second
-
-    def __iter__(self) -> Iterator[sympy.Symbol]:
-        return iter({**self._second, **self._first})
-
-    def __len__(self) -> int:
-        return len({**self._second, **self._first})
 
 
 def _are_all_equal(values: Values) -> bool:

@@ -66,9 +66,6 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return self.generic_visit(node)
-
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         kept, self._names = self._names, None
         self.generic_visit(node)
@@ -112,13 +109,7 @@ class _Rewriter(ast.NodeTransformer):
 
     # ---- expressions
 
-    def visit_ListComp(self, node: ast.ListComp) -> Any:
-        return self._comprehension(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        return self._comprehension(node)
-
-    def _comprehension(self, node: Any) -> Any:
+    def visit_ListComp(self, node: Any) -> Any:
         """`each(ITER, lambda items: [EXPR for TARGET in items])`."""
         text = ast.unparse(node.generators[0].iter)
         self.generic_visit(node)
@@ -129,6 +120,8 @@ class _Rewriter(ast.NodeTransformer):
         one = ast.arguments(posonlyargs=[], args=[ast.arg(_ITEMS)], kwonlyargs=[], kw_defaults=[], defaults=[])
         call = _call(EACH, items, ast.Lambda(one, node), ast.Constant(text), ast.Constant(node.lineno))
         return ast.copy_location(call, node)
+
+    visit_GeneratorExp = visit_ListComp
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -174,9 +167,8 @@ def _loop_that_asks(node: ast.For, variable: str, text: str, names: Names) -> li
     made = ast.Assign([ast.Name(variable, ast.Store())], _call(LOOP, node.iter, *arguments))
     ast.copy_location(made, node.iter)
     ast.copy_location(made.value, node.iter)
-    forgiving = ast.If(
-        ast.UnaryOp(ast.Not(), _call_on(variable, "forgives")), [ast.Raise(exc=None, cause=None)], []
-    )  # fmt: skip
+    fails = ast.UnaryOp(ast.Not(), _call_on(variable, "forgives"))
+    forgiving = ast.If(fails, [ast.Raise(exc=None, cause=None)], [])
     attempt = ast.Try(node.body, [ast.ExceptHandler(None, None, [forgiving])], [], [])
     node.iter = ast.copy_location(ast.Name(variable, ast.Load()), node.iter)
     # not the loop's own targets: they have been bound
@@ -327,9 +319,7 @@ def _blocks_around(statement: ast.stmt, function: ast.FunctionDef) -> Iterator[t
     node: ast.AST = function
     while node is not statement:
         for block in _blocks_of(node):
-            place = next(
-                (at for at, one in enumerate(block) if any(statement is inner for inner in ast.walk(one))), None
-            )
+            place = next((at for at, one in enumerate(block) if statement in ast.walk(one)), None)
             if place is not None:
                 found.append((node, block[place + 1 :]))
                 node = block[place]
@@ -382,11 +372,10 @@ def _names_bound_by(node: ast.AST) -> set[str]:
 
 def _names_read_by(node: ast.AST) -> set[str]:
     """The names that a node reads, also within functions that it makes."""
-    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
-    added = {
-        one.target.id for one in ast.walk(node) if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)
-    }
-    return found | added
+    every = [*ast.walk(node)]
+    read = [one for one in every if isinstance(getattr(one, "ctx", None), ast.Load)]
+    read += [one.target for one in every if isinstance(one, ast.AugAssign)]
+    return {one.id for one in read if isinstance(one, ast.Name)}
 
 
 def _all_names(node: ast.AST) -> set[str]:

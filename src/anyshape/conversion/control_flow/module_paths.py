@@ -27,21 +27,6 @@ from anyshape.torchkit.patches import configured, patched, replaced
 from anyshape.torchkit.private_names import missing
 
 _SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
-_HINT, _CALL = "torch.fx.experimental.sym_node.SymNode.hint", "torch.nn.Module._call_impl"
-_NEEDED = (
-    *(
-        f"{_SHAPES}.{name}"
-        for name in ("evaluate_expr", "evaluate_sym_node", "_maybe_evaluate_static", "_refine_ranges")
-    ),
-    _HINT,
-    _CALL,
-    *loop_trace.NEEDED,
-)
-
-
-def missing_names() -> list[str]:
-    """What a future torch may have moved."""
-    return missing(_NEEDED)
 
 
 @contextlib.contextmanager
@@ -49,23 +34,17 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
     """Inside, a trace takes both sides of every branch whose condition differs among the samples."""
     forks = Forks(samples, recorder)
     with contextlib.ExitStack() as stack:
-        for private, make in (
-            (f"{_SHAPES}.evaluate_expr", _answered_questions),
-            (f"{_SHAPES}._maybe_evaluate_static", _answers_of_samples),
-            (f"{_SHAPES}._refine_ranges", _ranges_left_alone),
-            (f"{_SHAPES}.evaluate_sym_node", _asked_numbers_noted),
-            (_HINT, _hint_of_path),
-            (_CALL, _calls_on_all_paths),
-        ):
+        for private, make in _REPLACEMENTS.items():
             stack.enter_context(replaced(private, functools.partial(make, forks)))
         for owner, name, value in (
             (torch.fx.Graph, "create_node", _nodes_signed(forks)),
             (torch.fx.Interpreter, "run_node", _nodes_run_again(forks)),
             (forking, "CURRENT", forks),
             (forking, "OWN", files_of(model)),
+            (torch.nn.Module, "__setattr__", _noting_first(torch.nn.Module.__setattr__)),
+            (torch.nn.Module, "__delattr__", _noting_first(torch.nn.Module.__delattr__)),
         ):
             stack.enter_context(patched(owner, name, value))
-        stack.enter_context(_attributes_noted())
         # what a fake tensor did on one path must not be remembered on another
         stack.enter_context(configured("torch._dynamo.config.fake_tensor_cache_enabled", value=False))
         stack.enter_context(Naming(lambda: forks.samples))
@@ -203,6 +182,22 @@ def _result_of_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
     return result
 
 
+_REPLACEMENTS: dict[str, Callable[[Forks, Any], Any]] = {
+    f"{_SHAPES}.evaluate_expr": _answered_questions,
+    f"{_SHAPES}._maybe_evaluate_static": _answers_of_samples,
+    f"{_SHAPES}._refine_ranges": _ranges_left_alone,
+    f"{_SHAPES}.evaluate_sym_node": _asked_numbers_noted,
+    "torch.fx.experimental.sym_node.SymNode.hint": _hint_of_path,
+    "torch.nn.Module._call_impl": _calls_on_all_paths,
+}
+"""What stands in the place of each of these private names while a trace takes both sides."""
+
+
+def missing_names() -> list[str]:
+    """What a future torch may have moved."""
+    return missing((*_REPLACEMENTS, *loop_trace.NEEDED))
+
+
 # ---- what a run sets on modules
 
 _ABSENT = object()
@@ -250,15 +245,6 @@ def _journal() -> Iterator[_Journal]:
     finally:
         _OPEN.remove(opened)
         opened.close()
-
-
-@contextlib.contextmanager
-def _attributes_noted() -> Iterator[None]:
-    with (
-        patched(torch.nn.Module, "__setattr__", _noting_first(torch.nn.Module.__setattr__)),
-        patched(torch.nn.Module, "__delattr__", _noting_first(torch.nn.Module.__delattr__)),
-    ):
-        yield
 
 
 def _noting_first(original: Callable[..., None]) -> Callable[..., None]:

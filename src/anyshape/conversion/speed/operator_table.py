@@ -1,4 +1,7 @@
-"""torch's table of operators, built once for each opset of a process, without reading the sources of its functions."""
+"""What torch knows about operators, with less search: its table of translations is built once for each opset of a
+process, without reading the sources of its functions; shapes of our own operators are registered without looking for
+the caller.
+"""
 
 from __future__ import annotations
 

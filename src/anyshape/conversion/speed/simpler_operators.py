@@ -1,7 +1,12 @@
-"""Operators that write to a tensor, replaced by those that give a new one, where nothing else sees the tensor.
+"""Operators of a program that torch's translation does not take, each replaced by itself; the rest stays as it was
+traced. torch would run the whole program again for the sake of one of them.
 
-`x = conv(x); x += y` and an activation with `inplace=True` are most of the writes in models. What may share its memory
-with another tensor is left to torch, which has to run the program for it.
+An operator that writes to a tensor becomes one that gives a new tensor, where nothing else sees the old one. `x =
+conv(x); x += y` and an activation with `inplace=True` are most of the writes in models. What may share its memory with
+another tensor is left to torch, which has to run the program for it.
+
+An operator without a translation is traced by itself, on what its node is given, and its nodes take the place of the
+one.
 """
 
 from __future__ import annotations
@@ -130,12 +135,9 @@ def _is_new(node: fx.Node) -> bool:
     if gives_alias(target):
         whole = node.args[0] if node.args else None
         return isinstance(whole, fx.Node) and list(whole.users) == [node] and _is_new(whole)
-    return target.name() in _FRESH or not _is_made_of_others(target)
-
-
-def _is_made_of_others(target: OpOverload) -> bool:
     has_kernel = lookup("torch._C._dispatch_has_kernel_for_dispatch_key")
-    return has_kernel is None or bool(has_kernel(target.name(), "CompositeImplicitAutograd"))
+    is_made_of_others = has_kernel is None or has_kernel(target.name(), "CompositeImplicitAutograd")
+    return target.name() in _FRESH or not is_made_of_others
 
 
 def _tensor_of(node: fx.Node) -> torch.Tensor | None:
@@ -202,12 +204,8 @@ def _fills_the_part(write: fx.Node) -> bool:
     """Whether what is copied has the very shape of the part: translations of a copy do not spread it."""
     if write.target is not _aten.copy_.default:
         return True
-    shapes = [
-        str(value.shape)
-        for one in write.args[:2]
-        if isinstance(one, fx.Node) and (value := _tensor_of(one)) is not None
-    ]
-    return len(shapes) == 2 and shapes[0] == shapes[1]
+    part, copied = (_tensor_of(one) if isinstance(one, fx.Node) else None for one in (*write.args, None)[:2])
+    return part is not None and copied is not None and str(part.shape) == str(copied.shape)
 
 
 def inline(graph: fx.Graph, nodes: Collection[fx.Node], table: Mapping[Any, Any]) -> bool:
@@ -222,9 +220,8 @@ def inline(graph: fx.Graph, nodes: Collection[fx.Node], table: Mapping[Any, Any]
 
 
 def _replaces_node(graph: fx.Graph, node: fx.Node, table: Mapping[Any, Any]) -> bool:
-    if not isinstance(node.target, OpOverload) or writes(node.target):
-        return False
-    if "unbacked_bindings" in node.meta or "val" not in node.meta:
+    is_plain = "val" in node.meta and "unbacked_bindings" not in node.meta
+    if not isinstance(node.target, OpOverload) or writes(node.target) or not is_plain:
         return False
     given = node.all_input_nodes
     if any(is_complex(one.meta["val"]) for one in given):
@@ -232,10 +229,9 @@ def _replaces_node(graph: fx.Graph, node: fx.Node, table: Mapping[Any, Any]) -> 
     body = _body_of(node, [one.meta["val"] for one in given], table)
     if any(one.op not in ("placeholder", "call_function", "output") for one in body.nodes):
         return False  # a constant would have to become an input of the program
-    if any(one.op == "call_function" and one.target is node.target for one in body.nodes):
+    if any(one.target is node.target for one in body.nodes):
         return False
-    results = _insert_before(graph, node, body, given)
-    return _gives_results(graph, node, results)
+    return _gives_results(graph, node, _insert_before(graph, node, body, given))
 
 
 def is_complex(value: Any) -> bool:
@@ -244,10 +240,7 @@ def is_complex(value: Any) -> bool:
 
 def _body_of(node: fx.Node, values: list[Any], table: Mapping[Any, Any]) -> fx.Graph:
     """The operator on values as those that its node is given, written in simpler ones."""
-    dispatcher, mode_of = (
-        lookup("torch._dispatch.python.enable_python_dispatcher"),
-        lookup("torch._guards.detect_fake_mode"),
-    )
+    mode_of = lookup("torch._guards.detect_fake_mode")
     places = {one: place for place, one in enumerate(node.all_input_nodes)}
 
     def call(*values: Any) -> Any:
@@ -255,7 +248,7 @@ def _body_of(node: fx.Node, values: list[Any], table: Mapping[Any, Any]) -> fx.G
         target: Callable[..., Any] = node.target  # type: ignore[assignment]
         return target(*args, **kwargs)
 
-    with LOCK, mode_of(values), dispatcher():
+    with LOCK, mode_of(values), lookup("torch._dispatch.python.enable_python_dispatcher")():
         functional: Any = torch.func.functionalize(call, remove="mutations")
         return make_fx(functional, decomposition_table=dict(table))(*values).graph
 
