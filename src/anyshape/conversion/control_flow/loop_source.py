@@ -121,7 +121,8 @@ class _Rewriter(ast.NodeTransformer):
         call = _call(EACH, items, ast.Lambda(one, node), ast.Constant(text), ast.Constant(node.lineno))
         return ast.copy_location(call, node)
 
-    visit_GeneratorExp = visit_ListComp
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        return self.visit_ListComp(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)

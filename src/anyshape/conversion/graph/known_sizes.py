@@ -2,6 +2,8 @@
 
 Two axes with the same expression have the same size. Axes of inputs that were declared as the same dim do, too,
 although the trace may have given each its own symbol.
+
+What follows from that alone is rewritten here: sizes that are read twice, and shapes that need not be computed.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx_ir as ir
 
@@ -113,11 +116,13 @@ def share(graph: ir.Graph, sizes: Sizes) -> None:
         if source is None or first is None:
             continue
         if size not in shared:
-            value, axis = source
-            made = insert(first, "Shape", [value], {"start": axis, "end": axis + 1}, axes=[1], like=node.outputs[0])
-            shared[size] = made
+            shared[size] = _size_of_axis(first, *source, like=node.outputs[0])
         if not node.outputs[0].is_graph_output():
             node.outputs[0].replace_all_uses_with(shared[size])
+
+
+def _size_of_axis(before: ir.Node, value: ir.Value, axis: int, *, like: ir.Value | None = None) -> ir.Value:
+    return insert(before, "Shape", [value], {"start": axis, "end": axis + 1}, axes=[1], like=like)
 
 
 def size_read(node: ir.Node, sizes: Sizes) -> Size:
@@ -127,6 +132,21 @@ def size_read(node: ir.Node, sizes: Sizes) -> Size:
         return None
     read = known[node.attributes.get_int("start", 0) : node.attributes.get_int("end", len(known))]
     return read[0] if len(read) == 1 else None
+
+
+def put_instead(
+    node: ir.Node, sizes: Sizes, operator: str, inputs: Sequence[ir.Value | None], attributes: Any = None
+) -> None:
+    """Another node in the place of one: its result has the same type and sizes."""
+    result = node.outputs[0]
+    replace(result, insert(node, operator, inputs, attributes, axes=sizes.of(result), like=result))
+
+
+# ---- shapes that are told once and for all: 0 for an axis that a Reshape keeps, 1 for one that an Expand keeps
+#
+# The translation computes each shape from the sizes of inputs while the model runs. Where all of it follows from what
+# is known, a constant says the same. -1 stands for the one size that is left, and only where no other axis can be
+# empty.
 
 
 def write_targets(graph: ir.Graph, sizes: Sizes) -> None:
@@ -186,7 +206,6 @@ def _keep_own_axes(node: ir.Node, sizes: Sizes) -> None:
         return
     start, end = own.attributes.get_int("start", 0), own.attributes.get_int("end", rank)
     if 0 <= start < end == rank:
-        assert isinstance(node.graph, ir.Graph)
         ones = constant(node.graph, [1] * (end - start))
         node.replace_input_with(1, insert(node, "Concat", [*shape.inputs[:-1], ones], {"axis": 0}))
 
@@ -216,7 +235,6 @@ def _told_sizes(shape: ir.Value | None, sizes: Sizes) -> tuple[int | str, ...] |
 def reshaped(before: ir.Node, value: ir.Value, wanted: Sequence[Size], sizes: Sizes) -> ir.Value | None:
     """The value with these sizes; None where a size is neither known nor that of an input."""
     have = sizes.of(value)
-    assert isinstance(before.graph, ir.Graph)
     if have is not None and tuple(have) == tuple(wanted):
         return value
     target = None if have is None else reshape_target(have, wanted, sizes)
@@ -229,13 +247,11 @@ def reshaped(before: ir.Node, value: ir.Value, wanted: Sequence[Size], sizes: Si
 
 
 def _computed_shape(before: ir.Node, wanted: Sequence[Size], sizes: Sizes) -> ir.Value | None:
-    assert isinstance(before.graph, ir.Graph)
     parts: list[ir.Value] = []
     for size in wanted:
         source = sizes.source(size)
         if source is not None:
-            start = {"start": source[1], "end": source[1] + 1}
-            parts.append(insert(before, "Shape", [source[0]], start, axes=[1]))
+            parts.append(_size_of_axis(before, *source))
         elif isinstance(size, int) and size > 0:
             parts.append(constant(before.graph, [size]))
         else:

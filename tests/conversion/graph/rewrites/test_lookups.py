@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -38,3 +40,81 @@ def test_a_mask_that_is_looked_up_at_all_places_is_the_mask(tmp_path: Path) -> N
     path = exported(tmp_path, Chosen(masked), (torch.randn(3, 5),), {"x": "rows columns"})
     assert operators(path)["GatherND"] == 0
     assert all(is_right(path, Chosen(masked), (torch.randn(sizes),)) for sizes in ((1, 1), (4, 7)))
+
+
+# ---- parts of an axis
+
+DIMS = {"x": "batch seq 6"}
+
+
+class Cut(nn.Module):
+    def __init__(self, cut: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.cut = cut
+
+    def forward(self, x: Tensor) -> Any:
+        return self.cut(x.relu())
+
+
+CUTS: dict[str, tuple[Callable[[Tensor], Any], int, int]] = {
+    "halves": (lambda y: y[..., :3] * y[..., 3:], 1, 0),
+    "the later one first": (lambda y: y[..., 4:].exp().sum(-1) + y[..., :4].sum(-1), 1, 0),
+    "three": (lambda y: y[..., :1] * y[..., 1:3] + y[..., -3:].mean(-1, keepdim=True), 1, 0),
+    "returned as they are": (lambda y: (y[..., :2], y[..., 2:]), 1, 0),
+    "a gap": (lambda y: y[..., :2] * y[..., 4:], 0, 2),
+    "an overlap": (lambda y: y[..., :4] * y[..., 2:], 0, 2),
+    "a step": (lambda y: y[..., ::2] * y[..., 1::2], 0, 2),
+    "two axes": (lambda y: y[..., :1].sum() * y[:, :1].sum(), 0, 2),
+    "an axis that varies": (lambda y: y[:, :1] * y[:, 1:], 0, 2),
+    "the whole is read, too": (lambda y: (y[..., :3] * y[..., 3:], y), 0, 2),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_slices_are_one_split_where_they_part_the_axis(name: str, tmp_path: Path) -> None:
+    cut, splits, slices = CUTS[name]
+    path = exported(tmp_path, Cut(cut), (torch.randn(2, 5, 6),), DIMS, sizes={"seq": "2.."})
+    assert (operators(path)["Split"], operators(path)["Slice"]) == (splits, slices)
+    assert all(is_right(path, Cut(cut), (torch.randn(*sizes, 6),)) for sizes in ((1, 2), (3, 7)))
+
+
+class Parts(nn.Module):
+    """Three parts of the last axis, viewed, moved to the front and chosen one by one."""
+
+    def __init__(self, *, heads: bool) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, seq, _ = x.shape
+        if self.heads:
+            first, second, third = x.reshape(batch, seq, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        else:
+            first, second, third = x.reshape(batch, seq, 3, 8).permute(2, 0, 1, 3).unbind(0)
+        return first * torch.tanh(second) - third
+
+
+@pytest.mark.parametrize("heads", [False, True])
+def test_parts_of_the_last_axis_are_split(tmp_path: Path, *, heads: bool) -> None:
+    model = Parts(heads=heads)
+    path = exported(tmp_path, model, (torch.randn(2, 5, 24),), {"x": "batch seq 24"})
+    found = operators(path)
+    assert (found["Split"], found["Gather"], found["Slice"]) == (1, 0, 0)
+    assert found["Transpose"] == (3 if heads else 0)
+    assert all(is_right(path, model, (torch.randn(*sizes, 24),)) for sizes in ((1, 1), (3, 1), (2, 7)))
+
+
+class Rows(nn.Module):
+    """The same of the first axis: nothing that a Split of the last could do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, columns = x.shape
+        first, second = x.reshape(2, rows // 2, columns).unbind(0)
+        return first - second
+
+
+def test_parts_of_another_axis_are_chosen(tmp_path: Path) -> None:
+    sizes = {"rows": "2.. step 2"}
+    path = exported(tmp_path, Rows(), (torch.randn(6, 3),), {"x": "rows columns"}, sizes=sizes)
+    assert operators(path)["Split"] == 0
+    assert all(is_right(path, Rows(), (torch.randn(sizes),)) for sizes in ((2, 1), (8, 5)))

@@ -14,7 +14,7 @@ from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnus
 
 from anyshape.conversion.graph import known_sizes
 from anyshape.conversion.graph.known_sizes import DeclaredAxis, Sizes
-from anyshape.conversion.graph.rewrites import heads, lookups, quotients, splits
+from anyshape.conversion.graph.rewrites import heads, lookups, quotients
 from anyshape.onnxfile.graph import graphs_in
 
 Rewrite = Callable[[ir.Graph, Sizes], None]
@@ -27,11 +27,11 @@ _REWRITES: tuple[Rewrite, ...] = (
     lookups.leave_out_lookups,
     heads.share_repeated_heads,
     lookups.choose_by_one_node,
-    splits.split_products,
+    heads.split_products,
     heads.view_heads_once,
     heads.take_three_axes,
-    heads.cancel,
-    splits.split_instead_of_slices,
+    heads.cancel_transposes,
+    lookups.split_instead_of_slices,
     known_sizes.write_targets,
 )
 """In this order: each finds what those before have brought together; targets come last, for all that was moved."""

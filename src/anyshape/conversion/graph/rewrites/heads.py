@@ -1,7 +1,9 @@
-"""The heads of attention are viewed, moved and repeated no more often than ONNX's Attention needs."""
+"""What stands around attention is split, viewed, moved and repeated no more often than ONNX's Attention needs."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
 
@@ -9,6 +11,7 @@ import onnx_ir as ir
 
 from anyshape.conversion.graph.known_sizes import Size, Sizes, reshaped
 from anyshape.onnxfile.graph import (
+    constant,
     first_input,
     insert,
     insert_several,
@@ -22,6 +25,63 @@ from anyshape.onnxfile.graph import (
     users,
     whole_numbers,
 )
+
+# ---- queries, keys and values out of one product by one Split
+#
+# Models view the product as [..., 3, features], move the 3 to the front and choose one after the other: the whole is
+# copied twice. A Split copies it once, and each part is viewed and moved by itself, where that is needed at all.
+
+
+def split_products(graph: ir.Graph, sizes: Sizes) -> None:
+    """Gather(Transpose(Reshape(x))) of numbered parts becomes Split(x), with a Reshape and a Transpose of each part."""
+    for node in nodes_of(graph, "Transpose"):
+        viewed = maker(node.inputs[0], "Reshape")
+        chosen = _choosing_nodes(node)
+        if viewed is None or not chosen:
+            continue
+        whole, view = sizes.all_of(first_input(viewed)), sizes.all_of(viewed.outputs[0])
+        order = permutation(node)
+        if whole is None or view is None or not _parts_last_axis(whole, view, order[0]):
+            continue
+        parts = _parts_of(node, first_input(viewed), whole, view[order[0]])
+        rest = [axis - (axis > order[0]) for axis in order[1:]]
+        axes = [size for axis, size in enumerate(view) if axis != order[0]]
+        for gather, index in chosen:
+            part = reshaped(gather, parts[index], axes, sizes)
+            if part is None:
+                continue
+            if rest != sorted(rest):
+                part = transposed(gather, part, rest, axes)
+            replace(gather.outputs[0], part)
+
+
+def _choosing_nodes(node: ir.Node) -> list[tuple[ir.Node, int]]:
+    """The nodes that take one part of the first axis each; none if anybody reads the whole."""
+    found = []
+    for user in users(node.outputs[0]):
+        index = whole_numbers(user.inputs[1]) if user.op_type == "Gather" and len(user.inputs) > 1 else None
+        is_scalar = index is not None and user.inputs[1] is not None and list(user.inputs[1].shape or ()) == []
+        if not is_scalar or index is None or user.attributes.get_int("axis", 0) != 0 or index[0] < 0:
+            return []
+        found.append((user, index[0]))
+    return [] if node.outputs[0].is_graph_output() else found
+
+
+def _parts_last_axis(whole: Sequence[int | str], view: Sequence[int | str], axis: int) -> bool:
+    """Whether the view cuts the last axis alone, and the axis in question is the first of what it is cut into."""
+    cut = [size for size in view[len(whole) - 1 :] if isinstance(size, int)]
+    if tuple(view[: len(whole) - 1]) != tuple(whole[:-1]) or axis != len(whole) - 1 or len(cut) != len(view) - axis:
+        return False
+    return math.prod(cut) == whole[-1]
+
+
+def _parts_of(node: ir.Node, value: ir.Value, whole: Sequence[int | str], count: int | str) -> Sequence[ir.Value]:
+    assert isinstance(count, int)
+    assert isinstance(whole[-1], int)
+    width = whole[-1] // count
+    inputs = [value, constant(node.graph, [width] * count)]
+    return insert_several(node, "Split", inputs, {"axis": len(whole) - 1}, [([*whole[:-1], width], value)] * count)
+
 
 # ---- queries, keys and values with all heads in one axis, and the result, too
 #
@@ -133,14 +193,8 @@ def _batch_first(node: ir.Node, flat: _FlatSource) -> ir.Value:
     turning = flat.turned_by
     if turning is None:
         return value
-    return insert(
-        node,
-        "RotaryEmbedding",
-        [value, *turning.inputs[1:]],
-        {**turning.attributes, "num_heads": flat.heads},
-        axes=axes,
-        like=value,
-    )
+    attributes = {**turning.attributes, "num_heads": flat.heads}
+    return insert(node, "RotaryEmbedding", [value, *turning.inputs[1:]], attributes, axes=axes, like=value)
 
 
 # ---- heads of keys and values that serve several heads of queries are not copied for them
@@ -211,7 +265,13 @@ def view_heads_once(graph: ir.Graph, sizes: Sizes) -> None:
             replace(node.outputs[0], transposed(node, view, _APART, axes))
 
 
-def cancel(graph: ir.Graph, sizes: Sizes) -> None:
+# ---- two Transposes that undo each other, with nothing between them that looks at the order of rows, are left out
+#
+# A product with a matrix, a bias of one axis and a Split of the last axis treat all rows the same: whether positions or
+# the batch come first makes no difference to them.
+
+
+def cancel_transposes(graph: ir.Graph, sizes: Sizes) -> None:
     for node in nodes_of(graph, "Transpose"):
         if permutation(node) == _SWAPPED and not node.outputs[0].is_graph_output():
             _cancel_after_row_by_row(node, sizes) or _cancel_after_rows(node, sizes)
@@ -226,8 +286,9 @@ def _cancel_after_row_by_row(first: ir.Node, sizes: Sizes) -> bool:
         if node.op_type == "Split":
             break
         value = node.outputs[0]
-    ends = [user for result in (chain[-1].outputs if chain else ()) for user in users(result)]
-    returned = any(result.is_graph_output() for result in (chain[-1].outputs if chain else ()))
+    results = chain[-1].outputs if chain else ()
+    ends = [user for result in results for user in users(result)]
+    returned = any(result.is_graph_output() for result in results)
     if not ends or returned or not all(is_op(end, "Transpose") and permutation(end) == _SWAPPED for end in ends):
         return False
     chain[0].replace_input_with(list(chain[0].inputs).index(first.outputs[0]), first_input(first))

@@ -1,20 +1,24 @@
-"""Entries that are picked by fewer nodes: tables looked up as a whole, and one of several along an axis."""
+"""Entries that are picked by fewer nodes: tables looked up as a whole, one of several along an axis, and all parts of
+one.
+"""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
-from anyshape.conversion.graph.known_sizes import Size, Sizes
+from anyshape.conversion.graph.known_sizes import Size, Sizes, put_instead
 from anyshape.onnxfile.graph import (
     constant,
     constant_of,
     first_input,
-    insert,
+    insert_several,
+    is_op,
     maker,
     nodes_of,
     only_user,
     permutation,
     replace,
+    users,
     whole_numbers,
 )
 
@@ -44,9 +48,10 @@ def _leave_out_lookup(node: ir.Node, sizes: Sizes) -> None:
     others = [axis for axis in range(len(wanted)) if axis not in found]
     if len(found) != len(have) or found != sorted(set(found)) or any(wanted[axis] != 1 for axis in others):
         return
-    assert isinstance(node.graph, ir.Graph)
-    inputs = [table, constant(node.graph, others)]
-    replace(result, insert(node, "Unsqueeze", inputs, axes=wanted, like=result) if others else table)
+    if others:
+        put_instead(node, sizes, "Unsqueeze", [table, constant(node.graph, others)])
+    else:
+        replace(result, table)
 
 
 def _joined_indices(value: ir.Value | None) -> list[ir.Value]:
@@ -103,14 +108,11 @@ def _without_added_axis(node: ir.Node, sizes: Sizes) -> bool:
     if moved is None or added is None or only_user(first_input(node), "Squeeze") is None:
         return False
     order = permutation(moved)
-    put = _one_axis(added, len(order))
-    taken = _one_axis(node, len(order))
+    put, taken = (_one_axis(one, len(order)) for one in (added, node))
     if put is None or taken is None or order[taken] != put:
         return False
     rest = [axis - (axis > put) for axis in order if axis != put]
-    result = node.outputs[0]
-    made = insert(node, "Transpose", [added.inputs[0]], {"perm": rest}, axes=sizes.of(result), like=result)
-    replace(result, made)
+    put_instead(node, sizes, "Transpose", [added.inputs[0]], {"perm": rest})
     return True
 
 
@@ -125,15 +127,11 @@ def _gather_instead(node: ir.Node, sizes: Sizes) -> bool:
     if axis is None or start is None or end is None or axes is None or len(axes) != 1 or axes[0] % len(known) != axis:
         return False
     length = known[axis]
-    if start[0] < 0 or end[0] != start[0] + 1 or step not in (None, (1,)) or not isinstance(length, int):
+    if end[0] != start[0] + 1 or step not in (None, (1,)) or not isinstance(length, int):
         return False
-    if start[0] >= length:  # nothing is left of it
+    if not 0 <= start[0] < length:  # behind the end nothing is left of it
         return False
-    assert isinstance(node.graph, ir.Graph)
-    index = constant(node.graph, start[0])
-    result = node.outputs[0]
-    made = insert(node, "Gather", [cut.inputs[0], index], {"axis": axis}, axes=sizes.of(result), like=result)
-    replace(result, made)
+    put_instead(node, sizes, "Gather", [cut.inputs[0], constant(node.graph, start[0])], {"axis": axis})
     return True
 
 
@@ -141,3 +139,59 @@ def _one_axis(node: ir.Node, rank: int) -> int | None:
     """The one axis that an Unsqueeze or a Squeeze of this rank (the larger one) names."""
     axes = whole_numbers(node.inputs[1]) if len(node.inputs) > 1 else None
     return axes[0] % rank if axes is not None and len(axes) == 1 else None
+
+
+# ---- slices that part an axis among them
+
+Part = tuple[int, int]
+
+
+def split_instead_of_slices(graph: ir.Graph, sizes: Sizes) -> None:
+    """`x[..., :2]` and `x[..., 2:]` become Split(x), where the axis has a fixed size and nobody reads x otherwise."""
+    for value in list(dict.fromkeys(first_input(node) for node in nodes_of(graph, "Slice"))):
+        known, slices = sizes.of(value), users(value)
+        cut = all(is_op(node, "Slice") and place == 0 for node, place in value.uses())
+        if known is None or value.is_graph_output() or not cut:
+            continue
+        axes = {_sliced_axis(node, len(known)) for node in slices}
+        axis = axes.pop()
+        if axis is not None and not axes and len(slices) > 1:
+            _split_of_slices(graph, value, axis, known, slices)
+
+
+def _split_of_slices(
+    graph: ir.Graph, value: ir.Value, axis: int, known: tuple[Size, ...], slices: list[ir.Node]
+) -> None:
+    size = known[axis]
+    parts = {node: _sliced_part(node, size) if isinstance(size, int) else None for node in slices}
+    covered = sorted((part, place) for place, part in enumerate(parts.values()) if part is not None)
+    if len(covered) < len(slices) or not _cover_the_axis([part for part, _ in covered], size):
+        return
+    lengths = [end - start for (start, end), _ in covered]
+    rows = [([*known[:axis], length, *known[axis + 1 :]], value) for length in lengths]
+    first = next(node for node in graph if node in parts)
+    made = insert_several(first, "Split", [value, constant(graph, lengths)], {"axis": axis}, rows)
+    for (_, place), result in zip(covered, made, strict=True):
+        replace(slices[place].outputs[0], result)
+
+
+def _sliced_axis(node: ir.Node, rank: int) -> int | None:
+    """The one axis that a slice with a step of one cuts."""
+    axes, steps = (whole_numbers(value) for value in (*node.inputs[3:], None, None)[:2])
+    plain = len(node.inputs) < 5 or node.inputs[4] is None or steps == (1,)
+    return axes[0] % rank if axes is not None and len(axes) == 1 and plain else None
+
+
+def _sliced_part(node: ir.Node, size: int) -> Part | None:
+    """From where to where it cuts an axis of this size."""
+    start, end = (whole_numbers(value) for value in node.inputs[1:3])
+    if start is None or end is None:
+        return None
+    first, last, _ = slice(start[0], end[0]).indices(size)
+    return (first, last) if first < last else None
+
+
+def _cover_the_axis(parts: list[Part], size: Size) -> bool:
+    """Whether one begins where the other ends, from the first place to the last."""
+    borders = [0, *(end for _, end in parts)]
+    return [start for start, _ in parts] == borders[:-1] and borders[-1] == size

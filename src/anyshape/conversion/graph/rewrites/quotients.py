@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from anyshape.conversion.graph.known_sizes import Sizes, size_read
-from anyshape.onnxfile.graph import constant, first_input, insert, maker, nodes_of, replace, whole_numbers
+from anyshape.conversion.graph.known_sizes import Sizes, put_instead, size_read
+from anyshape.onnxfile.graph import constant, first_input, maker, nodes_of, whole_numbers
 
 # ---- floor divisions of sizes that are never negative
 #
@@ -26,13 +26,9 @@ def shorten_floors(graph: ir.Graph, sizes: Sizes) -> None:
         dividend, divisor = first_input(rest), node.inputs[1]
         if modulo.inputs[0] is not dividend or _one_number(modulo.inputs[1]) != _one_number(divisor):
             continue
-        if (_one_number(divisor) or 0) > 0 and _is_never_negative(dividend, sizes):
+        least = _least(dividend, sizes)
+        if (_one_number(divisor) or 0) > 0 and least is not None and least >= 0:
             node.replace_input_with(0, dividend)
-
-
-def _is_never_negative(value: ir.Value, sizes: Sizes) -> bool:
-    least = _least(value, sizes)
-    return least is not None and least >= 0
 
 
 def _one_number(value: ir.Value | None) -> int | None:
@@ -87,11 +83,7 @@ def divide_by_roots(graph: ir.Graph, sizes: Sizes) -> None:
             root = maker(first_input(inverse), "Sqrt") if inverse is not None else None
             if root is None:
                 continue
-            result = node.outputs[0]
-            quotient = insert(
-                node, "Div", [node.inputs[1 - place], root.outputs[0]], axes=sizes.of(result), like=result
-            )
-            replace(result, quotient)
+            put_instead(node, sizes, "Div", [node.inputs[1 - place], root.outputs[0]])
             break
 
 
@@ -107,9 +99,7 @@ def join_means(graph: ir.Graph, sizes: Sizes) -> None:
         axes = [*(_axes_of_mean(inner) or ()), *(_axes_of_mean(node) or ())]
         if None in (_axes_of_mean(inner), _axes_of_mean(node)) or min(axes) < 0 or len(set(axes)) < len(axes):
             continue
-        result = node.outputs[0]
-        inputs = [first_input(inner), constant(graph, axes)]
-        replace(result, insert(node, "ReduceMean", inputs, {"keepdims": 1}, axes=sizes.of(result), like=result))
+        put_instead(node, sizes, "ReduceMean", [first_input(inner), constant(graph, axes)], {"keepdims": 1})
 
 
 def _axes_of_mean(node: ir.Node) -> tuple[int, ...] | None:
