@@ -127,7 +127,7 @@ def _traced(function: Callable[..., Tensor]) -> tuple[capture.Recorder, torch.ex
     spec = declare(bind_call(resolve_target(model), call, None), {"x": "batch n", "y": "n"}, {})
     with capture.recording() as recorder:
         try:
-            program = torch_export.trace(Called(model), [("x", call[0]), ("y", call[1])], spec, strict=False)
+            program = torch_export.trace(Called(model), [("x", call[0]), ("y", call[1])], spec)
         except Exception:  # noqa: BLE001  a dim that became a number
             program = None
     return recorder, program, spec

@@ -85,9 +85,7 @@ def make_job(survey: Survey, outcome: Outcome | None = None, constants: Iterable
     outcome = outcome or survey.first
     names = request.spec.inputs(request.signature)
     constants = {*model_constants(request.target.module), *constants}
-    spread = partial(
-        spread_sizes, request.spec.ranges, outcome.sizes, constants, survey.boundaries.holds, survey.options.seed
-    )
+    spread = partial(spread_sizes, request.spec.ranges, outcome.sizes, constants, survey.boundaries.holds, options.seed)
     return Job(
         Adapter(request.target, request.signature, names),
         tuple((name, _traceable(outcome.leaves[name])) for name in names),
@@ -119,14 +117,8 @@ def give_names(survey: Survey, candidate: Candidate) -> None:
         tensor = torch.as_tensor(value, device=None if isinstance(value, torch.Tensor) else "cpu")
         rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
         axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
-        inputs.append((port, axes, _ir_dtype(tensor.dtype)))
+        inputs.append((port, axes, ir.tensor_adapters.from_torch_dtype(tensor.dtype)))
     finish.finish(candidate.model, candidate.opset, inputs, output_names(request, survey.first.names))
-
-
-def _ir_dtype(dtype: torch.dtype) -> ir.DataType:
-    if dtype == torch.bfloat16:  # numpy has no such type
-        return ir.DataType.BFLOAT16
-    return ir.DataType.from_numpy(torch.empty(0, dtype=dtype, device="cpu").numpy().dtype)
 
 
 _TARGET = re.compile(r"\s*onnxruntime\s*(?:==|<=|>=|~=|@)?\s*(\d+)\.(\d+)(?:\.\S+)?\s*")
@@ -150,8 +142,7 @@ def _newest_opset_of(target: str) -> int:
     match = _TARGET.fullmatch(target)
     if match is None:
         raise DeclarationError(f"target is `{target}`: write `onnxruntime==1.18`")
-    major, minor = int(match[1]), int(match[2])
-    opset = opset_of_release((major, minor))
+    opset = opset_of_release((int(match[1]), int(match[2])))
     if opset is None or opset < 17:
         raise DeclarationError(f"target is `{target}`: ONNX Runtime 1.12 is the oldest that is known")
     return opset

@@ -154,6 +154,11 @@ class Collected(list[Any]):
         return self
 
 
+def list_of_steps(values: Any) -> Collected | None:
+    """A list that holds steps, as one that knows of them; None for anything else."""
+    return Collected(parts_of(values)) if isinstance(values, list) and holds_steps(values) else None
+
+
 def _part_reversed(part: Any) -> Any:
     return StackedSteps(part.tensor.flip(0)) if isinstance(part, StackedSteps) else part
 

@@ -99,9 +99,8 @@ class TooManyPathsError(AnyshapeError):
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = tuple(dict.fromkeys(spans))
-        super().__init__(
-            f"more than {budgets.MOST_PATHS} paths through the branches at {', '.join(map(str, self.spans))}"
-        )
+        places = ", ".join(map(str, self.spans))
+        super().__init__(f"more than {budgets.MOST_PATHS} paths through the branches at {places}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,17 +214,17 @@ class Forks:
         return asker_of(sys._getframe(1), by_value=not self.speaks_of_sizes(question))
 
     def speaks_of_a_size(self, condition: sympy.Basic) -> bool:
-        return self._environment is not None and any(symbol in self._sizes() for symbol in symbols_of(condition))
+        sizes = self._sizes()
+        return any(symbol in sizes for symbol in symbols_of(condition))
 
     def speaks_of_sizes(self, question: sympy.Basic) -> bool:
         """Alone, and not of values."""
-        if self._environment is None:
-            return False
         sizes = self._sizes()
-        return all(symbol in sizes for symbol in symbols_of(question))
+        return self._environment is not None and all(symbol in sizes for symbol in symbols_of(question))
 
     def _sizes(self) -> Mapping[sympy.Symbol, int]:
-        return self.samples.first(self._environment.backed_var_to_val)
+        """None where nothing has been asked yet."""
+        return {} if self._environment is None else self.samples.first(self._environment.backed_var_to_val)
 
     def _decision_on(self, question: sympy.Basic, asker: FrameType, *, by_value: bool) -> Any:
         # the same question has the same answer in the whole of a run

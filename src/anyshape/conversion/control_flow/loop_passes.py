@@ -6,7 +6,6 @@ loop, as Python would.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -51,8 +50,6 @@ class Record:
     used: Callable[[str], None]
     open: list[Loop] = field(default_factory=list)
     """Those that have begun and not ended."""
-    off: int = 0
-    """How many passes off the record are under way, one within the other."""
 
 
 class Plain:
@@ -80,7 +77,7 @@ class Loop:
     def __init__(self, items: Items, site: LoopSite, scope: LoopScope, record: Record) -> None:
         self._items, self.site, self._scope, self._record = items, site, scope, record
         self._failure: Exception | None = None
-        self._may_fail: Callable[[Exception], bool] = _never
+        self._may_fail: Callable[[Exception], bool] | None = None
         self._passes: Passes | None = None
 
     @property
@@ -98,7 +95,7 @@ class Loop:
     def forgives(self) -> bool:
         """Whether the exception at hand only means that this pass has failed."""
         error = sys.exception()
-        if isinstance(error, Exception) and not _is_final(error) and self._may_fail(error):
+        if isinstance(error, Exception) and not _is_final(error) and self._may_fail and self._may_fail(error):
             self._failure = error
             return True
         if self._passes is not None and inspect.getgeneratorstate(self._passes) == inspect.GEN_SUSPENDED:
@@ -168,13 +165,13 @@ class Loop:
     def _pass_off_the_record(self, items: Items, plan: LoopPlan) -> Generator[Any, None, dict[Key, Role] | Peel]:
         paths: list[dict[Key, Role]] = []
         exploration = explore()
-        with self._off_the_record():
+        with loop_trace.off_the_record():
             begun = _marks_begun(items, plan)
             for _ in exploration:
                 given = plan.given(begun)
                 lists = {key: parts_of(value) for key, value in given.items() if isinstance(value, list)}
                 before = self._scope.write(given)
-                yield from self._run_of_body(items, begun, _always)
+                yield from self._run_of_body(items, begun, lambda _: True)
                 if self._failure is not None:
                     if _is_refused(exploration, self._failure):
                         continue
@@ -188,21 +185,12 @@ class Loop:
             return Peel("what the first step alone decides")
         return merged(paths)
 
-    @contextlib.contextmanager
-    def _off_the_record(self) -> Iterator[None]:
-        self._record.off += 1
-        try:
-            with loop_trace.off_the_record():
-                yield
-        finally:
-            self._record.off -= 1
-
     def _run_of_body(self, items: Items, begun: Begun, may_fail: Callable[[Exception], bool]) -> Passes:
         """One run of the body, which may end in a failure."""
         opened, restore_calls = len(self._record.open), loop_trace.calls_kept()
         self._failure, self._may_fail = None, may_fail
         yield items.item(begun.index, iter(begun.slices))
-        self._may_fail = _never
+        self._may_fail = None
         if self._failure is not None:
             del self._record.open[opened:]
             restore_calls()
@@ -226,16 +214,8 @@ class Loop:
         self._tell_what_became("kept as Loop" if plan.growing else "kept as Scan")
 
     def _tell_what_became(self, end: str) -> None:
-        if not self._record.off:
+        if not loop_trace.is_off_the_record():
             self._record.used(f"loop over `{self.site.text}` {end}: {self.site.place}")
-
-
-def _never(_: Exception) -> bool:
-    return False
-
-
-def _always(_: Exception) -> bool:
-    return True
 
 
 def _is_final(error: Exception) -> bool:

@@ -116,7 +116,11 @@ def off_the_record() -> Iterator[None]:
 
 
 _TRACERS: list[Any] = []
-"""Those that were recording when a pass off the record began."""
+"""Those that were recording when a pass off the record began, one within the other."""
+
+
+def is_off_the_record() -> bool:
+    return bool(_TRACERS)
 
 
 def _tracer() -> Any:
@@ -149,8 +153,8 @@ def calls_kept() -> Callable[[], None]:
 @contextlib.contextmanager
 def _maps_as_loops(used: Used) -> Iterator[None]:
     """Inside, `map` is traced as a loop, under whatever name a model has imported it."""
-    function = _torchs_map()
-    if function is None:
+    function = lookup("torch._higher_order_ops.map.map")
+    if not isinstance(function, FunctionType) or missing(NEEDED):
         yield
         return
 
@@ -171,11 +175,6 @@ def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     from anyshape.conversion.control_flow.loop_trace import _Current
 
     return _Current.each(f, xs, *args)
-
-
-def _torchs_map() -> FunctionType | None:
-    found = lookup("torch._higher_order_ops.map.map")
-    return found if isinstance(found, FunctionType) and not missing(NEEDED) else None
 
 
 def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:

@@ -347,6 +347,5 @@ def _sink_choice(graph: ir.Graph, choice: ir.Node, place: int) -> ir.Node:
 
 
 def _common_shape(first: ir.Value, second: ir.Value) -> ir.Shape:
-    assert first.shape is not None
-    assert second.shape is not None
-    return ir.Shape([left if left == right else None for left, right in zip(first.shape, second.shape, strict=True)])
+    pairs = zip(first.shape or (), second.shape or (), strict=True)
+    return ir.Shape([left if left == right else None for left, right in pairs])

@@ -131,18 +131,16 @@ def _write_loop_end(
     return _record_mark(LOOP_END, inputs, attributes, len(carried) + len(collected))
 
 
-def _write_named(tensor: ir.Value, axes: Sequence[int]) -> ir.Value:
+def _write_named(tensor: ir.Value, axes: Sequence[int]) -> Any:
     """Names of sizes are for the trace alone."""
     del axes
-    identity: ir.Value = op.Identity(tensor)
-    return identity
+    return op.Identity(tensor)
 
 
-def _write_cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> ir.Value:
+def _write_cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> Any:
     """Torch's and ONNX's slices count negative borders from the end, and end where the axis does."""
     borders = (op.Reshape(_as_value(border), op.Constant(value_ints=[1])) for border in (start, end))
-    part: ir.Value = op.Slice(tensor, *borders, op.Constant(value_ints=[axis]))
-    return part
+    return op.Slice(tensor, *borders, op.Constant(value_ints=[axis]))
 
 
 def _as_value(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
@@ -176,8 +177,8 @@ def _result_of_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
     if exploration.is_straight:
         return exploration.joined()[0]
     journals = [noted for _, noted in exploration.results]
-    keys = [key for key, was in before.items() if are_joinable([one.get(key, was) for one in journals])]
-    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in keys)))
+    keys = [key for key, was in before.items() if are_joinable([one.after.get(key, was) for one in journals])]
+    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].after.get(key, before[key]) for key in keys)))
     _set_attributes(dict(zip(keys, values, strict=True)))
     return result
 
@@ -204,23 +205,16 @@ _ABSENT = object()
 Attribute = tuple[torch.nn.Module, str]
 
 
+@dataclass(eq=False)
 class _Journal:
-    """The attributes of modules that were set while it was open, and what they were before."""
+    """The attributes of modules that were set while it was open: what they were before, and what when it was closed."""
 
-    def __init__(self) -> None:
-        self.before: dict[Attribute, Any] = {}
-        self._after: dict[Attribute, Any] = {}
+    before: dict[Attribute, Any] = field(default_factory=dict)
+    after: dict[Attribute, Any] = field(default_factory=dict)
 
     def note(self, module: torch.nn.Module, name: str) -> None:
         if (module, name) not in self.before:
             self.before[module, name] = getattr(module, name, _ABSENT)
-
-    def close(self) -> None:
-        self._after = {key: getattr(*key, _ABSENT) for key in self.before}
-
-    def get(self, key: Attribute, otherwise: Any) -> Any:
-        """What the attribute was when the journal was closed."""
-        return self._after.get(key, otherwise)
 
 
 def _set_attributes(values: Mapping[Attribute, Any]) -> None:
@@ -244,7 +238,7 @@ def _journal() -> Iterator[_Journal]:
         yield opened
     finally:
         _OPEN.remove(opened)
-        opened.close()
+        opened.after = {key: getattr(*key, _ABSENT) for key in opened.before}
 
 
 def _noting_first(original: Callable[..., None]) -> Callable[..., None]:

@@ -90,7 +90,7 @@ class Samples:
         """Whether there are enough sizes to speak for those between them."""
         columns = self.table.columns()
         return len(self.rows) >= budgets.ENOUGH_SAMPLES and all(
-            _varies(columns[one][self.rows]) for one in symbols if one in columns
+            len(np.unique(columns[one][self.rows])) > 2 for one in symbols if one in columns
         )
 
     def first(self, others: Mapping[sympy.Symbol, Any] | None = None) -> Mapping[sympy.Symbol, int]:
@@ -115,10 +115,6 @@ class _Row(Mapping[sympy.Symbol, int]):
 
     def __len__(self) -> int:
         return len({**self._others, **self._columns})
-
-
-def _varies(column: Values) -> bool:
-    return len(np.unique(column)) > 2
 
 
 # ---- names for long sizes

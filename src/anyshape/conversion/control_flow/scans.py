@@ -60,10 +60,8 @@ def _region_up_to(graph: ir.Graph, end: ir.Node) -> LoopRegion:
 
 def _nodes_of_a_step(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> list[ir.Node]:
     """What needs the begin and is needed by the end; an inner loop whole, though its begin may need nothing of this."""
-    dependencies, begins = (
-        Dependencies(graph),
-        {marks.loop_of(node): node for node in marks.marks_of(graph, marks.LOOP_BEGIN)},
-    )
+    dependencies = Dependencies(graph)
+    begins = {marks.loop_of(node): node for node in marks.marks_of(graph, marks.LOOP_BEGIN)}
     inner: list[ir.Node] = [begin]
     while True:
         nodes = dependencies.between(inner, end)
@@ -83,9 +81,8 @@ def _unused_begin(graph: ir.Graph, end: ir.Node) -> ir.Node:
         for number in (place, 0)
     ]
     attributes = [end.attributes["loop"], end.attributes["carried"], ir.AttrInt64s("growing", growing)]
-    begin = ir.Node(
-        marks.DOMAIN, marks.LOOP_BEGIN, [marks.count_of(end), *initial], attributes, num_outputs=1 + len(initial)
-    )
+    inputs = [marks.count_of(end), *initial]
+    begin = ir.Node(marks.DOMAIN, marks.LOOP_BEGIN, inputs, attributes, num_outputs=len(inputs))
     for value, like in zip(begin.outputs[1:], initial, strict=True):
         describe(value, like)
     graph.insert_before(end, begin)
@@ -103,9 +100,9 @@ def _refuse_escapes(graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequen
 
 def _to_scan(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     begin, end = region.begin, region.end
-    scanned, added = _scan_slices(region.graph, begin, end, region.nodes)
+    scanned, added = _scan_slices(region)
     seen = begin.outputs[1 : 1 + len(marks.initial_of(begin))]
-    carried = [_without_symbols(mark) for mark in seen]
+    carried = [_input_of_step(mark) for mark in seen]
     ir.convenience.replace_all_uses_with(seen, carried)
     own = {id(node) for node in (*region.nodes, *added)}
     nodes = [node for node in region.graph if id(node) in own]
@@ -120,7 +117,7 @@ def _to_scan(region: LoopRegion, *, some_step: bool) -> ir.Graph:
 def _to_loop(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     begin, end = region.begin, region.end
     index, running = _scalar("index", ir.DataType.INT64), _scalar("running", ir.DataType.BOOL)
-    carried = [_of_any_size(mark) for mark in begin.outputs[1 : 1 + len(marks.initial_of(begin))]]
+    carried = [_input_of_step(mark, grows=True) for mark in begin.outputs[1 : 1 + len(marks.initial_of(begin))]]
     cuts = [new_node("Gather", [sequence, index], {"axis": 0}, like=begin) for sequence in marks.sequences_of(begin)]
     seen = [index, *carried, *(cut.outputs[0] for cut in cuts)]
     ir.convenience.replace_all_uses_with(begin.outputs, seen)
@@ -136,10 +133,12 @@ def _scalar(name: str, dtype: ir.DataType) -> ir.Value:
     return ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape([]))
 
 
-def _of_any_size(mark: ir.Value) -> ir.Value:
-    """What grows has another size in each step, whatever it begins with."""
-    shape = None if mark.shape is None else ir.Shape([None] * len(mark.shape))
-    return ir.Value(name=mark.name, type=mark.type, shape=shape)
+def _input_of_step(mark: ir.Value, *, grows: bool = False) -> ir.Value:
+    """Like a mark's output; torch's symbols mean nothing in the file, and what grows has another size in each step,
+    whatever it begins with.
+    """
+    sizes = [None if grows or not isinstance(size, int) else size for size in mark.shape or ()]
+    return ir.Value(name=mark.name, type=mark.type, shape=None if mark.shape is None else ir.Shape(sizes))
 
 
 def _results_of_a_step(end: ir.Node) -> list[ir.Value]:
@@ -196,19 +195,18 @@ class StepSlice:
     keeps_axis: bool
 
 
-def _scan_slices(
-    graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequence[ir.Node]
-) -> tuple[list[Scanned], list[ir.Node]]:
+def _scan_slices(region: LoopRegion) -> tuple[list[Scanned], list[ir.Node]]:
     """Everything that is scanned, and further nodes of the step; what gave the slices before is replaced."""
+    graph, begin, end = region.graph, region.begin, region.end
     parts, added = _sequences(begin), []
     known: dict[tuple[int, int], Scanned] = {}
-    for cut in _step_slices(begin, nodes):
+    for cut in _step_slices(begin, region.nodes):
         key = (id(cut.tensor), cut.axis)
         if key not in known:
             known[key] = Scanned(_lying_first(graph, end, cut), _slice_of(cut))
         added.extend(_use_slice(graph, cut, known[key].inner))
     parts.extend(known.values())
-    prune(graph, nodes)
+    prune(graph, region.nodes)
     if begin.outputs[0].uses() or not parts:
         parts.append(_scanned_index(graph, begin, end))
     return parts, added
@@ -217,16 +215,10 @@ def _scan_slices(
 def _sequences(begin: ir.Node) -> list[Scanned]:
     parts = []
     for outer, mark in zip(marks.sequences_of(begin), begin.outputs[1 + len(marks.initial_of(begin)) :], strict=True):
-        inner = _without_symbols(mark)
+        inner = _input_of_step(mark)
         mark.replace_all_uses_with(inner)
         parts.append(Scanned(outer, inner))
     return parts
-
-
-def _without_symbols(mark: ir.Value) -> ir.Value:
-    """An input of a step like a mark's output; torch's symbols mean nothing in the file."""
-    sizes = None if mark.shape is None else [size if isinstance(size, int) else None for size in mark.shape]
-    return ir.Value(name=mark.name, type=mark.type, shape=None if sizes is None else ir.Shape(sizes))
 
 
 def _step_slices(begin: ir.Node, nodes: Sequence[ir.Node]) -> list[StepSlice]:
@@ -321,7 +313,7 @@ def _scanned_index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
     zero, one = constant_node(0, like=end), constant_node(1, like=end)
     numbers = new_node("Range", [zero.outputs[0], marks.count_of(end), one.outputs[0]], like=end)
     graph.insert_before(end, [zero, one, numbers])
-    inner = ir.Value(name="index", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
+    inner = _scalar("index", ir.DataType.INT64)
     begin.outputs[0].replace_all_uses_with(inner)
     return Scanned(numbers.outputs[0], inner)
 
@@ -429,9 +421,5 @@ def is_as_long(tensor: ir.Value, axis: int, count: ir.Value) -> bool:
     other, place = measured
     if other is tensor and place == axis:
         return True
-    return other.shape is not None and _are_same(size, other.shape[place])
-
-
-def _are_same(left: int | ir.SymbolicDim, right: int | ir.SymbolicDim) -> bool:
-    """Two sizes of one name are one size; without a name nothing is known."""
-    return left == right and left != ir.SymbolicDim(None)
+    # two sizes of one name are one size; without a name nothing is known
+    return other.shape is not None and size == other.shape[place] and size != ir.SymbolicDim(None)

@@ -75,10 +75,6 @@ class Sizes:
         known = tuple(size for size in sizes or () if size is not None)
         return known if sizes is not None and len(known) == len(sizes) else None
 
-    def is_positive(self, size: Size) -> bool:
-        """Whether an axis of this size is never empty."""
-        return self.smallest(size) > 0
-
     def smallest(self, size: Size) -> int:
         """The least that a size may be."""
         return size if isinstance(size, int) else self._smallest.get(size or "", 0)
@@ -179,8 +175,8 @@ def reshape_target(have: Sequence[Size], wanted: Sequence[Size], sizes: Sizes) -
         else:
             return None
     others = [size for size, number in zip(wanted, target, strict=True) if number != -1]
-    if -1 in target and not all(sizes.is_positive(size) for size in others):
-        return None
+    if -1 in target and not all(sizes.smallest(size) > 0 for size in others):
+        return None  # an axis may be empty
     return tuple(target)
 
 

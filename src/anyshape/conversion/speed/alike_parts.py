@@ -325,12 +325,9 @@ class Reads:
             yield found
         finally:
             inner, self._read = self._read, outer | self._read
-            names: dict[int, set[str]] = {}
-            for holder, name in inner:
-                names.setdefault(holder, set()).add(name)
-            holders = part.named_modules(remove_duplicate=False)
-            read = {path: names.get(id(module), set()) for path, module in holders}
-            found |= {place: value for place, value in look.numbers.items() if {place[1], _ALL} & read[place[0]]}
+            holders = dict(part.named_modules(remove_duplicate=False))
+            reads = {place: {(id(holders[place[0]]), name) for name in (place[1], _ALL)} for place in look.numbers}
+            found |= {place: number for place, number in look.numbers.items() if inner & reads[place]}
 
     def again(self, part: nn.Module, places: Mapping[Place, int]) -> None:
         """The same numbers of another part count as read: it was not run, since it would have read them."""

@@ -93,10 +93,8 @@ def _functional_twin(node: fx.Node) -> OpOverload | None:
         return None
     name, _, overload = target.name().removeprefix("aten::").partition(".")
     packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
-    if not name.endswith("_") or packet is None:
-        return None
     function = getattr(packet, overload or "default", None)
-    if function is None or _argument_names(function) != _argument_names(target):
+    if not name.endswith("_") or function is None or _argument_names(function) != _argument_names(target):
         return None
     return function if _keeps_type(node) else None
 
@@ -149,10 +147,8 @@ def _tensor_of(node: fx.Node) -> torch.Tensor | None:
 
 _aten = torch.ops.aten
 
-_Scatter = tuple[OpOverload, tuple[Any, ...]]
 
-
-def _put_back(view: fx.Node, part: fx.Node) -> _Scatter:
+def _put_back(view: fx.Node, part: fx.Node) -> tuple[OpOverload, tuple[Any, ...]]:
     """The operator that undoes a view, and what it is called with."""
     whole, *how = view.args
     if view.target is _aten.transpose.int:

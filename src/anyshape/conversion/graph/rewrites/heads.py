@@ -146,11 +146,15 @@ def _flat_source(value: ir.Value | None, sizes: Sizes) -> _FlatSource | None:
     if plain is None or viewed is None or len(plain) != 3 or len(viewed) != 4:
         return None
     heads, features = viewed[2:]
-    fits = viewed[:2] == plain[:2] and isinstance(heads, int) and isinstance(features, int)
+    fits = viewed[:2] == plain[:2] and isinstance(features, int)
     order = permutation(moved)
-    if not fits or order not in (_BATCH_FIRST, _POSITIONS_FIRST) or (turning is not None and order != _BATCH_FIRST):
+    if (
+        not fits
+        or not isinstance(heads, int)
+        or order not in (_BATCH_FIRST, _POSITIONS_FIRST)
+        or (turning is not None and order != _BATCH_FIRST)
+    ):
         return None
-    assert isinstance(heads, int)
     return _FlatSource(first_input(view), plain, order == _POSITIONS_FIRST, heads, turning)
 
 
