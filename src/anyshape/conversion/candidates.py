@@ -121,6 +121,8 @@ def give_names(survey: Survey, candidate: Candidate) -> None:
     finish.finish(candidate.model, candidate.opset, inputs, output_names(request, survey.first.names))
 
 
+# ---- which opset to write: what the user asks for, or the newest that torch writes and the runtime takes
+
 _TARGET = re.compile(r"\s*onnxruntime\s*(?:==|<=|>=|~=|@)?\s*(\d+)\.(\d+)(?:\.\S+)?\s*")
 
 

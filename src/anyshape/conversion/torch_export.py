@@ -217,18 +217,19 @@ def guards_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tup
     """The assumptions that speak of declared dims, each once."""
     found: dict[str, Guard] = {}
     for assumption in recorder.assumptions:
-        condition = assumption.condition
-        if condition.free_symbols & set(meaning):
-            guard = Guard(condition, meaning, torch_symbols.to_condition(condition, meaning), assumption.span)
-            found.setdefault(str(guard.condition or condition), guard)
+        if assumption.condition.free_symbols & set(meaning):
+            guard = _guard_of(assumption, meaning)
+            found.setdefault(str(guard.condition or assumption.condition), guard)
     return tuple(found.values())
+
+
+def _guard_of(one: capture.Assumption | Decision, meaning: torch_symbols.Meaning) -> Guard:
+    return Guard(one.condition, meaning, torch_symbols.to_condition(one.condition, meaning), one.span)
 
 
 def branches_of(decisions: Iterable[Decision], meaning: torch_symbols.Meaning) -> tuple[Guard, ...]:
     """The conditions by which the file parts, of sizes and of values."""
-    return tuple(
-        Guard(one.condition, meaning, torch_symbols.to_condition(one.condition, meaning), one.span) for one in decisions
-    )
+    return tuple(_guard_of(one, meaning) for one in decisions)
 
 
 def pins_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tuple[PinnedByTrace, ...]:

@@ -137,6 +137,8 @@ def _target_of_nodes(name: str) -> Any:
     return getattr(packet, overload or "default", None)
 
 
+# ---- the user's own translations: the decorator `translation`, and the table of one export
+
 _Translation = TypeVar("_Translation", bound=Callable[..., Any])
 
 _DECORATED: dict[str, Callable[..., Any]] = {}

@@ -306,6 +306,9 @@ def shown(key: Key) -> str:
     return key if isinstance(key, str) else f"self.{key[1]}"
 
 
+# ---- the roles of all values, laid out as tensors
+
+
 @dataclass(frozen=True)
 class CarriedTensor:
     """One carried tensor: a leaf of a value, and what it is before the first step."""

@@ -325,6 +325,9 @@ def is_named_size(number: Any) -> bool:
     return forks is not None and forks.is_running and forks.speaks_of_sizes(number.node.expr)
 
 
+# ---- one piece of code on all of its paths: a run for each, and one result; where they differ, the file chooses
+
+
 class MovedOutError(AnyshapeError):
     """The sides of a branch cannot be joined where they were run; the code around has to be run for each side."""
 

@@ -174,10 +174,8 @@ def _loop_that_asks(node: ast.For, variable: str, text: str, names: Names) -> li
     node.iter = ast.copy_location(ast.Name(variable, ast.Load()), node.iter)
     # not the loop's own targets: they have been bound
     node.body = [*(_statement_that_binds(variable, name) for name in names.state), attempt]
-    node.orelse = [
-        *(_statement_that_binds(variable, name) for name in sorted({*names.state, *names.last})),
-        *node.orelse,
-    ]
+    every = sorted({*names.state, *names.last})
+    node.orelse = [*(_statement_that_binds(variable, name) for name in every), *node.orelse]
     for statement in (*node.body, *node.orelse):
         if not hasattr(statement, "lineno"):
             ast.copy_location(statement, node)
@@ -230,11 +228,8 @@ def names_of(loop: ast.For, function: ast.FunctionDef) -> Names:
     bound = ({name for statement in loop.body for name in _names_bound_by(statement)} | targets) & own
     last = {name for name in bound if _is_live_after(loop, function, name)}
     first = {name: _first_use(loop.body, name) for name in used - targets}
-    state = {
-        name
-        for name, what in first.items()
-        if what is _First.READ or (what is _First.NOTHING and (name in last or name not in bound))
-    }
+    stays = last | (first.keys() - bound)
+    state = {name for name, what in first.items() if what is _First.READ or (what is _First.NOTHING and name in stays)}
     return Names(tuple(sorted(state)), tuple(sorted(last)))
 
 

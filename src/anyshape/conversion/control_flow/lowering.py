@@ -40,8 +40,7 @@ def lower_regions(model: ir.Model) -> None:
 
 def _lower_graph(graph: ir.Graph, lengths: Lengths) -> None:
     """Branches first: a loop in a branch goes there whole, and a branch in a loop is then one node of its body."""
-    inner = [*lower_branches(graph), *lower_loops(graph, lengths)]
-    for body in inner:
+    for body in (*lower_branches(graph), *lower_loops(graph, lengths)):
         _lower_graph(body, lengths)
 
 
@@ -93,6 +92,12 @@ def _names_apart_from(taken: set[str]) -> Callable[[str], str]:
         return name
 
     return name_apart_from_all
+
+
+# ---- choices made into Ifs: what is needed whichever way is taken stays outside, the rest goes to the side it is for
+#
+# A node may be needed on some ways through several branches and not on others. It is then copied to each side that
+# needs it, and never computed in vain: it might not even be possible to compute it at the sizes that do not go there.
 
 
 def join_groups(graph: ir.Graph) -> None:
@@ -249,9 +254,8 @@ def _computed_alike(node: ir.Node, numbers: dict[int, Any], depth: int) -> Any:
     if graphs_in(node):
         return id(node)
     inputs = tuple(None if value is None else numbers.get(id(value), id(value)) for value in node.inputs)
-    attributes = tuple(
-        item for item in _comparable_attributes(node) if not (marks.is_mark(node) and item[0] in ("group", "loop"))
-    )
+    own = ("group", "loop") if marks.is_mark(node) else ()
+    attributes = tuple(item for item in _comparable_attributes(node) if item[0] not in own)
     return node.op_identifier(), inputs, attributes, depth if marks.is_mark(node, marks.LOOP_BEGIN) else None
 
 
@@ -330,9 +334,7 @@ def _sink_choice(graph: ir.Graph, choice: ir.Node, place: int) -> ir.Node:
     assert kept is not None
     assert other is not None
     before = (kept.inputs[place], other.inputs[place])
-    earlier = new_node(
-        marks.CHOOSE, [which, *before], {"group": marks.group_of(choice)}, like=choice, domain=marks.DOMAIN
-    )
+    earlier = new_node(marks.CHOOSE, [which, *before], choice.attributes, like=choice, domain=marks.DOMAIN)
     assert before[0] is not None
     assert before[1] is not None
     describe(earlier.outputs[0], before[0]).shape = _common_shape(before[0], before[1])

@@ -85,18 +85,6 @@ def _shape_of_loop_end(
     return [*last, *(tensor.new_empty((count, *tensor.shape)) for tensor in collected)]
 
 
-_TENSORS = "SymInt count, Tensor[] initial, Tensor[]"
-for _schema, _function in (
-    ("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor", _shape_of_choose),
-    ("named(Tensor tensor, int[] axes) -> Tensor", _with_new_sizes),
-    ("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor", _shape_of_cut),
-    (f"loop_begin({_TENSORS} sequences, int[] growing, int loop) -> Tensor[]", _shape_of_loop_begin),
-    (f"loop_end({_TENSORS} carried, Tensor[] collected, int loop) -> Tensor[]", _shape_of_loop_end),
-):
-    LIBRARY.define(_schema)
-    register_fake(f"{DOMAIN}::{_schema.partition('(')[0]}", _function, lib=LIBRARY)
-
-
 # ---- as nodes of ONNX, written while torch translates
 
 
@@ -148,13 +136,22 @@ def _as_value(value: Any) -> Any:
     return value if isinstance(value, ir.Value) else op.Constant(value_int=int(value))
 
 
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    f"{DOMAIN}::choose": _write_choose,
-    f"{DOMAIN}::cut": _write_cut,
-    f"{DOMAIN}::named": _write_named,
-    f"{DOMAIN}::loop_begin": _write_loop_begin,
-    f"{DOMAIN}::loop_end": _write_loop_end,
-}
+# ---- in both tables
+
+_LISTS = "SymInt count, Tensor[] initial, Tensor[]"
+_OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
+    ("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor", _shape_of_choose, _write_choose),
+    ("named(Tensor tensor, int[] axes) -> Tensor", _with_new_sizes, _write_named),
+    ("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor", _shape_of_cut, _write_cut),
+    (f"loop_begin({_LISTS} sequences, int[] growing, int loop) -> Tensor[]", _shape_of_loop_begin, _write_loop_begin),
+    (f"loop_end({_LISTS} carried, Tensor[] collected, int loop) -> Tensor[]", _shape_of_loop_end, _write_loop_end),
+)
+TRANSLATIONS: dict[str, Callable[..., Any]] = {}
+for _schema, _shape, _translation in _OPERATORS:
+    LIBRARY.define(_schema)
+    _operator = f"{DOMAIN}::{_schema.partition('(')[0]}"
+    register_fake(_operator, _shape, lib=LIBRARY)
+    TRANSLATIONS[_operator] = _translation
 
 
 # ---- as nodes of ONNX, read back: what each of their inputs and outputs is

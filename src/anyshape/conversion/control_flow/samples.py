@@ -89,9 +89,8 @@ class Samples:
     def vary(self, symbols: Iterable[sympy.Basic]) -> bool:
         """Whether there are enough sizes to speak for those between them."""
         columns = self.table.columns()
-        return len(self.rows) >= budgets.ENOUGH_SAMPLES and all(
-            len(np.unique(columns[one][self.rows])) > 2 for one in symbols if one in columns
-        )
+        is_enough = len(self.rows) >= budgets.ENOUGH_SAMPLES
+        return is_enough and all(len(np.unique(columns[one][self.rows])) > 2 for one in symbols if one in columns)
 
     def first(self, others: Mapping[sympy.Symbol, Any] | None = None) -> Mapping[sympy.Symbol, int]:
         """The sizes that torch is shown; those that the samples do not know are as in `others`."""

@@ -74,12 +74,9 @@ def _nodes_of_a_step(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> list[ir.N
 def _unused_begin(graph: ir.Graph, end: ir.Node) -> ir.Node:
     """The begin of a loop whose steps use neither their index nor what is carried: it was removed as dead."""
     initial = marks.initial_of(end)
-    growing = [
-        number
-        for place, (before, after) in enumerate(zip(initial, marks.results_of(end)[0], strict=True))
-        if before.shape != after.shape
-        for number in (place, 0)
-    ]
+    pairs = zip(initial, marks.results_of(end)[0], strict=True)
+    grown = [place for place, (before, after) in enumerate(pairs) if before.shape != after.shape]
+    growing = [number for place in grown for number in (place, 0)]
     attributes = [end.attributes["loop"], end.attributes["carried"], ir.AttrInt64s("growing", growing)]
     inputs = [marks.count_of(end), *initial]
     begin = ir.Node(marks.DOMAIN, marks.LOOP_BEGIN, inputs, attributes, num_outputs=len(inputs))
@@ -232,9 +229,8 @@ def _step_slice(node: ir.Node, index: ir.Value) -> StepSlice | None:
     if tensor is None or tensor.shape is None or at is None or at.shape is None or not _is_index(at, index):
         return None
     if node.op_type == "Gather" and len(at.shape) <= 1:
-        return StepSlice(
-            node, tensor, node.attributes.get_int("axis", 0) % len(tensor.shape), keeps_axis=len(at.shape) == 1
-        )
+        axis = node.attributes.get_int("axis", 0) % len(tensor.shape)
+        return StepSlice(node, tensor, axis, keeps_axis=len(at.shape) == 1)
     sliced = _sliced_axis(node, index) if node.op_type == "Slice" else None
     return None if sliced is None else StepSlice(node, tensor, sliced % len(tensor.shape), keeps_axis=True)
 

@@ -41,11 +41,7 @@ def lay_out_weights(model: ir.Model) -> None:
     """Carry out, in place, what re-orders the weights of recurrent operators."""
     layers = every_node(model.graph, "RNN", "LSTM", "GRU")
     results = {value: _origins(value) for node in layers for value in node.inputs[_WEIGHT_INPUTS] if value}
-    stored = {
-        value: (nodes, leaves)
-        for value, (nodes, leaves) in results.items()
-        if all(ir.convenience.get_const_tensor(leaf) is not None for leaf in leaves)
-    }
+    stored = {value: found for value, found in results.items() if all(map(_is_stored, found[1]))}
     moves = {node for nodes, _ in stored.values() for node in nodes}
     replaced: dict[str | None, ir.Value] = {}
     for value, (nodes, leaves) in stored.items():
@@ -62,6 +58,10 @@ def _origins(value: ir.Value) -> tuple[list[ir.Node], list[ir.Value]]:
         return [], [value]
     behind = [_origins(one) for one in node.inputs if one is not None]
     return [node, *(one for nodes, _ in behind for one in nodes)], [leaf for _, leaves in behind for leaf in leaves]
+
+
+def _is_stored(value: ir.Value) -> bool:
+    return ir.convenience.get_const_tensor(value) is not None
 
 
 def _may_move(nodes: Sequence[ir.Node], moves: set[ir.Node]) -> bool:

@@ -18,9 +18,8 @@ _NARROW, _WIDE = ir.DataType.BFLOAT16, ir.DataType.FLOAT
 def holds_bfloat16(model: ir.Model) -> bool:
     weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
     types = [*(value.dtype for value in model.graph.inputs), *(weight.dtype for weight in weights)]
-    return _NARROW in types or any(
-        _casts(attribute) for node in every_node(model.graph) for attribute in node.attributes.values()
-    )
+    attributes = [attribute for node in every_node(model.graph) for attribute in node.attributes.values()]
+    return _NARROW in types or any(map(_casts, attributes))
 
 
 def widened(model: ir.Model) -> ir.Model:

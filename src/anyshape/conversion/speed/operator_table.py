@@ -73,6 +73,11 @@ def _unread_entry(kind: Any) -> Any:
     return partial(kind, skip_signature_inference=True) if knows else kind
 
 
+# ---- shapes of our own operators
+#
+# torch goes through all modules of the process to learn which of them registers, several milliseconds each time.
+
+
 def register_fake(name: str, function: Callable[..., Any], lib: torch.library.Library | None = None) -> None:
     """What an operator gives for tensors that have shapes alone."""
     unsearched = patched(inspect, "getmodule", lambda *_asked: None) if are_on() else contextlib.nullcontext()

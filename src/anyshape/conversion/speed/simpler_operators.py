@@ -204,6 +204,9 @@ def _fills_the_part(write: fx.Node) -> bool:
     return part is not None and copied is not None and str(part.shape) == str(copied.shape)
 
 
+# ---- operators without a translation, replaced by what they are made of
+
+
 def inline(graph: fx.Graph, nodes: Collection[fx.Node], table: Mapping[Any, Any]) -> bool:
     """Replace these nodes, in place; False where one of them cannot be, and the graph is of no use any more.
 

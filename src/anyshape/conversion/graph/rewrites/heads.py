@@ -214,10 +214,9 @@ def share_repeated_heads(graph: ir.Graph, sizes: Sizes) -> None:
     """Give keys and values to Attention as they are before they are repeated."""
     for node in nodes_of(graph, "Attention"):
         key, value = (_before_repetition(node.inputs[place], sizes) for place in (_KEY, _VALUE))
-        if key is None or value is None or (sizes.of(key) or ())[_HEADS] != (sizes.of(value) or ())[_HEADS]:
-            continue
-        node.replace_input_with(_KEY, key)
-        node.replace_input_with(_VALUE, value)
+        if key and value and (sizes.of(key) or ())[_HEADS] == (sizes.of(value) or ())[_HEADS]:
+            node.replace_input_with(_KEY, key)
+            node.replace_input_with(_VALUE, value)
 
 
 def _before_repetition(value: ir.Value | None, sizes: Sizes) -> ir.Value | None:
