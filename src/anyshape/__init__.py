@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anyshape.conversion.user_translations import translation
+    from anyshape.conversion.translation import translation
     from anyshape.errors import AnyshapeError, DeclarationError
     from anyshape.results.finding import Finding
     from anyshape.results.result import ExportError, Result
@@ -36,7 +36,7 @@ _HOMES = {
     "inspect": "anyshape.verbs.inspect",
     "load": "anyshape.verbs.load",
     "make_dynamic": "anyshape.verbs.make_dynamic",
-    "translation": "anyshape.conversion.user_translations",
+    "translation": "anyshape.conversion.translation",
     "watch": "anyshape.verbs.watch",
 }
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
-from anyshape.conversion.candidates import make_job
+from anyshape.conversion import torch_export
+from anyshape.conversion.candidates import Job, make_job
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
+from anyshape.conversion.torch_export import by_export, cause_of, operators_at, torchscript_model, translate_again
+from anyshape.declaration.calls import Adapter, bind_call
+from anyshape.declaration.spec import Spec, declare
+from anyshape.declaration.targets import resolve_target
 from anyshape.results.attempt import PinnedByTrace
 from anyshape.source.spans import Span
+from anyshape.torchkit import capture
 from tests.surveys import survey_of
 
 ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
@@ -68,3 +76,90 @@ def test_a_program_is_written_again_in_another_opset() -> None:
 def test_dims_that_became_numbers_are_the_cause() -> None:
     pins = [PinnedByTrace("n", 3, Span("model.py", 7)), PinnedByTrace("m", 4, None)]
     assert cause_of(RuntimeError("no"), pins) == "`n` became 3 at model.py:7:1; `m` became 4"
+
+
+# ---- torch's older exporter
+
+
+class First(nn.Module):
+    def forward(self, x: Tensor, unused: Tensor) -> Tensor:
+        return x * 2
+
+
+def test_dynamic_axes_are_open_and_unused_inputs_left_out() -> None:
+    args = (torch.randn(3, 4), torch.randn(2))
+    target = resolve_target(First())
+    signature = bind_call(target, args, None)
+    spec = declare(signature, {"x": "n 4"}, None)
+    job = Job(Adapter(target, signature, ["x", "unused"]), (("x", args[0]), ("unused", args[1])), spec, 17)
+    model = torchscript_model(job, 17)
+    (value,) = model.graph.inputs
+    assert value.name == "input_0"
+    assert [isinstance(size, int) for size in value.shape] == [False, True]
+    assert model.opset_imports[""] == 17
+
+
+# ---- one trace
+
+
+class Model(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.function(x, y)
+
+
+class Called(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *values: Tensor) -> Tensor:
+        return self.model(*values)
+
+
+def _traced(function: Callable[..., Tensor]) -> tuple[capture.Recorder, torch.export.ExportedProgram | None, Spec]:
+    model = Model(function)
+    call = (torch.ones(4, 6), torch.ones(6))
+    spec = declare(bind_call(resolve_target(model), call, None), {"x": "batch n", "y": "n"}, {})
+    with capture.recording() as recorder:
+        try:
+            program = torch_export.trace(Called(model), [("x", call[0]), ("y", call[1])], spec)
+        except Exception:  # noqa: BLE001  a dim that became a number
+            program = None
+    return recorder, program, spec
+
+
+def test_sizes_of_results_are_expressions_of_dims() -> None:
+    recorder, program, spec = _traced(lambda x, y: torch.cat([x + y, x * y], 1)[:, 1:])
+    assert program is not None
+    meaning = torch_export.meaning_of(recorder, ["x", "y"], spec)
+    assert {str(expression) for expression in meaning.values()} == {"batch", "n"}
+    ((rows, columns),) = torch_export.output_expressions(program, meaning)
+    assert (str(rows), columns.value({"n": 6})) == ("batch", 11)
+
+
+def test_guards_speak_of_dims_and_have_lines() -> None:
+    recorder, _, spec = _traced(lambda x, y: x * y if x.shape[0] > 3 else x)
+    guards = torch_export.guards_of(recorder, torch_export.meaning_of(recorder, ["x", "y"], spec))
+    (guard,) = [guard for guard in guards if guard.dims == ("batch",) and guard.span]
+    assert [guard.holds({"batch": size}) for size in (3, 4, 9)] == [False, True, True]
+
+
+def test_a_dim_that_became_a_number_is_named() -> None:
+    recorder, program, spec = _traced(lambda x, y: x + y + torch.zeros(4, 1))
+    assert program is None
+    (pin,) = torch_export.pins_of(recorder, torch_export.meaning_of(recorder, ["x", "y"], spec))
+    assert (pin.dim, pin.size) == ("batch", 4)
+
+
+def test_views_do_not_count_as_computing_and_values_that_are_read_decide() -> None:
+    _, program, _ = _traced(lambda x, y: (x * y).transpose(0, 1).reshape(-1).relu())
+    assert program is not None
+    assert torch_export.operators_of(program) == Counter({"aten.mul.Tensor": 1, "aten.relu.default": 1})
+    assert not torch_export.decides(program)
+    _, program, _ = _traced(lambda x, y: x * y.max().item())
+    assert program is not None
+    assert torch_export.decides(program)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from onnxscript import opset18, script
 from torch import Tensor, nn
 
-from anyshape.conversion import translation
+from anyshape.conversion import translation as translating
 from anyshape.conversion.operators.table import TRANSLATIONS
+from anyshape.conversion.translation import translation, translations
+from anyshape.errors import DeclarationError
 from anyshape.torchkit.private_names import lookup
 from tests.torchkit.hiding import hide
 
@@ -28,12 +33,12 @@ def _program(module: nn.Module) -> torch.export.ExportedProgram:
 
 
 def test_a_program_becomes_a_model_and_says_what_was_replaced() -> None:
-    found = translation.translate_program(_program(Written()), 20, {})
+    found = translating.translate_program(_program(Written()), 20, {})
     assert found.model.opset_imports[""] == 20
     assert (found.inlined, found.forced_by) == ((), ())
     trapezoid = nn.Module()
     trapezoid.forward = lambda x: torch.trapezoid(x, dim=1)
-    found = translation.translate_program(_program(trapezoid), 20, {})
+    found = translating.translate_program(_program(trapezoid), 20, {})
     assert found.inlined == ("aten.trapezoid.dx",)
 
 
@@ -41,23 +46,86 @@ def test_what_cannot_be_translated_raises() -> None:
     module = nn.Module()
     module.forward = lambda x: torch.linalg.svdvals(x)
     with pytest.raises(Exception, match="svd"):
-        translation.translate_program(_program(module), 20, {})
+        translating.translate_program(_program(module), 20, {})
 
 
 def test_which_operators_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert translation.is_translated(torch.ops.aten.masked_select.default, 20)
-    assert translation.is_translated(torch.ops.aten.relu.default, 20)
-    assert not translation.is_translated(torch.ops.aten._linalg_svd.default, 20)
+    assert translating.is_translated(torch.ops.aten.masked_select.default, 20)
+    assert translating.is_translated(torch.ops.aten.relu.default, 20)
+    assert not translating.is_translated(torch.ops.aten._linalg_svd.default, 20)
     hide(monkeypatch, BUILD)
-    assert translation.is_translated(torch.ops.aten.masked_select.default, 20)
-    assert not translation.is_translated(torch.ops.aten.relu.default, 20)
+    assert translating.is_translated(torch.ops.aten.masked_select.default, 20)
+    assert not translating.is_translated(torch.ops.aten.relu.default, 20)
 
 
 def test_our_operators_are_in_torchs_table_inside_alone() -> None:
     target = torch.ops.aten.masked_select.default
     ours = TRANSLATIONS[OURS]
     original = lookup(BUILD)
-    with translation.our_operators():
+    with translating.our_operators():
         table = lookup(BUILD)(opset_version=20)
     assert ours in [known.onnx_function for known in table.get_decomps(target)]
     assert lookup(BUILD) == original
+
+
+# ---- the user's own translations
+
+LIBRARY = torch.library.Library("anyshape_translated", "FRAGMENT")
+LIBRARY.define("one(Tensor x) -> Tensor")
+LIBRARY.define("two(Tensor x) -> Tensor")
+LIBRARY.define("two.scaled(Tensor x, float by) -> Tensor")
+ONE, TWO = torch.ops.anyshape_translated.one, torch.ops.anyshape_translated.two
+
+
+@pytest.fixture(autouse=True)
+def _none_decorated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translating, "_DECORATED", {})
+
+
+def plain(x: Any) -> Any:
+    return opset18.Relu(x)
+
+
+def other(x: Any) -> Any:
+    return opset18.Tanh(x)
+
+
+def test_the_newest_decorated_holds_and_the_table_wins() -> None:
+    assert translation(ONE)(other) is other
+    translation(ONE)(plain)
+    translation(TWO.scaled)(plain)
+    assert translations(None) == {ONE.default: plain, TWO.scaled: plain}
+    assert translations({ONE: other, torch.sym_max: plain}) == {
+        ONE.default: other, TWO.scaled: plain, torch.sym_max: plain,
+    }  # fmt: skip
+
+
+def test_a_script_without_a_return_annotation_has_outputs() -> None:
+    @script(default_opset=opset18)
+    def scripted(x):
+        return opset18.Relu(x)
+
+    (found,) = translations({ONE: scripted}).values()
+    assert found is not scripted
+    assert [output.name for output in scripted._pt_onnx_signature.outputs] == ["output_0"]
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: translation("nothing"), "translation('nothing'): give a torch operator, such as torch.ops.mine.twice"),
+        (
+            lambda: translation(TWO),
+            "translation: torch.ops.anyshape_translated.two has the overloads default, scaled: name one of them",
+        ),
+        (lambda: translations([ONE]), "custom_translation_table is a list: map operators to functions"),
+        (
+            lambda: translations({ONE: 3}),
+            "the translation of anyshape_translated.one is a int: give a function",
+        ),
+    ],
+)
+def test_what_is_no_translation_is_refused(call: Any, sentence: str) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        call()
+    assert str(caught.value) == sentence

@@ -7,22 +7,21 @@ imported when it is tried, so that the others do not wait for it.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import onnx_ir as ir
-import torch
 
 from anyshape.conversion.candidates import Candidate, Conversion, Job
 from anyshape.conversion.graph.rewrites import is_rewritten
+from anyshape.conversion.operators.repair import Repair
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, cause_of, operators_at, translate_again
+from anyshape.conversion.torch_export import by_export, by_torchscript, operators_at, translate_again
 from anyshape.results.attempt import Attempt, hold
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
-from anyshape.torchkit import capture
 
 
 @dataclass(frozen=True)
@@ -100,17 +99,13 @@ def _may_be_lifted(past: Past) -> bool:
 _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 
 
-def _by_plain_export(job: Job) -> Conversion:
-    return by_export(job, PLAIN, _ALWAYS, copying=True)[:2]
-
-
 def plain_operators(job: Job) -> Counter[str] | None:
     """What the first way calls at the job's sizes alone, where it comes through and decides nothing by values."""
     return operators_at(job, _ALWAYS)
 
 
-def _in_full(job: Job) -> Conversion:
-    return by_export(job, IN_FULL, _ALWAYS)[:2]
+def _export_as(name: str, repairs: Sequence[Repair], *, copying: bool = False) -> Callable[[Job], Conversion]:
+    return lambda job: by_export(job, name, repairs, copying=copying)[:2]
 
 
 def _with_repairs(job: Job) -> Conversion:
@@ -120,10 +115,6 @@ def _with_repairs(job: Job) -> Conversion:
     return candidate, attempt
 
 
-def _at_other_sizes(job: Job) -> Conversion:
-    return by_export(job, ELSEWHERE, REPAIRS)[:2]
-
-
 def _with_branches_and_loops(job: Job) -> Conversion:
     from anyshape.conversion.control_flow.kept_loops import kept_loops
     from anyshape.conversion.control_flow.module_paths import missing_names
@@ -131,22 +122,6 @@ def _with_branches_and_loops(job: Job) -> Conversion:
     if missing := missing_names():
         return None, Attempt(CONTROLLED, "failed", f"this torch has no {', '.join(missing)}")
     return by_export(job, CONTROLLED, (*REPAIRS, kept_loops(job.adapter)), both_sides=True)[:2]
-
-
-def _by_torchscript(job: Job) -> Conversion:
-    from anyshape.conversion.torchscript import torchscript_model
-
-    start = time.monotonic()
-    opset = min(job.opset, capture.newest_torchscript_opset())
-    if any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
-        reason = "TorchScript cannot take a Python number as an input"
-        return None, Attempt(TORCHSCRIPT, "failed", reason, time.monotonic() - start)
-    try:
-        model = torchscript_model(job, opset)
-    except Exception as error:  # noqa: BLE001  an attempt: kept and shown
-        return None, Attempt(TORCHSCRIPT, "failed", cause_of(error), time.monotonic() - start, error)
-    attempt = Attempt(TORCHSCRIPT, "converted", "", time.monotonic() - start)
-    return Candidate(model, opset, records_guards=False), attempt
 
 
 def _by_lifting(job: Job) -> Conversion:
@@ -170,13 +145,13 @@ STRATEGIES = (
         PLAIN,
         "always",
         "one trace with every declared axis open, where parts of the model that look alike are traced once",
-        _by_plain_export,
+        _export_as(PLAIN, _ALWAYS, copying=True),
     ),
     Strategy(
         IN_FULL,
         "parts were taken for alike, and the file is wrong although all holds that the trace assumed",
         "every part is traced by itself",
-        _in_full,
+        _export_as(IN_FULL, _ALWAYS),
         applies=_only_looked_alike,
     ),
     Strategy(
@@ -189,7 +164,7 @@ STRATEGIES = (
         ELSEWHERE,
         "a file was wrong where an assumption of its trace does not hold",
         "a trace at such sizes, which takes another path through the model, with all repairs",
-        _at_other_sizes,
+        _export_as(ELSEWHERE, REPAIRS),
         applies=lambda past: _sizes_beyond_assumptions(past) is not None,
         sizes=_sizes_beyond_assumptions,
     ),
@@ -203,7 +178,7 @@ STRATEGIES = (
         TORCHSCRIPT,
         "torch.export cannot trace the model, and no decision on values would be frozen",
         "torch's older exporter, which runs the module on real tensors",
-        _by_torchscript,
+        partial(by_torchscript, name=TORCHSCRIPT),
         has_forms=False,
     ),
     Strategy(

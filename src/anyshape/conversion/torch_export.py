@@ -1,20 +1,26 @@
-"""From a job to a candidate by torch.export and torch's translation, with a record of what both assumed."""
+"""From a job to a candidate by torch's exporters: by torch.export and torch's translation, with a record of what both
+assumed, or by the older one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
+import onnx_ir as ir
+import sympy
 import torch
 
-from anyshape.conversion import trace
 from anyshape.conversion.candidates import Candidate, Conversion, Job
-from anyshape.conversion.control_flow.forks import Forks
+from anyshape.conversion.control_flow.forks import Decision, Forks
 from anyshape.conversion.control_flow.lowering import lower_regions
 from anyshape.conversion.control_flow.samples import Samples, Table
 from anyshape.conversion.graph.known_sizes import DeclaredAxis
@@ -24,25 +30,22 @@ from anyshape.conversion.graph.runtime_gaps import keep_pads_of_pools, spread_ro
 from anyshape.conversion.operators.custom import CustomOperators
 from anyshape.conversion.operators.repair import Acted, Repair, applied
 from anyshape.conversion.speed.alike_parts import repeated_parts
-from anyshape.conversion.trace import decides, operators_of
+from anyshape.conversion.speed.known_results import known_results
 from anyshape.conversion.translation import Translation, translate_program
+from anyshape.declaration.spec import Spec
 from anyshape.garbage import uncollected
-from anyshape.results import attempt as attempt_
-from anyshape.results.attempt import Attempt, PinnedByTrace, UntranslatedOperatorError
-from anyshape.sizes import budgets
+from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
+from anyshape.sizes import budgets, expressions
+from anyshape.sizes.notation import Expression
 from anyshape.torchkit import capture
 from anyshape.torchkit.reasons import reason_of
+from anyshape.torchkit.schemas import is_view
 
 _log = logging.getLogger(__name__)
 
 
 def by_export(
-    job: Job,
-    name: str,
-    repairs: Sequence[Repair],
-    *,
-    both_sides: bool = False,
-    copying: bool = False,
+    job: Job, name: str, repairs: Sequence[Repair], *, both_sides: bool = False, copying: bool = False
 ) -> tuple[Candidate | None, Attempt, Acted]:
     """One try; with `both_sides` the trace takes every branch both ways, with `copying` parts alike are traced once."""
     start = time.monotonic()
@@ -50,25 +53,25 @@ def by_export(
     with (
         capture.recording() as recorder,
         applied((*repairs, custom.repair)) as acted,
-        _forking(job, recorder, both_sides=both_sides) as forks,
+        _forks_of(job, recorder, both_sides=both_sides) as forks,
         uncollected(),
     ):
         try:
             with repeated_parts(wanted=copying) as copied:
-                program = _traced(job, forks)
+                program = _program_of(job, forks)
             custom.refuse_untranslated(program)
-            meaning = trace.meaning_of(recorder, job.names, job.spec)
-            outputs, operators = trace.output_expressions(program, meaning), operators_of(program)
-            translation = _translated(program, job, job.opset)
+            meaning = meaning_of(recorder, job.names, job.spec)
+            outputs, operators = output_expressions(program, meaning), operators_of(program)
+            translation = _translation_of(program, job)
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
-            meaning = trace.meaning_of(recorder, job.names, job.spec)
-            pins, guards = trace.pins_of(recorder, meaning), trace.guards_of(recorder, meaning)
+            meaning = meaning_of(recorder, job.names, job.spec)
+            pins, guards = pins_of(recorder, meaning), guards_of(recorder, meaning)
             cause = cause_of(error, pins)
             return None, Attempt(name, "failed", cause, time.monotonic() - start, error, pins, guards), acted
-    branches = trace.branches_of(forks.branches.values(), meaning) if forks else ()
+    branches = branches_of(forks.branches.values(), meaning) if forks else ()
     if branches:
-        acted.note(_sentence(branches))
-    guards, pins = trace.guards_of(recorder, meaning), trace.pins_of(recorder, meaning)
+        acted.note(_sentence_about(branches))
+    guards, pins = guards_of(recorder, meaning), pins_of(recorder, meaning)
     seconds = time.monotonic() - start
     attempt = Attempt(
         name, "converted", "", seconds, None, pins, guards, translation.forced_by, translation.inlined, tuple(copied)
@@ -90,44 +93,44 @@ def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
     values = tuple(value for _, value in job.leaves)
     try:
         with applied((*repairs, custom.repair)), uncollected():
-            program = trace.export_program(job.adapter, values, [None for _ in values])
+            program = export_program(job.adapter, values, [None for _ in values])
     except Exception:  # noqa: BLE001  whatever it is
         return None
     return None if decides(program) else operators_of(program)
 
 
 @contextlib.contextmanager
-def _forking(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Iterator[Forks | None]:
+def _forks_of(job: Job, recorder: capture.Recorder, *, both_sides: bool) -> Iterator[Forks | None]:
     if not both_sides:
         yield None
         return
     from anyshape.conversion.control_flow.module_paths import branching  # few models need it
 
-    table = Table(job.spread(), recorder.sources, partial(trace.meaning_of, recorder, job.names, job.spec))
+    table = Table(job.spread(), recorder.sources, partial(meaning_of, recorder, job.names, job.spec))
     with branching(job.adapter, Samples.of(table), recorder) as forks:
         yield forks
 
 
-def _traced(job: Job, forks: Forks | None) -> torch.export.ExportedProgram:
+def _program_of(job: Job, forks: Forks | None) -> torch.export.ExportedProgram:
     """Once; anew where the sides of a branch turn out to meet only further out than they were run."""
     for _ in range(budgets.MOST_TRACES):
         try:
-            return trace.trace(job.adapter, job.leaves, job.spec)
+            return trace(job.adapter, job.leaves, job.spec)
         except Exception:
             if forks is None or not forks.begin_anew():
                 raise
-    return trace.trace(job.adapter, job.leaves, job.spec)
+    return trace(job.adapter, job.leaves, job.spec)
 
 
-def _sentence(branches: Sequence[attempt_.Guard]) -> str:
+def _sentence_about(branches: Sequence[Guard]) -> str:
     spans = sorted({(branch.span.path, branch.span.line) for branch in branches if branch.span is not None})
     places = ", ".join(f"{path}:{line}" for path, line in spans)
     count = "1 branch" if len(branches) == 1 else f"{len(branches)} branches"
     return f"{count} kept as If: {places}"
 
 
-def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> Translation:
-    translation = translate_program(program, opset, job.extra)
+def _translation_of(program: torch.export.ExportedProgram, job: Job) -> Translation:
+    translation = translate_program(program, job.opset, job.extra)
     model = translation.model
     spread_rotary_tables(model)  # its nodes are given names that differ in all graphs when regions are lowered
     keep_pads_of_pools(model)
@@ -136,14 +139,14 @@ def _translated(program: torch.export.ExportedProgram, job: Job, opset: int) -> 
     if not (job.rewrites and job.extra.get("optimize", True)):
         return translation
     try:
-        rewrite(model, [_declared(job, name) for name in job.names])
+        rewrite(model, [_declared_axes(job, name) for name in job.names])
     except Exception:  # noqa: BLE001  a faster file is no reason to have none
         _log.exception("a rewrite failed; the file is written without")
-        return _translated(program, replace(job, rewrites=False), opset)
+        return _translation_of(program, replace(job, rewrites=False))
     return translation
 
 
-def _declared(job: Job, name: str) -> list[DeclaredAxis | None]:
+def _declared_axes(job: Job, name: str) -> list[DeclaredAxis | None]:
     """What the axes of an input were declared as, and how small each may be; an expression may be anything."""
     return [
         None if axis is None else DeclaredAxis(str(axis), job.spec.ranges[axis.text].nearest(0) if axis.is_name else 0)
@@ -156,7 +159,7 @@ def translate_again(job: Job, name: str, candidate: Candidate) -> Conversion:
     assert candidate.program is not None
     start = time.monotonic()
     try:
-        model = _translated(candidate.program, job, job.opset).model
+        model = _translation_of(candidate.program, job).model
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
         return None, Attempt(name, "failed", cause_of(error), time.monotonic() - start, error)
     return replace(candidate, model=model, opset=job.opset), Attempt(name, "converted", "", time.monotonic() - start)
@@ -167,3 +170,136 @@ def cause_of(error: BaseException, pins: Sequence[PinnedByTrace] = ()) -> str:
     if pins:
         return "; ".join(f"`{pin.dim}` became {pin.size}" + (f" at {pin.span}" if pin.span else "") for pin in pins)
     return str(error) if isinstance(error, UntranslatedOperatorError) else reason_of(error)
+
+
+# ---- one trace by torch.export, and what it assumed about sizes, in the user's dims
+
+
+def trace(adapter: torch.nn.Module, leaves: Sequence[tuple[str, Any]], spec: Spec) -> torch.export.ExportedProgram:
+    """Trace at the sizes of these leaves with every declared axis dynamic."""
+    dynamic = [_open_axes(name, value, spec) for name, value in leaves]
+    return export_program(adapter, tuple(value for _, value in leaves), dynamic)
+
+
+def export_program(
+    adapter: torch.nn.Module, values: tuple[Any, ...], dynamic: list[Any]
+) -> torch.export.ExportedProgram:
+    """A trace that is told what is known of its results."""
+    with known_results():
+        return capture.export_program(adapter, values, dynamic)
+
+
+def _open_axes(name: str, value: Any, spec: Spec) -> Any:
+    anything = torch.export.Dim.DYNAMIC
+    if isinstance(value, torch.Tensor):
+        return dict.fromkeys(_varying_axes(name, spec), anything)
+    return anything if name in spec.scalars else None
+
+
+def _varying_axes(name: str, spec: Spec) -> list[int]:
+    return [axis for axis, expression in enumerate(spec.axes.get(name, ())) if expression is not None]
+
+
+def meaning_of(recorder: capture.Recorder, names: Sequence[str], spec: Spec) -> dict[sympy.Symbol, Expression]:
+    """What each symbol of the trace is, from the input axis that it was made for."""
+    meaning = {}
+    for symbol, (leaf, axis) in recorder.sources.items():
+        if leaf >= len(names):
+            continue
+        name = names[leaf]
+        expression = spec.scalars.get(name) if axis is None else spec.axes[name][axis]
+        if expression is not None:
+            meaning[symbol] = expression
+    return meaning
+
+
+def guards_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple[Guard, ...]:
+    """The assumptions that speak of declared dims, each once."""
+    found: dict[str, Guard] = {}
+    for assumption in recorder.assumptions:
+        if assumption.condition.free_symbols & set(meaning):
+            guard = _guard_of(assumption, meaning)
+            found.setdefault(str(guard.condition or assumption.condition), guard)
+    return tuple(found.values())
+
+
+def _guard_of(one: capture.RecordedAssumption | Decision, meaning: expressions.Meaning) -> Guard:
+    return Guard(one.condition, meaning, expressions.to_condition(one.condition, meaning), one.span)
+
+
+def branches_of(decisions: Iterable[Decision], meaning: expressions.Meaning) -> tuple[Guard, ...]:
+    """The conditions by which the file parts, of sizes and of values."""
+    return tuple(_guard_of(one, meaning) for one in decisions)
+
+
+def pins_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple[PinnedByTrace, ...]:
+    """The dims that the trace replaced by a number."""
+    found: dict[str, PinnedByTrace] = {}
+    for event in recorder.specialisations:
+        expression = meaning.get(event.symbol)
+        if expression is not None and expression.is_name and isinstance(event.value, sympy.Integer):
+            found.setdefault(expression.text, PinnedByTrace(expression.text, int(event.value), event.span))
+    return tuple(found.values())
+
+
+def output_expressions(
+    program: torch.export.ExportedProgram, meaning: expressions.Meaning
+) -> tuple[tuple[Expression | None, ...], ...]:
+    """The size of every axis of every output, as far as it has an expression."""
+    rows = []
+    for node in program.graph.output_node().args[0]:
+        value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+        shape = value.shape if isinstance(value, torch.Tensor) else ()
+        rows.append(tuple(expressions.to_expression(size, meaning) for size in shape))
+    mutated = len(rows) - len(program.graph_signature.user_outputs)
+    return tuple(rows[mutated:])
+
+
+def operators_of(program: torch.export.ExportedProgram) -> Counter[str]:
+    """The operators that compute something, and how often each is called."""
+    return Counter(
+        str(node.target) for node in program.graph.nodes if node.op == "call_function" and not is_view(node.target)
+    )
+
+
+def decides(program: torch.export.ExportedProgram) -> bool:
+    """Whether a program reads a value as a number, or holds programs inside of it."""
+    return any("unbacked_bindings" in node.meta or node.op == "get_attr" for node in program.graph.nodes)
+
+
+# ---- torch's older exporter: it runs the module on real tensors and writes down what they went through
+
+
+def by_torchscript(job: Job, name: str) -> Conversion:
+    start = time.monotonic()
+    opset = min(job.opset, capture.newest_torchscript_opset())
+    if any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
+        reason = "TorchScript cannot take a Python number as an input"
+        return None, Attempt(name, "failed", reason, time.monotonic() - start)
+    try:
+        model = torchscript_model(job, opset)
+    except Exception as error:  # noqa: BLE001  an attempt: kept and shown
+        return None, Attempt(name, "failed", cause_of(error), time.monotonic() - start, error)
+    attempt = Attempt(name, "converted", "", time.monotonic() - start)
+    return Candidate(model, opset, records_guards=False), attempt
+
+
+def torchscript_model(job: Job, opset: int) -> ir.Model:
+    """The job as this exporter writes it; inputs are called `input_<index>`, and unused ones are left out."""
+    names = [f"input_{index}" for index in range(len(job.leaves))]
+    dynamic_axes = {
+        name: {axis: f"{name}_{axis}" for axis in _varying_axes(leaf, job.spec)}
+        for name, leaf in zip(names, job.names, strict=True)
+    }
+    arguments = tuple(value for _, value in job.leaves)
+    with tempfile.TemporaryDirectory() as folder, capture.quiet(), capture.silent_descriptors():
+        path = Path(folder) / "model.onnx"
+        # with gradients on, attention layers do not take the fast path that this exporter cannot translate
+        with torch.enable_grad():
+            torch.onnx.export(
+                job.adapter, arguments, str(path), dynamo=False, input_names=names, dynamic_axes=dynamic_axes,
+                opset_version=opset, verbose=False,
+            )  # fmt: skip
+        model = ir.load(path)
+        ir.external_data.load_to_model(model)
+    return model

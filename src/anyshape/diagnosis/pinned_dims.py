@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.bench.batches import batch_dims
-from anyshape.conversion import trace
+from anyshape.conversion import torch_export
 from anyshape.conversion.operators.repair import applied
 from anyshape.conversion.operators.table import REPAIRS
 from anyshape.declaration.calls import Adapter
@@ -175,9 +175,9 @@ class Diagnosis:
         adapter = Adapter(request.target, request.signature, names)
         with open_trace.tracking() as (track, recorder), applied(REPAIRS), contextlib.suppress(Exception):
             # what was seen until it failed is what there is
-            trace.trace(open_trace.Tracked(adapter, track), leaves, request.spec)
+            torch_export.trace(open_trace.Tracked(adapter, track), leaves, request.spec)
         self._ground.reference.put_back()
-        blame = Blame(track, trace.meaning_of(recorder, names, request.spec), names)
+        blame = Blame(track, torch_export.meaning_of(recorder, names, request.spec), names)
         held = {id(tensor): name for name, tensor in open_trace.held_tensors(adapter)}
         batches = frozenset(batch_dims(request.spec.dims, request.spec.axes.values()))
         known = Knowledge(blame.expression_of, self.base, lambda one: held.get(id(one)), batches, track.maker_of)

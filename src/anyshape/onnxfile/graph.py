@@ -152,8 +152,9 @@ def initializer(graph: ir.Graph, name: str, array: Array, dtype: ir.DataType | N
     return value
 
 
-def constant(graph: ir.Graph, numbers: int | Sequence[int]) -> ir.Value:
+def constant(graph: ir.Graph | ir.Function | None, numbers: int | Sequence[int]) -> ir.Value:
     """Whole numbers as an initializer; one for all that ask for the same."""
+    assert isinstance(graph, ir.Graph)
     array = np.asarray(numbers, dtype=np.int64)
     kind = "size_" if array.ndim == 0 else "sizes_"
     name = kind + "_".join(str(number).replace("-", "minus") for number in array.ravel())

@@ -16,8 +16,8 @@ from typing import Any
 
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import choose_tier
-from anyshape.conversion.opsets import choose_opset
-from anyshape.conversion.user_translations import translations
+from anyshape.conversion.candidates import choose_opset
+from anyshape.conversion.translation import translations
 from anyshape.declaration.options import check_options, notes_on
 from anyshape.declaration.targets import training_parts
 from anyshape.diagnosis import wording

@@ -21,7 +21,8 @@ from anyshape.conversion.control_flow.carried import (
     merged,
 )
 from anyshape.conversion.control_flow.collected import LoopError
-from tests.conversion.control_flow.keeping import traced
+from tests.conversion.control_flow.keeping import kept, traced
+from tests.conversion.control_flow.lowering import all_operators
 
 
 def _role(before: object, after: object) -> object:
@@ -103,3 +104,33 @@ def test_a_state_that_never_settles_is_named() -> None:
         "a loop carries `state`, which is a tensor of 1x1x?x4 (float32) in one step and a tensor of 1x1x1x?x4 (float32)"
     )
     assert str(refused.value).startswith(told)
+
+
+# ---- laid out as tensors
+
+
+def growing(m, x):
+    out = x[:, :1]
+    for t in range(1, x.size(1)):
+        out = torch.cat([out, out[:, -1:].sin() + x[:, t : t + 1]], 1)
+    return out + x
+
+
+def test_a_tensor_that_grows_becomes_a_loop() -> None:
+    made, said = kept(Model(growing), torch.randn(2, 5, 4))
+    assert all_operators(made.graph)["Loop"] == 1
+    assert " kept as Loop: " in said[0]
+
+
+def two_names(m, x):
+    out = torch.zeros_like(x)
+    view = out[:, 0]
+    for t in range(x.shape[1]):
+        out[:, t] = x[:, t]
+        view += 1
+    return out
+
+
+def test_views_of_one_memory_are_refused() -> None:
+    with pytest.raises(LoopError, match="a loop writes to a tensor that goes by two names, `out` and `view`"):
+        traced(Model(two_names), torch.randn(2, 5, 4))

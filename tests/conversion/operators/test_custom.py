@@ -176,7 +176,7 @@ FORMS = {
 
 @pytest.fixture
 def _undecorated() -> Any:
-    from anyshape.conversion.user_translations import _DECORATED
+    from anyshape.conversion.translation import _DECORATED
 
     before = dict(_DECORATED)
     yield

@@ -1,4 +1,5 @@
-"""What one step of a loop hands to the next, found by comparing what a pass was given with what it left.
+"""What one step of a loop hands to the next: found by comparing what a pass was given with what it left, and laid out
+as the tensors that the marks of the loop take and give.
 
 A value that a body can change has one of these roles:
 
@@ -10,17 +11,19 @@ Last       a name that is bound in the loop and read after it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import SymFloat, SymInt, Tensor, nn
 
-from anyshape.conversion.control_flow.collected import Collected, Placeholder, parts_of
-from anyshape.conversion.control_flow.loop_trace import is_varying, leaves_of, rebuilt, version_of
-from anyshape.torchkit.capture import is_same_number
+from anyshape.conversion.control_flow.collected import Collected, Earlier, LoopError, StackedSteps, parts_of, stacked
+from anyshape.conversion.control_flow.loop_trace import Begun, Pairs, end, is_varying, memory_of, state
+from anyshape.torchkit.capture import expression_of, is_same_number
+from anyshape.torchkit.private_names import pytree
 
 # ---- what a body can change, at one moment: names of its function, and attributes of the model's modules
 
@@ -47,13 +50,14 @@ class Kept:
     @classmethod
     def of(cls, value: Any) -> Kept:
         is_container = isinstance(value, list | tuple | dict) and not isinstance(value, Collected)
-        leaves, structure = leaves_of(value) if is_container else ([value], None)
-        versions = [version_of(one) if isinstance(one, Tensor) else 0 for one in leaves]
+        leaves, structure = pytree.tree_flatten(value) if is_container else ([value], None)
+        # torch counts the writes to a tensor, and to whatever shares its memory
+        versions = [one._version if isinstance(one, Tensor) else 0 for one in leaves]
         return cls(value, leaves, structure, versions, parts_of(value) if isinstance(value, list) else ())
 
     def with_leaves(self, leaves: Sequence[Any]) -> Any:
         """The like of it with other leaves; its lists and dicts are new ones."""
-        return leaves[0] if self.structure is None else rebuilt(leaves, self.structure)
+        return leaves[0] if self.structure is None else pytree.tree_unflatten(leaves, self.structure)
 
     def copy(self) -> Any:
         if isinstance(self.value, Collected):
@@ -80,8 +84,10 @@ class LoopScope:
             found |= {(place, name): Kept.of(value) for name, value in attributes.items() if name not in _TORCHS}
         return found
 
-    def write(self, values: Mapping[Key, Any]) -> None:
-        """Attributes that are not among the values go; names stay."""
+    def write(self, values: Mapping[Key, Any]) -> Moment:
+        """The moment at which all have these values. Attributes that are not among them go; names stay, and follow only
+        when a step begins.
+        """
         self.given = {key: value for key, value in values.items() if isinstance(key, str)}
         for place, attributes in enumerate(self._attributes):
             for name in [name for name in attributes if name not in _TORCHS and (place, name) not in values]:
@@ -89,6 +95,7 @@ class LoopScope:
         for key, value in values.items():
             if isinstance(key, tuple) and self._attributes[key[0]].get(key[1]) is not value:
                 self._attributes[key[0]][key[1]] = value
+        return {key: Kept.of(value) for key, value in values.items()}
 
 
 # ---- roles
@@ -140,6 +147,16 @@ class Peel:
     """The first step differs from the others and has to be taken before the loop."""
 
     reason: str
+    failure: Exception | None = None
+
+
+def _role_after(role: Role | None, before: Kept, after: Kept | None) -> Role | Peel | None:
+    """The role of a value after a pass, which may have had one before; None where the pass leaves it alone."""
+    if after is None:
+        return Peel("bound in one step and not in the next")
+    if role is None:
+        return found_role(before, after)
+    return _refined_state(role, before, after) if isinstance(role, State) else role
 
 
 def found_role(given: Kept, after: Kept) -> Role | Peel | None:
@@ -147,9 +164,10 @@ def found_role(given: Kept, after: Kept) -> Role | Peel | None:
     if isinstance(given.value, list) and isinstance(after.value, list):
         added = _parts_added(given.parts, after.parts)
         if added:
-            return Gathered(_number_of(added))
+            count = Collected(added).length
+            return Gathered(None if is_varying(count) else int(count))
     state = State(tuple(LeafRole() for _ in given.leaves))
-    refined = refined_state(state, given, after)
+    refined = _refined_state(state, given, after)
     return None if refined is state else refined
 
 
@@ -163,12 +181,7 @@ def _parts_added(before: Sequence[Any], after: Sequence[Any]) -> Sequence[Any]:
     return ()
 
 
-def _number_of(parts: Sequence[Any]) -> int | None:
-    counts = [part.count if isinstance(part, Placeholder) else 1 for part in parts]
-    return None if any(map(is_varying, counts)) else sum(map(int, counts))
-
-
-def refined_state(state: State, given: Kept, after: Kept) -> State | Peel:
+def _refined_state(state: State, given: Kept, after: Kept) -> State | Peel:
     """The same object where the pass was as foreseen."""
     if given.structure != after.structure:
         return Peel(_difference(given.value, after.value))
@@ -263,9 +276,11 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float | SymFloat)
 
 
-def as_tensor(number: Any) -> Tensor:
-    """A number as a tensor without axes, as exact as Python's."""
-    return torch.full((), number, dtype=torch.float64 if _is_float(number) else torch.int64)
+def as_tensor(value: Any) -> Tensor:
+    """A number as a tensor without axes, as exact as Python's; a tensor as it is."""
+    if isinstance(value, Tensor):
+        return value
+    return torch.full((), value, dtype=torch.float64 if _is_float(value) else torch.int64)
 
 
 # ---- in words
@@ -289,3 +304,252 @@ def described(value: Any) -> str:
 
 def shown(key: Key) -> str:
     return key if isinstance(key, str) else f"self.{key[1]}"
+
+
+# ---- the roles of all values, laid out as tensors
+
+
+@dataclass(frozen=True)
+class CarriedTensor:
+    """One carried tensor: a leaf of a value, and what it is before the first step."""
+
+    key: Key
+    place: int
+    initial: Tensor
+    leaf: LeafRole
+
+
+@dataclass(frozen=True, eq=False)
+class LoopPlan:
+    """What is carried and collected, by name; and what all was before the loop."""
+
+    start: Moment
+    roles: Mapping[Key, Role]
+
+    # ---- before the body
+
+    @cached_property
+    def slots(self) -> list[CarriedTensor]:
+        return [slot for key, role in self.roles.items() for slot in self._slots_of(key, role)]
+
+    def _slots_of(self, key: Key, role: Role) -> Iterator[CarriedTensor]:
+        if isinstance(role, Listed):
+            yield CarriedTensor(key, 0, stacked(self.start[key].parts), role.leaf)
+        elif isinstance(role, Gathered):
+            if role.reads_last:
+                yield CarriedTensor(key, 0, Collected(self.start[key].parts)[-1], LeafRole("tensor"))
+        elif isinstance(role, State):
+            for place, (leaf, value) in enumerate(zip(role.leaves, self.start[key].leaves, strict=True)):
+                if leaf.kind in {"tensor", "number"}:
+                    yield CarriedTensor(key, place, as_tensor(value), leaf)
+
+    @property
+    def growing(self) -> Pairs:
+        return [(place, axis) for place, slot in enumerate(self.slots) for axis in sorted(slot.leaf.axes)]
+
+    def require_own_memory(self) -> None:
+        """Two tensors that are written to must not be views of one memory: the body would get two separate ones."""
+        written = [slot for slot in self.slots if slot.leaf.is_written]
+        for place, slot in enumerate(written):
+            for other in written[:place]:
+                if memory_of(other.initial) == memory_of(slot.initial):
+                    names = f"`{shown(other.key)}` and `{shown(slot.key)}`"
+                    raise LoopError(f"a loop writes to a tensor that goes by two names, {names}")
+
+    def given(self, begun: Begun) -> dict[Key, Any]:
+        """What the body sees in some step; made anew for each pass, since the body may change it."""
+        values: dict[Key, Any] = {key: kept.copy() for key, kept in self.start.items() if key not in self.roles}
+        pairs = zip(self.slots, begun.carried, strict=True)
+        seen = {(slot.key, slot.place): _seen_in_step(slot, tensor) for slot, tensor in pairs}
+        for key, role in self.roles.items():
+            if isinstance(role, State):
+                values[key] = self._state_with(key, role, seen, begun.index)
+            elif isinstance(role, Listed):
+                state(seen[key, 0].shape[0] >= Collected(self.start[key].parts).length)
+                values[key] = Collected([StackedSteps(seen[key, 0])])
+            elif isinstance(role, Gathered):
+                counted = partial(self._length_before, key, role.per_step, begun.index)
+                values[key] = Collected([Earlier(counted, seen.get((key, 0)))])
+        return values
+
+    def _length_before(self, key: Key, per_step: int | None, index: Any) -> Any:
+        """How much is in a list before a step."""
+        if per_step is None:
+            raise LoopError(f"a loop asks how much is in the list `{shown(key)}` that it fills")
+        return Collected(self.start[key].parts).length + index * per_step
+
+    def _state_with(self, key: Key, role: State, seen: Mapping[tuple[Key, int], Any], step: Any) -> Any:
+        """A state with what is seen in place of what was before the loop."""
+        start = self.start[key]
+        leaves = [
+            value + step * leaf.step if leaf.kind == "counted" else seen.get((key, place), value)
+            for place, (leaf, value) in enumerate(zip(role.leaves, start.leaves, strict=True))
+        ]
+        return start.with_leaves(leaves)
+
+    # ---- after the body
+
+    def carried(self, after: Moment) -> list[Any]:
+        """What each slot holds for the next step."""
+        return [self._left_in(slot, after) for slot in self.slots]
+
+    def _left_in(self, slot: CarriedTensor, after: Moment) -> Any:
+        kept, role = after[slot.key], self.roles[slot.key]
+        if isinstance(role, Listed):
+            return stacked(kept.parts)
+        return kept.value[-1] if isinstance(role, Gathered) else kept.leaves[slot.place]
+
+    def collected(self, after: Moment) -> list[Tensor]:
+        """What a step adds to the lists, of each list what is put in front, then what is put behind; and what is read
+        after the loop: of each step, since there is nothing to start from.
+        """
+        found: list[Tensor] = []
+        for key, role in self.roles.items():
+            if isinstance(role, Gathered):
+                found += [_block_of_step(key, parts) for parts in _added_parts(key, after[key]) if parts]
+            elif isinstance(role, Last):
+                found += [as_tensor(leaf) for leaf in _collected_leaves(key, after)]
+        return found
+
+    def roles_after(self, given: Moment, after: Moment, last: Sequence[str]) -> dict[Key, Role] | Peel:
+        """The roles that a pass has shown, with those that were known; `last` are the names that are read after it."""
+        found: dict[Key, Role] = {}
+        for key, before in given.items():
+            role = _role_after(self.roles.get(key), before, after.get(key))
+            if isinstance(role, Peel):
+                return Peel(f"`{shown(key)}`, which is {role.reason}")
+            if role is not None:
+                found[key] = role
+        for key in after:
+            if key not in given and (isinstance(key, tuple) or key in last):
+                found[key] = self.roles.get(key, Last())
+        return found
+
+    def roles_wanted(self, lists: Mapping[Key, list[Any]]) -> dict[Key, Role] | None:
+        """The roles where a pass has failed since it read a list that it fills; the list must hold something before."""
+        wanted: dict[Key, Role] = {}
+        for key, role in self.roles.items():
+            earlier = next((part for part in lists.get(key, ()) if isinstance(part, Earlier)), None)
+            if earlier is not None and isinstance(role, Gathered) and self.start[key].parts:
+                if earlier.is_all_wanted:
+                    wanted[key] = Listed()
+                elif earlier.is_last_wanted and not role.reads_last:
+                    wanted[key] = replace(role, reads_last=True)
+        return {**self.roles, **wanted} if wanted else None
+
+    # ---- after the loop
+
+    def after_loop(
+        self, count: Any, begun: Begun, after: Moment, carried: Sequence[Any], collected: Sequence[Tensor]
+    ) -> dict[Key, Any]:
+        """What all is when the loop has ended, given what a step hands on and leaves."""
+        handed = [as_tensor(value) for value in carried]
+        lasts, steps = end(count, [slot.initial for slot in self.slots], handed, collected, begun.number)
+        self._tell_growth(count, begun.carried, handed, lasts)
+        return self._results(count, after, lasts, steps)
+
+    def _tell_growth(self, count: Any, given: Sequence[Any], after: Sequence[Any], carried: Sequence[Tensor]) -> None:
+        """Where an axis grows by the same in each step, torch is told how long it is in the end."""
+        for slot, seen, left, result in zip(self.slots, given, after, carried, strict=True):
+            for axis in slot.leaf.axes:
+                step = left.shape[axis] - seen.shape[axis]
+                if not expression_of(step).free_symbols or is_same_number(step, 0):
+                    state(result.shape[axis] == slot.initial.shape[axis] + step * count)
+
+    def _results(
+        self, count: Any, after: Moment, carried: Sequence[Tensor], collected: Sequence[Tensor]
+    ) -> dict[Key, Any]:
+        values: dict[Key, Any] = {key: kept.value for key, kept in self.start.items() if key not in self.roles}
+        pairs = zip(self.slots, carried, strict=True)
+        seen = {(slot.key, slot.place): _seen_after_loop(slot, tensor) for slot, tensor in pairs}
+        blocks = iter(collected)
+        for key, role in self.roles.items():
+            if isinstance(role, State):
+                values[key] = _back_in(self.start[key], self._state_with(key, role, seen, count), after[key])
+            elif isinstance(role, Last):
+                leaves = [_last_value(leaf, blocks) for leaf in after[key].leaves]
+                values[key] = after[key].with_leaves(leaves)
+            elif isinstance(role, Listed):
+                values[key] = self._put_back(key, [StackedSteps(seen[key, 0])])
+            else:
+                values[key] = self._put_back(key, self._parts_after_loop(key, after[key], blocks))
+        return values
+
+    def _parts_after_loop(self, key: Key, after: Kept, blocks: Iterator[Tensor]) -> list[Any]:
+        front, behind = _added_parts(key, after)
+        before = [StackedSteps(_in_a_row(front, next(blocks).flip(0)))] if front else []
+        later = [StackedSteps(_in_a_row(behind, next(blocks)))] if behind else []
+        return [*before, *self.start[key].parts, *later]
+
+    def _put_back(self, key: Key, parts: list[Any]) -> Collected:
+        """Whoever else holds the list finds the same in it."""
+        list.__setitem__(self.start[key].value, slice(None), parts)
+        return Collected(parts)
+
+
+def _seen_in_step(slot: CarriedTensor, tensor: Tensor) -> Any:
+    if slot.leaf.kind == "number":
+        return tensor.item()
+    # each path through the body writes to one of its own
+    return tensor.clone() if slot.leaf.is_written else tensor
+
+
+def _seen_after_loop(slot: CarriedTensor, tensor: Tensor) -> Any:
+    if slot.leaf.kind == "number":
+        return tensor.item()
+    if slot.leaf.is_written:
+        return slot.initial.copy_(tensor)  # so that its views and other names see it
+    return tensor
+
+
+def _back_in(start: Kept, value: Any, after: Kept) -> Any:
+    """A list or dict that the body has changed in place is the same object after the loop."""
+    if isinstance(start.value, list) and isinstance(after.value, list):
+        start.value[:] = value
+    elif isinstance(start.value, dict):
+        start.value.update(value)
+    else:
+        return value
+    return start.value
+
+
+def _collected_leaves(key: Key, after: Moment) -> list[Any]:
+    if key not in after:
+        raise LoopError(f"a loop does not bind `{shown(key)}` in every step")
+    return [leaf for leaf in after[key].leaves if _is_collected(leaf)]
+
+
+def _is_collected(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) or is_number(leaf)
+
+
+def _last_value(leaf: Any, blocks: Iterator[Tensor]) -> Any:
+    """The value of the last step; what is neither a tensor nor a number is the same in all."""
+    if not _is_collected(leaf):
+        return leaf
+    last = next(blocks)[-1]
+    return last.item() if is_number(leaf) else last
+
+
+def _added_parts(key: Key, after: Kept) -> tuple[list[Any], list[Any]]:
+    """What a step has put before and behind what was in a list."""
+    parts = parts_of(after.value) if isinstance(after.value, list) else []
+    place = next((at for at, part in enumerate(parts) if isinstance(part, Earlier)), None)
+    if place is None:
+        raise LoopError(f"a loop replaces the list `{shown(key)}` that it fills")
+    return parts[:place], parts[place + 1 :]
+
+
+def _block_of_step(key: Key, parts: Sequence[Any]) -> Tensor:
+    for part in parts:
+        if not isinstance(part, Tensor | StackedSteps):
+            raise LoopError(f"a loop collects {described(part)} in `{shown(key)}`: only tensors can be collected")
+    return parts[0] if _is_single(parts) else stacked(parts)
+
+
+def _is_single(parts: Sequence[Any]) -> bool:
+    return len(parts) == 1 and isinstance(parts[0], Tensor)
+
+
+def _in_a_row(parts: Sequence[Any], steps: Tensor) -> Tensor:
+    return steps if _is_single(parts) else steps.flatten(0, 1)

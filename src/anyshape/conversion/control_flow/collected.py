@@ -154,6 +154,11 @@ class Collected(list[Any]):
         return self
 
 
+def list_of_steps(values: Any) -> Collected | None:
+    """A list that holds steps, as one that knows of them; None for anything else."""
+    return Collected(parts_of(values)) if isinstance(values, list) and holds_steps(values) else None
+
+
 def _part_reversed(part: Any) -> Any:
     return StackedSteps(part.tensor.flip(0)) if isinstance(part, StackedSteps) else part
 
@@ -243,17 +248,11 @@ def _chunk(x: Any, chunks: Any, dim: int = 0) -> Any:
 
 ANSWERS: dict[tuple[Any, str], Callable[..., Any]] = {
     (torch, "stack"): _stack,
-    (torch, "cat"): _cat,
-    (torch, "concat"): _cat,
-    (torch, "concatenate"): _cat,
+    **{(torch, name): _cat for name in ("cat", "concat", "concatenate")},
+    **{(torch, name): _joined_along(0, None) for name in ("vstack", "row_stack")},
     (torch, "hstack"): _joined_along(1, 0),
-    (torch, "vstack"): _joined_along(0, None),
-    (torch, "row_stack"): _joined_along(0, None),
     (torch, "column_stack"): _joined_along(1, None),
-    (torch, "unbind"): _unbind,
-    (Tensor, "unbind"): _unbind,
-    (torch, "split"): _split,
-    (Tensor, "split"): _split,
-    (torch, "chunk"): _chunk,
-    (Tensor, "chunk"): _chunk,
+    **{(owner, "unbind"): _unbind for owner in (torch, Tensor)},
+    **{(owner, "split"): _split for owner in (torch, Tensor)},
+    **{(owner, "chunk"): _chunk for owner in (torch, Tensor)},
 }

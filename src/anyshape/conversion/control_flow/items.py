@@ -13,15 +13,8 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.conversion.control_flow.carried import Kept
-from anyshape.conversion.control_flow.collected import (
-    Collected,
-    LoopError,
-    StackedSteps,
-    holds_steps,
-    parts_of,
-    stacked,
-)
-from anyshape.conversion.control_flow.loop_trace import is_varying, state
+from anyshape.conversion.control_flow.collected import Collected, LoopError, StackedSteps, list_of_steps, stacked
+from anyshape.conversion.control_flow.loop_trace import is_same_shape, is_varying, state
 from anyshape.conversion.operators.held_numbers import Held
 from anyshape.conversion.operators.repair import Answer, sym_max, sym_min
 from anyshape.sizes import budgets
@@ -140,9 +133,8 @@ def items_of(value: Any) -> Items | None:
         return value
     if isinstance(value, Tensor) and value.ndim and is_varying(value.shape[0]):
         return Slices(value)
-    if isinstance(value, list) and holds_steps(value):
-        return Slices(stacked(parts_of(value)))
-    return None
+    steps = list_of_steps(value)
+    return None if steps is None else Slices(stacked(steps.parts))
 
 
 # ---- builtins that give such items, as the rewritten code calls them
@@ -193,9 +185,8 @@ def _shortest(counts: Sequence[Any]) -> Any:
 
 
 def _reversed_items(genuine: Any, values: Any) -> Any:
-    if isinstance(values, list) and holds_steps(values):
-        return Collected(parts_of(values)).reversed()
-    items = items_of(values)
+    steps = list_of_steps(values)
+    items = items_of(values) if steps is None else steps  # no `or`: whether a list is empty would be asked of the trace
     return genuine(values) if items is None else items.reversed()
 
 
@@ -203,8 +194,9 @@ def _list_or_tuple(genuine: Any, *values: Any) -> Any:
     items = items_of(values[0]) if len(values) == 1 else None
     if items is None:
         return genuine(*values)
-    if isinstance(values[0], list):
-        return Collected(parts_of(values[0]))
+    steps = list_of_steps(values[0])
+    if steps is not None:
+        return steps
     return Collected([StackedSteps(items.tensor)]) if isinstance(items, Slices) else items
 
 
@@ -217,8 +209,9 @@ def _sum(genuine: Any, values: Any, /, start: Any = 0) -> Any:
 
 
 def _len(genuine: Any, values: Any) -> Any:
-    if isinstance(values, list) and holds_steps(values):
-        return Collected(parts_of(values)).length
+    steps = list_of_steps(values)
+    if steps is not None:
+        return steps.length
     items = items_of(values)
     return genuine(values) if items is None else items.count
 
@@ -267,8 +260,7 @@ def copied(kept: Kept) -> Sequence[Any]:
 
 def _are_alike(now: Any, was: Any) -> bool:
     if isinstance(now, Tensor) and isinstance(was, Tensor):
-        shapes = zip(now.shape, was.shape, strict=False)
-        return now.dtype == was.dtype and now.ndim == was.ndim and all(is_same_number(*pair) for pair in shapes)
+        return now.dtype == was.dtype and is_same_shape(now, was)
     return not isinstance(now, Tensor) and not isinstance(was, Tensor) and now is was
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from types import FunctionType
@@ -66,7 +67,7 @@ class _Helpers:
         found = items_of(values)
         if found is None:
             return Plain(values)
-        frame = _rewritten_frame()
+        frame = sys._getframe(1)  # of the rewritten code
         site = LoopSite(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
         return Loop(found, site, LoopScope(frame, {*state, *last}, self._modules), self._record)
 
@@ -78,9 +79,7 @@ class _Helpers:
         code = make.__code__
         site = LoopSite(text, f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
         gathered: list[Any] = []
-        frame = inspect.currentframe()
-        assert frame is not None
-        loop = Loop(found, site, LoopScope(frame, ("gathered",), self._modules), self._record)
+        loop = Loop(found, site, LoopScope(sys._getframe(), ("gathered",), self._modules), self._record)
         for item in loop:
             try:
                 gathered = loop.given["gathered"]
@@ -89,14 +88,6 @@ class _Helpers:
                 if not loop.forgives():
                     raise
         return loop.given["gathered"]
-
-
-def _rewritten_frame() -> Any:
-    frame = inspect.currentframe()
-    assert frame is not None
-    assert frame.f_back is not None
-    assert frame.f_back.f_back is not None
-    return frame.f_back.f_back
 
 
 def _stand_in_for(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,8 +155,7 @@ def _is_other(function: FunctionType, code: Any) -> bool:
 def _old_and_new_code(file: str, text: str) -> tuple[live_code.Named, live_code.Named] | None:
     """The functions of a file, as they are and rewritten."""
     try:
-        trees = (text, rewritten_tree(text))
-        old, new = (live_code.named(live_code.compiled(file, tree, ())) for tree in trees)
+        old, new = (live_code.named(live_code.compiled(file, tree, ())) for tree in (text, rewritten_tree(text)))
     except (SyntaxError, ValueError, RecursionError):
         return None
     return old, new

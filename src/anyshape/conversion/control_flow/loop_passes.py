@@ -6,40 +6,21 @@ loop, as Python would.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import sympy
-from torch import Tensor
 
 from anyshape.conversion.control_flow import loop_trace
-from anyshape.conversion.control_flow.carried import (
-    Gathered,
-    Kept,
-    Key,
-    Last,
-    Listed,
-    LoopScope,
-    Moment,
-    Peel,
-    Role,
-    State,
-    as_tensor,
-    found_role,
-    merged,
-    refined_state,
-    shown,
-)
-from anyshape.conversion.control_flow.collected import Earlier, LeftEarlyError, LoopError, parts_of
+from anyshape.conversion.control_flow.carried import Key, LoopPlan, LoopScope, Moment, Peel, Role, merged, shown
+from anyshape.conversion.control_flow.collected import LeftEarlyError, LoopError, parts_of
+from anyshape.conversion.control_flow.forks import Exploration, explore
 from anyshape.conversion.control_flow.items import Items, PossibleStep, all_places, copied
-from anyshape.conversion.control_flow.loop_plan import LoopPlan, tell_growth
 from anyshape.conversion.control_flow.loop_trace import Begun
-from anyshape.conversion.control_flow.paths import Exploration, explore
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
@@ -69,8 +50,6 @@ class Record:
     used: Callable[[str], None]
     open: list[Loop] = field(default_factory=list)
     """Those that have begun and not ended."""
-    off: int = 0
-    """How many passes off the record are under way, one within the other."""
 
 
 class Plain:
@@ -98,7 +77,7 @@ class Loop:
     def __init__(self, items: Items, site: LoopSite, scope: LoopScope, record: Record) -> None:
         self._items, self.site, self._scope, self._record = items, site, scope, record
         self._failure: Exception | None = None
-        self._may_fail: Callable[[Exception], bool] = _never
+        self._may_fail: Callable[[Exception], bool] | None = None
         self._passes: Passes | None = None
 
     @property
@@ -116,7 +95,7 @@ class Loop:
     def forgives(self) -> bool:
         """Whether the exception at hand only means that this pass has failed."""
         error = sys.exception()
-        if isinstance(error, Exception) and not _is_final(error) and self._may_fail(error):
+        if isinstance(error, Exception) and not _is_final(error) and self._may_fail and self._may_fail(error):
             self._failure = error
             return True
         if self._passes is not None and inspect.getgeneratorstate(self._passes) == inspect.GEN_SUSPENDED:
@@ -151,7 +130,7 @@ class Loop:
         """As Python would, over literals; a step whose place does not hold leaves all as it was."""
         values = {key: kept.value for key, kept in start.items()}
         for place in places:
-            before = self._written_moment(values)  # names of the function follow only when the step begins
+            before = self._scope.write(values)
             copies = {key: copied(kept) for key, kept in before.items()}
             yield place.item
             after = self._scope.read()
@@ -159,26 +138,23 @@ class Loop:
                 raise LoopError(self.site.told("makes names that depend on which places hold"))
             values = {key: place.chosen(kept, copies[key], after[key], shown(key)) for key, kept in before.items()}
         self._scope.write(values)
-        if not self._record.off:
-            self._record.used(f"loop over `{self.site.text}` taken at every place: {self.site.place}")
+        self._tell_what_became("taken at every place")
 
     def _moment_before(self, names: Sequence[str]) -> Moment:
         """What a step may find from before it: a name that it binds first is none of it."""
         return {key: kept for key, kept in self._scope.read().items() if key in names or isinstance(key, tuple)}
 
-    def _error_of(self, peel: _Peeled) -> Exception:
-        if peel.failure is not None:
-            return peel.failure
-        return LoopError(f"a loop carries {peel.reason}: {self.site.place}")
+    def _error_of(self, peel: Peel) -> Exception:
+        return peel.failure or LoopError(f"a loop carries {peel.reason}: {self.site.place}")
 
     # ---- passes off the record
 
-    def _passes_to_plan(self, items: Items, start: Moment) -> Generator[Any, None, LoopPlan | _Peeled]:
+    def _passes_to_plan(self, items: Items, start: Moment) -> Generator[Any, None, LoopPlan | Peel]:
         roles: dict[Key, Role] = {}
         for _ in range(budgets.TRIAL_PASSES):
             plan = LoopPlan(start, roles)
             found = yield from self._pass_off_the_record(items, plan)
-            if isinstance(found, _Peeled):
+            if isinstance(found, Peel):
                 return found
             if found.keys() == roles.keys() and all(found[key] is role for key, role in roles.items()):
                 plan.require_own_memory()
@@ -186,66 +162,38 @@ class Loop:
             roles = found
         raise LoopError(f"what a loop carries differs from step to step: {self.site.place}")
 
-    def _pass_off_the_record(self, items: Items, plan: LoopPlan) -> Generator[Any, None, dict[Key, Role] | _Peeled]:
+    def _pass_off_the_record(self, items: Items, plan: LoopPlan) -> Generator[Any, None, dict[Key, Role] | Peel]:
         paths: list[dict[Key, Role]] = []
         exploration = explore()
-        with self._off_the_record():
+        with loop_trace.off_the_record():
             begun = _marks_begun(items, plan)
             for _ in exploration:
                 given = plan.given(begun)
                 lists = {key: parts_of(value) for key, value in given.items() if isinstance(value, list)}
-                before = self._written_moment(given)
-                yield from self._run_of_body(items, begun, _always)
+                before = self._scope.write(given)
+                yield from self._run_of_body(items, begun, lambda _: True)
                 if self._failure is not None:
                     if _is_refused(exploration, self._failure):
                         continue
-                    return _roles_wanted(plan, lists) or _Peeled("", self._failure)
-                found = self._roles_shown(plan, before)
-                if isinstance(found, _Peeled):
+                    return plan.roles_wanted(lists) or Peel("", self._failure)
+                found = plan.roles_after(before, self._scope.read(), self.site.last)
+                if isinstance(found, Peel):
                     return found
                 paths.append(found)
                 exploration.give(())
         if _asks_for_the_first(exploration, begun.index):
-            return _Peeled("what the first step alone decides", None)
+            return Peel("what the first step alone decides")
         return merged(paths)
-
-    @contextlib.contextmanager
-    def _off_the_record(self) -> Iterator[None]:
-        self._record.off += 1
-        try:
-            with loop_trace.off_the_record():
-                yield
-        finally:
-            self._record.off -= 1
 
     def _run_of_body(self, items: Items, begun: Begun, may_fail: Callable[[Exception], bool]) -> Passes:
         """One run of the body, which may end in a failure."""
         opened, restore_calls = len(self._record.open), loop_trace.calls_kept()
         self._failure, self._may_fail = None, may_fail
         yield items.item(begun.index, iter(begun.slices))
-        self._may_fail = _never
+        self._may_fail = None
         if self._failure is not None:
             del self._record.open[opened:]
             restore_calls()
-
-    def _written_moment(self, given: Mapping[Key, Any]) -> Moment:
-        self._scope.write(given)
-        return {key: Kept.of(value) for key, value in given.items()}
-
-    def _roles_shown(self, plan: LoopPlan, given: Moment) -> dict[Key, Role] | _Peeled:
-        """The roles that a pass has shown, with those that were known."""
-        after = self._scope.read()
-        found: dict[Key, Role] = {}
-        for key, before in given.items():
-            role = _role_after(plan.roles.get(key), before, after.get(key))
-            if isinstance(role, Peel):
-                return _Peeled(f"`{shown(key)}`, which is {role.reason}", None)
-            if role is not None:
-                found[key] = role
-        for key in after:
-            if key not in given and (isinstance(key, tuple) or key in self.site.last):
-                found[key] = plan.roles.get(key, Last())
-        return found
 
     # ---- the pass for the trace
 
@@ -253,35 +201,21 @@ class Loop:
         exploration = explore()
         begun = _marks_begun(items, plan)
         for _ in exploration:
-            before = self._written_moment(plan.given(begun))
+            before = self._scope.write(plan.given(begun))
             yield from self._run_of_body(items, begun, partial(_is_refused, exploration))
             if self._failure is not None:
                 continue
-            found = self._roles_shown(plan, before)
-            if isinstance(found, _Peeled):
-                raise self._error_of(found)
             after = self._scope.read()
+            found = plan.roles_after(before, after, self.site.last)
+            if isinstance(found, Peel):
+                raise self._error_of(found)
             exploration.give((plan.carried(after), plan.collected(after)))
-        carried, collected = exploration.joined()
-        carried = [value if isinstance(value, Tensor) else as_tensor(value) for value in carried]
-        initial = [slot.initial for slot in plan.slots]
-        lasts, steps = loop_trace.end(items.count, initial, carried, collected, begun.number)
-        tell_growth(plan, items.count, begun.carried, carried, lasts)
-        self._scope.write(plan.results(items.count, after, lasts, steps))
-        self._tell_of_loop(plan)
+        self._scope.write(plan.after_loop(items.count, begun, after, *exploration.joined()))
+        self._tell_what_became("kept as Loop" if plan.growing else "kept as Scan")
 
-    def _tell_of_loop(self, plan: LoopPlan) -> None:
-        if not self._record.off:
-            kind = "Loop" if plan.growing else "Scan"
-            self._record.used(f"loop over `{self.site.text}` kept as {kind}: {self.site.place}")
-
-
-def _never(_: Exception) -> bool:
-    return False
-
-
-def _always(_: Exception) -> bool:
-    return True
+    def _tell_what_became(self, end: str) -> None:
+        if not loop_trace.is_off_the_record():
+            self._record.used(f"loop over `{self.site.text}` {end}: {self.site.place}")
 
 
 def _is_final(error: Exception) -> bool:
@@ -302,37 +236,8 @@ def _is_refused(exploration: Exploration, error: Exception) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class _Peeled:
-    """The first step has to be taken before the loop: why."""
-
-    reason: str
-    failure: Exception | None
-
-
 def _marks_begun(items: Items, plan: LoopPlan) -> Begun:
     return loop_trace.begin(items.count, [slot.initial for slot in plan.slots], items.sequences, plan.growing)
-
-
-def _role_after(role: Role | None, before: Kept, after: Kept | None) -> Role | Peel | None:
-    if after is None:
-        return Peel("bound in one step and not in the next")
-    if role is None:
-        return found_role(before, after)
-    return refined_state(role, before, after) if isinstance(role, State) else role
-
-
-def _roles_wanted(plan: LoopPlan, lists: Mapping[Key, list[Any]]) -> dict[Key, Role] | None:
-    """The roles where a pass has failed since it read a list that it fills; the list must hold something before."""
-    wanted: dict[Key, Role] = {}
-    for key, role in plan.roles.items():
-        earlier = next((part for part in lists.get(key, ()) if isinstance(part, Earlier)), None)
-        if earlier is not None and isinstance(role, Gathered) and plan.start[key].parts:
-            if earlier.is_all_wanted:
-                wanted[key] = Listed()
-            elif earlier.is_last_wanted and not role.reads_last:
-                wanted[key] = replace(role, reads_last=True)
-    return {**plan.roles, **wanted} if wanted else None
 
 
 def _asks_for_the_first(exploration: Exploration, index: Any) -> bool:

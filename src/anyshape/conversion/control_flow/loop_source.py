@@ -66,9 +66,6 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return self.generic_visit(node)
-
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         kept, self._names = self._names, None
         self.generic_visit(node)
@@ -112,13 +109,7 @@ class _Rewriter(ast.NodeTransformer):
 
     # ---- expressions
 
-    def visit_ListComp(self, node: ast.ListComp) -> Any:
-        return self._comprehension(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        return self._comprehension(node)
-
-    def _comprehension(self, node: Any) -> Any:
+    def visit_ListComp(self, node: Any) -> Any:
         """`each(ITER, lambda items: [EXPR for TARGET in items])`."""
         text = ast.unparse(node.generators[0].iter)
         self.generic_visit(node)
@@ -129,6 +120,9 @@ class _Rewriter(ast.NodeTransformer):
         one = ast.arguments(posonlyargs=[], args=[ast.arg(_ITEMS)], kwonlyargs=[], kw_defaults=[], defaults=[])
         call = _call(EACH, items, ast.Lambda(one, node), ast.Constant(text), ast.Constant(node.lineno))
         return ast.copy_location(call, node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        return self.visit_ListComp(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -174,17 +168,14 @@ def _loop_that_asks(node: ast.For, variable: str, text: str, names: Names) -> li
     made = ast.Assign([ast.Name(variable, ast.Store())], _call(LOOP, node.iter, *arguments))
     ast.copy_location(made, node.iter)
     ast.copy_location(made.value, node.iter)
-    forgiving = ast.If(
-        ast.UnaryOp(ast.Not(), _call_on(variable, "forgives")), [ast.Raise(exc=None, cause=None)], []
-    )  # fmt: skip
+    fails = ast.UnaryOp(ast.Not(), _call_on(variable, "forgives"))
+    forgiving = ast.If(fails, [ast.Raise(exc=None, cause=None)], [])
     attempt = ast.Try(node.body, [ast.ExceptHandler(None, None, [forgiving])], [], [])
     node.iter = ast.copy_location(ast.Name(variable, ast.Load()), node.iter)
     # not the loop's own targets: they have been bound
     node.body = [*(_statement_that_binds(variable, name) for name in names.state), attempt]
-    node.orelse = [
-        *(_statement_that_binds(variable, name) for name in sorted({*names.state, *names.last})),
-        *node.orelse,
-    ]
+    every = sorted({*names.state, *names.last})
+    node.orelse = [*(_statement_that_binds(variable, name) for name in every), *node.orelse]
     for statement in (*node.body, *node.orelse):
         if not hasattr(statement, "lineno"):
             ast.copy_location(statement, node)
@@ -237,11 +228,8 @@ def names_of(loop: ast.For, function: ast.FunctionDef) -> Names:
     bound = ({name for statement in loop.body for name in _names_bound_by(statement)} | targets) & own
     last = {name for name in bound if _is_live_after(loop, function, name)}
     first = {name: _first_use(loop.body, name) for name in used - targets}
-    state = {
-        name
-        for name, what in first.items()
-        if what is _First.READ or (what is _First.NOTHING and (name in last or name not in bound))
-    }
+    stays = last | (first.keys() - bound)
+    state = {name for name, what in first.items() if what is _First.READ or (what is _First.NOTHING and name in stays)}
     return Names(tuple(sorted(state)), tuple(sorted(last)))
 
 
@@ -327,9 +315,7 @@ def _blocks_around(statement: ast.stmt, function: ast.FunctionDef) -> Iterator[t
     node: ast.AST = function
     while node is not statement:
         for block in _blocks_of(node):
-            place = next(
-                (at for at, one in enumerate(block) if any(statement is inner for inner in ast.walk(one))), None
-            )
+            place = next((at for at, one in enumerate(block) if statement in ast.walk(one)), None)
             if place is not None:
                 found.append((node, block[place + 1 :]))
                 node = block[place]
@@ -382,11 +368,10 @@ def _names_bound_by(node: ast.AST) -> set[str]:
 
 def _names_read_by(node: ast.AST) -> set[str]:
     """The names that a node reads, also within functions that it makes."""
-    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
-    added = {
-        one.target.id for one in ast.walk(node) if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)
-    }
-    return found | added
+    every = [*ast.walk(node)]
+    read = [one for one in every if isinstance(getattr(one, "ctx", None), ast.Load)]
+    read += [one.target for one in every if isinstance(one, ast.AugAssign)]
+    return {one.id for one in read if isinstance(one, ast.Name)}
 
 
 def _all_names(node: ast.AST) -> set[str]:

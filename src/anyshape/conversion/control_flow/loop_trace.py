@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyshape.conversion.control_flow.paths import explore
+from anyshape.conversion.control_flow.forks import explore
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.source import live_code
 from anyshape.torchkit.capture import is_same_number
@@ -61,26 +61,9 @@ def state(condition: Any) -> None:
 # ---- tensors
 
 
-def version_of(tensor: Tensor) -> int:
-    """A count of the writes to a tensor, and to whatever shares its memory."""
-    return tensor._version
-
-
 def memory_of(tensor: Tensor) -> int:
     """The same number for tensors that share memory."""
     return int(attribute(tensor.untyped_storage(), _MEMORY))
-
-
-# ---- containers of values
-
-
-def leaves_of(tree: Any) -> tuple[list[Any], Any]:
-    """The values in nested lists, tuples and dicts, and their structure."""
-    return pytree.tree_flatten(tree)
-
-
-def rebuilt(leaves: Sequence[Any], structure: Any) -> Any:
-    return pytree.tree_unflatten(leaves, structure)
 
 
 # ---- the marks of a loop
@@ -133,7 +116,11 @@ def off_the_record() -> Iterator[None]:
 
 
 _TRACERS: list[Any] = []
-"""Those that were recording when a pass off the record began."""
+"""Those that were recording when a pass off the record began, one within the other."""
+
+
+def is_off_the_record() -> bool:
+    return bool(_TRACERS)
 
 
 def _tracer() -> Any:
@@ -166,8 +153,8 @@ def calls_kept() -> Callable[[], None]:
 @contextlib.contextmanager
 def _maps_as_loops(used: Used) -> Iterator[None]:
     """Inside, `map` is traced as a loop, under whatever name a model has imported it."""
-    function = _torchs_map()
-    if function is None:
+    function = lookup("torch._higher_order_ops.map.map")
+    if not isinstance(function, FunctionType) or missing(NEEDED):
         yield
         return
 
@@ -190,23 +177,18 @@ def _stand_in(f: Any, xs: Any, *args: Any) -> Any:
     return _Current.each(f, xs, *args)
 
 
-def _torchs_map() -> FunctionType | None:
-    found = lookup("torch._higher_order_ops.map.map")
-    return found if isinstance(found, FunctionType) and not missing(NEEDED) else None
-
-
 def _stacked_results(body: Callable[..., Any], sequences: Any, *others: Any) -> Any:
     """What the body makes of each slice along the first axis, stacked."""
-    leaves, structure = leaves_of(sequences)
+    leaves, structure = pytree.tree_flatten(sequences)
     count = leaves[0].shape[0]
     exploration = explore()
     begun = begin(count, [], leaves, ())
     for _ in exploration:
-        exploration.give(body(rebuilt(begun.slices, structure), *others))
-    results, structure = leaves_of(exploration.joined())
+        exploration.give(body(pytree.tree_unflatten(begun.slices, structure), *others))
+    results, structure = pytree.tree_flatten(exploration.joined())
     _, stacked = end(count, [], [], [one for one in results if isinstance(one, Tensor)], begun.number)
     steps = iter(stacked)
-    return rebuilt([next(steps) if isinstance(one, Tensor) else one for one in results], structure)
+    return pytree.tree_unflatten([next(steps) if isinstance(one, Tensor) else one for one in results], structure)
 
 
 MAPPED_BODIES = Repair("mapped bodies", _maps_as_loops)

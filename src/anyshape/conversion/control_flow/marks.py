@@ -7,7 +7,7 @@ the program is translated; nothing here is ever computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -31,32 +31,29 @@ class RegionError(AnyshapeError):
 # ---- as operators of torch: each tells the sizes of what it gives
 
 LIBRARY = torch.library.Library(DOMAIN, "FRAGMENT")
-LIBRARY.define("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor")
-LIBRARY.define("named(Tensor tensor, int[] axes) -> Tensor")
-LIBRARY.define("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor")
-LIBRARY.define("loop_begin(SymInt count, Tensor[] initial, Tensor[] sequences, int[] growing, int loop) -> Tensor[]")
-LIBRARY.define("loop_end(SymInt count, Tensor[] initial, Tensor[] carried, Tensor[] collected, int loop) -> Tensor[]")
+
+
+def _with_new_sizes(tensor: torch.Tensor, axes: Collection[int]) -> torch.Tensor:
+    """Like the tensor, but the sizes of these axes are symbols of their own."""
+    context = torch.library.get_ctx()
+    return tensor.new_empty([context.new_dynamic_size() if a in axes else size for a, size in enumerate(tensor.shape)])
+
+
+def _other_axes(left: torch.Tensor, right: torch.Tensor) -> list[int]:
+    sizes = zip(left.shape, right.shape, strict=True)
+    return [axis for axis, pair in enumerate(sizes) if not is_same_number(*pair)]
 
 
 def _shape_of_choose(which: Any, first: torch.Tensor, second: torch.Tensor, group: int) -> torch.Tensor:
     """`first` where `which` is 1, else `second`; choices of one group are made by one If."""
     del which, group
-    context = torch.library.get_ctx()
-    pairs = zip(first.shape, second.shape, strict=True)
-    return first.new_empty([pair[0] if is_same_number(*pair) else context.new_dynamic_size() for pair in pairs])
-
-
-def _shape_of_named(tensor: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
-    """The same tensor; the sizes of these axes are symbols of their own."""
-    context = torch.library.get_ctx()
-    return tensor.new_empty([context.new_dynamic_size() if a in axes else size for a, size in enumerate(tensor.shape)])
+    return _with_new_sizes(first, _other_axes(first, second))
 
 
 def _shape_of_cut(tensor: torch.Tensor, axis: int, start: Any, end: Any) -> torch.Tensor:
     """A slice of which nobody knows the length."""
     del start, end
-    length = torch.library.get_ctx().new_dynamic_size()
-    return tensor.new_empty([length if a == axis else size for a, size in enumerate(tensor.shape)])
+    return _with_new_sizes(tensor, [axis])
 
 
 def _shape_of_loop_begin(
@@ -67,17 +64,10 @@ def _shape_of_loop_begin(
     `growing` are pairs: position of a carried tensor, and its axis whose size changes from step to step.
     """
     del count, loop
-    context = torch.library.get_ctx()
-    axes = set(zip(growing[::2], growing[1::2], strict=True))
-    carried = [
-        tensor.new_empty(
-            [context.new_dynamic_size() if (place, axis) in axes else size for axis, size in enumerate(tensor.shape)]
-        )
-        for place, tensor in enumerate(initial)
-    ]
-    index = torch.empty(
-        (), dtype=torch.int64, device=(*initial, *sequences)[0].device if (*initial, *sequences) else None
-    )
+    pairs = list(zip(growing[::2], growing[1::2], strict=True))
+    carried = [_with_new_sizes(one, [axis for at, axis in pairs if at == place]) for place, one in enumerate(initial)]
+    given = (*initial, *sequences)
+    index = torch.empty((), dtype=torch.int64, device=given[0].device if given else None)
     return [index, *carried, *(tensor.new_empty(tensor.shape[1:]) for tensor in sequences)]
 
 
@@ -90,25 +80,9 @@ def _shape_of_loop_end(
 ) -> list[torch.Tensor]:
     """What is carried out of the last step, and what was collected in each, stacked on a new first axis."""
     del loop
-    context = torch.library.get_ctx()
-    last = []
-    for before, after in zip(initial, carried, strict=True):
-        sizes = [
-            old if is_same_number(old, new) else context.new_dynamic_size()
-            for old, new in zip(before.shape, after.shape, strict=True)
-        ]
-        last.append(after.new_empty(sizes))
+    pairs = list(zip(initial, carried, strict=True))
+    last = [after.new_empty(_with_new_sizes(before, _other_axes(before, after)).shape) for before, after in pairs]
     return [*last, *(tensor.new_empty((count, *tensor.shape)) for tensor in collected)]
-
-
-for _name, _function in (
-    ("choose", _shape_of_choose),
-    ("named", _shape_of_named),
-    ("cut", _shape_of_cut),
-    ("loop_begin", _shape_of_loop_begin),
-    ("loop_end", _shape_of_loop_end),
-):
-    register_fake(f"{DOMAIN}::{_name}", _function, lib=LIBRARY)
 
 
 # ---- as nodes of ONNX, written while torch translates
@@ -132,14 +106,9 @@ def _write_choose(which: Any, first: ir.Value, second: ir.Value, group: int) -> 
 def _write_loop_begin(
     count: Any, initial: Sequence[ir.Value], sequences: Sequence[ir.Value], growing: Sequence[int], loop: int
 ) -> list[ir.Value]:
-    attributes = [
-        ir.AttrInt64("loop", loop),
-        ir.AttrInt64("carried", len(initial)),
-        ir.AttrInt64s("growing", growing),
-    ]
-    return _record_mark(
-        LOOP_BEGIN, [_as_value(count), *initial, *sequences], attributes, 1 + len(initial) + len(sequences)
-    )
+    attributes = [ir.AttrInt64("loop", loop), ir.AttrInt64("carried", len(initial)), ir.AttrInt64s("growing", growing)]
+    inputs = [_as_value(count), *initial, *sequences]
+    return _record_mark(LOOP_BEGIN, inputs, attributes, len(inputs))
 
 
 def _write_loop_end(
@@ -150,18 +119,16 @@ def _write_loop_end(
     return _record_mark(LOOP_END, inputs, attributes, len(carried) + len(collected))
 
 
-def _write_named(tensor: ir.Value, axes: Sequence[int]) -> ir.Value:
+def _write_named(tensor: ir.Value, axes: Sequence[int]) -> Any:
     """Names of sizes are for the trace alone."""
     del axes
-    identity: ir.Value = op.Identity(tensor)
-    return identity
+    return op.Identity(tensor)
 
 
-def _write_cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> ir.Value:
+def _write_cut(tensor: ir.Value, axis: int, start: Any, end: Any) -> Any:
     """Torch's and ONNX's slices count negative borders from the end, and end where the axis does."""
     borders = (op.Reshape(_as_value(border), op.Constant(value_ints=[1])) for border in (start, end))
-    part: ir.Value = op.Slice(tensor, *borders, op.Constant(value_ints=[axis]))
-    return part
+    return op.Slice(tensor, *borders, op.Constant(value_ints=[axis]))
 
 
 def _as_value(value: Any) -> Any:
@@ -169,13 +136,22 @@ def _as_value(value: Any) -> Any:
     return value if isinstance(value, ir.Value) else op.Constant(value_int=int(value))
 
 
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    f"{DOMAIN}::choose": _write_choose,
-    f"{DOMAIN}::cut": _write_cut,
-    f"{DOMAIN}::named": _write_named,
-    f"{DOMAIN}::loop_begin": _write_loop_begin,
-    f"{DOMAIN}::loop_end": _write_loop_end,
-}
+# ---- in both tables
+
+_LISTS = "SymInt count, Tensor[] initial, Tensor[]"
+_OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
+    ("choose(SymInt which, Tensor first, Tensor second, int group) -> Tensor", _shape_of_choose, _write_choose),
+    ("named(Tensor tensor, int[] axes) -> Tensor", _with_new_sizes, _write_named),
+    ("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor", _shape_of_cut, _write_cut),
+    (f"loop_begin({_LISTS} sequences, int[] growing, int loop) -> Tensor[]", _shape_of_loop_begin, _write_loop_begin),
+    (f"loop_end({_LISTS} carried, Tensor[] collected, int loop) -> Tensor[]", _shape_of_loop_end, _write_loop_end),
+)
+TRANSLATIONS: dict[str, Callable[..., Any]] = {}
+for _schema, _shape, _translation in _OPERATORS:
+    LIBRARY.define(_schema)
+    _operator = f"{DOMAIN}::{_schema.partition('(')[0]}"
+    register_fake(_operator, _shape, lib=LIBRARY)
+    TRANSLATIONS[_operator] = _translation
 
 
 # ---- as nodes of ONNX, read back: what each of their inputs and outputs is

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
@@ -18,9 +19,8 @@ from torch.fx.experimental.sym_node import SymNode
 
 from anyshape.conversion.control_flow import forks as forking
 from anyshape.conversion.control_flow import loop_trace
-from anyshape.conversion.control_flow.forks import Forks, files_of, is_question
+from anyshape.conversion.control_flow.forks import Exploration, Forks, are_joinable, files_of, is_question
 from anyshape.conversion.control_flow.loop_trace import calls_kept
-from anyshape.conversion.control_flow.paths import Exploration, are_joinable
 from anyshape.conversion.control_flow.samples import Naming, Samples, recognise, shortened
 from anyshape.sizes.expressions import symbols_of
 from anyshape.torchkit.capture import Recorder
@@ -28,21 +28,6 @@ from anyshape.torchkit.patches import configured, patched, replaced
 from anyshape.torchkit.private_names import missing
 
 _SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
-_HINT, _CALL = "torch.fx.experimental.sym_node.SymNode.hint", "torch.nn.Module._call_impl"
-_NEEDED = (
-    *(
-        f"{_SHAPES}.{name}"
-        for name in ("evaluate_expr", "evaluate_sym_node", "_maybe_evaluate_static", "_refine_ranges")
-    ),
-    _HINT,
-    _CALL,
-    *loop_trace.NEEDED,
-)
-
-
-def missing_names() -> list[str]:
-    """What a future torch may have moved."""
-    return missing(_NEEDED)
 
 
 @contextlib.contextmanager
@@ -50,23 +35,17 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
     """Inside, a trace takes both sides of every branch whose condition differs among the samples."""
     forks = Forks(samples, recorder)
     with contextlib.ExitStack() as stack:
-        for private, make in (
-            (f"{_SHAPES}.evaluate_expr", _answered_questions),
-            (f"{_SHAPES}._maybe_evaluate_static", _answers_of_samples),
-            (f"{_SHAPES}._refine_ranges", _ranges_left_alone),
-            (f"{_SHAPES}.evaluate_sym_node", _asked_numbers_noted),
-            (_HINT, _hint_of_path),
-            (_CALL, _calls_on_all_paths),
-        ):
+        for private, make in _REPLACEMENTS.items():
             stack.enter_context(replaced(private, functools.partial(make, forks)))
         for owner, name, value in (
             (torch.fx.Graph, "create_node", _nodes_signed(forks)),
             (torch.fx.Interpreter, "run_node", _nodes_run_again(forks)),
             (forking, "CURRENT", forks),
             (forking, "OWN", files_of(model)),
+            (torch.nn.Module, "__setattr__", _noting_first(torch.nn.Module.__setattr__)),
+            (torch.nn.Module, "__delattr__", _noting_first(torch.nn.Module.__delattr__)),
         ):
             stack.enter_context(patched(owner, name, value))
-        stack.enter_context(_attributes_noted())
         # what a fake tensor did on one path must not be remembered on another
         stack.enter_context(configured("torch._dynamo.config.fake_tensor_cache_enabled", value=False))
         stack.enter_context(Naming(lambda: forks.samples))
@@ -198,10 +177,26 @@ def _result_of_all_paths(forks: Forks, run: Callable[[], Any]) -> Any:
     if exploration.is_straight:
         return exploration.joined()[0]
     journals = [noted for _, noted in exploration.results]
-    keys = [key for key, was in before.items() if are_joinable([one.get(key, was) for one in journals])]
-    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].get(key, before[key]) for key in keys)))
+    keys = [key for key, was in before.items() if are_joinable([one.after.get(key, was) for one in journals])]
+    result, *values = exploration.joined(lambda pair: (pair[0], *(pair[1].after.get(key, before[key]) for key in keys)))
     _set_attributes(dict(zip(keys, values, strict=True)))
     return result
+
+
+_REPLACEMENTS: dict[str, Callable[[Forks, Any], Any]] = {
+    f"{_SHAPES}.evaluate_expr": _answered_questions,
+    f"{_SHAPES}._maybe_evaluate_static": _answers_of_samples,
+    f"{_SHAPES}._refine_ranges": _ranges_left_alone,
+    f"{_SHAPES}.evaluate_sym_node": _asked_numbers_noted,
+    "torch.fx.experimental.sym_node.SymNode.hint": _hint_of_path,
+    "torch.nn.Module._call_impl": _calls_on_all_paths,
+}
+"""What stands in the place of each of these private names while a trace takes both sides."""
+
+
+def missing_names() -> list[str]:
+    """What a future torch may have moved."""
+    return missing((*_REPLACEMENTS, *loop_trace.NEEDED))
 
 
 # ---- what a run sets on modules
@@ -210,23 +205,16 @@ _ABSENT = object()
 Attribute = tuple[torch.nn.Module, str]
 
 
+@dataclass(eq=False)
 class _Journal:
-    """The attributes of modules that were set while it was open, and what they were before."""
+    """The attributes of modules that were set while it was open: what they were before, and what when it was closed."""
 
-    def __init__(self) -> None:
-        self.before: dict[Attribute, Any] = {}
-        self._after: dict[Attribute, Any] = {}
+    before: dict[Attribute, Any] = field(default_factory=dict)
+    after: dict[Attribute, Any] = field(default_factory=dict)
 
     def note(self, module: torch.nn.Module, name: str) -> None:
         if (module, name) not in self.before:
             self.before[module, name] = getattr(module, name, _ABSENT)
-
-    def close(self) -> None:
-        self._after = {key: getattr(*key, _ABSENT) for key in self.before}
-
-    def get(self, key: Attribute, otherwise: Any) -> Any:
-        """What the attribute was when the journal was closed."""
-        return self._after.get(key, otherwise)
 
 
 def _set_attributes(values: Mapping[Attribute, Any]) -> None:
@@ -250,16 +238,7 @@ def _journal() -> Iterator[_Journal]:
         yield opened
     finally:
         _OPEN.remove(opened)
-        opened.close()
-
-
-@contextlib.contextmanager
-def _attributes_noted() -> Iterator[None]:
-    with (
-        patched(torch.nn.Module, "__setattr__", _noting_first(torch.nn.Module.__setattr__)),
-        patched(torch.nn.Module, "__delattr__", _noting_first(torch.nn.Module.__delattr__)),
-    ):
-        yield
+        opened.after = {key: getattr(*key, _ABSENT) for key in opened.before}
 
 
 def _noting_first(original: Callable[..., None]) -> Callable[..., None]:

@@ -89,34 +89,31 @@ class Samples:
     def vary(self, symbols: Iterable[sympy.Basic]) -> bool:
         """Whether there are enough sizes to speak for those between them."""
         columns = self.table.columns()
-        return len(self.rows) >= budgets.ENOUGH_SAMPLES and all(
-            _varies(columns[one][self.rows]) for one in symbols if one in columns
-        )
+        is_enough = len(self.rows) >= budgets.ENOUGH_SAMPLES
+        return is_enough and all(len(np.unique(columns[one][self.rows])) > 2 for one in symbols if one in columns)
 
-    def first(self) -> Mapping[sympy.Symbol, sympy.Integer]:
-        """The sizes that torch is shown."""
-        return _Row(self.table, self.rows[0])
+    def first(self, others: Mapping[sympy.Symbol, Any] | None = None) -> Mapping[sympy.Symbol, int]:
+        """The sizes that torch is shown; those that the samples do not know are as in `others`."""
+        return _Row(self.table.columns(), self.rows[0], others or {})
 
 
-class _Row(Mapping[sympy.Symbol, sympy.Integer]):
-    def __init__(self, table: Table, row: int) -> None:
-        self._columns, self._row = table.columns(), row
+class _Row(Mapping[sympy.Symbol, int]):
+    """Two mappings seen as one, without a copy."""
 
-    def __getitem__(self, symbol: sympy.Symbol) -> sympy.Integer:
-        return sympy.Integer(self._columns[symbol][self._row])
+    def __init__(self, columns: Mapping[sympy.Symbol, Values], row: int, others: Mapping[sympy.Symbol, Any]) -> None:
+        self._columns, self._row, self._others = columns, row, others
+
+    def __getitem__(self, symbol: sympy.Symbol) -> int:
+        return int(self._columns[symbol][self._row] if symbol in self._columns else self._others[symbol])
 
     def __contains__(self, symbol: object) -> bool:
-        return symbol in self._columns
+        return symbol in self._columns or symbol in self._others
 
     def __iter__(self) -> Iterator[sympy.Symbol]:
-        return iter(self._columns)
+        return iter({**self._others, **self._columns})
 
     def __len__(self) -> int:
-        return len(self._columns)
-
-
-def _varies(column: Values) -> bool:
-    return len(np.unique(column)) > 2
+        return len({**self._others, **self._columns})
 
 
 # ---- names for long sizes

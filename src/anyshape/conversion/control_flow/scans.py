@@ -9,20 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.conversion.control_flow.marks import (
-    DOMAIN,
-    LOOP_BEGIN,
-    LOOP_END,
-    RegionError,
-    count_of,
-    growing_of,
-    initial_of,
-    is_mark,
-    loop_of,
-    marks_of,
-    results_of,
-    sequences_of,
-)
+from anyshape.conversion.control_flow import marks
 from anyshape.onnxfile.graph import (
     Dependencies,
     captured,
@@ -55,16 +42,16 @@ class LoopRegion:
 def lower_loops(graph: ir.Graph, lengths: Lengths) -> list[ir.Graph]:
     """Make every loop in a graph one node; the steps may hold further marks. The last loop is the outermost."""
     steps = []
-    while ends := marks_of(graph, LOOP_END):
+    while ends := marks.marks_of(graph, marks.LOOP_END):
         region = _region_up_to(graph, ends[-1])
-        some_step = is_positive(count_of(region.end), lengths)
-        lower = _to_loop if growing_of(region.begin) else _to_scan
+        some_step = is_positive(marks.count_of(region.end), lengths)
+        lower = _to_loop if marks.growing_of(region.begin) else _to_scan
         steps.append(lower(region, some_step=some_step))
     return steps
 
 
 def _region_up_to(graph: ir.Graph, end: ir.Node) -> LoopRegion:
-    begins = [node for node in marks_of(graph, LOOP_BEGIN) if loop_of(node) == loop_of(end)]
+    begins = [node for node in marks.marks_of(graph, marks.LOOP_BEGIN) if marks.loop_of(node) == marks.loop_of(end)]
     begin = begins[0] if begins else _unused_begin(graph, end)
     nodes = _nodes_of_a_step(graph, begin, end)
     _refuse_escapes(graph, begin, end, nodes)
@@ -73,11 +60,12 @@ def _region_up_to(graph: ir.Graph, end: ir.Node) -> LoopRegion:
 
 def _nodes_of_a_step(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> list[ir.Node]:
     """What needs the begin and is needed by the end; an inner loop whole, though its begin may need nothing of this."""
-    dependencies, begins = Dependencies(graph), {loop_of(node): node for node in marks_of(graph, LOOP_BEGIN)}
+    dependencies = Dependencies(graph)
+    begins = {marks.loop_of(node): node for node in marks.marks_of(graph, marks.LOOP_BEGIN)}
     inner: list[ir.Node] = [begin]
     while True:
         nodes = dependencies.between(inner, end)
-        loops = {loop_of(node) for node in nodes if is_mark(node, LOOP_END)} & set(begins)
+        loops = {marks.loop_of(node) for node in nodes if marks.is_mark(node, marks.LOOP_END)} & set(begins)
         if len(loops) == len(inner) - 1:
             return [node for node in nodes if node is not begin]
         inner = [begin, *(begins[loop] for loop in loops)]
@@ -85,15 +73,13 @@ def _nodes_of_a_step(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> list[ir.N
 
 def _unused_begin(graph: ir.Graph, end: ir.Node) -> ir.Node:
     """The begin of a loop whose steps use neither their index nor what is carried: it was removed as dead."""
-    initial = initial_of(end)
-    growing = [
-        number
-        for place, (before, after) in enumerate(zip(initial, results_of(end)[0], strict=True))
-        if before.shape != after.shape
-        for number in (place, 0)
-    ]
+    initial = marks.initial_of(end)
+    pairs = zip(initial, marks.results_of(end)[0], strict=True)
+    grown = [place for place, (before, after) in enumerate(pairs) if before.shape != after.shape]
+    growing = [number for place in grown for number in (place, 0)]
     attributes = [end.attributes["loop"], end.attributes["carried"], ir.AttrInt64s("growing", growing)]
-    begin = ir.Node(DOMAIN, LOOP_BEGIN, [count_of(end), *initial], attributes, num_outputs=1 + len(initial))
+    inputs = [marks.count_of(end), *initial]
+    begin = ir.Node(marks.DOMAIN, marks.LOOP_BEGIN, inputs, attributes, num_outputs=len(inputs))
     for value, like in zip(begin.outputs[1:], initial, strict=True):
         describe(value, like)
     graph.insert_before(end, begin)
@@ -106,20 +92,20 @@ def _refuse_escapes(graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequen
     users = [value for node in graph if id(node) not in inside for value in reads(node)]
     for value in (*users, *graph.outputs):
         if id(value) in of_a_step:
-            raise RegionError(f"a value of a single step of a loop is used after the loop: {value.name}")
+            raise marks.RegionError(f"a value of a single step of a loop is used after the loop: {value.name}")
 
 
 def _to_scan(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     begin, end = region.begin, region.end
-    scanned, added = _scan_slices(region.graph, begin, end, region.nodes)
-    marks = begin.outputs[1 : 1 + len(initial_of(begin))]
-    carried = [_without_symbols(mark) for mark in marks]
-    ir.convenience.replace_all_uses_with(marks, carried)
+    scanned, added = _scan_slices(region)
+    seen = begin.outputs[1 : 1 + len(marks.initial_of(begin))]
+    carried = [_input_of_step(mark) for mark in seen]
+    ir.convenience.replace_all_uses_with(seen, carried)
     own = {id(node) for node in (*region.nodes, *added)}
     nodes = [node for node in region.graph if id(node) in own]
     region.graph.remove(nodes)
     body = _step_graph([*carried, *(part.inner for part in scanned)], nodes, _results_of_a_step(end), end)
-    inputs = [*initial_of(end), *(part.outer for part in scanned)]
+    inputs = [*marks.initial_of(end), *(part.outer for part in scanned)]
     attributes = {"body": body, "num_scan_inputs": len(scanned)}
     _put_instead(region, _loop_node("Scan", inputs, attributes, end), guard=not some_step)
     return body
@@ -128,14 +114,14 @@ def _to_scan(region: LoopRegion, *, some_step: bool) -> ir.Graph:
 def _to_loop(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     begin, end = region.begin, region.end
     index, running = _scalar("index", ir.DataType.INT64), _scalar("running", ir.DataType.BOOL)
-    carried = [_of_any_size(mark) for mark in begin.outputs[1 : 1 + len(initial_of(begin))]]
-    cuts = [new_node("Gather", [sequence, index], {"axis": 0}, like=begin) for sequence in sequences_of(begin)]
+    carried = [_input_of_step(mark, grows=True) for mark in begin.outputs[1 : 1 + len(marks.initial_of(begin))]]
+    cuts = [new_node("Gather", [sequence, index], {"axis": 0}, like=begin) for sequence in marks.sequences_of(begin)]
     seen = [index, *carried, *(cut.outputs[0] for cut in cuts)]
     ir.convenience.replace_all_uses_with(begin.outputs, seen)
     region.graph.remove(region.nodes)
     body = _step_graph([index, running, *carried], [*cuts, *region.nodes], [running, *_results_of_a_step(end)], end)
-    node = _loop_node("Loop", [count_of(end), None, *initial_of(end)], {"body": body}, end)
-    collects = len(end.outputs) > len(initial_of(end))
+    node = _loop_node("Loop", [marks.count_of(end), None, *marks.initial_of(end)], {"body": body}, end)
+    collects = len(end.outputs) > len(marks.initial_of(end))
     _put_instead(region, node, guard=collects and not some_step)
     return body
 
@@ -144,14 +130,16 @@ def _scalar(name: str, dtype: ir.DataType) -> ir.Value:
     return ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape([]))
 
 
-def _of_any_size(mark: ir.Value) -> ir.Value:
-    """What grows has another size in each step, whatever it begins with."""
-    shape = None if mark.shape is None else ir.Shape([None] * len(mark.shape))
-    return ir.Value(name=mark.name, type=mark.type, shape=shape)
+def _input_of_step(mark: ir.Value, *, grows: bool = False) -> ir.Value:
+    """Like a mark's output; torch's symbols mean nothing in the file, and what grows has another size in each step,
+    whatever it begins with.
+    """
+    sizes = [None if grows or not isinstance(size, int) else size for size in mark.shape or ()]
+    return ir.Value(name=mark.name, type=mark.type, shape=None if mark.shape is None else ir.Shape(sizes))
 
 
 def _results_of_a_step(end: ir.Node) -> list[ir.Value]:
-    carried, collected = results_of(end)
+    carried, collected = marks.results_of(end)
     return [*carried, *collected]
 
 
@@ -204,19 +192,18 @@ class StepSlice:
     keeps_axis: bool
 
 
-def _scan_slices(
-    graph: ir.Graph, begin: ir.Node, end: ir.Node, nodes: Sequence[ir.Node]
-) -> tuple[list[Scanned], list[ir.Node]]:
+def _scan_slices(region: LoopRegion) -> tuple[list[Scanned], list[ir.Node]]:
     """Everything that is scanned, and further nodes of the step; what gave the slices before is replaced."""
+    graph, begin, end = region.graph, region.begin, region.end
     parts, added = _sequences(begin), []
     known: dict[tuple[int, int], Scanned] = {}
-    for cut in _step_slices(begin, nodes):
+    for cut in _step_slices(begin, region.nodes):
         key = (id(cut.tensor), cut.axis)
         if key not in known:
             known[key] = Scanned(_lying_first(graph, end, cut), _slice_of(cut))
         added.extend(_use_slice(graph, cut, known[key].inner))
     parts.extend(known.values())
-    prune(graph, nodes)
+    prune(graph, region.nodes)
     if begin.outputs[0].uses() or not parts:
         parts.append(_scanned_index(graph, begin, end))
     return parts, added
@@ -224,17 +211,11 @@ def _scan_slices(
 
 def _sequences(begin: ir.Node) -> list[Scanned]:
     parts = []
-    for outer, mark in zip(sequences_of(begin), begin.outputs[1 + len(initial_of(begin)) :], strict=True):
-        inner = _without_symbols(mark)
+    for outer, mark in zip(marks.sequences_of(begin), begin.outputs[1 + len(marks.initial_of(begin)) :], strict=True):
+        inner = _input_of_step(mark)
         mark.replace_all_uses_with(inner)
         parts.append(Scanned(outer, inner))
     return parts
-
-
-def _without_symbols(mark: ir.Value) -> ir.Value:
-    """An input of a step like a mark's output; torch's symbols mean nothing in the file."""
-    sizes = None if mark.shape is None else [size if isinstance(size, int) else None for size in mark.shape]
-    return ir.Value(name=mark.name, type=mark.type, shape=None if sizes is None else ir.Shape(sizes))
 
 
 def _step_slices(begin: ir.Node, nodes: Sequence[ir.Node]) -> list[StepSlice]:
@@ -248,9 +229,8 @@ def _step_slice(node: ir.Node, index: ir.Value) -> StepSlice | None:
     if tensor is None or tensor.shape is None or at is None or at.shape is None or not _is_index(at, index):
         return None
     if node.op_type == "Gather" and len(at.shape) <= 1:
-        return StepSlice(
-            node, tensor, node.attributes.get_int("axis", 0) % len(tensor.shape), keeps_axis=len(at.shape) == 1
-        )
+        axis = node.attributes.get_int("axis", 0) % len(tensor.shape)
+        return StepSlice(node, tensor, axis, keeps_axis=len(at.shape) == 1)
     sliced = _sliced_axis(node, index) if node.op_type == "Slice" else None
     return None if sliced is None else StepSlice(node, tensor, sliced % len(tensor.shape), keeps_axis=True)
 
@@ -299,9 +279,9 @@ def _lying_first(graph: ir.Graph, end: ir.Node, cut: StepSlice) -> ir.Value:
     """
     tensor, made = cut.tensor, []
     assert tensor.shape is not None
-    if not is_as_long(tensor, cut.axis, count_of(end)):
+    if not is_as_long(tensor, cut.axis, marks.count_of(end)):
         axis, zero = constant_node([cut.axis], like=end), constant_node([0], like=end)
-        limit = new_node("Reshape", [count_of(end), (one := constant_node([1], like=end)).outputs[0]], like=end)
+        limit = new_node("Reshape", [marks.count_of(end), (one := constant_node([1], like=end)).outputs[0]], like=end)
         inputs = [tensor, zero.outputs[0], limit.outputs[0], axis.outputs[0]]
         made += [axis, zero, one, limit, new_node("Slice", inputs, like=end)]
     if cut.axis:
@@ -327,9 +307,9 @@ def _use_slice(graph: ir.Graph, cut: StepSlice, inner: ir.Value) -> list[ir.Node
 def _scanned_index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
     """All indices, to be scanned along with the rest."""
     zero, one = constant_node(0, like=end), constant_node(1, like=end)
-    numbers = new_node("Range", [zero.outputs[0], count_of(end), one.outputs[0]], like=end)
+    numbers = new_node("Range", [zero.outputs[0], marks.count_of(end), one.outputs[0]], like=end)
     graph.insert_before(end, [zero, one, numbers])
-    inner = ir.Value(name="index", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
+    inner = _scalar("index", ir.DataType.INT64)
     begin.outputs[0].replace_all_uses_with(inner)
     return Scanned(numbers.outputs[0], inner)
 
@@ -342,12 +322,12 @@ def _scanned_index(graph: ir.Graph, begin: ir.Node, end: ir.Node) -> Scanned:
 def _guarded_loop(graph: ir.Graph, loop: ir.Node, end: ir.Node) -> ir.Node:
     """An If around a loop, for where it takes a step; else what was given is handed on, and nothing was collected."""
     zero = constant_node(0, like=end)
-    any_step = new_node("Greater", [count_of(end), zero.outputs[0]], like=end)
+    any_step = new_node("Greater", [marks.count_of(end), zero.outputs[0]], like=end)
     graph.insert_before(end, [zero, any_step])
-    visible = [*initial_of(end), *reads(loop), *graph.inputs, *captured(graph)]
+    visible = [*marks.initial_of(end), *reads(loop), *graph.inputs, *captured(graph)]
     nothing: list[ir.Node] = []
-    empty = [_nothing_collected(value, visible, nothing, end) for value in end.outputs[len(initial_of(end)) :]]
-    without = hand_out(nothing, [*initial_of(end), *empty], like=end)
+    empty = [_nothing_collected(value, visible, nothing, end) for value in end.outputs[len(marks.initial_of(end)) :]]
+    without = hand_out(nothing, [*marks.initial_of(end), *empty], like=end)
     branches = {
         "then_branch": ir.Graph([], loop.outputs, nodes=[loop], name="some_steps"),
         "else_branch": ir.Graph([], without, nodes=nothing, name="no_step"),
@@ -437,9 +417,5 @@ def is_as_long(tensor: ir.Value, axis: int, count: ir.Value) -> bool:
     other, place = measured
     if other is tensor and place == axis:
         return True
-    return other.shape is not None and _are_same(size, other.shape[place])
-
-
-def _are_same(left: int | ir.SymbolicDim, right: int | ir.SymbolicDim) -> bool:
-    """Two sizes of one name are one size; without a name nothing is known."""
-    return left == right and left != ir.SymbolicDim(None)
+    # two sizes of one name are one size; without a name nothing is known
+    return other.shape is not None and size == other.shape[place] and size != ir.SymbolicDim(None)

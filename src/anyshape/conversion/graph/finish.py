@@ -22,10 +22,7 @@ Axes = Sequence[int | Expression | str | None]
 
 
 def finish(
-    model: ir.Model,
-    opset: int,
-    inputs: Sequence[tuple[str, Axes, ir.DataType]],
-    outputs: Sequence[str],
+    model: ir.Model, opset: int, inputs: Sequence[tuple[str, Axes, ir.DataType]], outputs: Sequence[str]
 ) -> ir.Model:
     """Name the inputs and outputs in the user's order, write the inputs' dims, and clean the rest.
 
@@ -64,8 +61,9 @@ def _make_names_free(graph: ir.Graph, wanted: set[str]) -> None:
     """Inner values give way to the names of inputs and outputs."""
     outside = set(graph.inputs)
     used: set[str] = set()
-    for value in list(_inner_values(graph)):
-        name = _without_adapter(value.name or "")
+    for value in (*graph.initializers.values(), *(value for node in graph for value in node.outputs)):
+        # parameters are the module's own: `model.encoder.weight` is called `encoder.weight`
+        name = (value.name or "").removeprefix("model.")
         if value not in outside:
             while name in wanted or name in used:
                 name += "_"
@@ -74,31 +72,17 @@ def _make_names_free(graph: ir.Graph, wanted: set[str]) -> None:
                 value.name = name  # an initializer's key follows by itself
 
 
-def _without_adapter(name: str) -> str:
-    """Parameters are the module's own: `model.encoder.weight` is called `encoder.weight`."""
-    return name.removeprefix("model.")
-
-
-def _inner_values(graph: ir.Graph) -> Sequence[ir.Value]:
-    found: dict[int, ir.Value] = {id(v): v for v in graph.initializers.values()}
-    for node in graph:
-        found.update({id(v): v for v in node.outputs})
-    return list(found.values())
-
-
 def _name_outputs(graph: ir.Graph, outputs: Sequence[str]) -> None:
-    inputs = {id(value) for value in graph.inputs}
-    initializers = {id(value) for value in graph.initializers.values()}
-    seen: set[int] = set()
+    taken = {*graph.inputs, *graph.initializers.values()}
     for index, name in enumerate(outputs):
         value = graph.outputs[index]
         assert value is not None
-        if id(value) in inputs or id(value) in seen or id(value) in initializers:
+        if value in taken:
             node = ir.node("Identity", [value])  # one value cannot be an input and an output, nor two outputs
             graph.append(node)
             value = describe(node.outputs[0], value)
             graph.outputs[index] = value
-        seen.add(id(value))
+        taken.add(value)
         value.name = name
         value.shape = None
 
@@ -106,12 +90,11 @@ def _name_outputs(graph: ir.Graph, outputs: Sequence[str]) -> None:
 def _remove_traces(model: ir.Model) -> None:
     """Sources stay as relative `file:line`; stacks, absolute paths, source text and torch's symbols go."""
     model.producer_name, model.producer_version = "anyshape", None
-    model.doc_string = None
+    model.doc_string = model.graph.doc_string = None
     model.metadata_props.clear()
     model.graph.metadata_props.clear()
-    model.graph.doc_string = None
     model.graph.name = "main"
-    kept = {id(value) for value in (*model.graph.inputs, *model.graph.outputs)}
+    kept = {*model.graph.inputs, *model.graph.outputs}
     graphs = [model.graph, *(function.graph for function in model.functions.values())]
     for graph in graphs:
         for value in graph.inputs:
@@ -124,7 +107,7 @@ def _remove_traces(model: ir.Model) -> None:
         for value in node.outputs:
             value.metadata_props.clear()
             value.doc_string = None
-            if id(value) not in kept:
+            if value not in kept:
                 _forget_type(value)
 
 

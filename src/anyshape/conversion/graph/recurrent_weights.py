@@ -8,14 +8,14 @@ recurrent operators, and no weight that is used elsewhere, too, since it would b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from anyshape.onnxfile.graph import constant_of, every_node, initializer, replace
+from anyshape.onnxfile.graph import constant_of, every_node, initializer, replace, users
 
 _WEIGHT_INPUTS = slice(1, 4)
 """Of the input, of the state, and the biases of both."""
@@ -40,69 +40,47 @@ _MOVES: dict[str, Callable[..., Any]] = {"Gather": _gather, "Concat": _concat, "
 def lay_out_weights(model: ir.Model) -> None:
     """Carry out, in place, what re-orders the weights of recurrent operators."""
     layers = every_node(model.graph, "RNN", "LSTM", "GRU")
-    results = [value for node in layers for value in node.inputs[_WEIGHT_INPUTS] if value]
-    moves = {id(node): node for value in results for node in _moves_behind(value)}
+    results = {value: _origins(value) for node in layers for value in node.inputs[_WEIGHT_INPUTS] if value}
+    stored = {value: found for value, found in results.items() if all(map(_is_stored, found[1]))}
+    moves = {node for nodes, _ in stored.values() for node in nodes}
     replaced: dict[str | None, ir.Value] = {}
-    for value in results:
-        node = value.producer()
-        if node is None or id(node) not in moves or value.name in replaced or not _may_move(value, moves):
-            continue
-        replaced[value.name] = _store_laid_out(model.graph, value)
+    for value, (nodes, leaves) in stored.items():
+        if nodes and value.name not in replaced and _may_move(nodes, moves):
+            replaced[value.name] = _store_laid_out(model.graph, value, leaves)
     if replaced:
         RemoveUnusedNodesPass()(model)
 
 
-def _moves_behind(value: ir.Value) -> Iterator[ir.Node]:
-    """The nodes that make this value out of stored numbers; none if anything else takes part."""
+def _origins(value: ir.Value) -> tuple[list[ir.Node], list[ir.Value]]:
+    """The nodes behind a value that only move numbers, and the values that they move."""
     node = value.producer()
-    if node is None or node.op_type not in _MOVES or not all(_is_stored(leaf) for leaf in _leaves(value)):
-        return
-    yield node
-    for behind in node.inputs:
-        if behind is not None:
-            yield from _moves_behind(behind)
-
-
-def _leaves(value: ir.Value) -> Iterator[ir.Value]:
-    """What the value is made of, behind all nodes that only move."""
-    for one in (value, *_values_behind(value)):
-        node = one.producer()
-        if node is None or node.op_type not in _MOVES:
-            yield one
+    if node is None or node.op_type not in _MOVES:
+        return [], [value]
+    behind = [_origins(one) for one in node.inputs if one is not None]
+    return [node, *(one for nodes, _ in behind for one in nodes)], [leaf for _, leaves in behind for leaf in leaves]
 
 
 def _is_stored(value: ir.Value) -> bool:
     return ir.convenience.get_const_tensor(value) is not None
 
 
-def _may_move(value: ir.Value, moves: dict[int, ir.Node]) -> bool:
-    """Whether nobody else needs the weights behind this value; the row numbers and axes beside them may stay."""
-    weights = [behind for behind in _values_behind(value) if behind.dtype != ir.DataType.INT64]
-    return not any(
-        weight.is_graph_output() or any(id(user) not in moves for user, _ in weight.uses()) for weight in weights
-    )
+def _may_move(nodes: Sequence[ir.Node], moves: set[ir.Node]) -> bool:
+    """Whether nobody else needs the weights that these nodes move; the row numbers and axes beside them may stay."""
+    values = [value for node in nodes for value in node.inputs if value is not None]
+    weights = [value for value in values if value.dtype != ir.DataType.INT64]
+    return not any(weight.is_graph_output() or not moves.issuperset(users(weight)) for weight in weights)
 
 
-def _values_behind(value: ir.Value) -> Iterator[ir.Value]:
-    """All values that this one is made of."""
-    node = value.producer()
-    for behind in node.inputs if node is not None and node.op_type in _MOVES else ():
-        if behind is not None:
-            yield behind
-            yield from _values_behind(behind)
-
-
-def _store_laid_out(graph: ir.Graph, value: ir.Value) -> ir.Value:
+def _store_laid_out(graph: ir.Graph, value: ir.Value, leaves: Sequence[ir.Value]) -> ir.Value:
     """Put the finished numbers in the place of the value, under a name that tells where they come from."""
-    array = _laid_out(value)
-    source = next(leaf.name for leaf in _leaves(value) if leaf.dtype != ir.DataType.INT64)
-    stored = initializer(graph, f"{source}_onnx", np.ascontiguousarray(array), value.dtype)
+    source = next(leaf.name for leaf in leaves if leaf.dtype != ir.DataType.INT64)
+    stored = initializer(graph, f"{source}_onnx", np.ascontiguousarray(_array_of(value)), value.dtype)
     replace(value, stored)
     return stored
 
 
-def _laid_out(value: ir.Value) -> Any:
+def _array_of(value: ir.Value) -> Any:
     node = value.producer()
     if node is None or node.op_type not in _MOVES:
         return constant_of(value)
-    return _MOVES[node.op_type](node, *(_laid_out(behind) for behind in node.inputs if behind is not None))
+    return _MOVES[node.op_type](node, *(_array_of(behind) for behind in node.inputs if behind is not None))

@@ -63,10 +63,8 @@ def _pads_by_zero(node: ir.Node) -> bool:
     if node.attributes.get_string("mode", "constant") != "constant" or node.outputs[0].dtype not in _TYPES:
         return False
     value = node.inputs[_VALUE] if len(node.inputs) > _VALUE else None
-    if value is None:
-        return True
     written = constant_of(value)
-    return written is not None and not written.any()
+    return value is None or (written is not None and not written.any())
 
 
 def _pad_by_next_to_zero(node: ir.Node) -> None:

@@ -18,9 +18,8 @@ _NARROW, _WIDE = ir.DataType.BFLOAT16, ir.DataType.FLOAT
 def holds_bfloat16(model: ir.Model) -> bool:
     weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
     types = [*(value.dtype for value in model.graph.inputs), *(weight.dtype for weight in weights)]
-    if _NARROW in types:
-        return True
-    return any(_casts(attribute) for node in every_node(model.graph) for attribute in node.attributes.values())
+    attributes = [attribute for node in every_node(model.graph) for attribute in node.attributes.values()]
+    return _NARROW in types or any(map(_casts, attributes))
 
 
 def widened(model: ir.Model) -> ir.Model:
@@ -92,7 +91,7 @@ def _cast_where_used(graph: ir.Graph, wide: ir.Value, tensor: ir.TensorProtocol 
         _cast_parts(graph, wide, stored)
     user = _first_user(graph, wide)
     if user is not None:
-        node = _widening(stored)
+        node = _cast_to_wide(stored)
         wide.replace_all_uses_with(node.outputs[0])
         node.outputs[0].name = wide.name
         graph.insert_before(user, node)
@@ -100,7 +99,7 @@ def _cast_where_used(graph: ir.Graph, wide: ir.Value, tensor: ir.TensorProtocol 
         graph.register_initializer(stored)
 
 
-def _widening(narrow: ir.Value) -> ir.Node:
+def _cast_to_wide(narrow: ir.Value) -> ir.Node:
     node = ir.node("Cast", [narrow], attributes={"to": int(_WIDE)})
     node.outputs[0].dtype = _WIDE
     return node
@@ -127,7 +126,7 @@ def _cast_parts(graph: ir.Graph, wide: ir.Value, stored: ir.Value) -> None:
             continue
         if user.op_type == "Gather" and place == 0:
             rows = ir.node("Gather", [stored, user.inputs[1]], attributes=dict(user.attributes))
-            _put_instead(graph, user, [rows, _widening(rows.outputs[0])])
+            _put_instead(graph, user, [rows, _cast_to_wide(rows.outputs[0])])
         elif user.op_type == "MatMul" and place == 1:
             _multiply_in_blocks(graph, user, stored, turned=False)
         elif user.op_type == "Transpose" and user.attributes.get_ints("perm", ()) == (1, 0):
@@ -153,7 +152,7 @@ def _multiply_in_blocks(graph: ir.Graph, product: ir.Node, stored: ir.Value, *, 
     for start, end in _blocks(sizes[axis], 4 * sizes[1 - axis]):
         borders = [constant(graph, [number]) for number in (start, end, axis)]
         part = ir.node("Slice", [stored, *borders])
-        wide = _widening(part.outputs[0])
+        wide = _cast_to_wide(part.outputs[0])
         kind, attributes = ("Gemm", {"transB": 1}) if turned else ("MatMul", {})
         blocks += [part, wide, ir.node(kind, [factor, wide.outputs[0]], attributes=attributes)]
         results.append(blocks[-1].outputs[0])

@@ -19,8 +19,7 @@ from anyshape.conversion.candidates import Candidate, Job
 from anyshape.conversion.lifting.alignment import DifferentError, GraphAlignment, Moved, align, is_same_tensor
 from anyshape.conversion.lifting.constants import Maker, ShortTableError, UnexplainedError, constant
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, cause_of
-from anyshape.conversion.torchscript import torchscript_model
+from anyshape.conversion.torch_export import by_export, cause_of, torchscript_model
 from anyshape.freeing.builder import Builder
 from anyshape.results.attempt import Attempt
 from anyshape.sizes import budgets

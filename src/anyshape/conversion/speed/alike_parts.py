@@ -88,7 +88,8 @@ class _Parts:
         trace = lambda: self._original(tracer, part, forward, args, kwargs)  # noqa: E731
         if attribute(tracer, _BY_PROXY, otherwise=True):
             return trace()  # a part that stands at two places of the model is called through a proxy
-        inputs = _nodes_of_tensors([*pytree.tree_leaves((args, kwargs)), *_weights(part)], tracer)
+        given = [*pytree.tree_leaves((args, kwargs)), *part.parameters(), *part.buffers()]
+        inputs = _nodes_of_tensors(given, tracer)
         look, key = self._looks.of(part), self._key(tracer, part, (args, kwargs), inputs)
         if look is None or key is None or inputs is None:
             return trace()
@@ -100,7 +101,7 @@ class _Parts:
             self._copied.append(type(part).__name__)
             self._reads.again(part, read)
             return _copied_call(traced, inputs, tracer)
-        last = _last_node(tracer.graph)
+        last = next(iter(reversed(tracer.graph.nodes)))
         with self._reads.during(part, look) as read:
             result = trace()
         key = self._key(tracer, part, (args, kwargs), inputs)  # two sizes may have turned out to be one meanwhile
@@ -115,10 +116,6 @@ class _Parts:
         return id(tracer), torch.is_grad_enabled(), look.kind, call, _which_are_same(inputs)
 
 
-def _weights(part: nn.Module) -> list[torch.Tensor]:
-    return [*part.parameters(), *part.buffers()]
-
-
 def _look_of_call(call: Any) -> Hashable | None:
     leaves, structure = pytree.tree_flatten(call)
     if not all(isinstance(leaf, (torch.Tensor, torch.SymInt, *PLAIN)) for leaf in leaves):
@@ -128,28 +125,18 @@ def _look_of_call(call: Any) -> Hashable | None:
 
 def _nodes_of_tensors(leaves: Sequence[Any], tracer: Any) -> tuple[fx.Node, ...] | None:
     """The nodes of all tensors; None where one of them is unknown to the trace."""
-    slot = lookup(_SLOT)
-    nodes: list[fx.Node | None] = [
-        slot(leaf, tracer, None, _node_of) for leaf in leaves if isinstance(leaf, torch.Tensor)
-    ]
-    known = tuple(node for node in nodes if node is not None)
-    return known if len(known) == len(nodes) else None
+    nodes = tuple(_node_of(leaf, tracer) for leaf in leaves if isinstance(leaf, torch.Tensor))
+    return None if None in nodes else nodes
 
 
-def _node_of(tracked: Any) -> fx.Node:
-    node: fx.Node = tracked.proxy.node
-    return node
+def _node_of(tensor: torch.Tensor, tracer: Any) -> Any:
+    return lookup(_SLOT)(tensor, tracer, None, lambda tracked: tracked.proxy.node)
 
 
 def _which_are_same(nodes: Sequence[fx.Node]) -> Hashable:
     """Which of them are the same."""
     first: dict[fx.Node, int] = {}
     return tuple(first.setdefault(node, place) for place, node in enumerate(nodes))
-
-
-def _last_node(graph: fx.Graph) -> fx.Node:
-    last: fx.Node = next(iter(reversed(graph.nodes)))
-    return last
 
 
 # ---- recording
@@ -165,8 +152,7 @@ def _copyable_call(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], re
         node = node.next
     leaves, structure = pytree.tree_flatten(result)
     tensors = tuple(leaf if isinstance(leaf, torch.Tensor) else None for leaf in leaves)
-    slot = lookup(_SLOT)
-    results = [slot(leaf, tracer, None, _node_of) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    results = [_node_of(leaf, tracer) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     made = set(nodes)
     inside = {*made, *inputs}
     if len(nodes) < budgets.FEWEST_NODES_TO_COPY or not all(_may_be_copied(one, inside, made) for one in nodes):
@@ -180,12 +166,10 @@ def _may_be_copied(node: fx.Node, inside: set[fx.Node], made: set[fx.Node]) -> b
     """An operator on what the part was given or made, on sizes and on constants, that writes to nothing else."""
     if node.op == "get_attr":
         return True
-    if node.op != "call_function" or "unbacked_bindings" in node.meta:
+    is_plain = node.op == "call_function" and "unbacked_bindings" not in node.meta
+    if not is_plain or not (isinstance(node.target, OpOverload) or node.target is operator.getitem):
         return False
-    if isinstance(node.target, OpOverload):
-        if writes(node.target) and not _writes_to_its_own(node, made):
-            return False
-    elif node.target is not operator.getitem:
+    if writes(node.target) and not _writes_to_its_own(node, made):
         return False
     return all(one in inside or _is_size(one) for one in node.all_input_nodes)
 
@@ -274,14 +258,12 @@ class Looks:
                 return None
             if look is not None:
                 children.append((name, look.kind))
-                numbers |= {(_joined_path(name, path), place): value for (path, place), value in look.numbers.items()}
+                numbers |= {
+                    (f"{name}.{path}".removesuffix("."), at): value for (path, at), value in look.numbers.items()
+                }
         weights = [(name, look_of(value)) for name, value in (*part._parameters.items(), *part._buffers.items())]
         names = tuple(numbers)
         return Look((type(part), look_of(attributes), names, tuple(children), tuple(weights)), numbers)
-
-
-def _joined_path(name: str, path: str) -> str:
-    return f"{name}.{path}" if path else name
 
 
 def _hides_reads(kind: type) -> bool:
@@ -343,12 +325,9 @@ class Reads:
             yield found
         finally:
             inner, self._read = self._read, outer | self._read
-            names: dict[int, set[str]] = {}
-            for holder, name in inner:
-                names.setdefault(holder, set()).add(name)
-            holders = part.named_modules(remove_duplicate=False)
-            read = {path: names.get(id(module), set()) for path, module in holders}
-            found |= {place: value for place, value in look.numbers.items() if {place[1], _ALL} & read[place[0]]}
+            holders = dict(part.named_modules(remove_duplicate=False))
+            reads = {place: {(id(holders[place[0]]), name) for name in (place[1], _ALL)} for place in look.numbers}
+            found |= {place: number for place, number in look.numbers.items() if inner & reads[place]}
 
     def again(self, part: nn.Module, places: Mapping[Place, int]) -> None:
         """The same numbers of another part count as read: it was not run, since it would have read them."""

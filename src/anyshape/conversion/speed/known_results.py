@@ -85,27 +85,16 @@ def _like_the_first(mode: Any, first: torch.Tensor, *_rest: Any, **_named: Any) 
     return _empty_tensor(mode, first, first.shape)
 
 
-def _results_of_norm(
-    mode: Any,
-    values: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    mean: torch.Tensor | None,
-    variance: torch.Tensor | None,
-    *_rest: Any,
-) -> Any:
+def _results_of_norm(mode: Any, values: torch.Tensor, *given: Any) -> Any:
     """Where all are of one type, and the channels are as many as were learnt: else something is to be found out."""
+    weight, bias, mean, variance = given[:4]
     channels = values.shape[1] if values.dim() > 1 else None
     if not isinstance(channels, int) or mean is None or variance is None or values.device.type != "cpu":
         return NotImplemented  # on other devices the two further results are not empty
     for held in (weight, bias, mean, variance):
         if held is not None and (held.dtype != values.dtype or held.shape != (channels,)):
             return NotImplemented
-    return (
-        _empty_tensor(mode, values, values.shape),
-        _empty_tensor(mode, values, (0,)),
-        _empty_tensor(mode, values, (0,)),
-    )
+    return tuple(_empty_tensor(mode, values, shape) for shape in (values.shape, (0,), (0,)))
 
 
 def _empty_tensor(mode: Any, like: torch.Tensor, shape: Any) -> torch.Tensor:

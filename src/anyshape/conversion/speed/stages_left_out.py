@@ -21,8 +21,7 @@ import torch
 from torch import fx
 
 from anyshape.conversion.speed import are_on, shortcut
-from anyshape.conversion.speed.functional_writes import without_mutations
-from anyshape.conversion.speed.inlined_operators import inline, is_complex
+from anyshape.conversion.speed.simpler_operators import inline, is_complex, without_mutations
 from anyshape.sizes import budgets
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import NAMES, OpOverload, attribute, lookup, pytree
@@ -77,10 +76,9 @@ def stages_left_out(*, inlining: bool = True) -> Iterator[Simplified]:
 
 
 def _decomposing_what_must_be(simplified: Simplified, inlining: bool, original: Any) -> Any:
-    def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> torch.export.ExportedProgram:
+    def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> Any:
         if attribute(program, _GRAPH) is None or attribute(program, _SIGNATURE) is None:
-            whole: torch.export.ExportedProgram = original(program, registry)
-            return whole
+            return original(program, registry)
         twin, written = _twin_without_writes(program, parts=inlining)
         obstacles = _obstacles(twin.graph, registry)
         if not obstacles or (inlining and _inlines_all(twin.graph, registry)):
@@ -90,8 +88,7 @@ def _decomposing_what_must_be(simplified: Simplified, inlining: bool, original: 
         simplified.forced_by.update(obstacles.values())
         twin, _ = _twin_without_writes(program, parts=False)  # what was begun is of no use
         _name_results(twin, program)
-        decomposed: torch.export.ExportedProgram = original(twin, registry)
-        return decomposed
+        return original(twin, registry)
 
     return decompose_with_registry
 
@@ -146,13 +143,10 @@ def _name_results(twin: torch.export.ExportedProgram, program: torch.export.Expo
         vars(twin)[NAMES[_SIGNATURE].attribute] = signature
 
 
-def _makings_of_operators(registry: Any) -> dict[Any, Any]:
+def _makings_of_operators(registry: Any) -> Any:
     """What operators without a translation are made of; empty where torch has moved it."""
     make, translated = lookup(_MAKE_TABLE), lookup(_TRANSLATED)
-    if make is None or translated is None:
-        return {}
-    table: dict[Any, Any] = make(set(translated(registry)))
-    return table
+    return {} if make is None or translated is None else make(set(translated(registry)))
 
 
 def _obstacles(graph: fx.Graph, registry: Any) -> dict[fx.Node, str]:
@@ -234,9 +228,8 @@ def _differs(value: Any, dtype: torch.dtype) -> bool:
     if isinstance(value, torch.Tensor):
         return value.dtype != dtype
     # a literal is written in the type of its tensor, a size in its own
-    return isinstance(value, torch.SymBool | torch.SymFloat) or (
-        isinstance(value, torch.SymInt) and dtype != torch.int64
-    )
+    is_other = isinstance(value, torch.SymInt) and dtype != torch.int64
+    return is_other or isinstance(value, torch.SymBool | torch.SymFloat)
 
 
 # ---- rules
@@ -280,11 +273,10 @@ class _Ends:
 _KEPT = "_anyshape_ends"
 
 
-def _ends_of(rule: Any) -> _Ends | None:
+def _ends_of(rule: Any) -> Any:
     if _KEPT not in vars(rule):
         setattr(rule, _KEPT, _ends_of_pattern(rule))
-    ends: _Ends | None = vars(rule)[_KEPT]
-    return ends
+    return vars(rule)[_KEPT]
 
 
 def _ends_of_pattern(rule: Any) -> _Ends | None:

@@ -14,25 +14,25 @@ from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnus
 
 from anyshape.conversion.graph import known_sizes
 from anyshape.conversion.graph.known_sizes import DeclaredAxis, Sizes
-from anyshape.conversion.graph.rewrites import heads, lookups, quotients, reshape_targets, splits, transposes
+from anyshape.conversion.graph.rewrites import fewer_nodes, heads
 from anyshape.onnxfile.graph import graphs_in
 
 Rewrite = Callable[[ir.Graph, Sizes], None]
 
 _REWRITES: tuple[Rewrite, ...] = (
     known_sizes.share,
-    quotients.shorten_floors,
-    quotients.divide_by_roots,
-    quotients.join_means,
-    lookups.leave_out_lookups,
+    fewer_nodes.shorten_floors,
+    fewer_nodes.divide_by_roots,
+    fewer_nodes.join_means,
+    fewer_nodes.leave_out_lookups,
     heads.share_repeated_heads,
-    lookups.choose_by_one_node,
-    splits.split_products,
+    fewer_nodes.choose_by_one_node,
+    heads.split_products,
     heads.view_heads_once,
     heads.take_three_axes,
-    transposes.cancel,
-    splits.split_instead_of_slices,
-    reshape_targets.write_targets,
+    heads.cancel_transposes,
+    fewer_nodes.split_instead_of_slices,
+    known_sizes.write_targets,
 )
 """In this order: each finds what those before have brought together; targets come last, for all that was moved."""
 

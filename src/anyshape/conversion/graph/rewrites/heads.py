@@ -1,26 +1,87 @@
-"""The heads of attention are viewed, moved and repeated no more often than ONNX's Attention needs."""
+"""What stands around attention is split, viewed, moved and repeated no more often than ONNX's Attention needs."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
 
 import onnx_ir as ir
 
-from anyshape.conversion.graph.known_sizes import Size, Sizes
-from anyshape.conversion.graph.rewrites.reshape_targets import reshaped
+from anyshape.conversion.graph.known_sizes import Size, Sizes, reshaped
 from anyshape.onnxfile.graph import (
+    constant,
     first_input,
     insert,
     insert_several,
+    is_op,
     maker,
     nodes_of,
     only_user,
     permutation,
     replace,
     transposed,
+    users,
     whole_numbers,
 )
+
+# ---- queries, keys and values out of one product by one Split
+#
+# Models view the product as [..., 3, features], move the 3 to the front and choose one after the other: the whole is
+# copied twice. A Split copies it once, and each part is viewed and moved by itself, where that is needed at all.
+
+
+def split_products(graph: ir.Graph, sizes: Sizes) -> None:
+    """Gather(Transpose(Reshape(x))) of numbered parts becomes Split(x), with a Reshape and a Transpose of each part."""
+    for node in nodes_of(graph, "Transpose"):
+        viewed = maker(node.inputs[0], "Reshape")
+        chosen = _choosing_nodes(node)
+        if viewed is None or not chosen:
+            continue
+        whole, view = sizes.all_of(first_input(viewed)), sizes.all_of(viewed.outputs[0])
+        order = permutation(node)
+        if whole is None or view is None or not _parts_last_axis(whole, view, order[0]):
+            continue
+        parts = _parts_of(node, first_input(viewed), whole, view[order[0]])
+        rest = [axis - (axis > order[0]) for axis in order[1:]]
+        axes = [size for axis, size in enumerate(view) if axis != order[0]]
+        for gather, index in chosen:
+            part = reshaped(gather, parts[index], axes, sizes)
+            if part is None:
+                continue
+            if rest != sorted(rest):
+                part = transposed(gather, part, rest, axes)
+            replace(gather.outputs[0], part)
+
+
+def _choosing_nodes(node: ir.Node) -> list[tuple[ir.Node, int]]:
+    """The nodes that take one part of the first axis each; none if anybody reads the whole."""
+    found = []
+    for user in users(node.outputs[0]):
+        index = whole_numbers(user.inputs[1]) if user.op_type == "Gather" and len(user.inputs) > 1 else None
+        is_scalar = index is not None and user.inputs[1] is not None and list(user.inputs[1].shape or ()) == []
+        if not is_scalar or index is None or user.attributes.get_int("axis", 0) != 0 or index[0] < 0:
+            return []
+        found.append((user, index[0]))
+    return [] if node.outputs[0].is_graph_output() else found
+
+
+def _parts_last_axis(whole: Sequence[int | str], view: Sequence[int | str], axis: int) -> bool:
+    """Whether the view cuts the last axis alone, and the axis in question is the first of what it is cut into."""
+    cut = [size for size in view[len(whole) - 1 :] if isinstance(size, int)]
+    if tuple(view[: len(whole) - 1]) != tuple(whole[:-1]) or axis != len(whole) - 1 or len(cut) != len(view) - axis:
+        return False
+    return math.prod(cut) == whole[-1]
+
+
+def _parts_of(node: ir.Node, value: ir.Value, whole: Sequence[int | str], count: int | str) -> Sequence[ir.Value]:
+    assert isinstance(count, int)
+    assert isinstance(whole[-1], int)
+    width = whole[-1] // count
+    inputs = [value, constant(node.graph, [width] * count)]
+    return insert_several(node, "Split", inputs, {"axis": len(whole) - 1}, [([*whole[:-1], width], value)] * count)
+
 
 # ---- queries, keys and values with all heads in one axis, and the result, too
 #
@@ -85,11 +146,15 @@ def _flat_source(value: ir.Value | None, sizes: Sizes) -> _FlatSource | None:
     if plain is None or viewed is None or len(plain) != 3 or len(viewed) != 4:
         return None
     heads, features = viewed[2:]
-    fits = viewed[:2] == plain[:2] and isinstance(heads, int) and isinstance(features, int)
+    fits = viewed[:2] == plain[:2] and isinstance(features, int)
     order = permutation(moved)
-    if not fits or order not in (_BATCH_FIRST, _POSITIONS_FIRST) or (turning is not None and order != _BATCH_FIRST):
+    if (
+        not fits
+        or not isinstance(heads, int)
+        or order not in (_BATCH_FIRST, _POSITIONS_FIRST)
+        or (turning is not None and order != _BATCH_FIRST)
+    ):
         return None
-    assert isinstance(heads, int)
     return _FlatSource(first_input(view), plain, order == _POSITIONS_FIRST, heads, turning)
 
 
@@ -132,14 +197,8 @@ def _batch_first(node: ir.Node, flat: _FlatSource) -> ir.Value:
     turning = flat.turned_by
     if turning is None:
         return value
-    return insert(
-        node,
-        "RotaryEmbedding",
-        [value, *turning.inputs[1:]],
-        {**turning.attributes, "num_heads": flat.heads},
-        axes=axes,
-        like=value,
-    )
+    attributes = {**turning.attributes, "num_heads": flat.heads}
+    return insert(node, "RotaryEmbedding", [value, *turning.inputs[1:]], attributes, axes=axes, like=value)
 
 
 # ---- heads of keys and values that serve several heads of queries are not copied for them
@@ -155,10 +214,9 @@ def share_repeated_heads(graph: ir.Graph, sizes: Sizes) -> None:
     """Give keys and values to Attention as they are before they are repeated."""
     for node in nodes_of(graph, "Attention"):
         key, value = (_before_repetition(node.inputs[place], sizes) for place in (_KEY, _VALUE))
-        if key is None or value is None or (sizes.of(key) or ())[_HEADS] != (sizes.of(value) or ())[_HEADS]:
-            continue
-        node.replace_input_with(_KEY, key)
-        node.replace_input_with(_VALUE, value)
+        if key and value and (sizes.of(key) or ())[_HEADS] == (sizes.of(value) or ())[_HEADS]:
+            node.replace_input_with(_KEY, key)
+            node.replace_input_with(_VALUE, value)
 
 
 def _before_repetition(value: ir.Value | None, sizes: Sizes) -> ir.Value | None:
@@ -208,3 +266,71 @@ def view_heads_once(graph: ir.Graph, sizes: Sizes) -> None:
         view = reshaped(node, first_input(rows), axes, sizes)
         if view is not None:
             replace(node.outputs[0], transposed(node, view, _APART, axes))
+
+
+# ---- two Transposes that undo each other, with nothing between them that looks at the order of rows, are left out
+#
+# A product with a matrix, a bias of one axis and a Split of the last axis treat all rows the same: whether positions or
+# the batch come first makes no difference to them.
+
+
+def cancel_transposes(graph: ir.Graph, sizes: Sizes) -> None:
+    for node in nodes_of(graph, "Transpose"):
+        if permutation(node) == _SWAPPED and not node.outputs[0].is_graph_output():
+            _cancel_after_row_by_row(node, sizes) or _cancel_after_rows(node, sizes)
+
+
+def _cancel_after_row_by_row(first: ir.Node, sizes: Sizes) -> bool:
+    """Transpose, then nodes that take row by row, then Transposes of all that comes out of them."""
+    chain: list[ir.Node] = []
+    value = first.outputs[0]
+    while (node := only_user(value, "MatMul", "Add", "Split")) is not None and _takes_rows(node, value, sizes):
+        chain.append(node)
+        if node.op_type == "Split":
+            break
+        value = node.outputs[0]
+    results = chain[-1].outputs if chain else ()
+    ends = [user for result in results for user in users(result)]
+    returned = any(result.is_graph_output() for result in results)
+    if not ends or returned or not all(is_op(end, "Transpose") and permutation(end) == _SWAPPED for end in ends):
+        return False
+    chain[0].replace_input_with(list(chain[0].inputs).index(first.outputs[0]), first_input(first))
+    for result in (result for node in chain for result in node.outputs):
+        known = sizes.of(result)
+        result.shape = None if known is None else ir.Shape([known[1], known[0], known[2]])
+    for end in ends:
+        replace(end.outputs[0], first_input(end))
+    return True
+
+
+def _takes_rows(node: ir.Node, rows: ir.Value, sizes: Sizes) -> bool:
+    others = [value for value in node.inputs if value is not rows]
+    axes = len(sizes.of(others[0]) or ()) if len(others) == 1 else None
+    if node.op_type == "MatMul":
+        return node.inputs[0] is rows and axes == 2
+    if node.op_type == "Add":
+        return axes == 1
+    return node.attributes.get_int("axis", 0) in (2, -1)
+
+
+def _cancel_after_rows(first: ir.Node, sizes: Sizes) -> bool:
+    """Transpose, all rows as one axis, a Gemm, the rows apart again, Transpose."""
+    flat = only_user(first.outputs[0], "Reshape")
+    product = only_user(flat.outputs[0], "Gemm") if flat is not None else None
+    apart = only_user(product.outputs[0], "Reshape") if product is not None else None
+    last = only_user(apart.outputs[0], "Transpose") if apart is not None else None
+    if flat is None or product is None or apart is None or last is None or permutation(last) != _SWAPPED:
+        return False
+    before, rows, after = sizes.all_of(first_input(first)), sizes.of(flat.outputs[0]), sizes.all_of(last.outputs[0])
+    takes_rows = product.inputs[0] is flat.outputs[0] and product.attributes.get_int("transA", 0) == 0
+    bias = sizes.of(product.inputs[2]) if len(product.inputs) > 2 else ()
+    if before is None or rows is None or after is None or bias is None or not takes_rows or len(bias) > 1:
+        return False
+    if len(rows) != 2 or rows[1] != before[2] or after[:2] != before[:2]:
+        return False
+    result = reshaped(last, product.outputs[0], after, sizes)
+    if result is None:
+        return False
+    flat.replace_input_with(0, first_input(first))
+    replace(last.outputs[0], result)
+    return True
