@@ -10,8 +10,7 @@ import builtins
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,19 @@ import torch
 from torch import SymFloat, SymInt, Tensor
 
 from anyshape.conversion.operators.numbers import with_sign_of_divisor
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, number, op, torchs_translation
-from anyshape.conversion.operators.repair import Repair, Used, answered, is_known, sym_float, sym_int, sym_max, sym_min
-from anyshape.conversion.operators.shadows import shadowed
-from anyshape.torchkit.patches import patched
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, literal, number, op, torchs_translation
+from anyshape.conversion.operators.repair import (
+    Repair,
+    Used,
+    all_patched,
+    answering,
+    is_known,
+    sym_float,
+    sym_int,
+    sym_max,
+    sym_min,
+)
+from anyshape.conversion.operators.traced_code import shadowed
 
 # ---- in Python: names that keep a symbolic size symbolic
 
@@ -197,35 +205,32 @@ def _names_keep_sizes(used: Used) -> Iterator[None]:
     names: dict[str, Any] = {
         "int": _stand_in(int, SymInt, _whole_part, used),
         "float": _stand_in(float, SymFloat, sym_float, used),
-        "len": _telling_length(telling("len()")),
+        "len": partial(_telling_length, telling("len()")),
     }
     for name, symbolic in _OF_PYTHON.items():
         names[name] = _function_keeping_sizes(getattr(builtins, name), symbolic, telling(f"{name}()"))
     imported: dict[int, Any] = {}
-    with contextlib.ExitStack() as stack:
-        for module, table in ((math, _OF_MATH), (np, _OF_NUMPY)):
-            for name, symbolic in table.items():
-                genuine = getattr(module, name)
-                stand_in = _function_keeping_sizes(genuine, symbolic, telling(f"{module.__name__}.{name}()"))
-                imported[id(genuine)] = stand_in
-                stack.enter_context(patched(module, name, stand_in))
-        for kind in (SymInt, SymFloat):
-            for name in ("__floordiv__", "__rfloordiv__"):
-                divide = _floor_division(getattr(kind, name), reflected=name == "__rfloordiv__")
-                stack.enter_context(patched(kind, name, divide))
-        stack.enter_context(shadowed(names, imported))
+    places: list[tuple[Any, str, Any]] = []
+    for module, table in ((math, _OF_MATH), (np, _OF_NUMPY)):
+        for name, symbolic in table.items():
+            genuine = getattr(module, name)
+            stand_in = _function_keeping_sizes(genuine, symbolic, telling(f"{module.__name__}.{name}()"))
+            imported[id(genuine)] = stand_in
+            places.append((module, name, stand_in))
+    for kind in (SymInt, SymFloat):
+        for name in ("__floordiv__", "__rfloordiv__"):
+            divide = _floor_division(getattr(kind, name), reflected=name == "__rfloordiv__")
+            places.append((kind, name, divide))
+    with all_patched(places), shadowed(names, imported):
         yield
 
 
-def _telling_length(tell: Callable[[], None]) -> Function:
-    def length(value: Any) -> Any:
-        if not isinstance(value, Tensor) or not value.dim():
-            return builtins.len(value)
-        if _is_symbolic(value.shape[0]):
-            tell()
-        return value.shape[0]
-
-    return length
+def _telling_length(tell: Callable[[], None], value: Any) -> Any:
+    if not isinstance(value, Tensor) or not value.dim():
+        return builtins.len(value)
+    if _is_symbolic(value.shape[0]):
+        tell()
+    return value.shape[0]
 
 
 ARITHMETIC = Repair("arithmetic on sizes", _names_keep_sizes)
@@ -237,16 +242,13 @@ ARITHMETIC = Repair("arithmetic on sizes", _names_keep_sizes)
 # rounds down; towards zero is the same where neither number can be negative, and is left to torch where one can.
 
 
-def _divisions_stay_sizes(used: Used) -> AbstractContextManager[None]:
-    def div(input: Any, other: Any, *, rounding_mode: str | None = None, **others: Any) -> Any:  # noqa: A002
-        if others or rounding_mode is None or not _are_whole_sizes(input, other):
-            return NotImplemented
-        if rounding_mode == "trunc" and not (is_known(input >= 0) and is_known(other > 0)):
-            return NotImplemented
-        used("torch.div of a size: stays a size")
-        return input // other
-
-    return answered({(torch, name): div for name in ("div", "divide")})
+def _divide(used: Used, input: Any, other: Any, *, rounding_mode: str | None = None, **others: Any) -> Any:  # noqa: A002
+    if others or rounding_mode is None or not _are_whole_sizes(input, other):
+        return NotImplemented
+    if rounding_mode == "trunc" and not (is_known(input >= 0) and is_known(other > 0)):
+        return NotImplemented
+    used("torch.div of a size: stays a size")
+    return input // other
 
 
 def _are_whole_sizes(*numbers: Any) -> bool:
@@ -254,7 +256,7 @@ def _are_whole_sizes(*numbers: Any) -> bool:
     return whole and any(isinstance(number, SymInt) for number in numbers)
 
 
-DIVISIONS = Repair("torch.div of sizes", _divisions_stay_sizes)
+DIVISIONS = Repair("torch.div of sizes", answering({(torch, name): _divide for name in ("div", "divide")}))
 
 
 # ---- `torch.as_tensor([(height, width), (8, 4)])`: a tensor of sizes stays one of sizes
@@ -278,32 +280,23 @@ def _holds_sizes(data: Any) -> bool:
     return plain and any(isinstance(one, SymInt | SymFloat) for one in found)
 
 
-def _tensor_by_name(used: Used, name: str) -> Function:
-    def answer(data: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
-        if others or not _holds_sizes(data):
-            return NotImplemented
-        used(f"torch.{name}: of sizes")
-        return torch.tensor(data, dtype=dtype, device=device)
-
-    return answer
+def _tensor_by_name(name: str, used: Used, data: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    if others or not _holds_sizes(data):
+        return NotImplemented
+    used(f"{name}: of sizes")
+    return torch.tensor(data, dtype=dtype, device=device)
 
 
-def _tensor_like(used: Used) -> Function:
-    def answer(like: Tensor, data: Any, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
-        if others or not _holds_sizes(data):
-            return NotImplemented
-        used("x.new_tensor: of sizes")
-        return torch.tensor(data, dtype=dtype or like.dtype, device=device or like.device)
-
-    return answer
+def _tensor_like(used: Used, like: Tensor, data: Any, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    return _tensor_by_name("x.new_tensor", used, data, dtype or like.dtype, device or like.device, **others)
 
 
-def _tensors_keep_sizes(used: Used) -> AbstractContextManager[None]:
-    functions = {(torch, name): _tensor_by_name(used, name) for name in ("as_tensor", "asarray")}
-    return answered({**functions, (Tensor, "new_tensor"): _tensor_like(used)})
-
-
-TENSORS_OF_SIZES = Repair("tensors of sizes", _tensors_keep_sizes)
+_ANSWERS: dict[tuple[Any, str], Function] = {
+    (torch, "as_tensor"): partial(_tensor_by_name, "torch.as_tensor"),
+    (torch, "asarray"): partial(_tensor_by_name, "torch.asarray"),
+    (Tensor, "new_tensor"): _tensor_like,
+}
+TENSORS_OF_SIZES = Repair("tensors of sizes", answering(_ANSWERS))
 
 # ---- ONNX: `1.0 - x` and `torch.rsub`, a number minus a tensor
 
@@ -355,17 +348,9 @@ def _in_one_type(x: ir.Value, other: Any) -> tuple[Any, Any]:
     return x, number(other, x)
 
 
-def _elementwise(operator: Function) -> Function:
-    def translate(x: ir.Value, other: Any, alpha: Any = 1) -> Any:
-        left, right = _in_one_type(x, other)
-        return operator(left, right if isinstance(alpha, int) and alpha == 1 else op.Mul(right, number(alpha, x)))
-
-    return translate
-
-
-def _power(x: ir.Value, exponent: Any) -> Any:
-    left, right = _in_one_type(x, exponent)
-    return op.Pow(left, right)
+def _elementwise(operator: Function, x: ir.Value, other: Any, alpha: Any = 1) -> Any:
+    left, right = _in_one_type(x, other)
+    return operator(left, right if isinstance(alpha, int) and alpha == 1 else op.Mul(right, number(alpha, x)))
 
 
 def _remainder(x: ir.Value, other: Any) -> Any:
@@ -373,16 +358,12 @@ def _remainder(x: ir.Value, other: Any) -> Any:
     if x.dtype is not None and x.dtype.is_integer() and left is x:
         return op.Mod(left, right)
     rest = op.Mod(left, right, fmod=1)
-    zero = op.CastLike(op.Constant(value=ir.tensor(0.0, dtype=FLOAT)), left)
+    zero = op.CastLike(literal(0.0, FLOAT), left)
     return with_sign_of_divisor(rest, right, zero)
 
 
-def _add_product(x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
-    return op.Add(x, op.Mul(number(value, x), op.Mul(left, right)))
-
-
-def _add_quotient(x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
-    return op.Add(x, op.Mul(number(value, x), op.Div(left, right)))
+def _add_joined(join: Function, x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
+    return op.Add(x, op.Mul(number(value, x), join(left, right)))
 
 
 def _leaky_relu(x: ir.Value, negative_slope: Any = 0.01) -> Any:
@@ -411,13 +392,13 @@ def _add_matrix_product(x: ir.Value, left: ir.Value, right: ir.Value, *, beta: A
 TRANSLATIONS: dict[str, Function] = {
     "aten::rsub.Scalar": _subtracted_from,
     "aten::rsub.Tensor": _subtracted_from,
-    "aten::add.Scalar": _where_sized(1, _elementwise(op.Add), "core.aten_add_scalar"),
-    "aten::sub.Scalar": _where_sized(1, _elementwise(op.Sub), "core.aten_sub_scalar"),
-    "aten::mul.Scalar": _where_sized(1, _elementwise(op.Mul), "core.aten_mul_scalar"),
-    "aten::pow.Tensor_Scalar": _where_sized(1, _power, "core.aten_pow_tensor_scalar"),
+    "aten::add.Scalar": _where_sized(1, partial(_elementwise, op.Add), "core.aten_add_scalar"),
+    "aten::sub.Scalar": _where_sized(1, partial(_elementwise, op.Sub), "core.aten_sub_scalar"),
+    "aten::mul.Scalar": _where_sized(1, partial(_elementwise, op.Mul), "core.aten_mul_scalar"),
+    "aten::pow.Tensor_Scalar": _where_sized(1, partial(_elementwise, op.Pow), "core.aten_pow_tensor_scalar"),
     "aten::remainder.Scalar": _where_sized(1, _remainder, "core.aten_remainder_scalar"),
-    "aten::addcmul": _where_sized(3, _add_product, "core.aten_addcmul"),
-    "aten::addcdiv": _where_sized(3, _add_quotient, "core.aten_addcdiv"),
+    "aten::addcmul": _where_sized(3, partial(_add_joined, op.Mul), "core.aten_addcmul"),
+    "aten::addcdiv": _where_sized(3, partial(_add_joined, op.Div), "core.aten_addcdiv"),
     "aten::addmm": _where_sized(3, _add_matrix_product, "core.aten_addmm"),
     "aten::leaky_relu": _where_sized(1, _leaky_relu, "nn.aten_leaky_relu"),
     "aten::elu": _where_sized(1, _elu, "nn.aten_elu"),

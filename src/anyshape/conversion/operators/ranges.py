@@ -6,9 +6,9 @@ same values from `arange` and arithmetic on it. The grid of `F.affine_grid` is t
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import onnx_ir as ir
@@ -16,8 +16,7 @@ import torch
 
 from anyshape.conversion.operators.arithmetic import computed_in_the_file
 from anyshape.conversion.operators.onnx_words import as_vector, counted, number, op, size_of, vector, whole
-from anyshape.conversion.operators.repair import Answer, Repair, Used, is_size, sym_max
-from anyshape.torchkit.patches import patched
+from anyshape.conversion.operators.repair import Answer, Repair, Used, all_patched, is_size, sym_max
 
 # ---- the repair
 
@@ -73,15 +72,11 @@ def _window(name: str, used: Used) -> Answer:
     return window
 
 
-@contextlib.contextmanager
-def _spread_at_run_time(used: Used) -> Iterator[None]:
+def _spread_at_run_time(used: Used) -> AbstractContextManager[None]:
     linspace = _linspace(torch.linspace, used)
     replaced = {"linspace": linspace, "logspace": _logspace(torch.logspace, linspace)}
     replaced |= {name: _window(name, used) for name in _WINDOWS}
-    with contextlib.ExitStack() as stack:
-        for name, function in replaced.items():
-            stack.enter_context(patched(torch, name, function))
-        yield
+    return all_patched((torch, *replacement) for replacement in replaced.items())
 
 
 RANGES = Repair("values spread over a size", _spread_at_run_time)
