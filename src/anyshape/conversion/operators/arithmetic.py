@@ -1,7 +1,8 @@
 """Arithmetic with sizes: in the model's own Python code, in functions of torch, and between a size and a tensor.
 
 Python makes plain numbers of sizes (`int(h * 0.5)`, `math.sqrt(n)`, `len(x)`, `np.prod(x.shape)`), and the traced size
-becomes a constant; so do some functions of torch, and torch's translations of a tensor beside a number.
+becomes a constant; so do some functions of torch (`torch.linspace(0, 1, n)`), and torch's translations of a tensor
+beside a number.
 """
 
 from __future__ import annotations
@@ -10,27 +11,18 @@ import builtins
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import torch
-from torch import SymFloat, SymInt, Tensor
+from torch import SymFloat, SymInt, Tensor, sym_float, sym_int, sym_max, sym_min
 
 from anyshape.conversion.operators.numbers import with_sign_of_divisor
 from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, literal, number, op, torchs_translation
-from anyshape.conversion.operators.repair import (
-    Repair,
-    Used,
-    all_patched,
-    answering,
-    is_known,
-    sym_float,
-    sym_int,
-    sym_max,
-    sym_min,
-)
+from anyshape.conversion.operators.repair import Repair, Used, all_patched, answering, is_known, is_size
 from anyshape.conversion.operators.traced_code import shadowed
 
 # ---- in Python: names that keep a symbolic size symbolic
@@ -123,12 +115,11 @@ def _mean(values: Any) -> Any:
     return sum(values) / len(values)
 
 
-def _largest(first: Any, *others: Any) -> Any:
-    return reduce(sym_max, others, first) if others else reduce(sym_max, first)
+def _extreme(better: Function, first: Any, *others: Any) -> Any:
+    return reduce(better, others, first) if others else reduce(better, first)
 
 
-def _smallest(first: Any, *others: Any) -> Any:
-    return reduce(sym_min, others, first) if others else reduce(sym_min, first)
+_largest, _smallest = partial(_extreme, sym_max), partial(_extreme, sym_min)
 
 
 def _divmod(left: Any, right: Any) -> Any:
@@ -297,6 +288,73 @@ _ANSWERS: dict[tuple[Any, str], Function] = {
     (Tensor, "new_tensor"): _tensor_like,
 }
 TENSORS_OF_SIZES = Repair("tensors of sizes", answering(_ANSWERS))
+
+
+# ---- values spread over a length that is a size: `torch.linspace(0, 1, n)`, `torch.hann_window(n)`
+
+# Torch pins a symbolic length of `linspace`, `logspace` and windows while it traces. Put there: the same values from
+# `arange` and arithmetic on it.
+
+
+def _linspace(genuine: Function, used: Used) -> Function:
+    """As torch computes it on a CPU: from the start up to the middle, from the end for the rest."""
+
+    def linspace(start: Any, end: Any, steps: Any, **options: Any) -> Any:
+        if not is_size(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor):
+            return genuine(start, end, steps, **options)
+        used(computed_in_the_file("torch.linspace()"))
+        dtype = options.pop("dtype", None) or torch.get_default_dtype()
+        index = torch.arange(steps, dtype=dtype, **options)
+        step = torch.full((), 1.0, dtype=dtype, **options) * (end - start) / sym_max(steps - 1, 1)
+        rising, falling = start + index * step, end - (steps - 1 - index) * step
+        middle = sym_max(steps // 2, 2 - steps)  # of one step, the start
+        return torch.where(torch.arange(steps, **options) < middle, rising, falling)
+
+    return linspace
+
+
+def _logspace(genuine: Function, linspace: Function) -> Function:
+    def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, **options: Any) -> Any:
+        if not is_size(steps):
+            return genuine(start, end, steps, base, **options)
+        return torch.pow(base, linspace(start, end, steps, **options))
+
+    return logspace
+
+
+_WINDOWS = {
+    "hann_window": (0.5, -0.5), "hamming_window": (0.54, -0.46), "blackman_window": (0.42, -0.5, 0.08),
+}  # fmt: skip
+"""What stands before the cosines of 0, 1 and 2 times the angle."""
+
+
+def _window(name: str, used: Used) -> Function:
+    """A sum of cosines over the length, or over one less where it is not periodic; of one value, 1."""
+    genuine: Function = getattr(torch, name)
+
+    def window(length: Any, periodic: bool = True, **options: Any) -> Any:
+        if not is_size(length) or not options.keys() <= {"dtype", "device"}:
+            return genuine(length, periodic, **options)
+        used(computed_in_the_file(f"torch.{name}()"))
+        whole = length if periodic else sym_max(length - 1, 1)
+        angle = torch.arange(length, dtype=torch.float64, device=options.get("device")) * (2 * math.pi / whole)
+        value = torch.zeros_like(angle)
+        for order, weight in enumerate(_WINDOWS[name]):
+            value = value + weight * torch.cos(order * angle)
+        one = torch.zeros_like(angle, dtype=torch.int64) + length == 1
+        return torch.where(one, 1.0, value).to(options.get("dtype") or torch.get_default_dtype())
+
+    return window
+
+
+def _spread_at_run_time(used: Used) -> AbstractContextManager[None]:
+    linspace = _linspace(torch.linspace, used)
+    replaced = {"linspace": linspace, "logspace": _logspace(torch.logspace, linspace)}
+    replaced |= {name: _window(name, used) for name in _WINDOWS}
+    return all_patched((torch, *replacement) for replacement in replaced.items())
+
+
+RANGES = Repair("values spread over a size", _spread_at_run_time)
 
 # ---- ONNX: `1.0 - x` and `torch.rsub`, a number minus a tensor
 

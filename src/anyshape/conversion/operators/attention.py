@@ -17,19 +17,7 @@ import numpy as np
 import onnx_ir as ir
 from onnxscript import evaluator, opset23
 
-from anyshape.conversion.operators.onnx_words import (
-    BOOL,
-    counted,
-    flipped,
-    literal,
-    number,
-    op,
-    rank,
-    shape_of,
-    size_of,
-    static_size,
-    whole,
-)
+from anyshape.conversion.operators.onnx_words import BOOL, counted, number, op, rank, size_of, static_size, whole
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.torchkit.patches import replaced
 
@@ -102,8 +90,9 @@ def _fits_operator(query: ir.Value, key: ir.Value, value: ir.Value, *, grouped: 
 
 
 def _are_equal_sizes(one: ir.Value, other: ir.Value, axis: int) -> bool:
-    size = shape_of(one)[axis]
-    return _is_named(size) and size == shape_of(other)[axis]
+    assert one.shape is not None
+    assert other.shape is not None
+    return _is_named(one.shape[axis]) and one.shape[axis] == other.shape[axis]
 
 
 def _is_named(size: int | ir.SymbolicDim) -> bool:
@@ -126,21 +115,14 @@ def _by_operator(
     return op.Reshape(found, shape, allowzero=1)
 
 
-_LOWEST = {
-    ir.DataType.FLOAT: float(np.finfo(np.float32).min),
-    ir.DataType.FLOAT16: float(np.finfo(np.float16).min),
-    ir.DataType.DOUBLE: float(np.finfo(np.float64).min),
-}
-
-
 def _above_lowest(mask: ir.Value) -> ir.Value:
     """The lowest number that there is, moved up a bit: ONNX Runtime takes it for "hidden", as it does infinity.
 
     It makes a difference where a query has nothing else: in PyTorch all keys weigh the same then.
     """
-    if mask.dtype is None or mask.dtype not in _LOWEST:
+    if mask.dtype is None or mask.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16):
         return mask
-    lowest = _LOWEST[mask.dtype]
+    lowest = float(np.finfo(mask.dtype.numpy()).min)
     above: ir.Value = op.Where(op.Equal(mask, number(lowest, mask)), number(lowest * 0.96875, mask), mask)
     above.shape, above.dtype = mask.shape, mask.dtype
     return above
@@ -178,8 +160,11 @@ def _mask_for_operator(mask: ir.Value, query: ir.Value, key: ir.Value) -> ir.Val
 
 
 def _covers(mask: ir.Value, query: ir.Value, key: ir.Value) -> bool:
-    wanted = (shape_of(query)[-2], shape_of(key)[-2])
-    return all(map(_is_named, wanted)) and tuple(shape_of(mask)[-2:]) == wanted
+    assert mask.shape is not None
+    assert query.shape is not None
+    assert key.shape is not None
+    wanted = (query.shape[-2], key.shape[-2])
+    return all(map(_is_named, wanted)) and tuple(mask.shape[-2:]) == wanted
 
 
 # ---- ONNX: products and a softmax
@@ -189,7 +174,9 @@ def _by_products(
     query: ir.Value, key: ir.Value, value: ir.Value, mask: ir.Value | None, *, is_causal: bool,
     scale: float | ir.Value | None,
 ) -> ir.Value:  # fmt: skip
-    scores = op.MatMul(*_scaled_pair(query, flipped(key, rank(key)), scale))
+    axes = rank(key)
+    flipped = op.Transpose(key, perm=[*range(axes - 2), axes - 1, axes - 2])
+    scores = op.MatMul(*_scaled_pair(query, flipped, scale))
     if is_causal:
         mask = _causal_mask(query, key)
     if mask is not None:
@@ -231,7 +218,7 @@ def _sees_nothing(mask: ir.Value) -> ir.Value:
     """For each query, whether no key is left to it."""
     if mask.dtype == BOOL:
         most = op.ReduceMax(op.Cast(mask, to=ir.DataType.INT32), whole(-1), keepdims=1)
-        lowest = literal(0, ir.DataType.INT32)
+        lowest = op.Constant(value=ir.tensor(0, dtype=ir.DataType.INT32))
     else:
         most = op.ReduceMax(mask, whole(-1), keepdims=1)
         lowest = number(-math.inf, mask)

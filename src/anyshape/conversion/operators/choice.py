@@ -37,7 +37,7 @@ from anyshape.conversion.operators.onnx_words import (
     vector,
     whole,
 )
-from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, of_torch_and_tensors
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answering
 
 # ---- the repair
 
@@ -57,8 +57,9 @@ def _is_nonzero(used: Used, input: Tensor) -> bool:  # noqa: A002
     return bool(input.reshape(()) != 0)
 
 
-_ANSWERS: dict[str, Answer] = {"equal": _equal, "allclose": _allclose, "is_nonzero": _is_nonzero}
-COMPARISONS = Repair("comparisons", answering(of_torch_and_tensors(_ANSWERS)))
+_KINDS: dict[str, Answer] = {"equal": _equal, "allclose": _allclose, "is_nonzero": _is_nonzero}
+_ANSWERS = {(owner, name): answer for owner in (torch, Tensor) for name, answer in _KINDS.items()}
+COMPARISONS = Repair("comparisons", answering(_ANSWERS))
 
 # ---- ONNX: what is chosen or counted
 
@@ -91,11 +92,8 @@ def _counts(x: ir.Value, weights: ir.Value | None = None, minlength: int | ir.Va
     return op.ScatterElements(zeros, places, op.Cast(weights, to=dtype), axis=0, reduction="add")
 
 
-def _repeated_by_number(
-    x: ir.Value, repeats: int | ir.Value, dim: int | None = None, *, output_size: Any = None
-) -> Any:
+def _repeated_by_number(x: ir.Value, repeats: int | ir.Value, dim: int | None = None, **_size: Any) -> Any:
     """Each slice along an axis as often as one number says; without an axis, each value."""
-    del output_size
     if dim is None or rank(x) == 0:
         flat = op.Reshape(x, whole(-1, 1))
         shape = op.Concat(op.Shape(flat, start=0, end=1), as_vector(repeats), axis=0)
@@ -143,8 +141,8 @@ def _first_in_order(x: ir.Value, count: Any, axis: int, *, largest: bool) -> tup
     return values if is_sortable else op.Cast(values, to=x.dtype), places
 
 
-def _sort(x: ir.Value, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple[Any, Any]:
-    del stable  # it always is
+def _sort(x: ir.Value, *, dim: int = -1, descending: bool = False, **_stable: Any) -> tuple[Any, Any]:
+    """Always stable, whether that is asked for or not."""
     axis = from_front(dim, x)
     flat = op.Reshape(x, whole(1)) if rank(x) == 0 else x
     values, places = _first_in_order(flat, size_of(flat, axis), axis, largest=descending)
@@ -213,8 +211,7 @@ def _place_among(values: Any, boundaries: ir.Value, **options: Any) -> Any:
     return _place_in_sorted(boundaries, values, **options)
 
 
-def _is_in(values: ir.Value, wanted: ir.Value, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    del assume_unique
+def _is_in(values: ir.Value, wanted: ir.Value, *, invert: bool = False, **_assumed: Any) -> Any:
     equal = op.Equal(op.Unsqueeze(values, whole(-1)), op.Reshape(wanted, whole(-1)))
     found = op.Greater(op.ReduceSum(op.Cast(equal, to=INT64), whole(-1), keepdims=0), whole(0))
     found = op.Reshape(found, op.Shape(values))

@@ -176,8 +176,7 @@ def _select(x: ir.Value, dim: int, index: Any) -> Any:
     return op.Gather(x, as_scalar(index), axis=_axis_before_parts(dim))
 
 
-def _expand(x: ir.Value, size: Sequence[Any], *, implicit: bool = False) -> Any:
-    del implicit
+def _expand(x: ir.Value, size: Sequence[Any], **_implicit: Any) -> Any:
     sizes = [1 if isinstance(wish, int) and wish == -1 else wish for wish in size]
     return op.Expand(x, vector([*sizes, 2]))
 

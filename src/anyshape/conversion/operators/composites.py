@@ -58,14 +58,8 @@ def _transposed_convolution(axes: int,
 
 
 def _group_norm(
-    x: ir.Value,
-    num_groups: int,
-    weight: ir.Value | None = None,
-    bias: ir.Value | None = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
+    x: ir.Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, _cudnn_enabled: bool = True
 ) -> Any:
-    del cudnn_enabled
     groups = op.Reshape(x, whole(0, num_groups, -1))
     # ONNX Runtime's operator knows floats alone
     spread = _normalised_along(groups, [2], eps) if x.dtype == DOUBLE else _by_instances(groups, num_groups, eps)
@@ -88,9 +82,8 @@ def _normalised_along(x: ir.Value, axes: Sequence[int], eps: float) -> Any:
 
 def _batch_norm(
     x: ir.Value, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float,
-    cudnn_enabled: bool = False,
+    _cudnn_enabled: bool = False,
 ) -> Any:  # fmt: skip
-    del cudnn_enabled
     if training or mean is None:
         result = _normalised_along(x, [axis for axis in range(rank(x)) if axis != 1], eps)
         return _scaled_and_shifted(result, weight, bias, x)

@@ -30,7 +30,7 @@ from anyshape.conversion.operators.onnx_words import (
     whole,
 )
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, arange, holds_size, is_size
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.registration import define
 
 # ---- what stands in a trace, and its shapes
 
@@ -41,8 +41,7 @@ def _shape_of_taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
     return x.new_empty([index.shape[dim] if axis == dim else size for axis, size in zip(axes, wider, strict=True)])
 
 
-torch.library.define("anyshape_sizes::take_along", "(Tensor x, Tensor index, int dim) -> Tensor")
-register_fake("anyshape_sizes::take_along", _shape_of_taken)
+define("anyshape_sizes::take_along", "(Tensor x, Tensor index, int dim) -> Tensor", _shape_of_taken)
 
 
 def _shape_of_triangle(rows: Any, columns: Any, offset: Any, lower: bool) -> Tensor:
@@ -55,8 +54,8 @@ def _shape_of_triangle(rows: Any, columns: Any, offset: Any, lower: bool) -> Ten
     return torch.empty((2, many), dtype=torch.int64)
 
 
-torch.library.define("anyshape_sizes::triangle", "(SymInt rows, SymInt columns, SymInt offset, bool lower) -> Tensor")
-register_fake("anyshape_sizes::triangle", _shape_of_triangle)
+_TRIANGLE = "(SymInt rows, SymInt columns, SymInt offset, bool lower) -> Tensor"
+define("anyshape_sizes::triangle", _TRIANGLE, _shape_of_triangle)
 
 
 # ---- places by sizes: `x[:, n - 1] = 0`, `take_along_dim`, `one_hot(x, n)`, triangles, diagonals, Kronecker's product

@@ -5,14 +5,15 @@ Beside ONNX's operators these are sizes at run time, constants of a value's own 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import onnx_ir as ir
 import onnxscript.evaluator
 from onnxscript import opset18
+
+from anyshape.torchkit.patches import patched
 
 
 class _Operators(Protocol):
@@ -39,14 +40,10 @@ BOOL = ir.DataType.BOOL
 # ---- sizes and axes
 
 
-def shape_of(value: ir.Value) -> ir.Shape:
+def rank(value: ir.Value) -> int:
     """Of a value that torch's graph holds: its rank is always known."""
     assert value.shape is not None
-    return value.shape
-
-
-def rank(value: ir.Value) -> int:
-    return len(shape_of(value))
+    return len(value.shape)
 
 
 def from_front(axis: int, value: ir.Value) -> int:
@@ -55,7 +52,8 @@ def from_front(axis: int, value: ir.Value) -> int:
 
 def static_size(value: ir.Value, axis: int) -> int | None:
     """The size of an axis that cannot vary, or None."""
-    size = shape_of(value)[axis]
+    assert value.shape is not None
+    size = value.shape[axis]
     return size if isinstance(size, int) else None
 
 
@@ -162,29 +160,18 @@ def record(operator: str, inputs: Sequence[ir.Value | None], attributes: Mapping
     return list(node.outputs)
 
 
-@contextlib.contextmanager
-def _recorded_apart() -> Iterator[list[ir.Node]]:
-    """Inside, nodes go to the list that is given, for the body of a loop, and not to the graph."""
-    recorder: Any = onnxscript.evaluator.default()
-    graph, recorder.nodes = recorder.nodes, []
-    try:
-        yield recorder.nodes
-    finally:
-        recorder.nodes = graph
+Values = Sequence[Any]
+"""Of ONNX, in the order of a node's or a graph's inputs or outputs."""
 
 
-def scan(
-    begin: Sequence[Any],
-    scanned: Sequence[Any],
-    inputs: Sequence[ir.Value],
-    step: Callable[..., Any],
-    **directions: Any,
-) -> list[Any]:
+def scan(begin: Values, scanned: Values, inputs: Values, step: Callable[..., Any], **directions: Any) -> list[Any]:
     """An ONNX Scan over the first axis: `step` makes the new states and the outputs of `inputs`, the body's own.
 
     What comes back are the last states, then the outputs of all steps, stacked.
     """
-    with _recorded_apart() as nodes:
+    # nodes of the body go to a list of their own, and not to the graph
+    nodes: list[ir.Node] = []
+    with patched(onnxscript.evaluator.default(), "nodes", nodes):
         outputs = step(*inputs)
     graph = ir.Graph(inputs, outputs, nodes=nodes, name="step")
     attributes = {"body": graph, "num_scan_inputs": len(scanned), **directions}
@@ -192,12 +179,7 @@ def scan(
 
 
 def scanned(
-    begin: Sequence[Any],
-    sequences: Sequence[Any],
-    types: Sequence[Any],
-    step: Callable[..., Sequence[Any]],
-    *,
-    last: bool = False,
+    begin: Values, sequences: Values, types: Sequence[Any], step: Callable[..., Values], *, last: bool = False
 ) -> list[Any]:
     """A Scan whose steps are given by a function; `types` are those of the states, then those of what is scanned.
 

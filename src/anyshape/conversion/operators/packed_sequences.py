@@ -40,7 +40,7 @@ from anyshape.conversion.operators.recurrent import (
     tell_of_layer,
 )
 from anyshape.conversion.operators.repair import Answer, Repair, Used, all_patched, is_known, know
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.registration import define
 from anyshape.source import live_code
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import attribute, lookup
@@ -106,18 +106,18 @@ def _shapes_of_padded(
     return data.new_empty((*lead, *data.shape[1:])), data.new_empty((batch,), dtype=torch.int64)
 
 
-torch.library.define(
+define(
     f"{NAMESPACE}::pack",
     "(Tensor input, Tensor lengths, Tensor? sorted_indices, Tensor? unsorted_indices, bool batch_first)"
     " -> (Tensor, Tensor)",
+    _shapes_of_packed,
 )
-register_fake(f"{NAMESPACE}::pack", _shapes_of_packed)
-torch.library.define(
+define(
     f"{NAMESPACE}::pad",
     "(Tensor data, Tensor batch_sizes, Tensor? sorted_indices, Tensor? unsorted_indices, SymInt batch,"
     " bool batch_first, float padding_value, SymInt? total_length) -> (Tensor, Tensor)",
+    _shapes_of_padded,
 )
-register_fake(f"{NAMESPACE}::pad", _shapes_of_padded)
 
 
 # ---- the repair

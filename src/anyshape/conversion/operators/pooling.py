@@ -38,7 +38,7 @@ from anyshape.conversion.operators.onnx_words import (
     whole,
 )
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, holds_size, is_size
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.registration import define
 from anyshape.torchkit.patches import patched
 
 # ---- what stands in a trace, and its shapes
@@ -62,14 +62,13 @@ def _number_of_windows(length: Any, kernel: Any, stride: Any, padding: Any, ceil
     return (room + (stride - 1 if ceil_mode else 0)) // stride + 1
 
 
-torch.library.define("anyshape_sizes::adaptive_max_pool", "(Tensor x, SymInt[] sizes) -> (Tensor, Tensor)")
-register_fake("anyshape_sizes::adaptive_max_pool", _shape_of_maxima)
-torch.library.define(
+define("anyshape_sizes::adaptive_max_pool", "(Tensor x, SymInt[] sizes) -> (Tensor, Tensor)", _shape_of_maxima)
+define(
     "anyshape_sizes::pool",
     "(Tensor x, str kind, SymInt[] kernel, SymInt[] stride, SymInt[] padding, bool ceil_mode, bool count_include_pad)"
     " -> Tensor",
+    _shape_of_pooled,
 )
-register_fake("anyshape_sizes::pool", _shape_of_pooled)
 
 
 # ---- the repairs

@@ -21,14 +21,8 @@ from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, op, scan, static_size
 from anyshape.conversion.operators.repair import Answer, Repair, Used, all_patched
-from anyshape.conversion.speed.registration import register_fake
+from anyshape.conversion.speed.registration import define
 from anyshape.torchkit.private_names import lookup
-
-# ---- what is recognised
-
-MODES = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN_TANH", "rnn_relu": "RNN_RELU"}
-"""The operator of a layer -> what `layer.mode` calls it."""
-
 
 # ---- what stands in a trace, and its shapes
 
@@ -54,13 +48,13 @@ def _shapes_of_results(begin: slice, *args: Any) -> tuple[Tensor, ...]:
 STATES = {"dense": slice(1, 2), "dense_lstm": slice(1, 3), "packed": slice(4, 5), "packed_lstm": slice(4, 6)}
 """Which arguments of each operator are states; the sequence stands before them, what describes the layers behind."""
 for _name, _schema in _SCHEMAS.items():
-    torch.library.define(f"{NAMESPACE}::{_name}", _schema)
-    register_fake(f"{NAMESPACE}::{_name}", partial(_shapes_of_results, STATES[_name]))
+    define(f"{NAMESPACE}::{_name}", _schema, partial(_shapes_of_results, STATES[_name]))
 
 
 # ---- the repair
 
 _NAMES = {"lstm": "nn.LSTM", "gru": "nn.GRU", "rnn_tanh": "nn.RNN", "rnn_relu": "nn.RNN"}
+"""The operators of layers, whose `mode` is the same in capitals -> what users call the layers."""
 _COMMON = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _DENSE_ARGUMENTS = ("input", *_COMMON, "batch_first")
 _PACKED_ARGUMENTS = ("data", "batch_sizes", *_COMMON)
@@ -95,7 +89,7 @@ def _answer_for_layer(used: Used, name: str) -> Answer:
             return getattr(lookup("torch._C._VariableFunctions") or torch, name)(*args, **kwargs)
         weights, both = list(call["params"]), call["bidirectional"]
         tell_of_layer(used, name, weights, call["has_biases"], call["num_layers"] * (2 if both else 1))
-        shape = (weights, MODES[name], call["has_biases"], call["num_layers"], both)
+        shape = (weights, name.upper(), call["has_biases"], call["num_layers"], both)
         if is_packed:
             return layer_called("packed", name, (call["data"], call["batch_sizes"], None, None), call["hx"], *shape)
         return layer_called("dense", name, (call["input"],), call["hx"], *shape, call["batch_first"])
@@ -105,7 +99,7 @@ def _answer_for_layer(used: Used, name: str) -> Answer:
 
 def _operators_answered(used: Used) -> AbstractContextManager[None]:
     """Inside, `torch.lstm` and its like are answered here, for layers and for direct calls."""
-    answers = {name: _answer_for_layer(used, name) for name in MODES}
+    answers = {name: _answer_for_layer(used, name) for name in _NAMES}
     owners = [owner for owner in (lookup("torch._VF"), torch) if owner is not None]  # layers reach them by `torch._VF`
     return all_patched((owner, *answer) for answer in answers.items() for owner in owners)
 

@@ -93,11 +93,6 @@ def answering(answers: Mapping[tuple[Any, str], Answer]) -> Callable[[Used], Abs
     return lambda used: answered({place: partial(answer, used) for place, answer in answers.items()})
 
 
-def of_torch_and_tensors(answers: Mapping[str, Answer]) -> dict[tuple[Any, str], Answer]:
-    """Each for `torch.name` and for the method of the same name."""
-    return {(owner, name): answer for owner in (torch, torch.Tensor) for name, answer in answers.items()}
-
-
 @contextlib.contextmanager
 def all_patched(places: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
     """Inside, each `owner.name` is its value."""
@@ -118,12 +113,7 @@ def _answered_first(answer: Answer, otherwise: Callable[..., Any]) -> Callable[.
 
 # ---- words about sizes
 
-# torch does not type these, or types them for plain numbers
-arange: Callable[..., torch.Tensor] = torch.arange
-sym_int: Callable[..., Any] = torch.sym_int
-sym_float: Callable[..., Any] = torch.sym_float
-sym_max: Callable[..., Any] = torch.sym_max
-sym_min: Callable[..., Any] = torch.sym_min
+arange: Callable[..., torch.Tensor] = torch.arange  # typed for plain numbers
 
 
 def is_size(value: Any) -> bool:

@@ -157,15 +157,9 @@ def _ignoring_nan(choose: Callable[..., Any], left: ir.Value, right: ir.Value) -
 
 
 def _randomised_relu(
-    x: ir.Value,
-    noise: ir.Value,
-    lower: float = 0.125,
-    upper: float = 1 / 3,
-    training: bool = False,
-    generator: Any = None,
+    x: ir.Value, noise: ir.Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, *_generator: Any
 ) -> tuple[Any, Any]:
     """Outside training, the slope is the middle of both."""
-    del generator
     if training:
         raise NotImplementedError("rrelu in training")
     return op.LeakyRelu(x, alpha=(lower + upper) / 2), op.Identity(noise)

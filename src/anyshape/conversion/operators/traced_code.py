@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.autograd.function import Function, FunctionCtx
 
-from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.conversion.operators.repair import Repair, Used, all_patched
 from anyshape.source.live_code import LOCK
 from anyshape.torchkit.patches import gradients_kept_off, patched
 
@@ -160,16 +160,18 @@ def _kept_for_every_size(used: Used) -> Iterator[None]:
     functions = {
         id(f): _without_cache(f, used) for names in model_globals() for f in names.values() if type(f) is _CACHED
     }
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(shadowed({}, functions))
-        for kind in model_classes():
-            for name, value in list(vars(kind).items()):
-                if type(value) is _CACHED:
-                    stack.enter_context(patched(kind, name, _without_cache(value, used)))
-                elif isinstance(value, staticmethod) and type(value.__func__) is _CACHED:
-                    stack.enter_context(patched(kind, name, staticmethod(_without_cache(value.__func__, used))))
-        stack.enter_context(patched(torch.SymInt, "__hash__", _hash_of_sizes(used)))
+    hashed = patched(torch.SymInt, "__hash__", _hash_of_sizes(used))
+    with shadowed({}, functions), all_patched(_methods_without_cache(used)), hashed:
         yield
+
+
+def _methods_without_cache(used: Used) -> Iterator[tuple[type, str, Any]]:
+    for kind in model_classes():
+        for name, value in list(vars(kind).items()):
+            if type(value) is _CACHED:
+                yield kind, name, _without_cache(value, used)
+            elif isinstance(value, staticmethod) and type(value.__func__) is _CACHED:
+                yield kind, name, staticmethod(_without_cache(value.__func__, used))
 
 
 SIZE_KEYS = Repair("size keys", _kept_for_every_size)

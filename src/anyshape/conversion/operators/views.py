@@ -16,16 +16,7 @@ import torch
 from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, as_vector, from_front, op, rank, size_of, static_size, whole
-from anyshape.conversion.operators.repair import (
-    Answer,
-    Repair,
-    Used,
-    answering,
-    holds_size,
-    is_known,
-    is_size,
-    of_torch_and_tensors,
-)
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, holds_size, is_known, is_size
 from anyshape.source.stacks import is_users
 from anyshape.torchkit.patches import patched
 
@@ -71,8 +62,9 @@ def _tensor_split(used: Used, input: Tensor, indices_or_sections: Any = None, di
     return _pieces(input, dim, [*borders[:-1], size])
 
 
-_ANSWERS: dict[str, Answer] = {"chunk": _chunk, "split": _split, "tensor_split": _tensor_split}
-CUTTING = Repair("pieces of an axis", answering(of_torch_and_tensors(_ANSWERS)))
+_KINDS: dict[str, Answer] = {"chunk": _chunk, "split": _split, "tensor_split": _tensor_split}
+_ANSWERS = {(owner, name): answer for owner in (torch, Tensor) for name, answer in _KINDS.items()}
+CUTTING = Repair("pieces of an axis", answering(_ANSWERS))
 
 
 # ---- `x.as_strided(sizes, strides)`: the elements gathered from where the strides say they lie
