@@ -202,3 +202,19 @@ def test_sizes_in_nested_containers_are_not_constants(tmp_path: Path) -> None:
         "torch.asarray: of sizes",
     ]
     assert wrong_sizes(_levels, _map, [{"h": h, "w": w} for h, w in ((1, 1), (2, 9), (8, 3))], path) == []
+
+
+# ---- values spread over a length that is a size: what torch gives, down to a length of one
+
+
+SPREAD = {
+    "linspace": lambda x: x * torch.linspace(-1, 2, x.shape[1]),
+    "logspace": lambda x: x * torch.logspace(0, 1, x.shape[1], base=2.0),
+    "periodic window": lambda x: x * torch.hann_window(x.shape[1]),
+    "symmetric window": lambda x: x * torch.hamming_window(x.shape[1], periodic=False),
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_values_spread_over_a_size(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(SPREAD[name], table, tmp_path / "m.onnx") == []

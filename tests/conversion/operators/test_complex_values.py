@@ -1,4 +1,4 @@
-"""Complex values, which ONNX keeps as real ones with one more axis."""
+"""Complex values, which ONNX keeps as real ones with one more axis, and spectra whose length is a size."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
-from tests.conversion.functions import table, wrong_sizes_of
+from tests.conversion.functions import exported, table, wrong_sizes, wrong_sizes_of
 
 FUNCTIONS = {
     "complex": lambda x: torch.view_as_real(torch.polar(x, x)[:, None].expand(-1, 2, -1)[:, 1] ** 2),
@@ -25,3 +26,36 @@ def test_complex_values_filled_and_repeated(tmp_path: Path) -> None:
         return torch.view_as_real(torch.complex(x, -x).masked_fill(x > 0, 2.0).repeat(2, 1))
 
     assert wrong_sizes_of(moved, table, tmp_path / "m.onnx") == []
+
+
+# ---- spectra: transforms to real values, their frequencies, and signals put together again
+
+
+SPECTRA = {
+    "there and back": lambda x: torch.fft.irfft(torch.fft.rfft(x), n=x.shape[1]),
+    "another norm": lambda x: torch.fft.irfft(torch.fft.rfft(x, norm="ortho"), n=x.shape[1], norm="ortho"),
+    "frequencies": lambda x: x * torch.fft.fftfreq(x.shape[1], d=0.5),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_of_any_length(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(SPECTRA[name], table, tmp_path / "m.onnx") == []
+
+
+class Halved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(8))
+
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+        (x,) = tensors
+        spectrum = torch.stft(x, 8, 4, window=self.window, return_complex=True)
+        return torch.istft(spectrum * spectrum.abs().sigmoid(), 8, 4, window=self.window, length=x.shape[1])
+
+
+def test_a_signal_is_put_together_to_its_length(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    result = exported(Halved(), table, ["b t"], {"b": 2, "t": 20}, path)
+    assert "torch.istft: cut to the size at run time" in result.repairs
+    assert wrong_sizes(Halved(), table, [{"b": 1, "t": 16}, {"b": 3, "t": 37}], path) == []

@@ -1,4 +1,4 @@
-"""A write to a place that a value names gives what PyTorch gives, for every place."""
+"""A write to a place that a value names gives what PyTorch gives, for every place; so do scattered values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import anyshape
+from tests.conversion.functions import image, table, wrong_sizes_of
 from tests.running import is_right
 
 SENTENCE = "x[place] = value: the place by its value at run time"
@@ -96,3 +98,39 @@ def test_right_at_other_sizes_and_places(
 ) -> None:
     model, path, _ = written
     assert is_right(path, model, (torch.randn(*sizes, 5), torch.tensor(place)))
+
+
+# ---- values written to places, at sizes never traced
+
+
+OF_TABLES = {
+    "diagonal": lambda x: (x.clone().diagonal().fill_(2), x.diagonal_scatter(x.diagonal() * 3)),
+    "scatter beyond": lambda x: torch.zeros_like(x).scatter_add(1, x[:1].argsort(1), x),
+    "scatter a size": lambda x: x.scatter(1, x.argsort(1)[:, :1], x.shape[1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_TABLES)
+def test_writes_into_tables(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(OF_TABLES[name], table, tmp_path / "m.onnx") == []
+
+
+OF_IMAGES = {
+    "unfolded and back": lambda x: F.fold(F.unfold(x, 2, padding=1), x.shape[-2:], 2, padding=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_frames_added_where_they_were_cut_out(name: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(OF_IMAGES[name], image, tmp_path / "m.onnx") == []
+
+
+REDUCTIONS = {
+    reduce: lambda x, reduce=reduce: x.scatter_reduce(1, x.argsort(1) // 2, x, reduce, include_self=False)
+    for reduce in ("sum", "mean", "amax", "prod")
+}
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_what_falls_on_one_place_is_reduced(reduce: str, tmp_path: Path) -> None:
+    assert wrong_sizes_of(REDUCTIONS[reduce], table, tmp_path / "m.onnx") == []

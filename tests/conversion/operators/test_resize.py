@@ -43,3 +43,14 @@ def test_channels_that_lie_last_are_marked() -> None:
     mark_layouts(program.graph_module)
     marked = [node for node in program.graph.nodes if node.kwargs.get("from_channels_last")]
     assert [node.target.name() for node in marked] == ["aten::_upsample_bilinear2d_aa.vec"]
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_a_grid_of_any_size(align_corners: bool, tmp_path: Path) -> None:
+    def grid(theta: torch.Tensor, image: torch.Tensor) -> torch.Tensor:
+        return F.affine_grid(theta, list(image.shape), align_corners=align_corners)
+
+    make = lambda b, h, w: (torch.randn(b, 2, 3), torch.zeros(b, 1, h, w))  # noqa: E731
+    path = tmp_path / "m.onnx"
+    exported(grid, make, ["b 2 3", "b 1 h w"], {"b": 2, "h": 4, "w": 5}, path)
+    assert wrong_sizes(grid, make, [{"b": 1, "h": 2, "w": 9}, {"b": 3, "h": 7, "w": 2}], path) == []

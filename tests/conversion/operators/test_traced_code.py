@@ -1,7 +1,8 @@
-"""Functions with gradients of their own are traced through their forward, gradients switched on are traced without."""
+"""Functions with gradients of their own are traced through their forward; what is kept under a size is built anew."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.autograd import Function
 
 import anyshape
 from anyshape.conversion.operators.repair import applied
-from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS, GRADIENTS
+from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS, GRADIENTS, SIZE_KEYS
 from tests.running import is_right
 
 
@@ -158,3 +159,97 @@ def test_a_forward_that_takes_a_gradient_is_not_written_wrong() -> None:
         return
     x = torch.randn(2, 7)
     torch.testing.assert_close(result(x)[0], 3 * x**2)
+
+
+# ---- what is kept under a size is built for every size, and nothing of a trace stays in a cache
+
+
+SIZES = [(1, 1), (3, 5), (2, 8), (1, 13)]
+OF_THE_FILE: dict[int, Tensor] = {}
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033  the older spelling
+def ramp(length: int, *, start: float = 0.0) -> Tensor:
+    return torch.arange(length) + start
+
+
+class Helper:
+    """No module: its cache is below a plain attribute."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[int, Tensor]] = {"squares": {}}
+
+    @staticmethod
+    @functools.cache
+    def halves(length: int) -> Tensor:
+        return torch.arange(length) / 2
+
+    def squares(self, length: int) -> Tensor:
+        return self.tables["squares"].setdefault(length, torch.arange(length) ** 2.0)
+
+
+class Layer(nn.Module):
+    of_the_class: dict[tuple[int, str], Tensor] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.helper = Helper()
+
+    @functools.lru_cache(maxsize=2)
+    def thirds(self, length: int) -> Tensor:
+        return torch.arange(length) / 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[1]
+        if n not in OF_THE_FILE:
+            OF_THE_FILE[n] = torch.arange(n).cos()
+        if (n, "sine") not in self.of_the_class:
+            self.of_the_class[n, "sine"] = torch.arange(n).sin()
+        tables = (OF_THE_FILE[n], self.of_the_class[n, "sine"], ramp(n, start=0.5), self.thirds(n))
+        return x + sum(tables) + self.helper.squares(n) + self.helper.halves(n)
+
+
+class Deep(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Sequential(Layer()), nn.Sequential(nn.Sequential(Layer())))
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.body(x)
+        return result
+
+
+def test_caches_of_every_kind_export_and_are_left_alone(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, path = Deep().eval(), tmp_path / "model.onnx"
+    with torch.no_grad():
+        model(torch.zeros(1, 5))
+    kept = OF_THE_FILE[5]
+    result = anyshape.export(model, torch.randn(3, 5), path, dims={"x": "batch seq"}, quick=True)
+    assert [attempt.outcome for attempt in result.attempts] == ["failed", "checked"]
+    assert set(result.repairs) == {
+        "what is kept under a size is built for every size",
+        "ramp: called without its cache",
+        "Layer.thirds: called without its cache",
+        "Helper.halves: called without its cache",
+    }
+    assert {5: kept} == OF_THE_FILE
+    assert list(Layer.of_the_class) == [(5, "sine")]
+    assert list(model.body[0][0].helper.tables["squares"]) == [5]
+    assert all(is_right(path, model, (torch.randn(*sizes),)) for sizes in SIZES)
+
+
+def test_names_and_hashes_are_as_before_also_after_an_exception() -> None:
+    before = (globals()["ramp"], vars(Layer)["thirds"], vars(Helper)["halves"], torch.SymInt.__hash__)
+    with pytest.raises(ZeroDivisionError), applied([SIZE_KEYS]):
+        assert globals()["ramp"] is not before[0]
+        raise ZeroDivisionError
+    assert before == (globals()["ramp"], vars(Layer)["thirds"], vars(Helper)["halves"], torch.SymInt.__hash__)
+
+
+def test_a_cache_still_serves_plain_numbers() -> None:
+    ramp.cache_clear()
+    with applied([SIZE_KEYS]) as acted:
+        assert ramp(4) is ramp(4)
+        assert ramp.cache_info().hits == 1
+    assert acted.sentences == []

@@ -16,7 +16,7 @@ from anyshape.conversion.control_flow.carried import Kept
 from anyshape.conversion.control_flow.collected import Collected, LoopError, StackedSteps, list_of_steps, stacked
 from anyshape.conversion.control_flow.loop_trace import is_same_shape, is_varying, state
 from anyshape.conversion.operators.held_numbers import Held
-from anyshape.conversion.operators.repair import Answer, sym_max, sym_min
+from anyshape.conversion.operators.repair import Answer
 from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of, is_same_number
 
@@ -150,7 +150,7 @@ def _range(genuine: Any, *bounds: Any) -> Any:
     count = span if abs(step) == 1 else (span + abs(step) - 1) // abs(step)
     # an axis has at least one place: one less is not below zero
     is_near = (isinstance(start, int) and step == 1 and start in (0, 1)) or (step < 0 and is_same_number(stop, -1))
-    return Counted(start, step, count if is_near else sym_max(count, 0))
+    return Counted(start, step, count if is_near else torch.sym_max(count, 0))
 
 
 def _range_in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
@@ -159,7 +159,7 @@ def _range_in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
     if isinstance(times, sympy.Rational):
         return tuple(start + index * step for index in range(math.ceil(times)))
     if step > 0:
-        return Counted(start, step, sym_max((stop - start + step - 1) // step, 0))
+        return Counted(start, step, torch.sym_max((stop - start + step - 1) // step, 0))
     return genuine(start, stop, step)
 
 
@@ -180,7 +180,7 @@ def _zip(genuine: Any, *values: Any, strict: bool = False) -> Any:
 def _shortest(counts: Sequence[Any]) -> Any:
     count, *others = counts
     for other in others:
-        count = count if is_same_number(count, other) else sym_min(count, other)
+        count = count if is_same_number(count, other) else torch.sym_min(count, other)
     return count
 
 

@@ -1,7 +1,8 @@
 """Arithmetic with sizes: in the model's own Python code, in functions of torch, and between a size and a tensor.
 
 Python makes plain numbers of sizes (`int(h * 0.5)`, `math.sqrt(n)`, `len(x)`, `np.prod(x.shape)`), and the traced size
-becomes a constant; so do some functions of torch, and torch's translations of a tensor beside a number.
+becomes a constant; so do some functions of torch (`torch.linspace(0, 1, n)`), and torch's translations of a tensor
+beside a number.
 """
 
 from __future__ import annotations
@@ -11,19 +12,18 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import torch
-from torch import SymFloat, SymInt, Tensor
+from torch import SymFloat, SymInt, Tensor, sym_float, sym_int, sym_max, sym_min
 
 from anyshape.conversion.operators.numbers import with_sign_of_divisor
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, number, op, torchs_translation
-from anyshape.conversion.operators.repair import Repair, Used, answered, is_known, sym_float, sym_int, sym_max, sym_min
-from anyshape.conversion.operators.shadows import shadowed
-from anyshape.torchkit.patches import patched
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, literal, number, op, torchs_translation
+from anyshape.conversion.operators.repair import Repair, Used, all_patched, answering, is_known, is_size
+from anyshape.conversion.operators.traced_code import shadowed
 
 # ---- in Python: names that keep a symbolic size symbolic
 
@@ -115,12 +115,11 @@ def _mean(values: Any) -> Any:
     return sum(values) / len(values)
 
 
-def _largest(first: Any, *others: Any) -> Any:
-    return reduce(sym_max, others, first) if others else reduce(sym_max, first)
+def _extreme(better: Function, first: Any, *others: Any) -> Any:
+    return reduce(better, others, first) if others else reduce(better, first)
 
 
-def _smallest(first: Any, *others: Any) -> Any:
-    return reduce(sym_min, others, first) if others else reduce(sym_min, first)
+_largest, _smallest = partial(_extreme, sym_max), partial(_extreme, sym_min)
 
 
 def _divmod(left: Any, right: Any) -> Any:
@@ -197,35 +196,32 @@ def _names_keep_sizes(used: Used) -> Iterator[None]:
     names: dict[str, Any] = {
         "int": _stand_in(int, SymInt, _whole_part, used),
         "float": _stand_in(float, SymFloat, sym_float, used),
-        "len": _telling_length(telling("len()")),
+        "len": partial(_telling_length, telling("len()")),
     }
     for name, symbolic in _OF_PYTHON.items():
         names[name] = _function_keeping_sizes(getattr(builtins, name), symbolic, telling(f"{name}()"))
     imported: dict[int, Any] = {}
-    with contextlib.ExitStack() as stack:
-        for module, table in ((math, _OF_MATH), (np, _OF_NUMPY)):
-            for name, symbolic in table.items():
-                genuine = getattr(module, name)
-                stand_in = _function_keeping_sizes(genuine, symbolic, telling(f"{module.__name__}.{name}()"))
-                imported[id(genuine)] = stand_in
-                stack.enter_context(patched(module, name, stand_in))
-        for kind in (SymInt, SymFloat):
-            for name in ("__floordiv__", "__rfloordiv__"):
-                divide = _floor_division(getattr(kind, name), reflected=name == "__rfloordiv__")
-                stack.enter_context(patched(kind, name, divide))
-        stack.enter_context(shadowed(names, imported))
+    places: list[tuple[Any, str, Any]] = []
+    for module, table in ((math, _OF_MATH), (np, _OF_NUMPY)):
+        for name, symbolic in table.items():
+            genuine = getattr(module, name)
+            stand_in = _function_keeping_sizes(genuine, symbolic, telling(f"{module.__name__}.{name}()"))
+            imported[id(genuine)] = stand_in
+            places.append((module, name, stand_in))
+    for kind in (SymInt, SymFloat):
+        for name in ("__floordiv__", "__rfloordiv__"):
+            divide = _floor_division(getattr(kind, name), reflected=name == "__rfloordiv__")
+            places.append((kind, name, divide))
+    with all_patched(places), shadowed(names, imported):
         yield
 
 
-def _telling_length(tell: Callable[[], None]) -> Function:
-    def length(value: Any) -> Any:
-        if not isinstance(value, Tensor) or not value.dim():
-            return builtins.len(value)
-        if _is_symbolic(value.shape[0]):
-            tell()
-        return value.shape[0]
-
-    return length
+def _telling_length(tell: Callable[[], None], value: Any) -> Any:
+    if not isinstance(value, Tensor) or not value.dim():
+        return builtins.len(value)
+    if _is_symbolic(value.shape[0]):
+        tell()
+    return value.shape[0]
 
 
 ARITHMETIC = Repair("arithmetic on sizes", _names_keep_sizes)
@@ -237,16 +233,13 @@ ARITHMETIC = Repair("arithmetic on sizes", _names_keep_sizes)
 # rounds down; towards zero is the same where neither number can be negative, and is left to torch where one can.
 
 
-def _divisions_stay_sizes(used: Used) -> AbstractContextManager[None]:
-    def div(input: Any, other: Any, *, rounding_mode: str | None = None, **others: Any) -> Any:  # noqa: A002
-        if others or rounding_mode is None or not _are_whole_sizes(input, other):
-            return NotImplemented
-        if rounding_mode == "trunc" and not (is_known(input >= 0) and is_known(other > 0)):
-            return NotImplemented
-        used("torch.div of a size: stays a size")
-        return input // other
-
-    return answered({(torch, name): div for name in ("div", "divide")})
+def _divide(used: Used, input: Any, other: Any, *, rounding_mode: str | None = None, **others: Any) -> Any:  # noqa: A002
+    if others or rounding_mode is None or not _are_whole_sizes(input, other):
+        return NotImplemented
+    if rounding_mode == "trunc" and not (is_known(input >= 0) and is_known(other > 0)):
+        return NotImplemented
+    used("torch.div of a size: stays a size")
+    return input // other
 
 
 def _are_whole_sizes(*numbers: Any) -> bool:
@@ -254,7 +247,7 @@ def _are_whole_sizes(*numbers: Any) -> bool:
     return whole and any(isinstance(number, SymInt) for number in numbers)
 
 
-DIVISIONS = Repair("torch.div of sizes", _divisions_stay_sizes)
+DIVISIONS = Repair("torch.div of sizes", answering({(torch, name): _divide for name in ("div", "divide")}))
 
 
 # ---- `torch.as_tensor([(height, width), (8, 4)])`: a tensor of sizes stays one of sizes
@@ -278,32 +271,90 @@ def _holds_sizes(data: Any) -> bool:
     return plain and any(isinstance(one, SymInt | SymFloat) for one in found)
 
 
-def _tensor_by_name(used: Used, name: str) -> Function:
-    def answer(data: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
-        if others or not _holds_sizes(data):
-            return NotImplemented
-        used(f"torch.{name}: of sizes")
-        return torch.tensor(data, dtype=dtype, device=device)
-
-    return answer
+def _tensor_by_name(name: str, used: Used, data: Any, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    if others or not _holds_sizes(data):
+        return NotImplemented
+    used(f"{name}: of sizes")
+    return torch.tensor(data, dtype=dtype, device=device)
 
 
-def _tensor_like(used: Used) -> Function:
-    def answer(like: Tensor, data: Any, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
-        if others or not _holds_sizes(data):
-            return NotImplemented
-        used("x.new_tensor: of sizes")
-        return torch.tensor(data, dtype=dtype or like.dtype, device=device or like.device)
-
-    return answer
+def _tensor_like(used: Used, like: Tensor, data: Any, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    return _tensor_by_name("x.new_tensor", used, data, dtype or like.dtype, device or like.device, **others)
 
 
-def _tensors_keep_sizes(used: Used) -> AbstractContextManager[None]:
-    functions = {(torch, name): _tensor_by_name(used, name) for name in ("as_tensor", "asarray")}
-    return answered({**functions, (Tensor, "new_tensor"): _tensor_like(used)})
+_ANSWERS: dict[tuple[Any, str], Function] = {
+    (torch, "as_tensor"): partial(_tensor_by_name, "torch.as_tensor"),
+    (torch, "asarray"): partial(_tensor_by_name, "torch.asarray"),
+    (Tensor, "new_tensor"): _tensor_like,
+}
+TENSORS_OF_SIZES = Repair("tensors of sizes", answering(_ANSWERS))
 
 
-TENSORS_OF_SIZES = Repair("tensors of sizes", _tensors_keep_sizes)
+# ---- values spread over a length that is a size: `torch.linspace(0, 1, n)`, `torch.hann_window(n)`
+
+# Torch pins a symbolic length of `linspace`, `logspace` and windows while it traces. Put there: the same values from
+# `arange` and arithmetic on it.
+
+
+def _linspace(genuine: Function, used: Used) -> Function:
+    """As torch computes it on a CPU: from the start up to the middle, from the end for the rest."""
+
+    def linspace(start: Any, end: Any, steps: Any, **options: Any) -> Any:
+        if not is_size(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor):
+            return genuine(start, end, steps, **options)
+        used(computed_in_the_file("torch.linspace()"))
+        dtype = options.pop("dtype", None) or torch.get_default_dtype()
+        index = torch.arange(steps, dtype=dtype, **options)
+        step = torch.full((), 1.0, dtype=dtype, **options) * (end - start) / sym_max(steps - 1, 1)
+        rising, falling = start + index * step, end - (steps - 1 - index) * step
+        middle = sym_max(steps // 2, 2 - steps)  # of one step, the start
+        return torch.where(torch.arange(steps, **options) < middle, rising, falling)
+
+    return linspace
+
+
+def _logspace(genuine: Function, linspace: Function) -> Function:
+    def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, **options: Any) -> Any:
+        if not is_size(steps):
+            return genuine(start, end, steps, base, **options)
+        return torch.pow(base, linspace(start, end, steps, **options))
+
+    return logspace
+
+
+_WINDOWS = {
+    "hann_window": (0.5, -0.5), "hamming_window": (0.54, -0.46), "blackman_window": (0.42, -0.5, 0.08),
+}  # fmt: skip
+"""What stands before the cosines of 0, 1 and 2 times the angle."""
+
+
+def _window(name: str, used: Used) -> Function:
+    """A sum of cosines over the length, or over one less where it is not periodic; of one value, 1."""
+    genuine: Function = getattr(torch, name)
+
+    def window(length: Any, periodic: bool = True, **options: Any) -> Any:
+        if not is_size(length) or not options.keys() <= {"dtype", "device"}:
+            return genuine(length, periodic, **options)
+        used(computed_in_the_file(f"torch.{name}()"))
+        whole = length if periodic else sym_max(length - 1, 1)
+        angle = torch.arange(length, dtype=torch.float64, device=options.get("device")) * (2 * math.pi / whole)
+        value = torch.zeros_like(angle)
+        for order, weight in enumerate(_WINDOWS[name]):
+            value = value + weight * torch.cos(order * angle)
+        one = torch.zeros_like(angle, dtype=torch.int64) + length == 1
+        return torch.where(one, 1.0, value).to(options.get("dtype") or torch.get_default_dtype())
+
+    return window
+
+
+def _spread_at_run_time(used: Used) -> AbstractContextManager[None]:
+    linspace = _linspace(torch.linspace, used)
+    replaced = {"linspace": linspace, "logspace": _logspace(torch.logspace, linspace)}
+    replaced |= {name: _window(name, used) for name in _WINDOWS}
+    return all_patched((torch, *replacement) for replacement in replaced.items())
+
+
+RANGES = Repair("values spread over a size", _spread_at_run_time)
 
 # ---- ONNX: `1.0 - x` and `torch.rsub`, a number minus a tensor
 
@@ -355,17 +406,9 @@ def _in_one_type(x: ir.Value, other: Any) -> tuple[Any, Any]:
     return x, number(other, x)
 
 
-def _elementwise(operator: Function) -> Function:
-    def translate(x: ir.Value, other: Any, alpha: Any = 1) -> Any:
-        left, right = _in_one_type(x, other)
-        return operator(left, right if isinstance(alpha, int) and alpha == 1 else op.Mul(right, number(alpha, x)))
-
-    return translate
-
-
-def _power(x: ir.Value, exponent: Any) -> Any:
-    left, right = _in_one_type(x, exponent)
-    return op.Pow(left, right)
+def _elementwise(operator: Function, x: ir.Value, other: Any, alpha: Any = 1) -> Any:
+    left, right = _in_one_type(x, other)
+    return operator(left, right if isinstance(alpha, int) and alpha == 1 else op.Mul(right, number(alpha, x)))
 
 
 def _remainder(x: ir.Value, other: Any) -> Any:
@@ -373,16 +416,12 @@ def _remainder(x: ir.Value, other: Any) -> Any:
     if x.dtype is not None and x.dtype.is_integer() and left is x:
         return op.Mod(left, right)
     rest = op.Mod(left, right, fmod=1)
-    zero = op.CastLike(op.Constant(value=ir.tensor(0.0, dtype=FLOAT)), left)
+    zero = op.CastLike(literal(0.0, FLOAT), left)
     return with_sign_of_divisor(rest, right, zero)
 
 
-def _add_product(x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
-    return op.Add(x, op.Mul(number(value, x), op.Mul(left, right)))
-
-
-def _add_quotient(x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
-    return op.Add(x, op.Mul(number(value, x), op.Div(left, right)))
+def _add_joined(join: Function, x: ir.Value, left: ir.Value, right: ir.Value, *, value: Any = 1) -> Any:
+    return op.Add(x, op.Mul(number(value, x), join(left, right)))
 
 
 def _leaky_relu(x: ir.Value, negative_slope: Any = 0.01) -> Any:
@@ -411,13 +450,13 @@ def _add_matrix_product(x: ir.Value, left: ir.Value, right: ir.Value, *, beta: A
 TRANSLATIONS: dict[str, Function] = {
     "aten::rsub.Scalar": _subtracted_from,
     "aten::rsub.Tensor": _subtracted_from,
-    "aten::add.Scalar": _where_sized(1, _elementwise(op.Add), "core.aten_add_scalar"),
-    "aten::sub.Scalar": _where_sized(1, _elementwise(op.Sub), "core.aten_sub_scalar"),
-    "aten::mul.Scalar": _where_sized(1, _elementwise(op.Mul), "core.aten_mul_scalar"),
-    "aten::pow.Tensor_Scalar": _where_sized(1, _power, "core.aten_pow_tensor_scalar"),
+    "aten::add.Scalar": _where_sized(1, partial(_elementwise, op.Add), "core.aten_add_scalar"),
+    "aten::sub.Scalar": _where_sized(1, partial(_elementwise, op.Sub), "core.aten_sub_scalar"),
+    "aten::mul.Scalar": _where_sized(1, partial(_elementwise, op.Mul), "core.aten_mul_scalar"),
+    "aten::pow.Tensor_Scalar": _where_sized(1, partial(_elementwise, op.Pow), "core.aten_pow_tensor_scalar"),
     "aten::remainder.Scalar": _where_sized(1, _remainder, "core.aten_remainder_scalar"),
-    "aten::addcmul": _where_sized(3, _add_product, "core.aten_addcmul"),
-    "aten::addcdiv": _where_sized(3, _add_quotient, "core.aten_addcdiv"),
+    "aten::addcmul": _where_sized(3, partial(_add_joined, op.Mul), "core.aten_addcmul"),
+    "aten::addcdiv": _where_sized(3, partial(_add_joined, op.Div), "core.aten_addcdiv"),
     "aten::addmm": _where_sized(3, _add_matrix_product, "core.aten_addmm"),
     "aten::leaky_relu": _where_sized(1, _leaky_relu, "nn.aten_leaky_relu"),
     "aten::elu": _where_sized(1, _elu, "nn.aten_elu"),

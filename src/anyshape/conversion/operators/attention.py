@@ -8,9 +8,9 @@ query that may look at no key gets zeros, as in PyTorch: `Attention` in ONNX Run
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,7 @@ from anyshape.torchkit.patches import replaced
 # nothing is put there.
 
 
-@contextlib.contextmanager
-def _masks_unseen(used: Used) -> Iterator[None]:
+def _masks_unseen(used: Used) -> AbstractContextManager[None]:
     def detect(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:  # noqa: ARG001  torch's
         if is_causal is not None:
             return is_causal
@@ -37,8 +36,7 @@ def _masks_unseen(used: Used) -> Iterator[None]:
             used("nn.Transformer: the mask is applied as it is, without a look at its values")
         return False
 
-    with replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _looking: detect):
-        yield
+    return replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _looking: detect)
 
 
 # without it no such model is ever traced, and no other model has the comparison
@@ -94,9 +92,11 @@ def _fits_operator(query: ir.Value, key: ir.Value, value: ir.Value, *, grouped: 
 def _are_equal_sizes(one: ir.Value, other: ir.Value, axis: int) -> bool:
     assert one.shape is not None
     assert other.shape is not None
-    size, another = one.shape[axis], other.shape[axis]
-    known = isinstance(size, int) or size.value is not None
-    return known and size == another
+    return _is_named(one.shape[axis]) and one.shape[axis] == other.shape[axis]
+
+
+def _is_named(size: int | ir.SymbolicDim) -> bool:
+    return isinstance(size, int) or size.value is not None
 
 
 # ---- ONNX: the operator
@@ -112,15 +112,7 @@ def _by_operator(
     if axes == _BATCH_HEADS:
         return found  # type: ignore[no-any-return]
     shape = op.Concat(op.Shape(query, start=0, end=axes - 1), size_of(value, axes - 1), axis=0)
-    unfolded: ir.Value = op.Reshape(found, shape, allowzero=1)
-    return unfolded
-
-
-_LOWEST = {
-    ir.DataType.FLOAT: float(np.finfo(np.float32).min),
-    ir.DataType.FLOAT16: float(np.finfo(np.float16).min),
-    ir.DataType.DOUBLE: float(np.finfo(np.float64).min),
-}
+    return op.Reshape(found, shape, allowzero=1)
 
 
 def _above_lowest(mask: ir.Value) -> ir.Value:
@@ -128,9 +120,9 @@ def _above_lowest(mask: ir.Value) -> ir.Value:
 
     It makes a difference where a query has nothing else: in PyTorch all keys weigh the same then.
     """
-    if mask.dtype is None or mask.dtype not in _LOWEST:
+    if mask.dtype is None or mask.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16):
         return mask
-    lowest = _LOWEST[mask.dtype]
+    lowest = float(np.finfo(mask.dtype.numpy()).min)
     above: ir.Value = op.Where(op.Equal(mask, number(lowest, mask)), number(lowest * 0.96875, mask), mask)
     above.shape, above.dtype = mask.shape, mask.dtype
     return above
@@ -141,8 +133,7 @@ def _with_four_axes(value: ir.Value) -> ir.Value:
     axes = rank(value)
     if axes < _BATCH_HEADS:
         missing = range(_BATCH_HEADS - axes) if axes == 2 else (1,)
-        widened: ir.Value = op.Unsqueeze(value, whole(*missing))
-        return widened
+        return op.Unsqueeze(value, whole(*missing))
     return value if axes == _BATCH_HEADS else _with_one_batch_axis(value, value)
 
 
@@ -151,8 +142,7 @@ def _with_one_batch_axis(value: ir.Value, like: ir.Value) -> ir.Value:
     axes = rank(like)
     batch = op.ReduceProd(op.Shape(value, start=0, end=axes - 3), keepdims=1)
     rest = op.Shape(value, start=axes - 3, end=axes)
-    flat: ir.Value = op.Reshape(value, op.Concat(batch, rest, axis=0), allowzero=1)
-    return flat
+    return op.Reshape(value, op.Concat(batch, rest, axis=0), allowzero=1)
 
 
 def _mask_for_operator(mask: ir.Value, query: ir.Value, key: ir.Value) -> ir.Value:
@@ -174,8 +164,7 @@ def _covers(mask: ir.Value, query: ir.Value, key: ir.Value) -> bool:
     assert query.shape is not None
     assert key.shape is not None
     wanted = (query.shape[-2], key.shape[-2])
-    known = all(isinstance(size, int) or size.value is not None for size in wanted)
-    return known and tuple(mask.shape[-2:]) == wanted
+    return all(map(_is_named, wanted)) and tuple(mask.shape[-2:]) == wanted
 
 
 # ---- ONNX: products and a softmax
@@ -195,8 +184,7 @@ def _by_products(
     weights = op.Softmax(scores, axis=-1)
     if mask is not None and not is_causal:  # the first key is never hidden by causality
         weights = op.Where(_sees_nothing(mask), number(0.0, query), weights)
-    mixed: ir.Value = op.MatMul(weights, value)
-    return mixed
+    return op.MatMul(weights, value)
 
 
 def _scaled_pair(query: ir.Value, keys: ir.Value, scale: float | ir.Value | None) -> tuple[ir.Value, ir.Value]:
@@ -222,10 +210,8 @@ def _causal_mask(query: ir.Value, key: ir.Value) -> ir.Value:
 
 def _masked_scores(scores: ir.Value, mask: ir.Value, query: ir.Value) -> ir.Value:
     if mask.dtype == BOOL:
-        hidden: ir.Value = op.Where(mask, scores, number(-math.inf, query))
-        return hidden
-    added: ir.Value = op.Add(scores, mask if mask.dtype == query.dtype else op.CastLike(mask, query))
-    return added
+        return op.Where(mask, scores, number(-math.inf, query))
+    return op.Add(scores, mask if mask.dtype == query.dtype else op.CastLike(mask, query))
 
 
 def _sees_nothing(mask: ir.Value) -> ir.Value:
@@ -236,8 +222,7 @@ def _sees_nothing(mask: ir.Value) -> ir.Value:
     else:
         most = op.ReduceMax(mask, whole(-1), keepdims=1)
         lowest = number(-math.inf, mask)
-    blind: ir.Value = op.Equal(most, lowest)
-    return blind
+    return op.Equal(most, lowest)
 
 
 def _repeated_heads(few: ir.Value, many: ir.Value) -> ir.Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -12,14 +13,10 @@ from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, FLOAT, for_ea
 # ---- types, bits, shapes and convolutions
 
 
-def _in_type(tensor: Any, dtype: Any) -> Any:
+def _in_type(tensor: Any, dtype: Any = None, **_layout: Any) -> Any:
     if dtype is None or int(dtype) < 0 or int(dtype) == int(tensor.dtype):
         return op.Identity(tensor)
     return op.Cast(tensor, to=int(dtype))
-
-
-def _to_dtype(tensor: Any, dtype: Any = None, **_layout: Any) -> Any:
-    return _in_type(tensor, dtype)
 
 
 def _to_device(tensor: Any, _device: Any, dtype: Any = None, **_layout: Any) -> Any:
@@ -30,38 +27,28 @@ def _like_other(tensor: Any, other: Any, **_layout: Any) -> Any:
     return _in_type(tensor, other.dtype)
 
 
-def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any]) -> Callable[..., Any]:
-    def translate(left: Any, right: Any) -> Any:
-        right = right if isinstance(right, ir.Value) else number(right, left)
-        return (on_truths if left.dtype == BOOL else on_numbers)(left, right)
-
-    return translate
+def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any], left: Any, right: Any) -> Any:
+    right = right if isinstance(right, ir.Value) else number(right, left)
+    return (on_truths if left.dtype == BOOL else on_numbers)(left, right)
 
 
 def _reshape_as(tensor: Any, other: Any) -> Any:
     return op.Reshape(tensor, op.Shape(other), allowzero=1)
 
 
-def _transposed_convolution(axes: int) -> Callable[..., Any]:
-    def translate(
-        tensor: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-        groups: int = 1, dilation: Any = 1,
-    ) -> Any:  # fmt: skip
-        stride, padding, output_padding, dilation = (
-            for_each_axis(value, axes) for value in (stride, padding, output_padding, dilation)
-        )
-        is_single = rank(tensor) == axes + 1
-        result = op.ConvTranspose(
-            op.Unsqueeze(tensor, whole(0)) if is_single else tensor, weight, bias, strides=stride,
-            pads=[*padding, *padding], dilations=dilation, output_padding=output_padding, group=groups,
-        )  # fmt: skip
-        return op.Squeeze(result, whole(0)) if is_single else result
-
-    return translate
-
-
-def _square(tensor: Any) -> Any:
-    return op.Mul(tensor, tensor)
+def _transposed_convolution(axes: int,
+    tensor: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+    groups: int = 1, dilation: Any = 1,
+) -> Any:  # fmt: skip
+    stride, padding, output_padding, dilation = (
+        for_each_axis(value, axes) for value in (stride, padding, output_padding, dilation)
+    )
+    is_single = rank(tensor) == axes + 1
+    result = op.ConvTranspose(
+        op.Unsqueeze(tensor, whole(0)) if is_single else tensor, weight, bias, strides=stride,
+        pads=[*padding, *padding], dilations=dilation, output_padding=output_padding, group=groups,
+    )  # fmt: skip
+    return op.Squeeze(result, whole(0)) if is_single else result
 
 
 # ---- batch and group normalisation; of groups by ONNX's InstanceNormalization, a group as one channel
@@ -71,14 +58,8 @@ def _square(tensor: Any) -> Any:
 
 
 def _group_norm(
-    x: ir.Value,
-    num_groups: int,
-    weight: ir.Value | None = None,
-    bias: ir.Value | None = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
+    x: ir.Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, _cudnn_enabled: bool = True
 ) -> Any:
-    del cudnn_enabled
     groups = op.Reshape(x, whole(0, num_groups, -1))
     # ONNX Runtime's operator knows floats alone
     spread = _normalised_along(groups, [2], eps) if x.dtype == DOUBLE else _by_instances(groups, num_groups, eps)
@@ -101,9 +82,8 @@ def _normalised_along(x: ir.Value, axes: Sequence[int], eps: float) -> Any:
 
 def _batch_norm(
     x: ir.Value, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float,
-    cudnn_enabled: bool = False,
+    _cudnn_enabled: bool = False,
 ) -> Any:  # fmt: skip
-    del cudnn_enabled
     if training or mean is None:
         result = _normalised_along(x, [axis for axis in range(rank(x)) if axis != 1], eps)
         return _scaled_and_shifted(result, weight, bias, x)
@@ -125,22 +105,22 @@ def _for_each_channel(value: ir.Value, x: ir.Value) -> Any:
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::to.dtype": _to_dtype,
+    "aten::to.dtype": _in_type,
     "aten::to.device": _to_device,
-    "aten::to.dtype_layout": _to_dtype,
+    "aten::to.dtype_layout": _in_type,
     "aten::to.other": _like_other,
     "aten::type_as": _like_other,
-    "aten::__and__.Tensor": _bits(op.And, op.BitwiseAnd),
-    "aten::__and__.Scalar": _bits(op.And, op.BitwiseAnd),
-    "aten::__or__.Tensor": _bits(op.Or, op.BitwiseOr),
-    "aten::__or__.Scalar": _bits(op.Or, op.BitwiseOr),
-    "aten::__xor__.Tensor": _bits(op.Xor, op.BitwiseXor),
+    "aten::__and__.Tensor": partial(_bits, op.And, op.BitwiseAnd),
+    "aten::__and__.Scalar": partial(_bits, op.And, op.BitwiseAnd),
+    "aten::__or__.Tensor": partial(_bits, op.Or, op.BitwiseOr),
+    "aten::__or__.Scalar": partial(_bits, op.Or, op.BitwiseOr),
+    "aten::__xor__.Tensor": partial(_bits, op.Xor, op.BitwiseXor),
     "aten::reshape_as": _reshape_as,
     "aten::view_as": _reshape_as,
-    "aten::conv_transpose1d": _transposed_convolution(1),
-    "aten::conv_transpose2d.input": _transposed_convolution(2),
-    "aten::conv_transpose3d.input": _transposed_convolution(3),
-    "aten::square": _square,
+    "aten::conv_transpose1d": partial(_transposed_convolution, 1),
+    "aten::conv_transpose2d.input": partial(_transposed_convolution, 2),
+    "aten::conv_transpose3d.input": partial(_transposed_convolution, 3),
+    "aten::square": lambda tensor: op.Mul(tensor, tensor),
     "aten::batch_norm": _batch_norm,
     "aten::group_norm": _group_norm,
 }

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType, FunctionType
@@ -31,7 +32,9 @@ from anyshape.torchkit.private_names import attribute, lookup, pytree
 from anyshape.torchkit.reasons import is_known, reason_of
 
 
-def _error_for(overload: Any, span: Span | None, why: str, *, shapeless: bool = False) -> UntranslatedOperatorError:
+def _untranslated_error(
+    overload: Any, span: Span | None, why: str, *, shapeless: bool = False
+) -> UntranslatedOperatorError:
     arguments = custom_operators.written_arguments(overload)
     return UntranslatedOperatorError(overload.name(), str(overload), arguments, span, why, shapeless=shapeless)
 
@@ -86,7 +89,7 @@ class CustomOperators:
             if run is not None and is_known(error):
                 raise  # a decision on sizes or values, which has findings of its own
             why = f"its Python implementation cannot be traced: {reason_of(error)}" if run else _NOT_PYTHON
-            raise _error_for(overload, call.span, why) from error
+            raise _untranslated_error(overload, call.span, why) from error
         if run is not None:
             used(f"{overload.name()}: traced through its Python implementation")
         return result
@@ -99,21 +102,19 @@ class CustomOperators:
             if overload.name() not in self._shapeless or is_known(error):
                 raise
             why = f"on tensors without values it fails: {reason_of(error)}"
-            raise _error_for(overload, call.span, why, shapeless=True) from error
+            raise _untranslated_error(overload, call.span, why, shapeless=True) from error
 
     def refuse_untranslated(self, program: torch.export.ExportedProgram) -> None:
         """Name an operator that is left in the program although nobody can translate it."""
-        for part in program.graph_module.modules():
-            for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
-                target = node.target
-                if (
-                    not custom_operators.is_custom(target)
-                    or self._is_translated(target)
-                    or custom_operators.decomposes(target)
-                ):
-                    continue
+        parts = [part for part in program.graph_module.modules() if isinstance(part, torch.fx.GraphModule)]
+        for node in itertools.chain.from_iterable(part.graph.nodes for part in parts):
+            target = node.target
+            if custom_operators.is_custom(target) and not self._is_written(target):
                 span = self._calls.get(target.name()) or span_of_recorded_stack(node.meta.get("stack_trace") or "")
-                raise _error_for(target, span, _NOT_PYTHON)
+                raise _untranslated_error(target, span, _NOT_PYTHON)
+
+    def _is_written(self, overload: Any) -> bool:
+        return self._is_translated(overload) or custom_operators.decomposes(overload)
 
 
 # ---- the Python function that eager runs

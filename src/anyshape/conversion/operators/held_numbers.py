@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +52,7 @@ def _is_whole_number(tensor: Tensor) -> bool:
     return tensor.ndim == 0 and tensor.dtype in _WHOLE
 
 
-@contextlib.contextmanager
-def _buffers_held(held: Held) -> Iterator[None]:
+def _buffers_held(held: Held) -> AbstractContextManager[None]:
     """Inside, torch's stand-ins for buffers that are one whole number are known by their values."""
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,8 +65,7 @@ def _buffers_held(held: Held) -> Iterator[None]:
 
         return fakify
 
-    with replaced("torch.export._trace._fakify_params_buffers", make):
-        yield
+    return replaced("torch.export._trace._fakify_params_buffers", make)
 
 
 # ---- arithmetic on such numbers
@@ -155,28 +154,18 @@ _TAKERS: dict[str, Callable[..., Any]] = {"pad": _read_padding, "__getitem__": _
 # ---- the repair
 
 
-class _Calling(TorchFunctionMode):
-    """Every call of a torch function goes through one function."""
+class _Numbers(TorchFunctionMode):
+    """Follows whole numbers through the calls of one trace."""
 
-    def __init__(self, call: Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]) -> None:
+    def __init__(self, held: Held, used: Used) -> None:
         super().__init__()
-        self._call = call
+        self._held, self._used = held, used
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         del types
-        return self._call(func, args, kwargs or {})
-
-
-class _Numbers:
-    """Follows whole numbers through the calls of one trace."""
-
-    def __init__(self, held: Held, used: Used) -> None:
-        self._held, self._used = held, used
-
-    def call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        name = getattr(func, "__name__", "")
+        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
         if name in _READERS and isinstance(value := self._whole(args[0]), int | SymInt | bool | torch.SymBool):
             return bool(value) if name == "__bool__" else value
         if name in _TAKERS and len(args) > 1:
@@ -224,7 +213,7 @@ class _Numbers:
 @contextlib.contextmanager
 def _numbers_followed(used: Used) -> Iterator[None]:
     held = Held()
-    with _buffers_held(held), _Calling(_Numbers(held, used).call):
+    with _buffers_held(held), _Numbers(held, used):
         yield
 
 

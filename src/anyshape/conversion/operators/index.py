@@ -1,4 +1,4 @@
-"""Places in a tensor given by sizes or values: read, written, counted, and slices that end at a value.
+"""Places in a tensor given by sizes or values: read, written, scattered to, counted, and slices that end at a value.
 
 Torch takes a size among them for a plain number, and reads a value into Python, by which it then decides.
 """
@@ -6,9 +6,10 @@ Torch takes a size among them for a plain number, and reads a value into Python,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
@@ -16,9 +17,20 @@ from torch import SymInt, Tensor
 
 from anyshape.conversion.control_flow.forks import is_named_size
 from anyshape.conversion.control_flow.samples import has_unknown_length
-from anyshape.conversion.operators.onnx_words import INT64, as_vector, counted, op, rank, size_of, vector, whole
-from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, arange, holds_size, is_size
-from anyshape.conversion.speed.operator_table import register_fake
+from anyshape.conversion.operators.onnx_words import (
+    INT64,
+    as_vector,
+    counted,
+    from_front,
+    number,
+    op,
+    rank,
+    size_of,
+    vector,
+    whole,
+)
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, arange, holds_size, is_size
+from anyshape.conversion.speed.operator_table import define
 
 # ---- what stands in a trace, and its shapes
 
@@ -29,8 +41,7 @@ def _shape_of_taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
     return x.new_empty([index.shape[dim] if axis == dim else size for axis, size in zip(axes, wider, strict=True)])
 
 
-torch.library.define("anyshape_sizes::take_along", "(Tensor x, Tensor index, int dim) -> Tensor")
-register_fake("anyshape_sizes::take_along", _shape_of_taken)
+define("anyshape_sizes::take_along", "(Tensor x, Tensor index, int dim) -> Tensor", _shape_of_taken)
 
 
 def _shape_of_triangle(rows: Any, columns: Any, offset: Any, lower: bool) -> Tensor:
@@ -43,113 +54,98 @@ def _shape_of_triangle(rows: Any, columns: Any, offset: Any, lower: bool) -> Ten
     return torch.empty((2, many), dtype=torch.int64)
 
 
-torch.library.define("anyshape_sizes::triangle", "(SymInt rows, SymInt columns, SymInt offset, bool lower) -> Tensor")
-register_fake("anyshape_sizes::triangle", _shape_of_triangle)
+_TRIANGLE = "(SymInt rows, SymInt columns, SymInt offset, bool lower) -> Tensor"
+define("anyshape_sizes::triangle", _TRIANGLE, _shape_of_triangle)
 
 
 # ---- places by sizes: `x[:, n - 1] = 0`, `take_along_dim`, `one_hot(x, n)`, triangles, diagonals, Kronecker's product
 
 
-def _write_at_size(used: Used) -> Answer:
+def _write_at_size(used: Used, x: Tensor, place: Any, value: Any) -> Any:
     """A view of the place, then a copy into it: what `x[place] = value` is where nothing is gathered."""
-
-    def answer(x: Tensor, place: Any, value: Any) -> Any:
-        parts = place if isinstance(place, tuple) else (place,)
-        plain = all(part is None or part is Ellipsis or isinstance(part, int | slice | SymInt) for part in parts)
-        if not plain or not holds_size(parts):
-            return NotImplemented
-        used("x[size] = value: the place by the size at run time")
-        view = x[place]
-        if not isinstance(value, Tensor):
-            return view.fill_(value)
-        while value.ndim > view.ndim:
-            value = value.squeeze(0)
-        return view.copy_(value)
-
-    return answer
+    parts = place if isinstance(place, tuple) else (place,)
+    plain = all(part is None or part is Ellipsis or isinstance(part, int | slice | SymInt) for part in parts)
+    if not plain or not holds_size(parts):
+        return NotImplemented
+    used("x[size] = value: the place by the size at run time")
+    view = x[place]
+    if not isinstance(value, Tensor):
+        return view.fill_(value)
+    while value.ndim > view.ndim:
+        value = value.squeeze(0)
+    return view.copy_(value)
 
 
-def _take_along(used: Used) -> Answer:
+def _take_along(used: Used, input: Tensor, indices: Tensor, dim: int | None = None) -> Any:  # noqa: A002
     """A gather whose two tensors are broadcast at run time."""
-
-    def answer(input: Tensor, indices: Tensor, dim: int | None = None) -> Any:  # noqa: A002
-        if not holds_size(input.shape, indices.shape):
-            return NotImplemented
-        used("torch.take_along_dim: shapes at run time")
-        if dim is None:
-            return torch.gather(input.reshape(-1), 0, indices.reshape(-1))
-        if input.ndim != indices.ndim:
-            return NotImplemented
-        return torch.ops.anyshape_sizes.take_along(input, indices, dim % input.ndim)
-
-    return answer
+    if not holds_size(input.shape, indices.shape):
+        return NotImplemented
+    used("torch.take_along_dim: shapes at run time")
+    if dim is None:
+        return torch.gather(input.reshape(-1), 0, indices.reshape(-1))
+    if input.ndim != indices.ndim:
+        return NotImplemented
+    return torch.ops.anyshape_sizes.take_along(input, indices, dim % input.ndim)
 
 
-def _one_hot(used: Used) -> Answer:
-    def answer(tensor: Tensor, num_classes: Any = -1) -> Any:
-        if not is_size(num_classes):
-            return NotImplemented
-        used("F.one_hot: classes by the size at run time")
-        return (tensor.unsqueeze(-1) == arange(num_classes, device=tensor.device)).to(torch.int64)
-
-    return answer
+def _one_hot(used: Used, tensor: Tensor, num_classes: Any = -1) -> Any:
+    if not is_size(num_classes):
+        return NotImplemented
+    used("F.one_hot: classes by the size at run time")
+    return (tensor.unsqueeze(-1) == arange(num_classes, device=tensor.device)).to(torch.int64)
 
 
-def _places_of_triangle(used: Used, name: str, *, lower: bool) -> Answer:
-    def answer(row: Any, col: Any, offset: Any = 0, *, dtype: Any = torch.int64, device: Any = None, **_: Any) -> Any:
-        if not holds_size((row, col, offset)):
-            return NotImplemented
-        used(f"torch.{name}: places by the size at run time")
-        return torch.ops.anyshape_sizes.triangle(row, col, offset, lower).to(device=device, dtype=dtype)
-
-    return answer
-
-
-def _fill_diagonal(used: Used) -> Answer:
-    def answer(x: Tensor, fill_value: Any, wrap: bool = False) -> Any:
-        if x.ndim != 2 or wrap or not holds_size(x.shape):
-            return NotImplemented
-        used("x.fill_diagonal_: shape at run time")
-        rows, columns = (arange(size, device=x.device) for size in x.shape)
-        filled = torch.where(rows[:, None] == columns, torch.full((), fill_value, dtype=x.dtype, device=x.device), x)
-        return x.copy_(filled)
-
-    return answer
+def _places_of_triangle(
+    name: str,
+    lower: bool,
+    used: Used,
+    row: Any,
+    col: Any,
+    offset: Any = 0,
+    *,
+    dtype: Any = torch.int64,
+    device: Any = None,
+    **_: Any,
+) -> Any:
+    if not holds_size((row, col, offset)):
+        return NotImplemented
+    used(f"torch.{name}: places by the size at run time")
+    return torch.ops.anyshape_sizes.triangle(row, col, offset, lower).to(device=device, dtype=dtype)
 
 
-def _kronecker(used: Used) -> Answer:
+def _fill_diagonal(used: Used, x: Tensor, fill_value: Any, wrap: bool = False) -> Any:
+    if x.ndim != 2 or wrap or not holds_size(x.shape):
+        return NotImplemented
+    used("x.fill_diagonal_: shape at run time")
+    rows, columns = (arange(size, device=x.device) for size in x.shape)
+    filled = torch.where(rows[:, None] == columns, torch.full((), fill_value, dtype=x.dtype, device=x.device), x)
+    return x.copy_(filled)
+
+
+def _kronecker(used: Used, input: Tensor, other: Tensor) -> Any:  # noqa: A002
     """Every value of the one times all of the other: a product over twice as many axes, joined in pairs."""
-
-    def answer(input: Tensor, other: Tensor) -> Any:  # noqa: A002
-        if not holds_size(input.shape, other.shape):
-            return NotImplemented
-        used("torch.kron: shapes at run time")
-        axes = max(input.ndim, other.ndim)
-        left, right = (x[(None,) * (axes - x.ndim)] for x in (input, other))
-        wide = left.reshape([size for axis in left.shape for size in (axis, 1)])
-        narrow = right.reshape([size for axis in right.shape for size in (1, axis)])
-        return (wide * narrow).reshape([a * b for a, b in zip(left.shape, right.shape, strict=True)])
-
-    return answer
+    if not holds_size(input.shape, other.shape):
+        return NotImplemented
+    used("torch.kron: shapes at run time")
+    axes = max(input.ndim, other.ndim)
+    left, right = (x[(None,) * (axes - x.ndim)] for x in (input, other))
+    wide = left.reshape([size for axis in left.shape for size in (axis, 1)])
+    narrow = right.reshape([size for axis in right.shape for size in (1, axis)])
+    return (wide * narrow).reshape([a * b for a, b in zip(left.shape, right.shape, strict=True)])
 
 
-def _indexed_by_sizes(used: Used) -> AbstractContextManager[None]:
-    taken, diagonal = _take_along(used), _fill_diagonal(used)
-    places: dict[tuple[Any, str], Answer] = {
-        (Tensor, "__setitem__"): _write_at_size(used),
-        (torch, "take_along_dim"): taken,
-        (Tensor, "take_along_dim"): taken,
-        (F, "one_hot"): _one_hot(used),
-        (torch, "tril_indices"): _places_of_triangle(used, "tril_indices", lower=True),
-        (torch, "triu_indices"): _places_of_triangle(used, "triu_indices", lower=False),
-        (Tensor, "fill_diagonal_"): diagonal,
-        (torch, "kron"): _kronecker(used),
-        (Tensor, "kron"): _kronecker(used),
-    }
-    return answered(places)
-
-
-INDEXING = Repair("indexing by sizes", _indexed_by_sizes)
+_ANSWERS: dict[tuple[Any, str], Answer] = {
+    (Tensor, "__setitem__"): _write_at_size,
+    (torch, "take_along_dim"): _take_along,
+    (Tensor, "take_along_dim"): _take_along,
+    (F, "one_hot"): _one_hot,
+    (torch, "tril_indices"): partial(_places_of_triangle, "tril_indices", True),
+    (torch, "triu_indices"): partial(_places_of_triangle, "triu_indices", False),
+    (Tensor, "fill_diagonal_"): _fill_diagonal,
+    (torch, "kron"): _kronecker,
+    (Tensor, "kron"): _kronecker,
+}
+INDEXING = Repair("indexing by sizes", answering(_ANSWERS))
 
 
 # ---- a write to a place that a value gives: `cache[:, position] = key`, `cache[:, at : at + 1] = key`
@@ -219,21 +215,18 @@ def _value_at_places(value: Tensor, view: Tensor, written_axis: int, index: Tens
     return torch.cat([value, more], dim=own).index_select(own, index.clamp(0, value.shape[own]))
 
 
-def _written_at_values(used: Used) -> AbstractContextManager[None]:
-    def answer(x: Tensor, place: Any, value: Any) -> Any:
-        parts = place if isinstance(place, tuple) else (place,)
-        chosen = [i for i, part in enumerate(parts) if _is_place(part) or _is_range(part)]
-        if len(chosen) != 1 or not all(_is_plain(part) for i, part in enumerate(parts) if i != chosen[0]):
-            return NotImplemented
-        used("x[place] = value: the place by its value at run time")
-        view = x[tuple(slice(None) if i == chosen[0] else part for i, part in enumerate(parts))]
-        _write_at_value(view, _axis_of(parts, chosen[0], view), parts[chosen[0]], value)
-        return None
-
-    return answered({(Tensor, "__setitem__"): answer})
+def _write_where_value_says(used: Used, x: Tensor, place: Any, value: Any) -> Any:
+    parts = place if isinstance(place, tuple) else (place,)
+    chosen = [i for i, part in enumerate(parts) if _is_place(part) or _is_range(part)]
+    if len(chosen) != 1 or not all(_is_plain(part) for i, part in enumerate(parts) if i != chosen[0]):
+        return NotImplemented
+    used("x[place] = value: the place by its value at run time")
+    view = x[tuple(slice(None) if i == chosen[0] else part for i, part in enumerate(parts))]
+    _write_at_value(view, _axis_of(parts, chosen[0], view), parts[chosen[0]], value)
+    return None
 
 
-WRITTEN_PLACES = Repair("written places", _written_at_values)
+WRITTEN_PLACES = Repair("written places", answering({(Tensor, "__setitem__"): _write_where_value_says}))
 
 
 # ---- a slice whose end is a value of the call: `x[:, :int(lengths.max())]`
@@ -243,23 +236,20 @@ WRITTEN_PLACES = Repair("written places", _written_at_values)
 # ONNX's Slice, whose borders are cut to the axis as Python's are, with a length of its own.
 
 
-def _cut_at_values(used: Used) -> AbstractContextManager[None]:
-    def getitem(tensor: Tensor, index: Any) -> Any:
-        parts = index if isinstance(index, tuple) else (index,)
-        # an ellipsis, None or a tensor among the parts moves the axes
-        if not all(isinstance(part, slice) for part in parts) or not any(map(_ends_at_value, parts)):
-            return NotImplemented
-        used("a slice up to a value: cut in the file")
-        for axis, part in enumerate(parts):
-            if _ends_at_value(part):
-                start = 0 if part.start is None else part.start
-                end = tensor.shape[axis] if part.stop is None else part.stop
-                tensor = torch.ops.anyshape.cut(tensor, axis, start, end)
-            elif part != slice(None):
-                tensor = tensor[(slice(None),) * axis + (part,)]
-        return tensor
-
-    return answered({(Tensor, "__getitem__"): getitem})
+def _cut_at_values(used: Used, tensor: Tensor, index: Any) -> Any:
+    parts = index if isinstance(index, tuple) else (index,)
+    # an ellipsis, None or a tensor among the parts moves the axes
+    if not all(isinstance(part, slice) for part in parts) or not any(map(_ends_at_value, parts)):
+        return NotImplemented
+    used("a slice up to a value: cut in the file")
+    for axis, part in enumerate(parts):
+        if _ends_at_value(part):
+            start = 0 if part.start is None else part.start
+            end = tensor.shape[axis] if part.stop is None else part.stop
+            tensor = torch.ops.anyshape.cut(tensor, axis, start, end)
+        elif part != slice(None):
+            tensor = tensor[(slice(None),) * axis + (part,)]
+    return tensor
 
 
 def _ends_at_value(part: slice) -> bool:
@@ -267,9 +257,9 @@ def _ends_at_value(part: slice) -> bool:
     return has_unknown_length(part) and not all(map(is_named_size, borders))
 
 
-VALUE_SLICES = Repair("slices up to a value", _cut_at_values)
+VALUE_SLICES = Repair("slices up to a value", answering({(Tensor, "__getitem__"): _cut_at_values}))
 
-# ---- ONNX
+# ---- ONNX: places by sizes
 
 
 def _onnx_take_along(x: ir.Value, index: ir.Value, dim: int) -> Any:
@@ -290,7 +280,139 @@ def _onnx_triangle(rows: Any, columns: Any, offset: Any, lower: bool) -> Any:
     return op.Cast(op.NonZero(inside), to=INT64)
 
 
+# ---- ONNX: values written to places: scatter, scatter_add, scatter_reduce, index_reduce, diagonals, overlapping frames
+
+# torch allows more values than places and means over what fell on one place; ONNX's ScatterElements knows neither.
+
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
+
+
+def _values_with_places(source: ir.Value, index: ir.Value) -> Any:
+    """The values that have a place: torch ignores those beyond the index."""
+    if source.shape is not None and index.shape is not None and source.shape == index.shape:
+        return source
+    axes = rank(index)
+    return op.Slice(source, whole(*[0] * axes), op.Shape(index), whole(*range(axes)))
+
+
+def _places_and_values(index: ir.Value, source: ir.Value) -> tuple[Any, Any]:
+    places = op.Cast(_with_axis(index), to=INT64)
+    return places, _with_axis(source) if rank(index) == 0 else _values_with_places(source, index)
+
+
+def _with_axis(value: ir.Value) -> Any:
+    return op.Reshape(value, whole(-1)) if rank(value) == 0 else value
+
+
+def _scatter_source(x: ir.Value, dim: int, index: ir.Value, src: ir.Value, *, reduce: str | None = None) -> Any:
+    places, values = _places_and_values(index, src)
+    if x.dtype == ir.DataType.BOOL and reduce:
+        raise NotImplementedError("reducing scatter of booleans")
+    written = op.ScatterElements(_with_axis(x), places, values, axis=dim, reduction=_reduction(reduce))
+    return _of_rank_of(x, written)
+
+
+def _reduction(reduce: str | None) -> str:
+    return _REDUCTIONS[reduce] if reduce else "none"
+
+
+def _of_rank_of(x: ir.Value, written: ir.Value) -> ir.Value:
+    return op.Reshape(written, whole()) if rank(x) == 0 else written
+
+
+def _scatter_number(x: ir.Value, dim: int, index: ir.Value, value: Any, *, reduce: str | None = None) -> Any:
+    spread = op.Expand(number(value, x), op.Shape(_with_axis(index)))
+    base, places = _with_axis(x), op.Cast(_with_axis(index), to=INT64)
+    return _of_rank_of(x, op.ScatterElements(base, places, spread, axis=dim, reduction=_reduction(reduce)))
+
+
+def _neutral_value(reduce: str, dtype: ir.DataType | None) -> float:
+    """What changes nothing in a reduction."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    kind = (dtype or ir.DataType.FLOAT).numpy()
+    if kind.kind == "f":
+        return float("-inf") if reduce == "amax" else float("inf")
+    bounds = np.iinfo(kind)
+    return int(bounds.min if reduce == "amax" else bounds.max)
+
+
+def _scatter_reduce(
+    x: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduce: str, *, include_self: bool = True
+) -> Any:
+    return _scattered_with(x, dim, *_places_and_values(index, src), reduce, include_self=include_self)
+
+
+def _scattered_with(x: ir.Value, dim: int, places: Any, values: Any, reduce: str, *, include_self: bool) -> Any:
+    base = _with_axis(x)
+    if not include_self:
+        neutral = op.Expand(number(_neutral_value(reduce, x.dtype), x), op.Shape(places))
+        base = op.ScatterElements(base, places, neutral, axis=dim)
+    name = _REDUCTIONS["sum" if reduce == "mean" else reduce]
+    written = op.ScatterElements(base, places, values, axis=dim, reduction=name)
+    if reduce == "mean":
+        one = number(1, x)
+        had = op.Expand(one if include_self else number(0, x), op.Shape(base))
+        many = op.ScatterElements(had, places, op.Expand(one, op.Shape(places)), axis=dim, reduction="add")
+        written = op.Div(written, op.Max(many, one))
+    return _of_rank_of(x, written)
+
+
+def _index_reduce(
+    x: ir.Value, dim: int, index: ir.Value, source: ir.Value, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Each slice of the source goes to the slice that the index names."""
+    axis, axes = from_front(dim, x), rank(source)
+    column = op.Reshape(op.Cast(index, to=INT64), whole(*(-1 if a == axis else 1 for a in range(axes))))
+    return _scattered_with(x, axis, op.Expand(column, op.Shape(source)), source, reduce, include_self=include_self)
+
+
+def _write_diagonal(x: ir.Value, source: ir.Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """The diagonal is where the one place minus the other is the offset; its values stand there in order."""
+    first, second, axes = from_front(dim1, x), from_front(dim2, x), rank(x)
+    rest = [axis for axis in range(axes) if axis not in (first, second)]
+    shift = number(offset, ir.Value(name="places", type=ir.TensorType(INT64)))
+    row = op.Unsqueeze(counted(size_of(x, first)), whole(1))
+    column = op.Unsqueeze(counted(size_of(x, second)), whole(0))
+    on_it = op.Equal(op.Sub(column, row), shift)
+    length = op.Sub(size_of(source, rank(source) - 1), whole(1))
+    along = op.Max(op.Min(op.Min(row, column), length), whole(0))
+    spread = op.Gather(source, along, axis=rank(source) - 1)  # (rest..., first, second)
+    order = [*rest, first, second]
+    back = [order.index(axis) for axis in range(axes)]
+    mask = op.Expand(on_it, op.Shape(spread))
+    return op.Where(op.Transpose(mask, perm=back), op.Transpose(spread, perm=back), x)
+
+
+def _add_frames(frames: ir.Value, input_sizes: Sequence[Any], dim: int, size: int, step: int) -> Any:
+    """The reverse of `unfold`: every frame is added where it was cut out."""
+    axes = len(input_sizes)
+    axis = dim % axes if axes else 0
+    order = [*range(axis + 1), axes, *range(axis + 1, axes)]
+    beside = op.Transpose(frames, perm=order)  # each frame's values right behind its number
+    kept = [size_of(frames, other) for other in range(axes)]
+    in_a_row = op.Reshape(beside, vector([*kept[:axis], -1, *kept[axis + 1 :]]))
+    # torch lets the frames of one batch stand for all
+    values = op.Expand(in_a_row, vector([*input_sizes[:axis], 1, *input_sizes[axis + 1 :]]))
+    starts = op.Mul(op.Unsqueeze(counted(size_of(frames, axis)), whole(1)), whole(step))
+    places = op.Add(starts, op.Unsqueeze(counted(size), whole(0)))
+    column = op.Reshape(places, whole(*(-1 if a == axis else 1 for a in range(axes))))
+    empty = op.Expand(number(0, frames), vector(input_sizes))
+    return op.ScatterElements(empty, op.Expand(column, op.Shape(values)), values, axis=axis, reduction="add")
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape_sizes::take_along": _onnx_take_along,
     "anyshape_sizes::triangle": _onnx_triangle,
+    "aten::scatter.src": _scatter_source,
+    "aten::scatter.reduce": _scatter_source,
+    "aten::scatter.value": _scatter_number,
+    "aten::scatter.value_reduce": _scatter_number,
+    "aten::scatter_add": partial(_scatter_source, reduce="add"),
+    "aten::scatter_reduce.two": _scatter_reduce,
+    "aten::index_reduce": _index_reduce,
+    "aten::diagonal_scatter": _write_diagonal,
+    "aten::unfold_backward": _add_frames,
 }

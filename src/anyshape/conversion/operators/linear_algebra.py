@@ -1,4 +1,4 @@
-"""Matrices of any size, in batches: inverses, solutions, determinants, Cholesky factors, exponentials; and distances.
+"""Matrices of any size, in batches: inverses, solutions, determinants, factors, exponentials; distances; groups.
 
 ONNX has no operators for them. Elimination goes through the columns one by one, with the largest pivot, in an ONNX
 Scan; everything is computed in double, so that another order of operations than LAPACK's does not show.
@@ -7,10 +7,13 @@ Scan; everything is computed in double, so that another order of operations than
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import onnx_ir as ir
+import torch
+import torch.nn.functional as F  # noqa: N812  everybody's name for it
+from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
@@ -19,14 +22,18 @@ from anyshape.conversion.operators.onnx_words import (
     counted,
     exact,
     flipped,
+    literal,
     moved,
     number,
     op,
     rank,
+    scanned,
     size_of,
+    static_size,
     whole,
 )
-from anyshape.conversion.operators.running_values import scanned
+from anyshape.conversion.operators.repair import Repair, Used, answering
+from anyshape.conversion.speed.operator_table import define
 
 # ---- elimination
 
@@ -80,17 +87,15 @@ def _solution(a: Any, b: Any, many: Any) -> Any:
 def _no_error(x: ir.Value) -> Any:
     """What tells torch of a singular matrix: zero for every one."""
     batch = op.Shape(x, start=0, end=rank(x) - 2)
-    return op.Expand(op.Constant(value=ir.tensor(0, dtype=ir.DataType.INT32)), batch)
+    return op.Expand(literal(0, ir.DataType.INT32), batch)
 
 
-def _inverse(a: ir.Value, *, check_errors: bool = False) -> tuple[Any, Any]:
-    del check_errors
+def _inverse(a: ir.Value, **_checks: Any) -> tuple[Any, Any]:
     wide = op.Cast(a, to=DOUBLE)
     return op.CastLike(_solution(wide, _identity_like(wide), size_of(a, rank(a) - 1)), a), _no_error(a)
 
 
-def _solve(a: ir.Value, b: ir.Value, *, left: bool = True, check_errors: bool = False) -> tuple[Any, ...]:
-    del check_errors
+def _solve(a: ir.Value, b: ir.Value, *, left: bool = True, **_checks: Any) -> tuple[Any, ...]:
     axes = rank(a)
     is_vector = rank(b) == 1 or (rank(b) == axes - 1 and list(b.shape or ()) == list(a.shape or ())[:-1])
     wide = op.Cast(a, to=DOUBLE)
@@ -130,9 +135,8 @@ def _determinant(a: ir.Value) -> tuple[Any, ...]:
     return sign, logarithm, op.Identity(a), op.Cast(counted(size_of(a, rank(a) - 1)), to=ir.DataType.INT32)
 
 
-def _cholesky(a: ir.Value, *, upper: bool = False, check_errors: bool = False) -> tuple[Any, Any]:
+def _cholesky(a: ir.Value, *, upper: bool = False, **_checks: Any) -> tuple[Any, Any]:
     """Column by column; what a column explains is taken off the rest."""
-    del check_errors
     axes = rank(a)
     index = counted(size_of(a, axes - 1))
 
@@ -148,21 +152,21 @@ def _cholesky(a: ir.Value, *, upper: bool = False, check_errors: bool = False) -
     return op.CastLike(flipped(lower, axes) if upper else lower, a), _no_error(a)
 
 
-def _product_of_factor(factor: ir.Value, wide: Any, *, upper: bool) -> Any:
-    """The matrix that it is a factor of."""
+def _product_of_factor(factor: ir.Value, *, upper: bool) -> tuple[Any, Any]:
+    """The matrix that it is a factor of, and the factor in double."""
+    wide = op.Cast(factor, to=DOUBLE)
     other = flipped(wide, rank(factor))
-    return op.MatMul(other, wide) if upper else op.MatMul(wide, other)
+    return op.MatMul(other, wide) if upper else op.MatMul(wide, other), wide
 
 
 def _solve_by_factor(b: ir.Value, factor: ir.Value, upper: bool = False) -> Any:
-    product = _product_of_factor(factor, op.Cast(factor, to=DOUBLE), upper=upper)
+    product, _ = _product_of_factor(factor, upper=upper)
     many = size_of(factor, rank(factor) - 1)
     return op.CastLike(_in_batches(product, op.Cast(b, to=DOUBLE), rank(factor), rank(b), many, left=True), b)
 
 
 def _inverse_by_factor(factor: ir.Value, upper: bool = False) -> Any:
-    wide = op.Cast(factor, to=DOUBLE)
-    product = _product_of_factor(factor, wide, upper=upper)
+    product, wide = _product_of_factor(factor, upper=upper)
     return op.CastLike(_solution(product, _identity_like(wide), size_of(factor, rank(factor) - 1)), factor)
 
 
@@ -188,8 +192,7 @@ def _exponential(a: ir.Value) -> Any:
 # float32, and all differences at once would take the memory of both sets times the features. Other norms need them.
 
 
-def _distances(left: ir.Value, right: ir.Value, p: float, compute_mode: int | None = None) -> Any:
-    del compute_mode  # how torch computes it, not what
+def _distances(left: ir.Value, right: ir.Value, p: float, _how_torch_computes_it: int | None = None) -> Any:
     if p == 2:
         return _euclidean(left, right)
     gaps = op.Abs(op.Sub(op.Unsqueeze(left, whole(-2)), op.Unsqueeze(right, whole(-3))))
@@ -224,6 +227,78 @@ def _distances_within(x: ir.Value, p: float = 2.0) -> Any:
     return op.Compress(flat, op.Reshape(above, whole(-1)), axis=0)
 
 
+# ---- grouped products of mixtures of experts: rows sorted by expert, each group by the weights of its own
+
+# Recognised: `F.grouped_mm` in other types than bfloat16, which alone torch's shape function knows, though its kernel
+# does not mind. Put there: an operator of the same meaning. `offs` says where each group ends. The number of experts is
+# fixed, the lengths of the groups are not: each group is cut out at run time, and groups without rows give none. Rows
+# behind the last group are zero.
+
+
+def _shape_of_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    if weight.ndim == 3:
+        return x.new_empty((x.shape[0], weight.shape[2]))
+    return x.new_empty((ends.shape[0], x.shape[0], weight.shape[1]))
+
+
+define("anyshape_sizes::grouped_mm", "(Tensor x, Tensor weight, Tensor ends) -> Tensor", _shape_of_product)
+
+
+def _products_by_group(used: Used, mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, **named: Any) -> Any:
+    if mat_a.ndim != 2 or offs is None or any(value is not None for value in named.values()):
+        return NotImplemented
+    used("F.grouped_mm: a product for each group")
+    return torch.ops.anyshape_sizes.grouped_mm(mat_a, mat_b, offs)
+
+
+EXPERTS = Repair("grouped products", answering({(F, "grouped_mm"): _products_by_group}))
+
+
+def _starts_and_ends(borders: Any, groups: int) -> Iterator[tuple[Any, Any]]:
+    for group in range(groups):
+        start = op.Slice(borders, whole(group), whole(group + 1))
+        yield start, op.Slice(borders, whole(group + 1), whole(group + 2))
+
+
+def _rows_by_group(x: ir.Value, weight: ir.Value, ends: ir.Value) -> Any:
+    many = static_size(weight, 0)
+    if many is None:
+        raise NotImplementedError("grouped products with a dynamic number of experts")
+    borders = op.Concat(whole(0), op.Cast(ends, to=INT64), axis=0)
+    parts = [
+        op.MatMul(op.Slice(x, start, end, whole(0)), op.Gather(weight, literal(group), axis=0))
+        for group, (start, end) in enumerate(_starts_and_ends(borders, many))
+    ]
+    left_over = op.Sub(size_of(x, 0), op.Slice(borders, whole(many), whole(many + 1)))
+    shape = op.Concat(left_over, size_of(weight, 2), axis=0)
+    return op.Concat(*parts, op.Expand(number(0, x), shape), axis=0)
+
+
+def _columns_by_group(x: ir.Value, weight: ir.Value, ends: ir.Value, groups: int) -> Any:
+    """Both have two axes: the inner one, over which is summed, is in groups."""
+    borders = op.Concat(whole(0), op.Cast(ends, to=INT64), axis=0)
+    parts = [
+        op.Unsqueeze(op.MatMul(op.Slice(x, start, end, whole(1)), op.Slice(weight, start, end, whole(0))), whole(0))
+        for start, end in _starts_and_ends(borders, groups)
+    ]
+    return op.Concat(*parts, axis=0)
+
+
+def _grouped_product(
+    x: ir.Value, weight: ir.Value, offs: ir.Value | None = None, bias: ir.Value | None = None, out_dtype: Any = None
+) -> Any:
+    if bias is not None or out_dtype not in (None, -1):
+        raise NotImplementedError("grouped products with a bias or another type")
+    if offs is None:
+        return op.MatMul(x, weight)
+    if (rank(x), rank(weight)) == (2, 3):
+        return _rows_by_group(x, weight, offs)
+    groups = static_size(offs, 0)
+    if (rank(x), rank(weight)) == (2, 2) and groups is not None:
+        return _columns_by_group(x, weight, offs, groups)
+    raise NotImplementedError("grouped products of these ranks")
+
+
 # ---- the table's entries
 
 
@@ -248,4 +323,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::linalg_matrix_exp": _exponential,
     "aten::_cdist_forward": _distances,
     "aten::_pdist_forward": _distances_within,
+    "aten::_grouped_mm": _grouped_product,
+    "anyshape_sizes::grouped_mm": _grouped_product,
+    "transformers::grouped_mm_fallback": _grouped_product,
 }

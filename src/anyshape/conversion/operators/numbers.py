@@ -9,18 +9,18 @@ with the literals as written.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial, reduce
 from typing import Any, TypeGuard
 
 import onnx_ir as ir
 import torch
 from torch import fx
 
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, INT64, exact, op
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, INT64, exact, literal, op
 from anyshape.conversion.operators.resize import mark_layouts
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import lookup
@@ -112,8 +112,7 @@ def _tree_above(node: fx.Node) -> Tree:
     return (name, *(_tree_above(argument) if _is_chain(argument) else argument for argument in node.args))
 
 
-@contextlib.contextmanager
-def gathered() -> Iterator[None]:
+def gathered() -> AbstractContextManager[None]:
     """Inside, torch's translation sees gathered numbers. A torch that has moved the place translates as it is."""
 
     def make(prepare: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,8 +125,7 @@ def gathered() -> Iterator[None]:
 
         return prepare_and_gather
 
-    with replaced("torch.onnx._internal.exporter._core._prepare_exported_program_for_export", make):
-        yield
+    return replaced("torch.onnx._internal.exporter._core._prepare_exported_program_for_export", make)
 
 
 # ---- ONNX
@@ -159,9 +157,7 @@ def number_from_tree(tree: Sequence[Any]) -> Any:
     """The translation of a whole chain of scalar functions: double inside, int64 or float32 at its end."""
     name, *_ = tree
     value = _value_of_tree(tree)
-    if name in _WHOLE_RESULTS:
-        return op.Cast(value, to=INT64)
-    return op.Cast(value, to=FLOAT)
+    return op.Cast(value, to=INT64 if name in _WHOLE_RESULTS else FLOAT)
 
 
 def _value_of_tree(tree: Any) -> Any:
@@ -170,8 +166,7 @@ def _value_of_tree(tree: Any) -> Any:
     name, *arguments = tree
     if name == "sum":
         (arguments,) = arguments
-    values = [_value_of_tree(argument) for argument in arguments if argument is not None]
-    return _FUNCTIONS[name](*values)
+    return _FUNCTIONS[name](*(_value_of_tree(argument) for argument in arguments if argument is not None))
 
 
 def _in_double(value: Any) -> Any:
@@ -179,7 +174,7 @@ def _in_double(value: Any) -> Any:
 
 
 def _in_int64(value: Any) -> Any:
-    return value if isinstance(value, ir.Value) else op.Constant(value=ir.tensor(int(value), dtype=INT64))
+    return value if isinstance(value, ir.Value) else literal(int(value))
 
 
 def _towards_zero(value: Any) -> Any:
@@ -193,8 +188,7 @@ def _half_to_even(value: Any, digits: Any = None) -> Any:
 
 
 def _remainder(left: Any, right: Any) -> Any:
-    rest = op.Mod(left, right, fmod=1)
-    return with_sign_of_divisor(rest, right, exact(0))
+    return with_sign_of_divisor(op.Mod(left, right, fmod=1), right, exact(0))
 
 
 def with_sign_of_divisor(rest: Any, right: Any, zero: Any) -> Any:
@@ -215,17 +209,11 @@ def _binary_logarithm(value: Any) -> Any:
     return op.Where(op.Equal(op.Pow(exact(2), whole), value), whole, plain)
 
 
-def _total(*values: Any) -> Any:
-    total = values[0]
-    for value in values[1:]:
-        total = op.Add(total, value)
-    return total
-
-
 _WHOLE_RESULTS = {"trunc", "floor", "ceil", "round"}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": op.Add, "sub": op.Sub, "mul": op.Mul, "truediv": op.Div, "floordiv": _floor_quotient, "mod": _remainder,
-    "pow": op.Pow, "neg": op.Neg, "abs": op.Abs, "max": op.Max, "min": op.Min, "sum": _total, "float": lambda x: x,
+    "pow": op.Pow, "neg": op.Neg, "abs": op.Abs, "max": op.Max, "min": op.Min, "float": lambda x: x,
+    "sum": lambda *values: reduce(op.Add, values),
     "round": _half_to_even, "ceil": op.Ceil, "floor": op.Floor, "trunc": _towards_zero, "sqrt": op.Sqrt,
     "log2": _binary_logarithm, "cos": op.Cos, "cosh": op.Cosh, "sin": op.Sin, "sinh": op.Sinh, "tan": op.Tan,
     "tanh": op.Tanh, "asin": op.Asin, "acos": op.Acos, "atan": op.Atan,

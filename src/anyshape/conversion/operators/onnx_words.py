@@ -5,17 +5,28 @@ Beside ONNX's operators these are sizes at run time, constants of a value's own 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import onnx_ir as ir
 import onnxscript.evaluator
 from onnxscript import opset18
 
+from anyshape.torchkit.patches import patched
+
+
+class _Operators(Protocol):
+    """Every operator of ONNX gives one value; these give several."""
+
+    Split: Callable[..., tuple[ir.Value, ...]]
+    TopK: Callable[..., tuple[ir.Value, ir.Value]]
+
+    def __getattr__(self, name: str) -> Callable[..., ir.Value]: ...
+
+
 # typed for onnxscript's own compiler, which takes other values than a table of torch's does
-op: Any = opset18
+op = cast(_Operators, opset18)
 
 COMPLEX = "complex "
 """Before the name of an operator: the translation for complex values, which are real ones with one more axis of two."""
@@ -60,8 +71,7 @@ def is_size_of(size: int | ir.Value, value: ir.Value, axis: int) -> bool:
 
 def size_of(value: ir.Value, axis: int) -> ir.Value:
     """The size of an axis at run time, as a vector of one."""
-    size: ir.Value = op.Shape(value, start=axis, end=axis + 1)
-    return size
+    return op.Shape(value, start=axis, end=axis + 1)
 
 
 def for_each_axis(given: Any, axes: int) -> list[Any]:
@@ -75,38 +85,36 @@ def for_each_axis(given: Any, axes: int) -> list[Any]:
 
 def whole(*numbers: int) -> ir.Value:
     """A vector of whole numbers."""
-    vector: ir.Value = op.Constant(value=ir.tensor(list(numbers), dtype=INT64))
-    return vector
+    return op.Constant(value=ir.tensor(list(numbers), dtype=INT64))
 
 
 def number(value: float | ir.Value, like: ir.Value) -> ir.Value:
     """A number without axes, of the type of `like`."""
     if not isinstance(value, ir.Value) and like.dtype is not None:
-        constant: ir.Value = op.Constant(value=ir.tensor(value, dtype=like.dtype))
-        return constant
-    if not isinstance(value, ir.Value):
-        value = exact(value)
-    cast: ir.Value = op.CastLike(value, like)
-    return cast
+        return literal(value, like.dtype)
+    return op.CastLike(value if isinstance(value, ir.Value) else exact(value), like)
 
 
-def exact(value: float) -> Any:
+def literal(value: float, dtype: ir.DataType | None = INT64) -> ir.Value:
+    """A number without axes, of a type that is known."""
+    return op.Constant(value=ir.tensor(value, dtype=dtype))
+
+
+def exact(value: float) -> ir.Value:
     """A number without axes, in double."""
-    return op.Constant(value=ir.tensor(float(value), dtype=DOUBLE))
+    return literal(float(value), DOUBLE)
 
 
 def as_vector(size: int | ir.Value) -> ir.Value:
     """A number of the program, a literal or a size, as a vector of one."""
-    vector: ir.Value = op.Reshape(size, whole(1)) if isinstance(size, ir.Value) else whole(size)
-    return vector
+    return op.Reshape(size, whole(1)) if isinstance(size, ir.Value) else whole(size)
 
 
 def as_scalar(size: int | ir.Value) -> ir.Value:
     """The same without axes."""
-    scalar: ir.Value = op.Reshape(size, op.Constant(value=ir.tensor([], dtype=INT64)))
-    if not isinstance(size, ir.Value):
-        scalar = op.Constant(value=ir.tensor(size, dtype=INT64))
-    return scalar
+    # made in any case: values in a file are numbered, those that nobody uses among them
+    scalar = op.Reshape(size, whole())
+    return scalar if isinstance(size, ir.Value) else literal(size)
 
 
 def vector(sizes: Sequence[int | ir.Value] | ir.Value) -> ir.Value:
@@ -115,15 +123,13 @@ def vector(sizes: Sequence[int | ir.Value] | ir.Value) -> ir.Value:
         return sizes
     if all(not isinstance(size, ir.Value) for size in sizes):
         return whole(*sizes)  # type: ignore[arg-type]
-    joined: ir.Value = op.Concat(*(as_vector(size) for size in sizes), axis=0)
-    return joined
+    return op.Concat(*(as_vector(size) for size in sizes), axis=0)
 
 
 def counted(length: int | ir.Value) -> ir.Value:
     """0, 1, 2, ... as many as `length`."""
-    zero, one = (op.Constant(value=ir.tensor(n, dtype=INT64)) for n in (0, 1))
-    run: ir.Value = op.Range(zero, as_scalar(length), one)
-    return run
+    zero, one = literal(0), literal(1)
+    return op.Range(zero, as_scalar(length), one)
 
 
 # ---- values in another order
@@ -140,11 +146,10 @@ def moved(value: ir.Value, source: int, target: int, axes: int) -> ir.Value:
         return value
     order = [axis for axis in range(axes) if axis != source]
     order.insert(target, source)
-    transposed: ir.Value = op.Transpose(value, perm=order)
-    return transposed
+    return op.Transpose(value, perm=order)
 
 
-# ---- nodes that onnxscript does not make
+# ---- nodes that onnxscript does not make, and a loop
 
 
 def record(operator: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any], outputs: int) -> list[Any]:
@@ -155,36 +160,44 @@ def record(operator: str, inputs: Sequence[ir.Value | None], attributes: Mapping
     return list(node.outputs)
 
 
-@contextlib.contextmanager
-def _recorded_apart() -> Iterator[list[ir.Node]]:
-    """Inside, nodes go to the list that is given, for the body of a loop, and not to the graph."""
-    recorder: Any = onnxscript.evaluator.default()
-    graph, recorder.nodes = recorder.nodes, []
-    try:
-        yield recorder.nodes
-    finally:
-        recorder.nodes = graph
+Values = Sequence[Any]
+"""Of ONNX, in the order of a node's or a graph's inputs or outputs."""
 
 
-Step = Callable[..., Sequence[Any]]
-
-
-def scan(
-    begin: Sequence[Any],
-    scanned: Sequence[Any],
-    inputs: Sequence[ir.Value],
-    step: Callable[..., Any],
-    **directions: Any,
-) -> list[Any]:
+def scan(begin: Values, scanned: Values, inputs: Values, step: Callable[..., Any], **directions: Any) -> list[Any]:
     """An ONNX Scan over the first axis: `step` makes the new states and the outputs of `inputs`, the body's own.
 
     What comes back are the last states, then the outputs of all steps, stacked.
     """
-    with _recorded_apart() as nodes:
+    # nodes of the body go to a list of their own, and not to the graph
+    nodes: list[ir.Node] = []
+    with patched(onnxscript.evaluator.default(), "nodes", nodes):
         outputs = step(*inputs)
     graph = ir.Graph(inputs, outputs, nodes=nodes, name="step")
     attributes = {"body": graph, "num_scan_inputs": len(scanned), **directions}
     return record("Scan", [*begin, *scanned], attributes, len(outputs))
+
+
+def scanned(
+    begin: Values, sequences: Values, types: Sequence[Any], step: Callable[..., Values], *, last: bool = False
+) -> list[Any]:
+    """A Scan whose steps are given by a function; `types` are those of the states, then those of what is scanned.
+
+    `step` returns the new states and, if it has others than these, the outputs. What comes back are the outputs of all
+    steps, stacked, or the `last` states.
+    """
+    states = len(begin)
+    before = [ir.Value(name=f"before_{i}", type=ir.TensorType(kind)) for i, kind in enumerate(types[:states])]
+    slices = [ir.Value(name=f"slice_{i}", type=ir.TensorType(kind)) for i, kind in enumerate(types[states:])]
+
+    def body(*values: Any) -> list[Any]:
+        results = list(step(*values))
+        if last:
+            return results[:states]
+        return results if len(results) > states else [*results, *(op.Identity(state) for state in results)]
+
+    found = scan(begin, sequences, [*before, *slices], body)
+    return found[:states] if last else found[states:]
 
 
 def torchs_translation(place: str) -> Callable[..., Any]:

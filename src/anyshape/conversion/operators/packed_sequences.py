@@ -15,8 +15,10 @@ are padded again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from types import CodeType
 from typing import Any
@@ -27,17 +29,23 @@ from torch import Tensor, nn
 from torch.nn.utils import rnn
 from torch.nn.utils.rnn import PackedSequence, invert_permutation
 
-from anyshape.conversion.operators.onnx_words import INT64, op
-from anyshape.conversion.operators.recurrent import NAMESPACE, layer_called, layers_in_onnx, running_rows, tell_of_layer
-from anyshape.conversion.operators.repair import Answer, Repair, Used, is_known, know
-from anyshape.conversion.speed.operator_table import register_fake
+from anyshape.conversion.operators.onnx_words import INT64, op, rank
+from anyshape.conversion.operators.recurrent import (
+    NAMESPACE,
+    STATES,
+    Layers,
+    layer_called,
+    layers_in_onnx,
+    running_rows,
+    tell_of_layer,
+)
+from anyshape.conversion.operators.repair import Answer, Repair, Used, all_patched, is_known, know
+from anyshape.conversion.speed.operator_table import define
 from anyshape.source import live_code
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import attribute, lookup
 
 # ---- what is recognised
-
-_LAYERS = (nn.RNN, nn.LSTM, nn.GRU)
 
 
 @contextlib.contextmanager
@@ -64,16 +72,9 @@ def _code_that_calls(name: str) -> CodeType:
     return elsewhere.__code__.replace(co_names=(name,))
 
 
-@contextlib.contextmanager
-def _layers_answered(forward: Callable[[nn.RNNBase, Any, Any], Any]) -> Iterator[None]:
-    """Inside, layers that are given a packed sequence call `forward`, which may decline with NotImplemented."""
-    with contextlib.ExitStack() as stack:
-        for layer in _LAYERS:
-            stack.enter_context(patched(layer, "forward", _forward_for_packed(layer.forward, forward)))
-        yield
-
-
 def _forward_for_packed(dense: Callable[..., Any], packed: Callable[..., Any]) -> Callable[..., Any]:
+    """A layer that is given a packed sequence calls `packed`, which may decline with NotImplemented."""
+
     def forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002  torch's name for it
         if isinstance(input, PackedSequence):
             attribute(self, "torch.nn.RNNBase._update_flat_weights", lambda: None)()
@@ -105,18 +106,18 @@ def _shapes_of_padded(
     return data.new_empty((*lead, *data.shape[1:])), data.new_empty((batch,), dtype=torch.int64)
 
 
-torch.library.define(
+define(
     f"{NAMESPACE}::pack",
     "(Tensor input, Tensor lengths, Tensor? sorted_indices, Tensor? unsorted_indices, bool batch_first)"
     " -> (Tensor, Tensor)",
+    _shapes_of_packed,
 )
-register_fake(f"{NAMESPACE}::pack", _shapes_of_packed)
-torch.library.define(
+define(
     f"{NAMESPACE}::pad",
     "(Tensor data, Tensor batch_sizes, Tensor? sorted_indices, Tensor? unsorted_indices, SymInt batch,"
     " bool batch_first, float padding_value, SymInt? total_length) -> (Tensor, Tensor)",
+    _shapes_of_padded,
 )
-register_fake(f"{NAMESPACE}::pad", _shapes_of_padded)
 
 
 # ---- the repair
@@ -220,7 +221,9 @@ _ANSWERS: dict[str, Answer] = {
 
 @contextlib.contextmanager
 def _packed_by_operators(used: Used) -> Iterator[None]:
-    with _functions_answered(_ANSWERS), _layers_answered(partial(_forward_over_packed, used)):
+    forward = partial(_forward_over_packed, used)
+    layers = ((layer, "forward", _forward_for_packed(layer.forward, forward)) for layer in (nn.RNN, nn.LSTM, nn.GRU))
+    with _functions_answered(_ANSWERS), all_patched(layers):
         yield
 
 
@@ -274,13 +277,10 @@ _TRACED_TENSORS = (
 )
 
 
-@contextlib.contextmanager
-def _lengths_unread(used: Used) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        for owner in filter(None, map(lookup, _TRACED_TENSORS)):
-            for name in ("tolist", "numpy"):
-                stack.enter_context(patched(owner, name, _read_when_needed(used, getattr(owner, name))))
-        yield
+def _lengths_unread(used: Used) -> AbstractContextManager[None]:
+    owners = filter(None, map(lookup, _TRACED_TENSORS))
+    places = itertools.product(owners, ("tolist", "numpy"))
+    return all_patched((*place, _read_when_needed(used, getattr(*place))) for place in places)
 
 
 LISTED_LENGTHS = Repair("listed lengths", _lengths_unread)
@@ -305,8 +305,7 @@ def _onnx_pack(
     sequence: ir.Value, lengths: ir.Value, order: ir.Value | None, back: ir.Value | None, batch_first: bool
 ) -> tuple[ir.Value, ir.Value]:
     if batch_first:
-        others = range(2, len(sequence.shape))  # type: ignore[arg-type]
-        sequence = op.Transpose(sequence, perm=[1, 0, *others])
+        sequence = op.Transpose(sequence, perm=[1, 0, *range(2, rank(sequence))])
     padded = Padded(sequence, lengths, order, back)
     batch_sizes = _batch_sizes(padded)
     return _packed_data(padded, batch_sizes), batch_sizes
@@ -325,7 +324,7 @@ def _packed_data(padded: Padded, batch_sizes: ir.Value) -> Any:
     running = running_rows(ordered.lengths, op.Squeeze(op.Slice(shape, [0], [1])))
     flat = op.Reshape(ordered.sequence, op.Concat(op.Constant(value_ints=[-1]), op.Slice(shape, [2], [2**31]), axis=0))
     data = op.Compress(flat, op.Reshape(running, [-1]), axis=0)
-    data.meta[_MEMORY] = Padded(padded.sequence, padded.lengths, padded.order, padded.back, batch_sizes)
+    data.meta[_MEMORY] = replace(padded, batch_sizes=batch_sizes)
     return data
 
 
@@ -371,7 +370,7 @@ def _onnx_pad(
 
 def _padded_with(padded: Padded, steps: ir.Value, data: ir.Value, padding_value: float, *, batch_first: bool) -> Any:
     """As many steps as wanted, with the padding value behind each row's last."""
-    others = list(range(1, len(data.shape)))  # type: ignore[arg-type]
+    others = list(range(1, rank(data)))
     last = op.Sub(op.Shape(padded.sequence, start=0, end=1), [1])
     sequence = op.Gather(padded.sequence, op.Min(op.Range(0, steps, 1), last), axis=0)
     running = running_rows(padded.lengths, steps)
@@ -383,27 +382,15 @@ def _padded_with(padded: Padded, steps: ir.Value, data: ir.Value, padding_value:
     return op.Where(running, sequence, op.Cast(padding_value, to=data.dtype))
 
 
-def _onnx_layers(
-    data: ir.Value, batch_sizes: ir.Value, order: ir.Value | None, back: ir.Value | None, h: ir.Value, weights: Any,
-    mode: str, has_biases: bool, num_layers: int, bidirectional: bool, *, c: ir.Value | None = None,
-) -> tuple[ir.Value, ...]:  # fmt: skip
+def _onnx_layers(begin: slice, *args: Any) -> tuple[ir.Value, ...]:
+    data, batch_sizes, order, back = args[: begin.start]
     padded = _padded_form(data, batch_sizes, order, back)
-    output, *ends = layers_in_onnx(
-        mode, padded.sequence, padded.lengths, [h] if c is None else [h, c], weights, has_biases=has_biases,
-        num_layers=num_layers, bidirectional=bidirectional,
-    )  # fmt: skip
-    return _packed_data(Padded(output, padded.lengths, padded.order, padded.back), batch_sizes), *ends
-
-
-def _onnx_layers_lstm(
-    data: ir.Value, batch_sizes: ir.Value, order: Any, back: Any, h: ir.Value, c: ir.Value, *rest: Any
-) -> tuple[ir.Value, ...]:
-    return _onnx_layers(data, batch_sizes, order, back, h, *rest, c=c)
+    output, *ends = layers_in_onnx(padded.sequence, padded.lengths, args[begin], Layers(*args[begin.stop :]))
+    return _packed_data(replace(padded, sequence=output), batch_sizes), *ends
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "anyshape_recurrent::pack": _onnx_pack,
-    "anyshape_recurrent::pad": _onnx_pad,
-    "anyshape_recurrent::packed": _onnx_layers,
-    "anyshape_recurrent::packed_lstm": _onnx_layers_lstm,
+    f"{NAMESPACE}::pack": _onnx_pack,
+    f"{NAMESPACE}::pad": _onnx_pad,
+    **{f"{NAMESPACE}::{name}": partial(_onnx_layers, STATES[name]) for name in ("packed", "packed_lstm")},
 }

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -36,8 +37,8 @@ from anyshape.conversion.operators.onnx_words import (
     torchs_translation,
     whole,
 )
-from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, holds_size, is_size
-from anyshape.conversion.speed.operator_table import register_fake
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, holds_size, is_size
+from anyshape.conversion.speed.operator_table import define
 from anyshape.torchkit.patches import patched
 
 # ---- what stands in a trace, and its shapes
@@ -61,14 +62,13 @@ def _number_of_windows(length: Any, kernel: Any, stride: Any, padding: Any, ceil
     return (room + (stride - 1 if ceil_mode else 0)) // stride + 1
 
 
-torch.library.define("anyshape_sizes::adaptive_max_pool", "(Tensor x, SymInt[] sizes) -> (Tensor, Tensor)")
-register_fake("anyshape_sizes::adaptive_max_pool", _shape_of_maxima)
-torch.library.define(
+define("anyshape_sizes::adaptive_max_pool", "(Tensor x, SymInt[] sizes) -> (Tensor, Tensor)", _shape_of_maxima)
+define(
     "anyshape_sizes::pool",
     "(Tensor x, str kind, SymInt[] kernel, SymInt[] stride, SymInt[] padding, bool ceil_mode, bool count_include_pad)"
     " -> Tensor",
+    _shape_of_pooled,
 )
-register_fake("anyshape_sizes::pool", _shape_of_pooled)
 
 
 # ---- the repairs
@@ -76,68 +76,61 @@ register_fake("anyshape_sizes::pool", _shape_of_pooled)
 _adaptive_mean: Answer = F.adaptive_avg_pool2d  # typed for plain numbers
 
 
-def _adaptive_maximum_by_sizes(used: Used, spatial: int, name: str, *, indices: bool) -> Answer:
-    def answer(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:  # noqa: A002
-        given = for_each_axis(output_size, spatial)
-        sizes = [size if wish is None else wish for wish, size in zip(given, input.shape[-spatial:], strict=True)]
-        if not holds_size(sizes):
-            return NotImplemented
-        used(f"{name}: windows by the size at run time")
-        values, places = torch.ops.anyshape_sizes.adaptive_max_pool(input, sizes)
-        return (values, places) if indices or return_indices else values
-
-    return answer
-
-
-def _adaptive_mean_of_one_axis(used: Used) -> Answer:
-    def answer(input: Tensor, output_size: Any) -> Any:  # noqa: A002
-        (size,) = for_each_axis(output_size, 1)
-        if not is_size(size):
-            return NotImplemented
-        used("F.adaptive_avg_pool1d: windows by the size at run time")
-        # the operator for two axes takes sizes
-        return _adaptive_mean(input.unsqueeze(-2), (1, size)).squeeze(-2)
-
-    return answer
+def _adaptive_maximum_by_sizes(
+    name: str,
+    spatial: int,
+    indices: bool,
+    used: Used,
+    input: Tensor,  # noqa: A002
+    output_size: Any,
+    return_indices: bool = False,
+) -> Any:
+    given = for_each_axis(output_size, spatial)
+    sizes = [size if wish is None else wish for wish, size in zip(given, input.shape[-spatial:], strict=True)]
+    if not holds_size(sizes):
+        return NotImplemented
+    used(f"{name}: windows by the size at run time")
+    values, places = torch.ops.anyshape_sizes.adaptive_max_pool(input, sizes)
+    return (values, places) if indices or return_indices else values
 
 
-def _mean_by_sizes(used: Used, spatial: int) -> Answer:
-    def answer(
-        input: Tensor,  # noqa: A002
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: Any = None,
-    ) -> Any:
-        windows = _numbers_of_windows(kernel_size, stride, padding, spatial)
-        if divisor_override is not None or not holds_size(*windows):
-            return NotImplemented
-        used(f"F.avg_pool{spatial}d: windows by the size at run time")
-        return torch.ops.anyshape_sizes.pool(input, "avg", *windows, ceil_mode, count_include_pad)
-
-    return answer
+def _adaptive_mean_of_one_axis(used: Used, input: Tensor, output_size: Any) -> Any:  # noqa: A002
+    (size,) = for_each_axis(output_size, 1)
+    if not is_size(size):
+        return NotImplemented
+    used("F.adaptive_avg_pool1d: windows by the size at run time")
+    # the operator for two axes takes sizes
+    return _adaptive_mean(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
-def _maximum_by_sizes(used: Used, spatial: int) -> Answer:
-    def answer(
-        input: Tensor,  # noqa: A002
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        windows = _numbers_of_windows(kernel_size, stride, padding, spatial)
-        dilated = any(step != 1 for step in for_each_axis(dilation, spatial))
-        if dilated or return_indices or not holds_size(*windows):
-            return NotImplemented
-        used(f"F.max_pool{spatial}d: windows by the size at run time")
-        return torch.ops.anyshape_sizes.pool(input, "max", *windows, ceil_mode, True)
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "avg": {"ceil_mode": False, "count_include_pad": True, "divisor_override": None},
+    "max": {"dilation": 1, "ceil_mode": False, "return_indices": False},
+}
+"""What the functions for means and for maxima take behind the padding."""
 
-    return answer
+
+def _pool_by_sizes(
+    kind: str,
+    spatial: int,
+    used: Used,
+    input: Tensor,  # noqa: A002
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    *rest: Any,
+    **named: Any,
+) -> Any:
+    windows = _numbers_of_windows(kernel_size, stride, padding, spatial)
+    options: dict[str, Any] = {**_OPTIONS[kind], **dict(zip(_OPTIONS[kind], rest, strict=False)), **named}
+    dilated = any(step != 1 for step in for_each_axis(options.pop("dilation", 1), spatial))
+    ceil_mode, count_include_pad = options.pop("ceil_mode"), options.pop("count_include_pad", True)
+    # another divisor, places of maxima, or what torch does not know either
+    special = any(value is not None and value is not False for value in options.values())
+    if dilated or special or not holds_size(*windows):
+        return NotImplemented
+    used(f"F.{kind}_pool{spatial}d: windows by the size at run time")
+    return torch.ops.anyshape_sizes.pool(input, kind, *windows, ceil_mode, count_include_pad)
 
 
 def _numbers_of_windows(kernel: Any, stride: Any, padding: Any, spatial: int) -> tuple[list[Any], list[Any], list[Any]]:
@@ -146,21 +139,21 @@ def _numbers_of_windows(kernel: Any, stride: Any, padding: Any, spatial: int) ->
     return kernels, strides, for_each_axis(padding, spatial)
 
 
-def _answers(used: Used) -> dict[tuple[Any, str], Answer]:
-    answers: dict[tuple[Any, str], Answer] = {
-        (F, "adaptive_avg_pool1d"): _adaptive_mean_of_one_axis(used),
-        (torch, "adaptive_max_pool1d"): _adaptive_maximum_by_sizes(used, 1, "torch.adaptive_max_pool1d", indices=True),
-    }
+def _answers() -> dict[tuple[Any, str], Answer]:
+    maxima = partial(_adaptive_maximum_by_sizes, "torch.adaptive_max_pool1d", 1, True)
+    answers: dict[tuple[Any, str], Answer] = {(torch, "adaptive_max_pool1d"): maxima}
+    answers[F, "adaptive_avg_pool1d"] = _adaptive_mean_of_one_axis
     for spatial in (1, 2, 3):
         name = f"adaptive_max_pool{spatial}d"
-        answers[F, name] = _adaptive_maximum_by_sizes(used, spatial, f"F.{name}", indices=False)
-        answers[F, f"{name}_with_indices"] = _adaptive_maximum_by_sizes(used, spatial, f"F.{name}", indices=True)
-        answers[F, f"avg_pool{spatial}d"] = _mean_by_sizes(used, spatial)
-        answers[F, f"max_pool{spatial}d"] = answers[torch, f"max_pool{spatial}d"] = _maximum_by_sizes(used, spatial)
+        answers[F, name] = partial(_adaptive_maximum_by_sizes, f"F.{name}", spatial, False)
+        answers[F, f"{name}_with_indices"] = partial(_adaptive_maximum_by_sizes, f"F.{name}", spatial, True)
+        answers[F, f"avg_pool{spatial}d"] = partial(_pool_by_sizes, "avg", spatial)
+        answers[F, f"max_pool{spatial}d"] = partial(_pool_by_sizes, "max", spatial)
+        answers[torch, f"max_pool{spatial}d"] = answers[F, f"max_pool{spatial}d"]
     return answers
 
 
-POOLING = Repair("pooling", lambda used: answered(_answers(used)))
+POOLING = Repair("pooling", answering(_answers()))
 
 
 def _over_two_axes(genuine: Answer, used: Used) -> Answer:
@@ -248,40 +241,33 @@ def _place_of_maximum(x: ir.Value, axis: int, axes: int, windows: Windows | None
     return op.Add(op.ArgMax(_values_in_windows(x, axis, windows), axis=axis + 1, keepdims=0), offset)
 
 
-def _onnx_adaptive_mean(spatial: int) -> Callable[..., Any]:
-    def pool(x: ir.Value, output_size: Sequence[Size]) -> Any:
-        axes = rank(x)
-        result = op.Identity(x)
-        for axis, many in zip(range(axes - spatial, axes), for_each_axis(output_size, spatial), strict=True):
-            length = size_of(x, axis)
-            if many == 1:
-                result = op.ReduceMean(result, whole(axis), keepdims=1)
-            elif not is_size_of(many, x, axis):
-                result = _mean(result, axis, axes, length, _adaptive_windows(length, many))
-        return result
-
-    return pool
+def _onnx_adaptive_mean(spatial: int, x: ir.Value, output_size: Sequence[Size]) -> Any:
+    axes = rank(x)
+    result = op.Identity(x)
+    for axis, many in zip(range(axes - spatial, axes), for_each_axis(output_size, spatial), strict=True):
+        length = size_of(x, axis)
+        if many == 1:
+            result = op.ReduceMean(result, whole(axis), keepdims=1)
+        elif not is_size_of(many, x, axis):
+            result = _mean(result, axis, axes, length, _adaptive_windows(length, many))
+    return result
 
 
-def _onnx_adaptive_maximum(spatial: int) -> Callable[..., Any]:
+def _onnx_adaptive_maximum(spatial: int, x: ir.Value, output_size: Sequence[Size]) -> tuple[Any, Any]:
     """Values and places, the places counted over all spatial axes. What nobody uses is dropped with its nodes."""
-
-    def pool(x: ir.Value, output_size: Sequence[Size]) -> tuple[Any, Any]:
-        axes, sizes = rank(x), for_each_axis(output_size, spatial)
-        places: list[Any] = []
-        result = op.Identity(x)
-        for axis in reversed(range(axes - spatial, axes)):
-            many, length = sizes[axis - axes], size_of(x, axis)
-            windows = None if many == 1 else _adaptive_windows(length, many)
-            here = _place_of_maximum(result, axis, axes, windows)
-            places = [here, *(op.GatherElements(place, here, axis=axis) for place in places)]
-            if windows is None:
-                result = op.ReduceMax(result, whole(axis), keepdims=1)
-            elif not is_size_of(many, x, axis):
-                result = _maximum(result, axis, windows)
-        return result, _places_over_all_axes(x, places)
-
-    return pool
+    axes, sizes = rank(x), for_each_axis(output_size, spatial)
+    places: list[Any] = []
+    result = op.Identity(x)
+    for axis in reversed(range(axes - spatial, axes)):
+        many, length = sizes[axis - axes], size_of(x, axis)
+        windows = None if many == 1 else _adaptive_windows(length, many)
+        here = _place_of_maximum(result, axis, axes, windows)
+        places = [here, *(op.GatherElements(place, here, axis=axis) for place in places)]
+        if windows is None:
+            result = op.ReduceMax(result, whole(axis), keepdims=1)
+        elif not is_size_of(many, x, axis):
+            result = _maximum(result, axis, windows)
+    return result, _places_over_all_axes(x, places)
 
 
 def _places_over_all_axes(x: ir.Value, places: Sequence[Any]) -> Any:
@@ -328,42 +314,33 @@ def _onnx_pool(
     return result
 
 
-def _onnx_mean(spatial: int) -> Callable[..., Any]:
+def _onnx_mean(
+    spatial: int,
+    x: ir.Value,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
     """`divisor_override` replaces the size of the window, which torch's translation ignores."""
-
-    def pool(
-        x: ir.Value,
-        kernel_size: Any,
-        stride: Any = (),
-        padding: Any = (0,),
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Any:
-        torchs = torchs_translation(f"nn.aten_avg_pool{spatial}d")
-        if divisor_override is None:
-            return torchs(x, kernel_size, stride, padding, ceil_mode, count_include_pad)
-        if ceil_mode:
-            raise NotImplementedError("divisor_override with ceil_mode")
-        kernel = for_each_axis(kernel_size, spatial)
-        window = math.prod(kernel)
-        means = torchs(x, kernel, stride, padding, False, True)
-        return op.Mul(means, number(window / divisor_override, x))
-
-    return pool
+    torchs = torchs_translation(f"nn.aten_avg_pool{spatial}d")
+    if divisor_override is None:
+        return torchs(x, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    if ceil_mode:
+        raise NotImplementedError("divisor_override with ceil_mode")
+    kernel = for_each_axis(kernel_size, spatial)
+    window = math.prod(kernel)
+    means = torchs(x, kernel, stride, padding, False, True)
+    return op.Mul(means, number(window / divisor_override, x))
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "aten::adaptive_avg_pool1d": _onnx_adaptive_mean(1),
-    "aten::adaptive_avg_pool2d": _onnx_adaptive_mean(2),
-    "aten::adaptive_avg_pool3d": _onnx_adaptive_mean(3),
-    "aten::_adaptive_avg_pool2d": _onnx_adaptive_mean(2),
-    "aten::_adaptive_avg_pool3d": _onnx_adaptive_mean(3),
-    "aten::adaptive_max_pool1d": _onnx_adaptive_maximum(1),
-    "aten::adaptive_max_pool2d": _onnx_adaptive_maximum(2),
-    "aten::adaptive_max_pool3d": _onnx_adaptive_maximum(3),
-    "aten::avg_pool2d": _onnx_mean(2),
-    "aten::avg_pool3d": _onnx_mean(3),
-    "anyshape_sizes::adaptive_max_pool": lambda x, sizes: _onnx_adaptive_maximum(len(sizes))(x, sizes),
+    **{f"aten::adaptive_avg_pool{axes}d": partial(_onnx_adaptive_mean, axes) for axes in (1, 2, 3)},
+    **{f"aten::_adaptive_avg_pool{axes}d": partial(_onnx_adaptive_mean, axes) for axes in (2, 3)},
+    **{f"aten::adaptive_max_pool{axes}d": partial(_onnx_adaptive_maximum, axes) for axes in (1, 2, 3)},
+    **{f"aten::avg_pool{axes}d": partial(_onnx_mean, axes) for axes in (2, 3)},
+    "anyshape_sizes::adaptive_max_pool": lambda x, sizes: _onnx_adaptive_maximum(len(sizes), x, sizes),
     "anyshape_sizes::pool": _onnx_pool,
 }

@@ -9,8 +9,9 @@ directions, or, where none fits, the steps written out.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,16 +20,9 @@ import torch
 from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, DOUBLE, op, scan, static_size
-from anyshape.conversion.operators.repair import Answer, Repair, Used
-from anyshape.conversion.speed.operator_table import register_fake
-from anyshape.torchkit.patches import patched
+from anyshape.conversion.operators.repair import Answer, Repair, Used, all_patched
+from anyshape.conversion.speed.operator_table import define
 from anyshape.torchkit.private_names import lookup
-
-# ---- what is recognised
-
-MODES = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN_TANH", "rnn_relu": "RNN_RELU"}
-"""The operator of a layer -> what `layer.mode` calls it."""
-
 
 # ---- what stands in a trace, and its shapes
 
@@ -44,39 +38,23 @@ _SCHEMAS = {
 }
 
 
-def _shapes_of_dense(data: Tensor, h: Tensor, *layer: Any) -> tuple[Tensor, Tensor]:
-    bidirectional = layer[4]
-    return data.new_empty((*data.shape[:-1], h.shape[-1] * (2 if bidirectional else 1))), h.new_empty(h.shape)
+def _shapes_of_results(begin: slice, *args: Any) -> tuple[Tensor, ...]:
+    """Of the output and of the last states; `begin` says where among the arguments the first ones stand."""
+    data, states, bidirectional = args[0], args[begin], args[begin.stop + 4]
+    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    return data.new_empty((*data.shape[:-1], width)), *(state.new_empty(state.shape) for state in states)
 
 
-def _shapes_of_dense_lstm(data: Tensor, h: Tensor, c: Tensor, *layer: Any) -> tuple[Tensor, ...]:
-    return *_shapes_of_dense(data, h, *layer), c.new_empty(c.shape)
-
-
-def _shapes_of_packed(data: Tensor, _b: Tensor, _s: Any, _u: Any, h: Tensor, *layer: Any) -> tuple[Tensor, Tensor]:
-    return _shapes_of_dense(data, h, *layer)
-
-
-def _shapes_of_packed_lstm(
-    data: Tensor, _b: Tensor, _s: Any, _u: Any, h: Tensor, c: Tensor, *layer: Any
-) -> tuple[Tensor, ...]:
-    return _shapes_of_dense_lstm(data, h, c, *layer)
-
-
-_SHAPES: dict[str, Callable[..., Any]] = {
-    "dense": _shapes_of_dense,
-    "dense_lstm": _shapes_of_dense_lstm,
-    "packed": _shapes_of_packed,
-    "packed_lstm": _shapes_of_packed_lstm,
-}
+STATES = {"dense": slice(1, 2), "dense_lstm": slice(1, 3), "packed": slice(4, 5), "packed_lstm": slice(4, 6)}
+"""Which arguments of each operator are states; the sequence stands before them, what describes the layers behind."""
 for _name, _schema in _SCHEMAS.items():
-    torch.library.define(f"{NAMESPACE}::{_name}", _schema)
-    register_fake(f"{NAMESPACE}::{_name}", _SHAPES[_name])
+    define(f"{NAMESPACE}::{_name}", _schema, partial(_shapes_of_results, STATES[_name]))
 
 
 # ---- the repair
 
 _NAMES = {"lstm": "nn.LSTM", "gru": "nn.GRU", "rnn_tanh": "nn.RNN", "rnn_relu": "nn.RNN"}
+"""The operators of layers, whose `mode` is the same in capitals -> what users call the layers."""
 _COMMON = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _DENSE_ARGUMENTS = ("input", *_COMMON, "batch_first")
 _PACKED_ARGUMENTS = ("data", "batch_sizes", *_COMMON)
@@ -111,7 +89,7 @@ def _answer_for_layer(used: Used, name: str) -> Answer:
             return getattr(lookup("torch._C._VariableFunctions") or torch, name)(*args, **kwargs)
         weights, both = list(call["params"]), call["bidirectional"]
         tell_of_layer(used, name, weights, call["has_biases"], call["num_layers"] * (2 if both else 1))
-        shape = (weights, MODES[name], call["has_biases"], call["num_layers"], both)
+        shape = (weights, name.upper(), call["has_biases"], call["num_layers"], both)
         if is_packed:
             return layer_called("packed", name, (call["data"], call["batch_sizes"], None, None), call["hx"], *shape)
         return layer_called("dense", name, (call["input"],), call["hx"], *shape, call["batch_first"])
@@ -119,16 +97,11 @@ def _answer_for_layer(used: Used, name: str) -> Answer:
     return answer
 
 
-@contextlib.contextmanager
-def _operators_answered(used: Used) -> Iterator[None]:
+def _operators_answered(used: Used) -> AbstractContextManager[None]:
     """Inside, `torch.lstm` and its like are answered here, for layers and for direct calls."""
-    with contextlib.ExitStack() as stack:
-        for name in MODES:  # layers reach their operators through names of `torch._VF`
-            function = _answer_for_layer(used, name)
-            if (functions := lookup("torch._VF")) is not None:
-                stack.enter_context(patched(functions, name, function))
-            stack.enter_context(patched(torch, name, function))
-        yield
+    answers = {name: _answer_for_layer(used, name) for name in _NAMES}
+    owners = [owner for owner in (lookup("torch._VF"), torch) if owner is not None]  # layers reach them by `torch._VF`
+    return all_patched((owner, *answer) for answer in answers.items() for owner in owners)
 
 
 RECURRENT_LAYERS = Repair("recurrent layers", _operators_answered, always=True)
@@ -151,32 +124,38 @@ class Cell(NamedTuple):
     projection: ir.Value | None
 
 
+class Layers(NamedTuple):
+    """What describes layers in the arguments of our operators."""
+
+    weights: Sequence[ir.Value]
+    mode: str
+    has_biases: bool
+    num_layers: int
+    bidirectional: bool
+
+
 def layers_in_onnx(
-    mode: str,
     sequence: ir.Value,
     lengths: ir.Value | None,
     states: Sequence[ir.Value],
-    weights: Sequence[ir.Value],
+    layers: Layers,
     *,
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
     batch_first: bool = False,
 ) -> tuple[ir.Value, ...]:
     """All layers over (time, batch, features), each row as far as its length: the output and the last states."""
-    width = 2 if bidirectional else 1
-    cells = _cells_of(weights, num_layers * width, has_biases=has_biases)
+    width = 2 if layers.bidirectional else 1
+    cells = _cells_of(layers.weights, layers.num_layers * width, has_biases=layers.has_biases)
     ends: list[list[ir.Value]] = [[] for _ in states]
-    for layer in range(num_layers):
+    for layer in range(layers.num_layers):
         ours = slice(layer * width, (layer + 1) * width)
         begin = [_part_of_state(state, ours, len(cells)) for state in states]
         layer_in_onnx = _layer_in_steps if _has_no_operator(cells[0]) else _native_layer
-        sequence, *last = layer_in_onnx(mode, sequence, lengths, begin, cells[ours])
+        sequence, *last = layer_in_onnx(layers.mode, sequence, lengths, begin, cells[ours])
         for end, value in zip(ends, last, strict=True):
             end.append(value)
     if batch_first:
         sequence = op.Transpose(sequence, perm=[1, 0, 2])
-    return sequence, *(end[0] if num_layers == 1 else op.Concat(*end, axis=0) for end in ends)
+    return sequence, *(end[0] if layers.num_layers == 1 else op.Concat(*end, axis=0) for end in ends)
 
 
 def _cells_of(weights: Sequence[ir.Value], count: int, *, has_biases: bool) -> list[Cell]:
@@ -342,37 +321,26 @@ def _step_of_gru(cell: Cell, gates: Any, h: Any) -> list[Any]:
     return [op.Add(op.Mul(op.Sub(h, new), update), new)]
 
 
-def _step_of_tanh(cell: Cell, gates: Any, h: Any) -> list[Any]:
-    return [op.Tanh(op.Gemm(h, cell.outer, gates, transB=1))]
-
-
-def _step_of_relu(cell: Cell, gates: Any, h: Any) -> list[Any]:
-    return [op.Relu(op.Gemm(h, cell.outer, gates, transB=1))]
+def _step_of_rnn(activation: Callable[..., Any], cell: Cell, gates: Any, h: Any) -> list[Any]:
+    return [activation(op.Gemm(h, cell.outer, gates, transB=1))]
 
 
 _STEPS: dict[str, Callable[..., list[Any]]] = {
-    "LSTM": _step_of_lstm, "GRU": _step_of_gru, "RNN_TANH": _step_of_tanh, "RNN_RELU": _step_of_relu,
-}  # fmt: skip
+    "LSTM": _step_of_lstm,
+    "GRU": _step_of_gru,
+    "RNN_TANH": partial(_step_of_rnn, op.Tanh),
+    "RNN_RELU": partial(_step_of_rnn, op.Relu),
+}
 
 # ---- the table's entries
 
 
-def _onnx_dense(
-    sequence: ir.Value, h: ir.Value, weights: Any, mode: str, has_biases: bool, num_layers: int, bidirectional: bool,
-    batch_first: bool, *, c: ir.Value | None = None,
-) -> tuple[ir.Value, ...]:  # fmt: skip
-    sequence = op.Transpose(sequence, perm=[1, 0, 2]) if batch_first else sequence
-    return layers_in_onnx(
-        mode, sequence, None, [h] if c is None else [h, c], weights, has_biases=has_biases, num_layers=num_layers,
-        bidirectional=bidirectional, batch_first=batch_first,
-    )  # fmt: skip
-
-
-def _onnx_dense_lstm(sequence: ir.Value, h: ir.Value, c: ir.Value, *rest: Any) -> tuple[ir.Value, ...]:
-    return _onnx_dense(sequence, h, *rest, c=c)
+def _onnx_dense(begin: slice, *args: Any) -> tuple[ir.Value, ...]:
+    *layers, batch_first = args[begin.stop :]
+    sequence = op.Transpose(args[0], perm=[1, 0, 2]) if batch_first else args[0]
+    return layers_in_onnx(sequence, None, args[begin], Layers(*layers), batch_first=batch_first)
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "anyshape_recurrent::dense": _onnx_dense,
-    "anyshape_recurrent::dense_lstm": _onnx_dense_lstm,
+    f"{NAMESPACE}::{name}": partial(_onnx_dense, STATES[name]) for name in ("dense", "dense_lstm")
 }

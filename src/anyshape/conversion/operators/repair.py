@@ -80,13 +80,25 @@ Answer = Callable[..., Any]
 def answered(answers: Mapping[tuple[Any, str], Answer]) -> Iterator[None]:
     """Inside, calls of `owner.name` go to the answer first, wherever they come from."""
     known = {place: answer for place, answer in answers.items() if hasattr(*place)}
+    by_function = {getattr(*place): answer for place, answer in known.items()}
+    # by its name the function is found by torch's own code, too
+    by_name = ((*place, _answered_first(answer, getattr(*place))) for place, answer in known.items())
+    # by itself it is found by code that has imported it under a name of its own
+    with all_patched(by_name), Answering(by_function):
+        yield
+
+
+def answering(answers: Mapping[tuple[Any, str], Answer]) -> Callable[[Used], AbstractContextManager[None]]:
+    """What puts a repair on that consists of such answers; each is given `used` before the arguments of the call."""
+    return lambda used: answered({place: partial(answer, used) for place, answer in answers.items()})
+
+
+@contextlib.contextmanager
+def all_patched(places: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Inside, each `owner.name` is its value."""
     with contextlib.ExitStack() as stack:
-        by_function = {getattr(owner, name): answer for (owner, name), answer in known.items()}
-        # by its name the function is found by torch's own code, too
-        for (owner, name), answer in known.items():
-            stack.enter_context(patched(owner, name, _answered_first(answer, getattr(owner, name))))
-        # by itself it is found by code that has imported it under a name of its own
-        stack.enter_context(Answering(by_function))
+        for place in places:
+            stack.enter_context(patched(*place))
         yield
 
 
@@ -101,12 +113,7 @@ def _answered_first(answer: Answer, otherwise: Callable[..., Any]) -> Callable[.
 
 # ---- words about sizes
 
-# torch does not type these, or types them for plain numbers
-arange: Callable[..., torch.Tensor] = torch.arange
-sym_int: Callable[..., Any] = torch.sym_int
-sym_float: Callable[..., Any] = torch.sym_float
-sym_max: Callable[..., Any] = torch.sym_max
-sym_min: Callable[..., Any] = torch.sym_min
+arange: Callable[..., torch.Tensor] = torch.arange  # typed for plain numbers
 
 
 def is_size(value: Any) -> bool:

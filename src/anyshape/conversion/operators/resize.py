@@ -1,7 +1,7 @@
 """Resizing that torch translates wrongly, or by a decomposition that looks at the traced size.
 
 Antialiased resizing with a scale or with aligned corners is written as torch's CPU kernel computes it. Linear resizing
-of one axis is ONNX's Resize.
+of one axis is ONNX's Resize. Beside it stands the grid by which others sample.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import onnx_ir as ir
 import torch
 from torch import fx
 
-from anyshape.conversion.operators.onnx_words import FLOAT, INT64, as_vector, counted, op, size_of, vector, whole
+from anyshape.conversion.operators.onnx_words import FLOAT, as_vector, counted, number, op, size_of, vector, whole
 
 # ---- where channels lie in memory: ONNX has no layout, but one kernel of torch gives other values by it
 
@@ -43,6 +43,7 @@ def _is_channels_last(argument: object) -> bool:
 # ---- antialiased: a matrix of weights for each axis, made at run time, and two products
 
 Scale = float | ir.Value | None
+Sizes = Sequence[int | ir.Value]
 
 
 def _floats(value: Any) -> Any:
@@ -79,8 +80,11 @@ def _cubic(distance: Any) -> Any:
     return op.Where(op.Less(x, _literal(1)), near, op.Where(op.Less(x, _literal(2)), far, _literal(0)))
 
 
-def _weights(before: Any, after: Any, step: Any, curve: Callable[[Any], Any], reach: float) -> Any:
+def _weights(
+    before: Any, after: Any, scale: Scale, curve: Callable[[Any], Any], reach: float, *, align_corners: bool
+) -> Any:
     """A matrix (after, before): how much each input adds to each output; every row adds up to 1."""
+    step = _distance_of_centres(before, after, scale, align_corners=align_corners)
     widened = op.Max(step, _literal(1))
     support = op.Mul(widened, _literal(reach))
     half = _literal(0.5)
@@ -100,35 +104,24 @@ def _towards_zero(value: Any) -> Any:
 
 def _antialiased_by(curve: Callable[[Any], Any], reach: float, mode: str, **extra: float) -> Callable[..., Any]:
     def resize(
-        x: ir.Value,
-        output_size: Sequence[int | ir.Value],
-        align_corners: bool,
-        scales_h: Scale = None,
-        scales_w: Scale = None,
-        *,
-        from_channels_last: bool = False,
+        x: ir.Value, output_size: Sizes, align_corners: bool, *scales: Scale, from_channels_last: bool = False
     ) -> Any:
-        if scales_h is None and scales_w is None and not align_corners:
+        if not align_corners and all(scale is None for scale in scales):
             sizes = op.Concat(op.Shape(x, start=0, end=2), vector(output_size), axis=0)
             options = {"mode": mode, "antialias": 1, "exclude_outside": 1, **extra}
             resized = op.Resize(x, None, None, sizes, coordinate_transformation_mode="half_pixel", **options)
-            return _as_in_eager(resized, x, output_size, from_channels_last=from_channels_last)
-        high, wide = (
-            _weights(
-                before, after, _distance_of_centres(before, after, scale, align_corners=align_corners), curve, reach
-            )
-            for before, after, scale in zip(
-                (size_of(x, 2), size_of(x, 3)), map(as_vector, output_size), (scales_h, scales_w), strict=True
-            )
-        )
-        across = op.MatMul(x, op.CastLike(op.Transpose(wide, perm=[1, 0]), x))
-        resized = op.MatMul(op.CastLike(high, x), across)
+        else:
+            # the scales may be left out
+            both = zip((size_of(x, 2), size_of(x, 3)), map(as_vector, output_size), (*scales, None, None), strict=False)
+            high, wide = (_weights(*axis, curve, reach, align_corners=align_corners) for axis in both)
+            across = op.MatMul(x, op.CastLike(op.Transpose(wide, perm=[1, 0]), x))
+            resized = op.MatMul(op.CastLike(high, x), across)
         return _as_in_eager(resized, x, output_size, from_channels_last=from_channels_last)
 
     return resize
 
 
-def _as_in_eager(resized: Any, x: ir.Value, output_size: Sequence[int | ir.Value], *, from_channels_last: bool) -> Any:
+def _as_in_eager(resized: Any, x: ir.Value, output_size: Sizes, *, from_channels_last: bool) -> Any:
     """Torch's kernel repeats the first row all the way down where the result is one value wide (docs/upstream.md).
 
     It does so where the height changes, too, and where channels do not lie last in memory.
@@ -138,17 +131,14 @@ def _as_in_eager(resized: Any, x: ir.Value, output_size: Sequence[int | ir.Value
         return resized
     rows = counted(op.Shape(resized, start=2, end=3))
     is_right = op.Or(op.Greater(as_vector(width), whole(1)), op.Equal(as_vector(height), size_of(x, 2)))
-    return op.Gather(resized, op.Mul(rows, op.Cast(is_right, to=INT64)), axis=2)
+    return op.Gather(resized, op.Mul(rows, op.Cast(is_right, to=ir.DataType.INT64)), axis=2)
 
 
 # ---- linear, of one axis
 
 
 def _linear_in_one_axis(
-    x: ir.Value,
-    output_size: Sequence[int | ir.Value] | None,
-    align_corners: bool,
-    scale_factors: Sequence[float | ir.Value] | None = None,
+    x: ir.Value, output_size: Sizes | None, align_corners: bool, scale_factors: Sequence[float | ir.Value] | None = None
 ) -> Any:
     corners = "align_corners" if align_corners else "half_pixel"
     mode = {"mode": "linear", "coordinate_transformation_mode": corners}
@@ -160,8 +150,36 @@ def _linear_in_one_axis(
     return op.Resize(x, None, None, op.Concat(op.Shape(x, start=0, end=2), vector(output_size), axis=0), **mode)
 
 
+# ---- the grid of `F.affine_grid`, by which others sample
+
+
+def _centres(size: Any, like: ir.Value, *, align_corners: bool) -> Any:
+    """Evenly spread from -1 to 1: the outermost at the corners, or half a step inside; one alone is in the middle."""
+    many = as_vector(size)
+    steps = op.Sub(op.Add(op.Mul(counted(many), whole(2)), whole(1)), many)
+    span = op.Max(op.Sub(many, whole(1)), whole(1)) if align_corners else many
+    return op.Div(op.CastLike(steps, like), op.CastLike(span, like))
+
+
+def _affine_grid(theta: ir.Value, size: Sequence[Any], align_corners: bool) -> Any:
+    """The transformation of every place: x, y (and z) are counted from the last axis."""
+    spatial = list(size)[2:]
+    shape = vector(spatial)
+    places = []
+    for axis in reversed(range(len(spatial))):
+        line = _centres(spatial[axis], theta, align_corners=align_corners)
+        later = len(spatial) - 1 - axis
+        column = op.Unsqueeze(line, whole(*range(1, 1 + later))) if later else line
+        places.append(op.Reshape(op.Expand(column, shape), whole(-1, 1)))
+    ones = op.Expand(number(1, theta), op.Shape(places[0]))
+    base = op.Unsqueeze(op.Concat(*places, ones, axis=1), whole(0))
+    moved = op.MatMul(base, op.Transpose(theta, perm=[0, 2, 1]))
+    return op.Reshape(moved, op.Concat(size_of(theta, 0), shape, whole(len(spatial)), axis=0))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_upsample_bilinear2d_aa": _antialiased_by(_tent, 1.0, "linear"),
     "aten::_upsample_bicubic2d_aa": _antialiased_by(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
     "aten::upsample_linear1d.vec": _linear_in_one_axis,
+    "aten::affine_grid_generator": _affine_grid,
 }

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, exact, number, op
+from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, exact, literal, number, op
 
 # ---- the gamma family
 
@@ -40,22 +41,23 @@ def _log_gamma_above_half(x: Any) -> Any:
     return op.Add(op.Add(power, op.Log(series)), exact(0.5 * math.log(2 * math.pi)))
 
 
-def _log_gamma(x: ir.Value) -> Any:
-    """By Lanczos' series; below a half by reflection, at whole numbers up to 0 infinite."""
+def _by_reflection(x: ir.Value, above_half: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
+    """The argument in double, whether it lies below a half, and the function of it or of what mirrors it there."""
     wide = op.Cast(x, to=DOUBLE)
     low = op.Less(wide, exact(0.5))
-    plain = _log_gamma_above_half(op.Where(low, op.Sub(exact(1), wide), wide))
+    return wide, low, above_half(op.Where(low, op.Sub(exact(1), wide), wide))
+
+
+def _log_gamma(x: ir.Value) -> Any:
+    """By Lanczos' series; below a half by reflection, at whole numbers up to 0 infinite."""
+    wide, low, plain = _by_reflection(x, _log_gamma_above_half)
     turn = op.Sub(wide, op.Floor(wide))
     sine = op.Abs(op.Sin(op.Mul(exact(math.pi), turn)))
     mirrored = op.Sub(op.Log(op.Div(exact(math.pi), sine)), plain)
     pole = op.And(low, op.Equal(turn, exact(0)))
     value = op.Where(pole, exact(math.inf), op.Where(low, mirrored, plain))
-    infinite = op.IsInf(op.CastLike(wide, number(0.0, _value_in_float()))) if x.dtype != DOUBLE else op.IsInf(wide)
+    infinite = op.IsInf(op.CastLike(wide, literal(0.0, FLOAT))) if x.dtype != DOUBLE else op.IsInf(wide)
     return op.CastLike(op.Where(infinite, exact(math.inf), value), x)
-
-
-def _value_in_float() -> ir.Value:
-    return ir.Value(name="float", type=ir.TensorType(FLOAT))
 
 
 _STEPS_UP = 10
@@ -73,9 +75,7 @@ def _digamma_above_half(x: Any) -> Any:
 
 
 def _digamma(x: ir.Value) -> Any:
-    wide = op.Cast(x, to=DOUBLE)
-    low = op.Less(wide, exact(0.5))
-    plain = _digamma_above_half(op.Where(low, op.Sub(exact(1), wide), wide))
+    wide, low, plain = _by_reflection(x, _digamma_above_half)
     angle = op.Mul(exact(math.pi), op.Sub(wide, op.Floor(wide)))
     mirrored = op.Sub(plain, op.Div(op.Mul(exact(math.pi), op.Cos(angle)), op.Sin(angle)))
     pole = op.And(low, op.Equal(wide, op.Floor(wide)))
@@ -99,9 +99,7 @@ def _polygamma(n: int, x: ir.Value) -> Any:
         return _digamma(x)
     if n != 1:
         raise NotImplementedError(f"polygamma({n}, x)")
-    wide = op.Cast(x, to=DOUBLE)
-    low = op.Less(wide, exact(0.5))
-    plain = _trigamma_above_half(op.Where(low, op.Sub(exact(1), wide), wide))
+    wide, low, plain = _by_reflection(x, _trigamma_above_half)
     sine = op.Div(exact(math.pi), op.Sin(op.Mul(exact(math.pi), op.Sub(wide, op.Floor(wide)))))
     return op.CastLike(op.Where(low, op.Sub(op.Mul(sine, sine), plain), plain), x)
 
@@ -138,13 +136,9 @@ def _inverse_erf(y: ir.Value) -> Any:
 
 def _normal_quantile(p: ir.Value) -> Any:
     spread = op.Sub(op.Mul(number(2, p), p), number(1, p))
-    typed = op.Identity(spread)
+    typed: Any = op.Identity(spread)
     typed.dtype = p.dtype
     return op.Mul(number(math.sqrt(2), p), _inverse_erf(typed))
-
-
-def _hypotenuse(left: ir.Value, right: ir.Value) -> Any:
-    return op.Sqrt(op.Add(op.Mul(left, left), op.Mul(right, right)))
 
 
 def _with_sign_of(x: ir.Value, sign: Any) -> Any:
@@ -156,25 +150,16 @@ def _with_sign_of(x: ir.Value, sign: Any) -> Any:
     return op.Where(negative, op.Neg(op.Abs(x)), op.Abs(x))
 
 
-def _ignoring_nan(choose: Callable[..., Any]) -> Callable[..., Any]:
-    def translate(left: ir.Value, right: ir.Value) -> Any:
-        if left.dtype is not None and left.dtype.is_integer():
-            return choose(left, right)
-        return op.Where(op.IsNaN(left), right, op.Where(op.IsNaN(right), left, choose(left, right)))
-
-    return translate
+def _ignoring_nan(choose: Callable[..., Any], left: ir.Value, right: ir.Value) -> Any:
+    if left.dtype is not None and left.dtype.is_integer():
+        return choose(left, right)
+    return op.Where(op.IsNaN(left), right, op.Where(op.IsNaN(right), left, choose(left, right)))
 
 
 def _randomised_relu(
-    x: ir.Value,
-    noise: ir.Value,
-    lower: float = 0.125,
-    upper: float = 1 / 3,
-    training: bool = False,
-    generator: Any = None,
+    x: ir.Value, noise: ir.Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, *_generator: Any
 ) -> tuple[Any, Any]:
     """Outside training, the slope is the middle of both."""
-    del generator
     if training:
         raise NotImplementedError("rrelu in training")
     return op.LeakyRelu(x, alpha=(lower + upper) / 2), op.Identity(noise)
@@ -186,10 +171,10 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::polygamma": _polygamma,
     "aten::erfinv": _inverse_erf,
     "aten::special_ndtri": _normal_quantile,
-    "aten::hypot": _hypotenuse,
+    "aten::hypot": lambda left, right: op.Sqrt(op.Add(op.Mul(left, left), op.Mul(right, right))),
     "aten::copysign.Tensor": _with_sign_of,
     "aten::copysign.Scalar": _with_sign_of,
-    "aten::fmax": _ignoring_nan(op.Max),
-    "aten::fmin": _ignoring_nan(op.Min),
+    "aten::fmax": partial(_ignoring_nan, op.Max),
+    "aten::fmin": partial(_ignoring_nan, op.Min),
     "aten::rrelu_with_noise_functional": _randomised_relu,
 }

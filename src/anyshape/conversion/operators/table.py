@@ -19,26 +19,19 @@ from anyshape.conversion.operators import (
     choice,
     complex_values,
     composites,
-    experts,
     index,
     linear_algebra,
     numbers,
-    ordering,
     packed_sequences,
     pooling,
-    ranges,
     recurrent,
     resize,
-    running_values,
-    scatter,
     special_functions,
-    spectra,
     views,
 )
 from anyshape.conversion.operators.held_numbers import HELD_NUMBERS
 from anyshape.conversion.operators.repair import Repair
-from anyshape.conversion.operators.shadows import SIZE_KEYS
-from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS, GRADIENTS, MOVED_MODULES
+from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS, GRADIENTS, MOVED_MODULES, SIZE_KEYS
 
 # not family by family: two that answer one function, or that call what another answers, must keep their order
 REPAIRS: tuple[Repair, ...] = (
@@ -50,21 +43,21 @@ REPAIRS: tuple[Repair, ...] = (
     packed_sequences.PACKED_SEQUENCES,
     packed_sequences.LISTED_LENGTHS,
     arithmetic.ARITHMETIC,
-    ranges.RANGES,
+    arithmetic.RANGES,
     AUTOGRAD_FUNCTIONS,
     GRADIENTS,
     choice.COMPARISONS,
     views.CUTTING,
     arithmetic.DIVISIONS,
     views.STRIDES,
-    experts.EXPERTS,
+    linear_algebra.EXPERTS,
     index.INDEXING,
     arithmetic.TENSORS_OF_SIZES,
     index.VALUE_SLICES,
     MAPPED_BODIES,
     pooling.POOLING_OF_ONE_AXIS,
     pooling.POOLING,
-    spectra.SPECTRA,
+    complex_values.SPECTRA,
     HELD_NUMBERS,
 )
 """In the order in which they are put on; the last one sees a call first."""
@@ -75,21 +68,15 @@ TRANSLATIONS: Mapping[str, Callable[..., Any]] = {
     **choice.TRANSLATIONS,
     **complex_values.TRANSLATIONS,
     **composites.TRANSLATIONS,
-    **experts.TRANSLATIONS,
     **index.TRANSLATIONS,
     **linear_algebra.TRANSLATIONS,
     **marks.TRANSLATIONS,
     **numbers.TRANSLATIONS,
-    **ordering.TRANSLATIONS,
     **packed_sequences.TRANSLATIONS,
     **pooling.TRANSLATIONS,
-    **ranges.TRANSLATIONS,
     **recurrent.TRANSLATIONS,
     **resize.TRANSLATIONS,
-    **running_values.TRANSLATIONS,
-    **scatter.TRANSLATIONS,
     **special_functions.TRANSLATIONS,
-    **spectra.TRANSLATIONS,
     **views.TRANSLATIONS,
 }
 """`namespace::operator[.overload]` or `module::function` -> translation; what this torch does not have is left out.

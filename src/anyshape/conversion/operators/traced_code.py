@@ -1,20 +1,181 @@
-"""Code that does more than compute a result: gradients of its own, gradients switched on, modules moved in forward.
+"""The model's own code for the time of a trace: other objects under its names, and less than it does otherwise.
 
-Only the result is traced. It does not depend on whether, or how, it could be differentiated.
+Only the result is traced. It does not depend on whether, or how, it could be differentiated, nor on what is cached.
+
+`int(n)` calls nothing that torch could answer: Python insists on a plain number, and the size is pinned. A name in a
+module's globals hides the builtin from the code in that module alone; torch's own code does not see it. Functions
+under `functools.lru_cache` are replaced in this way, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.autograd.function import Function, FunctionCtx
 
-from anyshape.conversion.operators.repair import Repair, Used
+from anyshape.conversion.operators.repair import Repair, Used, all_patched
+from anyshape.source.live_code import LOCK
 from anyshape.torchkit.patches import gradients_kept_off, patched
+
+# ---- the modules of the model
+
+_NOT_THE_MODELS = frozenset(sys.stdlib_module_names - {"__main__"}) | {
+    "torch", "torchgen", "functorch", "numpy", "scipy", "sympy", "mpmath", "onnx", "onnx_ir", "onnxscript",
+    "onnxruntime", "anyshape", "networkx", "rich", "click", "pytest", "_pytest", "pluggy", "hypothesis", "ml_dtypes",
+    "google", "setuptools", "pkg_resources", "pip", "packaging", "typing_extensions", "jinja2", "IPython", "regex",
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def shadowed(replacements: Mapping[str, Any], imported: Mapping[int, Any]) -> Iterator[None]:
+    """Inside, model code finds `replacements` in place of builtins, and other objects in place of `imported` ones.
+
+    `imported` maps the id of a function, as `from math import sqrt` binds it, to what stands for it.
+    """
+    with LOCK:
+        kept: list[tuple[dict[str, Any], str, Any]] = []
+        try:
+            for names in model_globals():
+                for name, value in list(names.items()):
+                    if id(value) in imported and name not in replacements:
+                        kept.append((names, name, value))
+                        names[name] = imported[id(value)]
+                for name, value in replacements.items():
+                    if name not in names:
+                        kept.append((names, name, None))
+                        names[name] = value
+            yield
+        finally:
+            for names, name, value in reversed(kept):
+                if value is None:
+                    names.pop(name, None)
+                else:
+                    names[name] = value
+
+
+def model_globals() -> list[dict[str, Any]]:
+    """The globals of every module that is neither torch's, Python's nor ours, each once."""
+    modules = [module for name, module in list(sys.modules.items()) if _is_the_models(name, module)]
+    found = {id(vars(module)): vars(module) for module in modules}
+    for kind in _module_classes(nn.Module):
+        for method in vars(kind).values():
+            names = getattr(method, "__globals__", None)
+            if isinstance(names, dict) and _is_the_models(str(names.get("__name__", "")), None):
+                found.setdefault(id(names), names)
+    return list(found.values())
+
+
+def _is_the_models(name: str, module: ModuleType | None) -> bool:
+    if module is not None and not isinstance(module, ModuleType):
+        return False
+    return name.partition(".")[0] not in _NOT_THE_MODELS
+
+
+def _module_classes(kind: type) -> Iterator[type]:
+    """Classes whose file is not in `sys.modules`: notebooks, and files that were loaded by their path."""
+    child: type
+    for child in type.__subclasses__(kind):
+        if _is_the_models(child.__module__, None):
+            yield child
+        yield from _module_classes(child)
+
+
+def model_classes() -> list[type]:
+    """The classes of model code: every module class, and whatever else its files define."""
+    found = dict.fromkeys(_module_classes(nn.Module))
+    for names in model_globals():
+        own = names.get("__name__")
+        found.update(dict.fromkeys(v for v in names.values() if isinstance(v, type) and v.__module__ == own))
+    return list(found)
+
+
+# ---- what is kept under a size: `self.grids[height, width]`, a function under `functools.lru_cache`
+
+# Recognised: a size of the trace that is hashed, which torch refuses, and a call of a cached function with such a size.
+# Put there: a hash that no plain number has, and the function without its cache. The model then finds nothing and
+# builds anew, as it does in PyTorch at a size that it never saw. Where it did see one, it must have kept the same: the
+# check runs those sizes, and those that stand as keys in the code that asks.
+
+_CACHED: Any = type(functools.lru_cache(lambda: None))
+_SALT = itertools.count()
+
+
+def _hash_of_sizes(used: Used) -> Callable[[torch.SymInt], int]:
+    salt = (torch.SymInt, next(_SALT))  # what a cache out of reach kept from an earlier trace is not found in this one
+
+    def of(size: torch.SymInt) -> int:
+        known = size.node.maybe_as_int()
+        if known is not None:
+            return hash(known)
+        frame = inspect.currentframe()
+        asking = frame.f_back if frame is not None else None
+        used("what is kept under a size is built for every size", suspects=_keys_at(asking) if asking else ())
+        return hash((*salt, size.node.expr))
+
+    return of
+
+
+def _keys_at(frame: FrameType) -> set[int]:
+    """Whole numbers in the code that hashes a size, and keys of the tables that it can see."""
+    code = frame.f_code
+    seen = [*code.co_consts, *frame.f_locals.values(), *(frame.f_globals.get(name) for name in code.co_names)]
+    found: set[int] = set()
+    for value in seen:
+        keys = list(value) if isinstance(value, (dict, set, frozenset, tuple)) else [value]
+        flat = itertools.chain.from_iterable(key if isinstance(key, tuple) else (key,) for key in keys)
+        found.update(number for number in flat if type(number) is int and number > 0)
+    return found
+
+
+def _without_cache(function: Any, used: Used) -> Callable[..., Any]:
+    @functools.wraps(function.__wrapped__)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(_holds_symbol, (*args, *kwargs.values()))):
+            return function(*args, **kwargs)
+        used(f"{function.__qualname__}: called without its cache")
+        return function.__wrapped__(*args, **kwargs)
+
+    call.cache_info, call.cache_clear = function.cache_info, function.cache_clear  # type: ignore[attr-defined]
+    return call
+
+
+def _holds_symbol(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_holds_symbol, value))
+    return isinstance(value, (torch.SymInt, torch.SymFloat))
+
+
+@contextlib.contextmanager
+def _kept_for_every_size(used: Used) -> Iterator[None]:
+    functions = {
+        id(f): _without_cache(f, used) for names in model_globals() for f in names.values() if type(f) is _CACHED
+    }
+    hashed = patched(torch.SymInt, "__hash__", _hash_of_sizes(used))
+    with shadowed({}, functions), all_patched(_methods_without_cache(used)), hashed:
+        yield
+
+
+def _methods_without_cache(used: Used) -> Iterator[tuple[type, str, Any]]:
+    for kind in model_classes():
+        for name, value in list(vars(kind).items()):
+            if type(value) is _CACHED:
+                yield kind, name, _without_cache(value, used)
+            elif isinstance(value, staticmethod) and type(value.__func__) is _CACHED:
+                yield kind, name, staticmethod(_without_cache(value.__func__, used))
+
+
+SIZE_KEYS = Repair("size keys", _kept_for_every_size)
+
 
 # ---- a function with a gradient of its own
 

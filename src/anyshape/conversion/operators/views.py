@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, as_vector, from_front, op, rank, size_of, static_size, whole
-from anyshape.conversion.operators.repair import Answer, Repair, Used, answered, holds_size, is_known, is_size
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, holds_size, is_known, is_size
 from anyshape.source.spans import is_users
 from anyshape.torchkit.patches import patched
 
@@ -32,52 +32,39 @@ def _pieces(x: Tensor, axis: int, borders: Sequence[Any]) -> tuple[Tensor, ...]:
     return tuple(x[(*before, slice(start, end))] for start, end in itertools.pairwise(borders))
 
 
-def _chunk(used: Used) -> Answer:
-    def answer(input: Tensor, chunks: int, dim: int = 0) -> Any:  # noqa: A002
-        size = input.shape[dim]
-        if not is_size(size) or is_size(chunks):
-            return NotImplemented
-        used("torch.chunk: pieces by the size at run time")
-        length = (size + chunks - 1) // chunks
-        return _pieces(input, dim, [*(index * length for index in range(chunks)), size])
-
-    return answer
+def _chunk(used: Used, input: Tensor, chunks: int, dim: int = 0) -> Any:  # noqa: A002
+    size = input.shape[dim]
+    if not is_size(size) or is_size(chunks):
+        return NotImplemented
+    used("torch.chunk: pieces by the size at run time")
+    length = (size + chunks - 1) // chunks
+    return _pieces(input, dim, [*(index * length for index in range(chunks)), size])
 
 
-def _split(used: Used) -> Answer:
-    def answer(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
-        length = named.pop("split_size", split_size_or_sections)
-        if named or not is_size(length):
-            return NotImplemented
-        used("torch.split: pieces by the size at run time")
-        many = int((tensor.shape[dim] + length - 1) // length)
-        return _pieces(tensor, dim, [index * length for index in range(many + 1)])
-
-    return answer
+def _split(used: Used, tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
+    length = named.pop("split_size", split_size_or_sections)
+    if named or not is_size(length):
+        return NotImplemented
+    used("torch.split: pieces by the size at run time")
+    many = int((tensor.shape[dim] + length - 1) // length)
+    return _pieces(tensor, dim, [index * length for index in range(many + 1)])
 
 
-def _tensor_split(used: Used) -> Answer:
-    def answer(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:  # noqa: A002
-        sections = named.pop("sections", indices_or_sections)
-        size = input.shape[dim]
-        if named or not isinstance(sections, int) or not is_size(size):
-            return NotImplemented
-        used("torch.tensor_split: pieces by the size at run time")
-        borders: list[Any] = [0]
-        for index in range(sections):  # the first ones are longer by one where it does not come out even
-            borders.append(borders[-1] + (size + sections - 1 - index) // sections)
-        return _pieces(input, dim, [*borders[:-1], size])
-
-    return answer
+def _tensor_split(used: Used, input: Tensor, indices_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:  # noqa: A002
+    sections = named.pop("sections", indices_or_sections)
+    size = input.shape[dim]
+    if named or not isinstance(sections, int) or not is_size(size):
+        return NotImplemented
+    used("torch.tensor_split: pieces by the size at run time")
+    borders: list[Any] = [0]
+    for index in range(sections):  # the first ones are longer by one where it does not come out even
+        borders.append(borders[-1] + (size + sections - 1 - index) // sections)
+    return _pieces(input, dim, [*borders[:-1], size])
 
 
-def _cut_by_sizes(used: Used) -> AbstractContextManager[None]:
-    kinds = {"chunk": _chunk(used), "split": _split(used), "tensor_split": _tensor_split(used)}
-    places = {(owner, name): answer for owner in (torch, Tensor) for name, answer in kinds.items()}
-    return answered(places)
-
-
-CUTTING = Repair("pieces of an axis", _cut_by_sizes)
+_KINDS: dict[str, Answer] = {"chunk": _chunk, "split": _split, "tensor_split": _tensor_split}
+_ANSWERS = {(owner, name): answer for owner in (torch, Tensor) for name, answer in _KINDS.items()}
+CUTTING = Repair("pieces of an axis", answering(_ANSWERS))
 
 
 # ---- `x.as_strided(sizes, strides)`: the elements gathered from where the strides say they lie

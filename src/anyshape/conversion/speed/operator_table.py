@@ -77,6 +77,12 @@ def _unread_entry(kind: Any) -> Any:
 # ---- shapes
 
 
+def define(name: str, schema: str, shapes: Callable[..., Any]) -> None:
+    """A new operator, with what it gives for tensors that have shapes alone."""
+    torch.library.define(name, schema)
+    register_fake(name, shapes)
+
+
 def register_fake(name: str, function: Callable[..., Any], lib: torch.library.Library | None = None) -> None:
     """What an operator gives for tensors that have shapes alone."""
     unsearched = patched(inspect, "getmodule", lambda *_asked: None) if are_on() else contextlib.nullcontext()
