@@ -1,4 +1,4 @@
-"""`export`: declare -> trace -> translate -> verify -> save. The stages in order; read this first.
+"""`export`: declare -> survey -> convert and verify -> save. The stages in order, in `_run_stages`; read this first.
 
 A converter's success is never trusted: a file is written to a temporary folder, checked there against the untouched
 module at sizes of our own choosing, and only then put in its place.
@@ -143,7 +143,7 @@ def convert(request: Request, options: ExportOptions) -> Result:
         # what a model was in is lost once it is in eval mode, so a second try is told
         options = replace(options, training=options.training or tuple(training_parts(request.target.module)))
         with untouched(request.target.module):
-            result = _convert(request, options)
+            result = _run_stages(request, options)
             edits = usable_edits(result.findings) if options.may_edit and result.verdict == "refused" else []
             return _with_edits(request, options, edits) if edits else result
 
@@ -153,15 +153,18 @@ def _with_edits(request: Request, options: ExportOptions, edits: Sequence[Edit])
     with contextlib.ExitStack() as stack:
         for edit in edits:
             stack.enter_context(edited(edit.path, edit.source))
-        result = _convert(request, options)
+        result = _run_stages(request, options)
     told = (
         f"{edit.name}:{change.line}: `{change.old}` read as `{change.new}`" for edit in edits for change in edit.changes
     )
     return replace(result, repairs=(*told, *result.repairs))
 
 
-def _convert(request: Request, options: ExportOptions) -> Result:
-    """The stages: survey the model, convert and verify by one strategy after the other, save or say why not."""
+def _run_stages(request: Request, options: ExportOptions) -> Result:
+    """What was declared, made a file; on trouble a refusal with its findings, or less than was declared at the user's
+    wish.
+    """
+    # survey: how the model behaves in PyTorch, its limits, the sizes to trace at
     survey = take_survey(request, options)
     if survey.reference.is_random(survey.first):
         return refuse(survey, (), [wording.random_output(survey.first.names, survey.home)])
@@ -171,7 +174,9 @@ def _convert(request: Request, options: ExportOptions) -> Result:
         dims = [pin.dim for pin in survey.boundaries.pins]
         return _with_fixed_dims(survey, dims, findings) if options.narrow else refuse(survey, (), findings)
     with staged(options.destination) as stage:
+        # convert and verify: by one strategy of the table after the other, until a file is right
         tries = walk_strategies(survey, stage)
+        # save: the file that is right with its contract, or what is wrong with those that were tried
         conclusion = conclude(survey, stage, tries)
     result = conclusion.result
     return _with_fixed_dims(survey, conclusion.pinned, result.findings) if conclusion.pinned else result
@@ -184,5 +189,5 @@ def _with_fixed_dims(survey: Survey, dims: Sequence[str], findings: Sequence[Fin
     make_inputs = partial(request.make_inputs, **fixed) if request.make_inputs is not None else None
     narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=make_inputs)
     told = (f"{dim} is fixed at {fixed[dim]}" for dim in dims)
-    result = _convert(narrower, replace(survey.options, given_up=(*survey.options.given_up, *told)))
+    result = _run_stages(narrower, replace(survey.options, given_up=(*survey.options.given_up, *told)))
     return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result
