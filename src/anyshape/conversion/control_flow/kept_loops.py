@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from types import FunctionType
@@ -66,9 +67,10 @@ class _Helpers:
         found = items_of(values)
         if found is None:
             return Plain(values)
-        frame = _rewritten_frame()
+        frame = sys._getframe(1)
         site = LoopSite(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
-        return Loop(found, site, LoopScope(frame, {*state, *last}, self._modules), self._record)
+        scope = LoopScope(lambda: frame.f_locals, {*state, *last}, self._modules)
+        return Loop(found, site, scope, self._record)
 
     def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int) -> Any:
         """A comprehension: `make` is it, over any items."""
@@ -78,9 +80,8 @@ class _Helpers:
         code = make.__code__
         site = LoopSite(text, f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
         gathered: list[Any] = []
-        frame = inspect.currentframe()
-        assert frame is not None
-        loop = Loop(found, site, LoopScope(frame, ("gathered",), self._modules), self._record)
+        scope = LoopScope(lambda: {"gathered": gathered}, ("gathered",), self._modules)
+        loop = Loop(found, site, scope, self._record)
         for item in loop:
             try:
                 gathered = loop.given["gathered"]
@@ -89,14 +90,6 @@ class _Helpers:
                 if not loop.forgives():
                     raise
         return loop.given["gathered"]
-
-
-def _rewritten_frame() -> Any:
-    frame = inspect.currentframe()
-    assert frame is not None
-    assert frame.f_back is not None
-    assert frame.f_back.f_back is not None
-    return frame.f_back.f_back
 
 
 def _stand_in_for(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
