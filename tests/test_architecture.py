@@ -169,6 +169,18 @@ def test_every_file_says_its_idea_first_and_prints_nothing(path: Path) -> None:
     assert [call.id for call in calls if isinstance(call, ast.Name) and call.id in ("print", "eval", "exec")] == []
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=_label)
+def test_no_function_holds_its_own_frame(path: Path) -> None:
+    """A frame with its own name in it lives until the next search for garbage, and all callers' tensors with it.
+
+    Torch hands out a copy of a tensor that someone else still holds, and a trace does not know that copy.
+    """
+    calls = [node for node in ast.walk(_tree(path)) if isinstance(node, ast.Call)]
+    depths = [node.args for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr == "_getframe"]
+    assert all(depth and isinstance(depth[0], ast.Constant) and depth[0].value > 0 for depth in depths)
+    assert "currentframe" not in path.read_text(encoding="utf-8")
+
+
 REGISTRIES = ("cli", "operators", "rules", "rewrites")
 """Folders whose files are named after what they are about, which others may be about, too."""
 

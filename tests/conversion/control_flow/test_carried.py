@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -69,7 +68,7 @@ def test_a_scope_reads_names_and_attributes_and_sets_the_attributes_back() -> No
     module.register_buffer("memory", torch.zeros(1))
     module.count = 1  # type: ignore[assignment]
     local = 5
-    scope = LoopScope(sys._getframe(), ["local"], [module])
+    scope = LoopScope(lambda: {"local": local}, ["local"], [module])
     before = scope.read()
     assert before["local"].value == local
     module.count, module.other = 2, 3  # type: ignore[assignment]

@@ -65,6 +65,22 @@ def test_what_a_side_sets_on_the_module_is_set_on_that_side_alone(tmp_path: Path
     assert model.scale == 2.0, "of the last call in PyTorch"
 
 
+class Made(nn.Module):
+    """Of these torch computes the fake result by views, while the call of the model is still open."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if (x > 0).any():
+            return x @ torch.eye(4) + torch.eye(x.shape[1], 4)
+        return x
+
+
+def test_tensors_made_on_a_side_are_part_of_the_program(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    path = tmp_path / "model.onnx"
+    checked(Made(), path, torch.randn(2, 5, 4), "b s 4", torch.randn(1, 3, 4), -torch.rand(3, 6, 4))
+    assert ifs_of(path) == 1
+
+
 class Short(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[0] > 20:

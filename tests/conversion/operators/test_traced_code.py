@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import anyshape
 from anyshape.conversion.operators.repair import applied
 from anyshape.conversion.operators.traced_code import AUTOGRAD_FUNCTIONS, GRADIENTS, SIZE_KEYS
+from anyshape.garbage import uncollected
 from tests.running import is_right
 
 
@@ -245,6 +248,23 @@ def test_names_and_hashes_are_as_before_also_after_an_exception() -> None:
         assert globals()["ramp"] is not before[0]
         raise ZeroDivisionError
     assert before == (globals()["ramp"], vars(Layer)["thirds"], vars(Helper)["halves"], torch.SymInt.__hash__)
+
+
+class Thing:
+    pass
+
+
+def test_the_hash_of_a_size_keeps_no_local_of_its_callers() -> None:
+    size = ShapeEnv().create_unbacked_symint()
+
+    def call() -> weakref.ref[Thing]:
+        thing = Thing()
+        hash(size)
+        return weakref.ref(thing)
+
+    with applied([SIZE_KEYS]) as acted, uncollected():
+        assert call()() is None
+    assert acted.sentences == ["what is kept under a size is built for every size"]
 
 
 def test_a_cache_still_serves_plain_numbers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import anyshape
+from anyshape.conversion.operators.repair import applied
+from anyshape.conversion.operators.views import STRIDES
+from anyshape.garbage import uncollected
 from tests.conversion.functions import table, wrong_sizes_of
 from tests.running import is_right
 
@@ -39,6 +43,22 @@ def test_windows_of_a_transposed_tensor_are_gathered(tmp_path: Path) -> None:
     assert "torch.div of a size: stays a size" in result.repairs
     assert "as_strided: elements gathered by the size at run time" in result.repairs
     assert all(is_right(path, model, (torch.randn(batch, seq, 4),)) for batch, seq in ((1, 1), (1, 9), (3, 8), (2, 13)))
+
+
+class Thing:
+    pass
+
+
+def test_a_call_of_as_strided_keeps_no_local_of_its_callers() -> None:
+    """Torch takes a tensor that someone else still holds for another's, and hands out an untraced copy of it."""
+
+    def call() -> weakref.ref[Thing]:
+        thing = Thing()
+        torch.arange(6).as_strided((3,), (2,))
+        return weakref.ref(thing)
+
+    with applied([STRIDES]), uncollected():
+        assert call()() is None
 
 
 FUNCTIONS = {

@@ -11,10 +11,9 @@ Last       a name that is bound in the loop and read after it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from types import FrameType
 from typing import Any
 
 import torch
@@ -71,14 +70,17 @@ Moment = Mapping[Key, Kept]
 class LoopScope:
     """The names and attributes that the body of one loop can change."""
 
-    def __init__(self, frame: FrameType, names: Iterable[str], modules: Iterable[nn.Module]) -> None:
-        self._frame = frame
+    def __init__(
+        self, bound: Callable[[], Mapping[str, Any]], names: Iterable[str], modules: Iterable[nn.Module]
+    ) -> None:
+        """`bound` gives the local names as they are bound at the moment."""
+        self._bound = bound
         self._names = sorted({*names})
         self._attributes = [one for module in modules for one in (vars(module), vars(module)["_buffers"])]
         self.given: dict[str, Any] = {}
 
     def read(self) -> Moment:
-        names = self._frame.f_locals
+        names = self._bound()
         found: dict[Key, Kept] = {name: Kept.of(names[name]) for name in self._names if name in names}
         for place, attributes in enumerate(self._attributes):
             found |= {(place, name): Kept.of(value) for name, value in attributes.items() if name not in _TORCHS}

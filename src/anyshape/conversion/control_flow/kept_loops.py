@@ -69,7 +69,8 @@ class _Helpers:
             return Plain(values)
         frame = sys._getframe(1)  # of the rewritten code
         site = LoopSite(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
-        return Loop(found, site, LoopScope(frame, {*state, *last}, self._modules), self._record)
+        scope = LoopScope(lambda: frame.f_locals, {*state, *last}, self._modules)
+        return Loop(found, site, scope, self._record)
 
     def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int) -> Any:
         """A comprehension: `make` is it, over any items."""
@@ -79,7 +80,8 @@ class _Helpers:
         code = make.__code__
         site = LoopSite(text, f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
         gathered: list[Any] = []
-        loop = Loop(found, site, LoopScope(sys._getframe(), ("gathered",), self._modules), self._record)
+        scope = LoopScope(lambda: {"gathered": gathered}, ("gathered",), self._modules)
+        loop = Loop(found, site, scope, self._record)
         for item in loop:
             try:
                 gathered = loop.given["gathered"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -117,9 +116,7 @@ def _hash_of_sizes(used: Used) -> Callable[[torch.SymInt], int]:
         known = size.node.maybe_as_int()
         if known is not None:
             return hash(known)
-        frame = inspect.currentframe()
-        asking = frame.f_back if frame is not None else None
-        used("what is kept under a size is built for every size", suspects=_keys_at(asking) if asking else ())
+        used("what is kept under a size is built for every size", suspects=_keys_at(sys._getframe(1)))
         return hash((*salt, size.node.expr))
 
     return of

@@ -5,8 +5,8 @@ A split into pieces of a literal length is left to torch: how many there are dep
 
 from __future__ import annotations
 
-import inspect
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -80,10 +80,9 @@ def _gathered_by_strides(used: Used) -> AbstractContextManager[None]:
 
     def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
         varies = holds_size(size, stride)
-        frame = inspect.currentframe()
-        caller = None if frame is None else frame.f_back
-        # torch computes other operators by this one, and means it
-        theirs = caller is not None and is_users(caller.f_code.co_filename)
+        # torch computes other operators by this one, and means it. The frame gets no name here: one that holds itself
+        # holds the tensors of all callers, and of a tensor that is held `torch.eye` gives an untraced copy
+        theirs = is_users(sys._getframe(1).f_code.co_filename)
         order = _order_of_axes(x) if theirs and varies and storage_offset is None else None
         if order is None:
             return genuine(x, size, stride, storage_offset)
