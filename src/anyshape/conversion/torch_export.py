@@ -223,7 +223,8 @@ def guards_of(recorder: capture.Recorder, meaning: torch_symbols.Meaning) -> tup
     return tuple(found.values())
 
 
-def _guard_of(one: capture.Assumption | Decision, meaning: torch_symbols.Meaning) -> Guard:
+def _guard_of(one: Any, meaning: torch_symbols.Meaning) -> Guard:
+    """An assumption or a decision, either of which has a condition and a place."""
     return Guard(one.condition, meaning, torch_symbols.to_condition(one.condition, meaning), one.span)
 
 
