@@ -11,11 +11,9 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.conversion.graph import wider_types
 from anyshape.conversion.graph.wider_types import widened_file
-from anyshape.onnxfile import saving
-from anyshape.runtime import session
 from anyshape.runtime.session import Session
+from anyshape.sizes import budgets
 
 
 class Branching(nn.Module):
@@ -41,8 +39,8 @@ def exported(model: nn.Module, path: Path) -> nn.Module:
 
 @pytest.fixture(autouse=True)
 def _small_is_big(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "EXTERNAL_FROM_BYTES", 1000)
-    monkeypatch.setattr(session, "_BIG_WEIGHTS", 1000)
+    monkeypatch.setattr(budgets, "EXTERNAL_FROM_BYTES", 1000)
+    monkeypatch.setattr(budgets, "BYTES_OF_BIG_WEIGHTS", 1000)
 
 
 @pytest.mark.parametrize("model", [nn.Sequential(nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 24)), Branching()])
@@ -81,7 +79,7 @@ class Tied(nn.Module):
 
 
 def test_a_large_table_is_never_cast_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wider_types, "_LARGEST_CAST", 16 * 24 * 4)
+    monkeypatch.setattr(budgets, "LARGEST_CAST_IN_ONE", 16 * 24 * 4)
     torch.manual_seed(0)
     model, path, wide = Tied().to(torch.bfloat16).eval(), tmp_path / "m.onnx", tmp_path / "wide.onnx"
     result = anyshape.export(model, (torch.randint(0, 50, (2, 5)),), path, dims={"x": "batch seq"})
