@@ -27,7 +27,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
 from anyshape.verification import twin_checks
-from anyshape.verification.static_twin import Pair, checker_beside_twin, misplaced_batch, run_only
+from anyshape.verification.static_twin import Pair, checker_beside_twin
 
 # ---- what is freed, and how it is to be checked
 
@@ -159,7 +159,7 @@ class TwinScope:
 def check_against_file(pair: Pair, scope: TwinScope) -> FileCheck:
     """Run both files; ends at the first dim that is wrong."""
     start = time.monotonic()
-    checker, misplaced = checker_beside_twin(pair), misplaced_batch(pair)
+    checker, misplaced = checker_beside_twin(pair), twin_checks.misplaced_batch(pair)
     # at the static file's own sizes, both files give the same
     at_own = (checker.reference.run(pair.sizes, number) for number in (1, 2))
     outcomes: list[Judged] = [misplaced] if misplaced is not None else judge_until_wrong(checker, at_own)
@@ -205,7 +205,7 @@ def _report_on(pair: Pair, scope: TwinScope, dim: str) -> DimReport:
             left = [index for index in left if index not in covered]
     fails: list[Failure] = []
     if left and not _failures(outcomes):
-        ran = run_only(pair, dim, _neighbours(pair, scope, dim))
+        ran = twin_checks.run_only(pair, dim, _neighbours(pair, scope, dim))
         fails = [one for one in _failures(ran) if one.rule == "runtime-error"]
         outcomes += ran if len(fails) == len(ran) else [one for one in ran if one not in fails]
     names = tuple(pair.interface.outputs[index].name for index in left)

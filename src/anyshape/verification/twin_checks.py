@@ -13,19 +13,67 @@ and the regions of their outputs that must agree are compared. There are four:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from anyshape.bench.bench import Checker, Judged, judge_until_wrong
 from anyshape.bench.judgement import are_close
-from anyshape.results.verification import Failure
+from anyshape.results.verification import Check, Failure
 from anyshape.runtime.made_up_inputs import is_mask
 from anyshape.runtime.session import Array, Feeds
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.verification.static_twin import Pair, Region, Regions, TwinRun, checker_beside_twin, cut_out, whole
+
+# ---- what the dynamic file shows without values to compare
+
+
+def misplaced_batch(pair: Pair) -> Failure | None:
+    """A batch that went into another axis while its own stayed a number: consistent in itself, but nobody means it."""
+    for dim, own in pair.sizes.items():
+        if any(0 not in pair.axes(name, dim) for name in pair.wanted if pair.axes(name, dim)):
+            continue
+        for index, port in enumerate(pair.interface.outputs):
+            axes = pair.output_axes(index, dim)
+            if axes and 0 not in axes and port.axes and port.axes[0] == own:
+                sentence = f"`{port.name}` has {own} on axis 0, and `{dim}` went into `{port.axes[axes[0]]}`"
+                return Failure(dict(pair.sizes), 0, "wrong-shape", port.name, sentence)
+    return None
+
+
+def run_only(pair: Pair, dim: str, sizes: Sequence[int]) -> list[Judged]:
+    """Where no values can be compared, the file must at least run, and keep the shapes that it declares."""
+    found: list[Judged] = []
+    checker = checker_beside_twin(pair)
+    for number, size in enumerate(sizes):
+        at = {**pair.sizes, dim: size}
+        outcome = checker.results(checker.reference.run(at, number))
+        found.append(outcome if isinstance(outcome, Failure) else Check(at, 0, 0.0))
+        # only where the dim has grown: what an unrolled loop does not look at lies behind its own length
+        if size > pair.sizes[dim] and isinstance(found[-1], Check):
+            found += _unfelt_half(pair, dim, at)
+    return found
+
+
+def _unfelt_half(pair: Pair, dim: str, sizes: Sizes) -> Iterator[Failure]:
+    """Places that change nothing, though they do in the static file: an unrolled loop looks at its own length alone."""
+    if _is_felt(pair, pair.run_static, dim, pair.sizes) and not _is_felt(pair, pair.run_dynamic, dim, sizes):
+        sentence = f"ignores the second half of {sizes[dim]} places along `{dim}`, which matters in the static file"
+        yield Failure(dict(sizes), 0, "wrong-values", None, sentence)
+
+
+def _is_felt(pair: Pair, run: Callable[[Feeds], list[Array]], dim: str, sizes: Sizes) -> bool:
+    """Whether an output depends on the second half of a dim; on the last place alone does not count."""
+    feeds, others = (pair.feeds(sizes, number) for number in (401, 402))
+    # a mask that hides a place would hide the difference
+    masks = [port.name for port in pair.contents.ports if is_mask(port.name, port.dtype)]
+    shown = {name: np.ones_like(feeds[name]) for name in masks}
+    feeds, others = {**feeds, **shown}, {**others, **shown}
+    changed = pair.replaced(feeds, dim, slice(sizes[dim] // 2, sizes[dim] - 1), others)
+    return any(not np.array_equal(a, b) for a, b in zip(run(feeds), run(changed), strict=True))
+
 
 _CONTROL_SAMPLES = (101, 102)
 _CONTROL_PREFIXES = (201, 202)
