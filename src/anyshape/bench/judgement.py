@@ -225,7 +225,8 @@ class Oracles:
     whose = "PyTorch"
 
     def may_be_of_types(self, actual: np.dtype[np.generic], expected: np.dtype[np.generic]) -> bool:
-        return self.takes_narrower and is_floating(actual) and is_floating(expected)
+        is_narrower = is_floating(actual) and is_floating(expected) and actual.itemsize < expected.itemsize
+        return self.takes_narrower and is_narrower
 
     def misplaced(self, kind: str, here: int, there: int) -> str:
         counts = f"has {here} {kind}, in PyTorch {there}"
@@ -289,12 +290,13 @@ class Oracles:
             return _judge_by_noise(distance, np.maximum(noise, usual), factor)
         spread = np.zeros(distance.shape)
         for number, run in enumerate(self._runs(budgets.MOST_JITTERED_RUNS), 1):
-            spread = np.maximum(spread, floats.moved_by(run))
+            # runs move as far as is allowed by default; some files are allowed more
+            spread = np.maximum(spread, floats.moved_by(run) * (factor / FACTOR))
             doubtful = (error > factor * noise) & (distance > spread)
             if not doubtful.any():
                 break
             is_enough = number >= budgets.JITTERED_RUNS_TO_BEGIN_WITH
-            if is_enough and distance[doubtful].max() > factor * max(float(spread.max()), 0.0):
+            if is_enough and distance[doubtful].max() > factor * float(spread.max()):
                 break  # nothing in this output moves nearly as far
         self.noises.by_jitter.measured(floats.want, spread / factor)
         error = np.where(error <= factor * noise, error, distance)

@@ -174,7 +174,10 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     constants = integers_of(ir.from_proto(file.proto))
     plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
-    checker = checker_beside_model(session, file.interface, subject.reference, leaves, tolerance)
+    is_narrow = _is_narrow(file.proto)
+    checker = checker_beside_model(
+        session, file.interface, subject.reference, leaves, tolerance, takes_narrower=is_narrow
+    )
     return ModelBench(checker, boundaries, plan, options, subject, file.proto)
 
 

@@ -115,9 +115,11 @@ def checker_beside_model(
     leaves: Iterable[str],
     tolerance: Tolerance | None = None,
     computed_in: torch.dtype | None = None,
+    *,
+    takes_narrower: bool = False,
 ) -> ModelChecker:
     """A loaded file beside its model; each of its inputs takes one of these leaves."""
-    reference = ModelReference(oracle, interface, tuple(leaves), computed_in)
+    reference = ModelReference(oracle, interface, tuple(leaves), computed_in, takes_narrower)
     return ModelChecker(session, interface, reference, BESIDE_A_MODEL, tolerance or Tolerance())
 
 
