@@ -15,7 +15,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Budget, Plan
 from anyshape.declaration.spec import unnamed
@@ -165,7 +165,6 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     ports = match_ports(file.interface.inputs, _in_file(file.interface, names))
     leaf_of = {port.name: leaf for leaf, port in ports.items()}
     leaves = [leaf_of[port.name] for port in file.interface.inputs]
-    tolerance = tolerance_for((node.op_type for node in file.proto.graph.node), options.tolerance)
     boundaries = make_boundaries(subject.reference, request, start)
     if file.contract is not None:
         conditions = (*file.contract.limits, *file.contract.conditions)
@@ -176,7 +175,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
     is_narrow = _is_narrow(file.proto)
     checker = checker_beside_model(
-        session, file.interface, subject.reference, leaves, tolerance, takes_narrower=is_narrow
+        session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow
     )
     return ModelBench(checker, boundaries, plan, options, subject, file.proto)
 

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.plan import Budget, Plan, breaking_sizes, far_sizes, horizon
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
@@ -73,8 +73,9 @@ def try_out(
         session, computed_in = _load_candidate(stage, candidate.model, options)
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
-    tolerance = tolerance_for((node.op_type for node in proto.graph.node), options.tolerance)
-    checker = checker_beside_model(session, read_interface(proto), survey.reference, leaves, tolerance, computed_in)
+    checker = checker_beside_model(
+        session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in
+    )
     ranges = ranges or request.spec.ranges
     box = closed_box(ranges, survey)
     suspicion = suspicion or Suspicion()
