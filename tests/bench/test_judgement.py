@@ -158,9 +158,7 @@ def measured(loss, times=4):
     noises = Noises()
     for seed in range(times):
         expected = torch.randn(4000, generator=torch.Generator().manual_seed(seed))
-        judged(
-            expected.double() + loss, expected, oracles(expected.double() + loss, noises=noises, takes_narrower=True)
-        )
+        judged(expected * 2, expected, oracles(expected.double() + loss, [expected], noises))
     return noises
 
 

@@ -69,11 +69,18 @@ def test_what_was_measured_often_enough_is_relied_on() -> None:
     for call in range(budgets.ENOUGH_MEASURED_CALLS):
         assert noise.least(np.array([1.5, 3.0])).tolist() == [0.0, 0.0]
         noise.measured(np.array([1.2, 1.5, 0.0]), np.array([3e-7, 1e-7 * (call + 1), 0.0]))
-    assert noise.least(np.array([1.9, 3.0, 0.0])).tolist() == [1e-7, 0.0, 0.0]
+    assert noise.least(np.array([1.9, 3.0, 0.0])).tolist() == [1e-7, 1e-7, 0.0]
 
 
 def test_of_smaller_numbers_it_falls_as_they_do() -> None:
     noise = NoiseByOctave()
     for _ in range(budgets.ENOUGH_MEASURED_CALLS):
         noise.measured(np.array([1.5]), np.array([1e-7]))
-    assert noise.least(np.array([0.75, 0.375, 1e-9])).tolist() == [5e-8, 2.5e-8, 0.0]
+    assert noise.least(np.array([0.75, 0.375])).tolist() == [5e-8, 2.5e-8]
+
+
+def test_noise_that_is_the_same_for_all_small_numbers_does_not_fall() -> None:
+    noise = NoiseByOctave()
+    for _ in range(budgets.ENOUGH_MEASURED_CALLS):
+        noise.measured(np.array([1.5, 0.75, 0.2]), np.array([1e-7, 1e-7, 1e-7]))
+    assert noise.least(np.array([1e-3, 0.4])).tolist() == pytest.approx([1e-7, 1e-7])

@@ -1,7 +1,7 @@
 """Elements of one output that are alike in magnitude, and the rounding noise that they tell of each other.
 
-Magnitudes are counted in octaves, a factor of two each. Noise is lent from octave to octave as long as each holds an
-element: an empty one ends it, so that a mask of -1e9 never lends its rounding to the scores beside it.
+Magnitudes are counted in octaves, a factor of two each. Noise is lent from octave to octave, and not beyond a gap of
+several empty ones, so that a mask of -1e9 never lends its rounding to the scores beside it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from anyshape.sizes import budgets
 
 _LOWEST = -1100
 """Below the octave of any float64; of a zero, which has none."""
+
+
+_GAP = 4
+"""Octaves from one element to the next that are alike: the few smallest of many lie that far apart by chance."""
 
 
 def octaves_of(values: Array) -> Array:
@@ -47,14 +51,14 @@ def _neighbourhoods(octaves: Array, noise: Array) -> Iterator[tuple[int, Array]]
             continue
         # thousands tell no more than a part of them, spread over all
         chosen = [parts[place][:: max(1, parts[place].size // budgets.ENOUGH_ALIKE_TO_TELL)]]
-        reach = 1
+        low, high = place, place
         while sum(part.size for part in chosen) < budgets.FEW_ALIKE:
-            sides = [place + sign * reach for sign in (-1, 1)]
-            near = [side for side in sides if 0 <= side < len(present) and abs(present[side] - octave) == reach]
-            if not near:
+            down = present[low] - present[low - 1] if low > 0 else _LOWEST * -1
+            up = present[high + 1] - present[high] if high + 1 < len(present) else _LOWEST * -1
+            if min(down, up) > _GAP:
                 break
-            chosen += [parts[side] for side in near]
-            reach += 1
+            low, high = (low - 1, high) if down < up else (low, high + 1)
+            chosen.append(parts[low] if down < up else parts[high])
         yield octave, np.concatenate(chosen)
 
 
@@ -72,7 +76,7 @@ def largest_alike(values: Array) -> Array:
     present = present[present != _LOWEST]
     if not present.size:
         return np.zeros(values.shape)
-    ends = [*np.flatnonzero(np.diff(present) > 1).tolist(), present.size - 1]
+    ends = [*np.flatnonzero(np.diff(present) > _GAP).tolist(), present.size - 1]
     magnitudes = np.abs(values)
     tops = np.array([magnitudes[octaves == present[end]].max() for end in ends])
     return np.asarray(tops[np.searchsorted(present[ends], octaves)])
@@ -96,10 +100,26 @@ class NoiseByOctave:
 
     def least(self, values: Array) -> Array:
         """What can be relied on at other sizes; 0 where too few calls were measured."""
-        enough = {o: self._least[o] for o, calls in self._calls.items() if calls >= budgets.ENOUGH_MEASURED_CALLS}
-        enough.pop(_LOWEST, None)
+        enough = [o for o, calls in self._calls.items() if calls >= budgets.ENOUGH_MEASURED_CALLS and o != _LOWEST]
         octaves = octaves_of(values)
-        lowest = min(enough, default=_LOWEST)
-        # smaller numbers than any before: at the least their noise falls as they do
-        smaller = {o: enough[lowest] * 2.0 ** (o - lowest) for o in range(lowest - 8, lowest)} if enough else {}
-        return _looked_up(enough | smaller, octaves)
+        asked = np.unique(octaves[octaves != _LOWEST]).tolist()
+        return _looked_up({o: self._least_of(o, sorted(enough)) for o in asked} if enough else {}, octaves)
+
+    def _least_of(self, octave: int, known: list[int]) -> float:
+        """Measured, or between what was: larger numbers have no less noise, and it falls no faster than they do."""
+        below = max((one for one in known if one <= octave), default=None)
+        above = min((one for one in known if one >= octave), default=None)
+        from_below = 0.0 if below is None else self._least[below]
+        if above is None:
+            return from_below
+        slope = 1.0 if below is not None else self._slope(known)
+        return max(from_below, self._least[above] * 2.0 ** (slope * (octave - above)))
+
+    def _slope(self, known: list[int]) -> float:
+        """How noise falls among the smallest numbers, per octave: not at all where it is that of what they are summed
+        of, and by half where it is their own.
+        """
+        lowest, near = known[0], [one for one in known if one <= known[0] + 3][-1]
+        if near == lowest or not self._least[lowest]:
+            return 1.0
+        return float(np.clip(np.log2(self._least[near] / self._least[lowest]) / (near - lowest), 0.0, 1.0))
