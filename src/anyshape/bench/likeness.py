@@ -6,6 +6,7 @@ several empty ones, so that a mask of -1e9 never lends its rounding to the score
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -113,7 +114,7 @@ class NoiseByOctave:
         if above is None:
             return from_below
         slope = 1.0 if below is not None else self._slope(known)
-        return max(from_below, self._least[above] * 2.0 ** (slope * (octave - above)))
+        return max(from_below, self._least[above] * math.pow(2.0, slope * (octave - above)))
 
     def _slope(self, known: list[int]) -> float:
         """How noise falls among the smallest numbers, per octave: not at all where it is that of what they are summed

@@ -35,6 +35,7 @@ from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expres
 from anyshape.source.spans import Span, span_of_definition
 from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
+from anyshape.verification.lost_digits import with_lost_digits
 from anyshape.verification.model_reference import ModelChecker, checker_beside_model
 
 # ---- what is declared
@@ -252,4 +253,5 @@ def findings_beside_model(bench: ModelBench, verification: Verification) -> tupl
         return () if verification.checks else (Finding("runtime-error", "no size could be run", home),)
     smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
     where = first_difference(bench.proto, bench.checker, smallest)
+    smallest = with_lost_digits(bench.proto, bench.checker, smallest)
     return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)

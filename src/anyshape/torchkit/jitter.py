@@ -229,10 +229,11 @@ def _error_of_gate(args: Any, _result: Any) -> Tensor:
 
 def _error_of_resize(args: Any, result: Any) -> Tensor:
     """The weights of neighbours come from a place along the axis, which is rounded as a whole."""
-    value = args[0]
+    value: Tensor = args[0]
     axes = range(2, value.dim())
     largest = torch.abs(value).amax(tuple(axes), keepdim=True)
-    return (largest * (6e-8 * max(value.shape[axis] for axis in axes))).expand_as(result)
+    longest: int = max(value.shape[axis] for axis in axes)
+    return (largest * 6e-8 * longest).expand(result.shape)
 
 
 def _error_of_norm(_args: Any, result: Any) -> Tensor:

@@ -30,6 +30,7 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
+from anyshape.verification.lost_digits import with_lost_digits
 from anyshape.verification.model_reference import checker_beside_model
 
 
@@ -105,7 +106,7 @@ def try_out(
     extra = Budget(max(2.0, budget.remaining))
     smallest = smallest_failure(checker, verification.failures, plan, extra)
     where = first_difference(proto, checker, smallest)
-    return Checked(candidate, verification, attempt.strategy, smallest, where)
+    return Checked(candidate, verification, attempt.strategy, with_lost_digits(proto, checker, smallest), where)
 
 
 def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:
