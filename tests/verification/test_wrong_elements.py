@@ -121,6 +121,7 @@ RIGHT: dict[str, tuple[Function, Tensor]] = {
     "differences that cancel": (lambda x: x - x.mean(-1, keepdim=True), X + 100),
     "layer norm of a large mean": (lambda x: F.layer_norm(x, (6,)), X + 300),
     "log of a sum": (lambda x: x.logsumexp(-1), X - 1.7),
+    "spectrum of real numbers": (lambda x: torch.view_as_real(torch.fft.rfft(x.flatten())), X),
     "what overflows to inf": (lambda x: torch.exp(x * 60), X),
 }
 

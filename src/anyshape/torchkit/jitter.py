@@ -7,6 +7,7 @@ cancels is rounded by far more than its own size. Kernels that approximate move 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -91,9 +92,13 @@ class _Jitter(TorchDispatchMode):
         if error is None:
             return result
         first, *others = result if isinstance(result, tuple) else (result,)
-        sign = torch.rand(first.shape, generator=self._generator).sub(0.5).sign().to(first.device, first.dtype)
+        values = torch.view_as_real(first).contiguous() if first.is_complex() else first
+        sizes = error(args, result)
+        sizes = sizes.unsqueeze(-1) if first.is_complex() else sizes
+        sign = torch.rand(values.shape, generator=self._generator).sub(0.5).sign().to(values.device, values.dtype)
         # a quarter, moved as many times as is allowed: a kernel's largest error is no typical one
-        first = _where_finite(first, first + sign * error(args, result).to(first.dtype) * (self._strength / 4))
+        values = _where_finite(values, values + sign * sizes.to(values.dtype) * (self._strength / 4))
+        first = torch.view_as_complex(values) if first.is_complex() else values
         return (first, *others) if isinstance(result, tuple) else first
 
     # ---- operators of their own kind
@@ -236,6 +241,13 @@ def _error_of_resize(args: Any, result: Any) -> Tensor:
     return (largest * 6e-8 * longest).expand(result.shape)
 
 
+def _error_of_transform(args: Any, _result: Any) -> Tensor:
+    """Of a sum of all, whatever cancels in it: the imaginary part of the first number is exactly zero in PyTorch."""
+    value, dims, normalization, *_ = args
+    length = math.prod(value.shape[dim] for dim in dims)
+    return torch.abs(value).sum(dims, keepdim=True) * (1.25e-7 / length ** (normalization / 2))
+
+
 def _error_of_norm(_args: Any, result: Any) -> Tensor:
     """The variance is computed from the mean of squares: where the mean is large, most of it cancels."""
     value, mean, scale = result
@@ -266,6 +278,7 @@ _KERNEL_ERRORS: dict[Any, Callable[[Any, Any], Tensor]] = {
     _aten.logsumexp: _constant(1.25e-7),
     _aten.logcumsumexp: _constant(1.25e-7),
     **dict.fromkeys(_RESIZES, _error_of_resize),
+    **dict.fromkeys((_aten._fft_r2c, _aten._fft_c2c, _aten._fft_c2r), _error_of_transform),
     _aten.native_layer_norm: _error_of_norm,
     _aten.native_group_norm: _error_of_norm,
 }
