@@ -235,7 +235,7 @@ class Oracles:
     def unsettled(self, want: Array) -> Array:
         """The places at which rounding alone makes a NaN or an inf, or takes one away: only there it is excused."""
         places = np.zeros(want.shape, dtype=bool)
-        for run in self._runs(budgets.JITTERED_RUNS_TO_BEGIN_WITH):
+        for run in self._jittered_runs(budgets.JITTERED_RUNS_TO_BEGIN_WITH):
             if run.shape == want.shape:
                 places |= _special_kinds(_in_float64(run)) != _special_kinds(want)
         return places
@@ -243,9 +243,9 @@ class Oracles:
     def runs_for_ties(self) -> Iterator[Array]:
         if (exact := self.exact()) is not None:
             yield exact
-        yield from self._runs(budgets.MOST_JITTERED_RUNS)
+        yield from self._jittered_runs(budgets.MOST_JITTERED_RUNS)
 
-    def _runs(self, count: int) -> Iterator[Array]:
+    def _jittered_runs(self, count: int) -> Iterator[Array]:
         return (run for run in map(self.jittered, range(count)) if run is not None)
 
     def judge(self, floats: _Floats, factor: float) -> Judgement:
@@ -289,7 +289,7 @@ class Oracles:
         if ((error <= factor * noise) | (distance <= factor / 2 * usual)).all():
             return _judge_by_noise(distance, np.maximum(noise, usual), factor)
         spread = np.zeros(distance.shape)
-        for number, run in enumerate(self._runs(budgets.MOST_JITTERED_RUNS), 1):
+        for number, run in enumerate(self._jittered_runs(budgets.MOST_JITTERED_RUNS), 1):
             # runs move as far as is allowed by default; some files are allowed more
             spread = np.maximum(spread, floats.moved_by(run) * (factor / FACTOR))
             doubtful = (error > factor * noise) & (distance > spread)

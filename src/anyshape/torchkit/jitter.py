@@ -42,9 +42,9 @@ class _Jitter(TorchDispatchMode):
         result = func(*args, **kwargs)
         if gives_alias(func) or _is_never_rounded(func) or not any(map(_is_floating, _tensors(result))):
             return result
-        return self._moved(func, args, kwargs, result)
+        return self._with_roundings_moved(func, args, kwargs, result)
 
-    def _moved(self, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+    def _with_roundings_moved(self, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
         if func.namespace not in ("aten", "prims"):  # somebody's own, which may do more than compute
             return each_value(self._rounded_anew, result)
         wide = _wide_result(func, args, kwargs)
@@ -153,7 +153,7 @@ def _is_never_rounded(func: Any) -> bool:
     return name.removeprefix("new_").startswith(("empty", "resize", "set_"))
 
 
-def _widened(value: Any) -> Any:
+def _in_float64(value: Any) -> Any:
     if isinstance(value, Tensor):
         wide = torch.complex128 if value.is_complex() else torch.float64
         return value.to(wide, copy=True) if _is_floating(value) else value
@@ -164,7 +164,7 @@ def _widened(value: Any) -> Any:
 def _is_exact(result: Any, wide: Any, args: Any) -> bool:
     """Whether nothing was rounded; without float64, whether all that came out are numbers that went in."""
     if wide is not None:
-        return all(map(torch.equal, map(_widened, _tensors(result)), _tensors(wide)))
+        return all(map(torch.equal, map(_in_float64, _tensors(result)), _tensors(wide)))
     operands = [one.flatten() for one in _tensors(args) if _is_floating(one)]
     known = torch.cat([one.to(torch.float64) for one in operands]) if operands else torch.zeros(0)
     return all(bool(torch.isin(one.to(known.dtype), known).all()) for one in _tensors(result) if _is_floating(one))
@@ -179,7 +179,7 @@ def _wide_result(func: Any, args: Any, kwargs: Any) -> Any:
     ):
         return None
     try:
-        return func(*each_value(_widened, args), **each_value(_widened, kwargs))
+        return func(*each_value(_in_float64, args), **each_value(_in_float64, kwargs))
     except Exception:  # noqa: BLE001  whatever a kernel refuses
         return None
 
@@ -192,17 +192,17 @@ def _where_finite(value: Tensor, moved: Tensor) -> Tensor:
 
 
 def _sorted_wholly(func: Any, args: Any, kwargs: Any) -> tuple[Tensor, int, bool, int]:
-    named = _bound(func, args, kwargs)
+    named = _named_arguments(func, args, kwargs)
     dim = named.get("dim", -1)
     return named["self"], dim, bool(named.get("descending", False)), _length(named["self"], dim)
 
 
 def _sorted_in_part(func: Any, args: Any, kwargs: Any) -> tuple[Tensor, int, bool, int]:
-    named = _bound(func, args, kwargs)
+    named = _named_arguments(func, args, kwargs)
     return named["self"], named.get("dim", -1), bool(named.get("largest", True)), named["k"]
 
 
-def _bound(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+def _named_arguments(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     named = {one.name: value for one, value in zip(func._schema.arguments, args, strict=False)}
     return {**named, **kwargs}
 
@@ -244,8 +244,9 @@ def _error_of_resize(args: Any, result: Any) -> Tensor:
 def _error_of_transform(args: Any, _result: Any) -> Tensor:
     """Of a sum of all, whatever cancels in it: the imaginary part of the first number is exactly zero in PyTorch."""
     value, dims, normalization, *_ = args
-    length = math.prod(value.shape[dim] for dim in dims)
-    return torch.abs(value).sum(dims, keepdim=True) * (1.25e-7 / length ** (normalization / 2))
+    total: Tensor = torch.abs(value).sum(dims, keepdim=True)
+    count: int = math.prod(value.shape[dim] for dim in dims)
+    return total * (1.25e-7 / math.pow(count, normalization / 2))
 
 
 def _error_of_norm(_args: Any, result: Any) -> Tensor:
