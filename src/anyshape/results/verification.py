@@ -31,6 +31,8 @@ class Failure:
     rule: str
     output: str | None
     sentence: str
+    note: str = ""
+    """What else is known of it, as a sentence of its own."""
 
 
 @dataclass(frozen=True)

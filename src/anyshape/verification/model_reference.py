@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from anyshape.bench.bench import BESIDE_A_MODEL, BenchReference, Checker, Expected
-from anyshape.bench.judgement import Noise, Oracles, Tolerance
+from anyshape.bench.judgement import FACTOR, Noises, Oracles, Tolerance
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
@@ -33,7 +33,9 @@ class ModelReference(BenchReference[Outcome]):
     """The leaf that each input of the file takes, in the file's order."""
     computed_in: torch.dtype | None = None
     """The wider type in which the graph is run, where the runtime cannot run its own."""
-    noises: defaultdict[str, Noise] = field(default_factory=partial(defaultdict, Noise))
+    takes_narrower: bool = False
+    """Whether the file computes in a narrower type than the model."""
+    noises: defaultdict[str, Noises] = field(default_factory=partial(defaultdict, Noises))
     """What was measured of each output's rounding."""
 
     @property
@@ -60,7 +62,8 @@ class ModelReference(BenchReference[Outcome]):
             outputs = self.oracle.computed_in(self.computed_in, run) or outputs
         further = _FurtherRuns(self.oracle, run)
         for index, (port, output) in enumerate(zip(self.interface.outputs, outputs, strict=True)):
-            oracles = Oracles(partial(further.exact, index), partial(further.jittered, index), self.noises[port.name])
+            exact, jittered = partial(further.exact, index), partial(further.jittered, index)
+            oracles = Oracles(exact, jittered, self.noises[port.name], self.takes_narrower)
             yield Expected(index, array_of(output), oracles)
 
     def other_answer(self, run: Outcome) -> Outcome | None:
@@ -74,7 +77,7 @@ class _FurtherRuns:
     def __init__(self, oracle: Reference, run: Outcome) -> None:
         self._oracle, self._run = oracle, run
         self._exact: tuple[torch.Tensor, ...] | None = None
-        self._jittered: list[tuple[torch.Tensor, ...]] = []
+        self._jittered: dict[int, tuple[torch.Tensor, ...] | None] = {}
         self._is_exact_asked = False
 
     def exact(self, index: int) -> Array | None:
@@ -83,10 +86,11 @@ class _FurtherRuns:
             self._exact = self._oracle.exact(self._run)
         return None if self._exact is None else array_of(self._exact[index])
 
-    def jittered(self, index: int, count: int) -> list[Array]:
-        if len(self._jittered) < count:
-            self._jittered += self._oracle.jittered(self._run, range(len(self._jittered), count))
-        return [array_of(run[index]) for run in self._jittered[:count]]
+    def jittered(self, index: int, number: int) -> Array | None:
+        if number not in self._jittered:
+            self._jittered[number] = self._oracle.jittered(self._run, number, strength=FACTOR)
+        run = self._jittered[number]
+        return None if run is None else array_of(run[index])
 
 
 def array_of(tensor: torch.Tensor) -> Array:
@@ -111,9 +115,11 @@ def checker_beside_model(
     leaves: Iterable[str],
     tolerance: Tolerance | None = None,
     computed_in: torch.dtype | None = None,
+    *,
+    takes_narrower: bool = False,
 ) -> ModelChecker:
     """A loaded file beside its model; each of its inputs takes one of these leaves."""
-    reference = ModelReference(oracle, interface, tuple(leaves), computed_in)
+    reference = ModelReference(oracle, interface, tuple(leaves), computed_in, takes_narrower)
     return ModelChecker(session, interface, reference, BESIDE_A_MODEL, tolerance or Tolerance())
 
 
