@@ -23,8 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     third, seed = config.getoption("third"), config.getoption("shuffled")
     if third is not None:
-        others = [item for item in items if zlib.crc32(item.nodeid.encode()) % 3 != third]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in set(others)]
+        thirds = {item: zlib.crc32(item.nodeid.encode()) % 3 for item in items}
+        config.hook.pytest_deselected(items=[item for item in items if thirds[item] != third])
+        items[:] = [item for item in items if thirds[item] == third]
     if seed is not None:
         random.Random(seed).shuffle(items)
