@@ -8,7 +8,8 @@ import random
 import pytest
 
 from anyshape.bench.plan import Plan, choose, horizon
-from anyshape.model.limits import Boundaries, Limit, effective_range, tie_candidates
+from anyshape.model.limit_search import tie_candidates
+from anyshape.model.limits import Boundaries, Limit, effective_range
 from anyshape.sizes.notation import SizeRange, parse_condition, parse_sizes
 
 MOST_RUNS = 150

@@ -27,7 +27,7 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.unknown_operators import unknown_operators
 from anyshape.results.verification import Verification
 from anyshape.sizes import budgets
-from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expression
+from anyshape.sizes.notation import Condition, Expression, SizeRange, any_of, parse_expression
 from anyshape.stages.strategy_walk import Tried
 from anyshape.stages.written_file import failures_without_a_rule, write_file
 from anyshape.verification.candidate_check import Checked, try_out
@@ -163,7 +163,7 @@ def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
     axes = {name: [None if e is None else _with_sizes(e, fixed) for e in row] for name, row in spec.axes.items()}
     scalars = {name: _with_sizes(expression, fixed) for name, expression in spec.scalars.items()}
     known = {name: spec.scalars[name].value(spec.example) for name, left in scalars.items() if not left.names}
-    where = [Condition(_with_sizes(c.left, fixed), c.relation, _with_sizes(c.right, fixed)) for c in spec.where]
+    where = [any_of([_condition_with_sizes(part, fixed) for part in condition.parts]) for condition in spec.where]
     return replace(
         spec,
         axes={name: tuple(e if e is not None and e.names else None for e in row) for name, row in axes.items()},
@@ -174,6 +174,10 @@ def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
         explicit=spec.explicit - set(fixed),
         where=tuple(left for left in where if left.names),  # else nothing varies in it any more
     )
+
+
+def _condition_with_sizes(plain: Condition, fixed: Mapping[str, int]) -> Condition:
+    return Condition(_with_sizes(plain.left, fixed), plain.relation, _with_sizes(plain.right, fixed))
 
 
 def _with_sizes(expression: Expression, fixed: Mapping[str, int]) -> Expression:
