@@ -355,7 +355,8 @@ def _too_dear_at_first(progress: _Progress, limits: Limits) -> list[Sizes]:
 
 
 def _plan_inside(plan: Plan, limits: Limits) -> Plan:
-    return replace(plan, box={dim: narrowed_range(declared, limits.conditions, dim) for dim, declared in plan.box.items()})
+    conditions = limits.conditions
+    return replace(plan, box={dim: narrowed_range(declared, conditions, dim) for dim, declared in plan.box.items()})
 
 
 def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes, progress: _Progress) -> None:

@@ -436,7 +436,7 @@ def levels_of(example: Example) -> int:
 
 
 def _bare_rungs(example: Example) -> list[tuple[str, tuple[str, ...]]]:
-    """How integers and flags are filled, and which: all, and where there are several each alone, in meaningful calls."""
+    """How integers and flags are filled, and which: all; where there are several each alone, in a call with meaning."""
     tensors = {name: leaf for name, leaf in example.leaves.items() if isinstance(leaf, Tensor) and leaf.numel()}
     whole = tuple(name for name, leaf in tensors.items() if not (leaf.is_floating_point() or leaf.is_complex()))
     if not whole:
@@ -540,9 +540,7 @@ def _value_range_of(example: Example, name: str, runs: Callable[[Mapping[str, An
         return None  # whatever bounds the values is larger than every dim
     for size in sizes:
         kind = _stops_at(size, accepts)
-        dims = [
-            d for d, s in known.items() if s == size and kind and _bound_follows(example, name, d, kind, runs)
-        ]
+        dims = [d for d, s in known.items() if s == size and kind and _bound_follows(example, name, d, kind, runs)]
         if kind and dims:
             return ValueRange(kind, tuple(dims))
     return None

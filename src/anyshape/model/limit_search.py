@@ -75,7 +75,7 @@ def true_condition(known: Known, condition: Condition, cause: Sizes, *, most_oth
     for _ in range(2 * most_others + 1):
         counter = _size_that_runs_outside(known, any_of(parts), cause)
         if counter is None:
-            return any_of(_with_hole(parts)) if len(parts) == 1 or _frees_each(known, parts) else None
+            return _shown(known, parts) if len(parts) == 1 or _frees_each(known, parts) else None
         other = _alternative(known, parts, counter, cause) if most_others else None
         if other is None:
             return None
@@ -105,9 +105,15 @@ def _telling_sizes(known: Known, condition: Condition, cause: Sizes) -> Iterator
     others = [dim for dim in known.base if dim not in condition.names]
     beside = ({**cause, dim: size} for i in range(4) for dim in others for size in spots[dim][i : i + 1])
     chance = random.Random(str(condition))  # noqa: S311  sizes, not secrets
+    near = (
+        {**cause, d: size, e: m * size + more}
+        for size in (2, 3, 5)
+        for m, more in ((1, 0), (2, 0), (3, 0), (1, 1))
+        for d, e in itertools.permutations(condition.names, 2)
+    )
     lots = range(2 * budgets.MOST_RUNS_OUTSIDE_A_LIMIT)
     by_lot = ({dim: known.grid(dim).nearest(_drawn(chance, spots[dim])) for dim in known.base} for _ in lots)
-    for row in itertools.zip_longest(alone, by_lot, beside):
+    for row in itertools.zip_longest(alone, by_lot, beside, near):
         yield from (sizes for sizes in row if sizes is not None)
 
 
@@ -149,6 +155,12 @@ def _without_needless(known: Known, parts: list[Condition]) -> list[Condition]:
     return parts
 
 
+def _shown(known: Known, parts: Sequence[Condition]) -> Condition:
+    """A tie first, since a dim follows by it; then in the order of the dims."""
+    dims = list(known.base)
+    return any_of(_with_hole(sorted(parts, key=lambda part: (not part.right.names, dims.index(part.names[0])))))
+
+
 def _with_hole(parts: list[Condition]) -> list[Condition]:
     """`n <= 6 or n >= 8` is `n != 7`."""
     if len(parts) == 2 and parts[0].names == parts[1].names and len(parts[0].names) == 1:
@@ -165,7 +177,12 @@ def _alternative(known: Known, parts: Sequence[Condition], counter: Sizes, cause
     whole = any_of(parts)
     outside = [sizes for sizes in known.failed if not whole.holds(sizes)]
     fitting = [one for one in _relations_at(known, counter, cause, whole.names) if not one.holds(cause)]
-    return min(fitting, key=lambda one: sum(map(one.holds, outside)), default=None)
+
+    def fit(one: Condition) -> tuple[int, bool, int]:
+        # few failing sizes; then size 1, which broadcasts; then what makes other parts needless
+        return sum(map(one.holds, outside)), not str(one).endswith(" == 1"), -sum(map(one.holds, known.ran))
+
+    return min(fitting, key=fit, default=None)
 
 
 def _relations_at(known: Known, counter: Sizes, cause: Sizes, names: Sequence[str]) -> Iterator[Condition]:
@@ -180,7 +197,7 @@ def _relations_at(known: Known, counter: Sizes, cause: Sizes, names: Sequence[st
             last, beyond = _edge_towards(known, dim, cause[dim], counter)
             yield parse_condition(f"{dim} {_relation(beyond, last)} {last}")
     for large, small in itertools.permutations(dims, 2):
-        if counter[small] > 1 and counter[large] % counter[small] == 0:
+        if 1 < counter[small] < counter[large] and counter[large] % counter[small] == 0:
             yield parse_condition(f"{large} % {small} == 0")
 
 
@@ -232,7 +249,7 @@ def _conditions_on_two(known: Known, d: str, e: str, cause: Sizes) -> Iterator[C
 
 
 def multiples(known: Known, form: str) -> Iterator[Condition]:
-    """`n % 8 == 0`; as long as it is asked for, smaller steps where sizes ran in the meantime."""
+    """`n % 8 == 0`, if it runs a step further on; as it is asked on, smaller steps where sizes ran in the meantime."""
     expression, tried = parse_expression(form), 0
     text = f"({form})" if "+" in form or "-" in form else form
     while True:
@@ -241,7 +258,13 @@ def multiples(known: Known, form: str) -> Iterator[Condition]:
         if step in (0, 1, tried) or step > budgets.LARGEST_MULTIPLE:
             return
         tried = step
-        yield parse_condition(f"{text} % {step} == {at_base % step}")
+        if all(_moves_by(known, dim, step) for dim in expression.names):
+            yield parse_condition(f"{text} % {step} == {at_base % step}")
+
+
+def _moves_by(known: Known, dim: str, step: int) -> bool:
+    size = known.base[dim]
+    return any(known.runs({**known.base, dim: moved}) for moved in (size + step, size - step) if moved > 1)
 
 
 def multiples_of_two(known: Known, d: str, e: str) -> Iterator[Condition]:
@@ -350,9 +373,9 @@ def _ties_at(known: Known, moved: Iterable[str], cause: Sizes) -> Iterator[Condi
     """Ties of the base that a failing size breaks, and that would make it run."""
     found = (texts[0] for dim in known.base for texts in tie_candidates(dim, known.base) if len(texts) == 1)
     for tie in map(parse_condition, dict.fromkeys(found)):
-        if set(tie.names) & set(moved) and not tie.holds(cause):
-            if known.runs({**cause, tie.left.text: tie.right.value(cause)}):
-                yield tie
+        is_broken = set(tie.names) & set(moved) and not tie.holds(cause)
+        if is_broken and known.runs({**cause, tie.left.text: tie.right.value(cause)}):
+            yield tie
 
 
 def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:

@@ -1,9 +1,9 @@
 """What the model itself cannot do in PyTorch: a bound, a multiple, a tie, a relation. Found by asking it.
 
 Dims that cannot move by themselves are asked for ties and multiples first. Later, a failing size is reduced to the dims
-that cause it and explained (`limit_search`). A limit must explain the failure and admit every size that ran, and what it
-excludes was asked; what no rule explains is kept as it is and said. Sizes that the user's own `make_inputs` cannot make
-are no limit of the model: they are not run, and that is said.
+that cause it and explained (`limit_search`). A limit must explain the failure and admit every size that ran, and the
+model was asked at what it excludes; what no rule explains is kept as it is and said. Sizes that the user's own
+`make_inputs` cannot make are no limit of the model: they are not run, and that is said.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from anyshape.errors import named_line
 from anyshape.model.limit_search import find_limit, multiples_of_two, tie_candidates, true_condition
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
+from anyshape.source.spans import span_of_error
 
 
 class UnmadeCallError(Exception):
@@ -76,6 +78,7 @@ class Boundaries:
         self._volume = volume
         self._ran: dict[tuple[int, ...], Sizes] = {}
         self._failed: dict[tuple[int, ...], Sizes] = {}
+        self._patchwork: frozenset[tuple[str, ...]] = frozenset()
         self._limits: tuple[Limit, ...] = ()
         self._pins: tuple[Pin, ...] = ()
         self._unexplained: tuple[tuple[Sizes, Exception], ...] = ()
@@ -105,9 +108,40 @@ class Boundaries:
         return self._pins
 
     @property
+    def failures_without_a_rule(self) -> list[tuple[Sizes, Exception]]:
+        """The same without those that the user's own function is to blame for."""
+        return [row for row in self._unexplained if not isinstance(row[1], UnmadeCallError)]
+
+    @property
     def unexplained(self) -> tuple[tuple[Sizes, Exception], ...]:
         """Sizes at which the model fails by no rule that was found, and how it fails there."""
         return self._unexplained
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The user's line that fails beyond a limit of the model, where it is known."""
+        spans = {str(one): span_of_error(one.error) for one in self.limits if one.error is not None}
+        return {limit: f"{span.path}:{span.line}" for limit, span in spans.items() if span is not None}
+
+    @property
+    def notes(self) -> list[str]:
+        """For the user, on sizes at which PyTorch fails by no rule, or was not asked."""
+        notes = [
+            f"{limit.error}; PyTorch was asked, and the file run, only where `{limit}` holds"
+            for limit in self.limits_of_inputs
+        ]
+        failing = self.failures_without_a_rule
+        unmade = [row for row in self._unexplained if row not in failing]
+        if unmade and not notes:
+            more = f", and fails at {len(unmade) - 1} more sizes" if len(unmade) > 1 else ""
+            notes.append(f"{unmade[0][1]}{more}: PyTorch was not asked, and the file not run there")
+        if failing:
+            sizes, error = failing[0]
+            more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+            place = f"PyTorch fails at {', '.join(f'{dim} = {size}' for dim, size in sizes.items())}{more}"
+            told = f"{place} by no rule that was found ({named_line(error)})"
+            notes.append(f"{told}; if the call is to blame, give make_inputs=")
+        return notes
 
     def suggest(self, conditions: Iterable[Condition]) -> None:
         self._suggestions = (*self._suggestions, *conditions)
@@ -165,9 +199,8 @@ class Boundaries:
         """PyTorch ran there, whoever asked: a limit that says otherwise is none."""
         self._ran[tuple(sizes.values())] = sizes
         for limit in self._limits:
-            if limit.breaks_at is not None and limit.error is not None and not limit.condition.holds(sizes):
-                self._limits = tuple(other for other in self._limits if other is not limit)
-                self._unexplained = (*self._unexplained, (limit.breaks_at, limit.error))
+            if limit.error is not None and not limit.condition.holds(sizes):
+                self._take_back(limit)
 
     def _is_declared(self, sizes: Mapping[str, int]) -> bool:
         return all(size in self._ranges[dim] for dim, size in sizes.items()) and self._is_wanted(sizes)
@@ -269,20 +302,28 @@ class Boundaries:
 
     def _finds_relation(self, dim: str) -> bool:
         """A tie, a step, or a multiple of two dims, noted; plain ones first, then those with alternatives."""
-        for most_others in (0, budgets.MOST_ALTERNATIVES_OF_A_LIMIT):
+        for most_others in range(budgets.MOST_ALTERNATIVES_OF_A_LIMIT + 1):
             for conditions in self._proposals(dim):
                 moved = [(dim,) if len(conditions) == 1 else condition.names for condition in conditions]
                 broken = [self._sizes_that_break(one, dims) for one, dims in zip(conditions, moved, strict=True)]
                 found = [
-                    true_condition(self, condition, sizes, most_others=most_others)
+                    (self._true_beside(condition, conditions, sizes, most_others), sizes)
                     for condition, sizes in zip(conditions, broken, strict=True)
                     if sizes is not None
                 ]
-                if len(found) == len(conditions) and None not in found:
-                    for condition, sizes in zip(found, broken, strict=True):
+                true = [(condition, sizes) for condition, sizes in found if condition is not None]
+                if len(true) == len(conditions):
+                    for condition, sizes in true:
                         self._note_limit(condition, sizes)
                     return True
         return False
+
+    def _true_beside(
+        self, condition: Condition, conditions: Sequence[Condition], broken: Sizes, most_others: int
+    ) -> Condition | None:
+        """A condition made true, with what is proposed beside it taken for granted."""
+        beside = self.with_limits(Limit(other) for other in conditions if other is not condition)
+        return true_condition(beside, condition, broken, most_others=most_others)
 
     def _proposals(self, dim: str) -> Iterator[Sequence[Condition]]:
         """Sets of conditions that would explain why a dim does not move by itself."""
@@ -294,7 +335,9 @@ class Boundaries:
         yield from ([condition] for condition in self._steps(dim))
         for other in self.free:
             if other != dim:
-                yield from ([condition] for condition in multiples_of_two(self, *sorted((dim, other), key=self.free.index)))
+                yield from (
+                    [condition] for condition in multiples_of_two(self, *sorted((dim, other), key=self.free.index))
+                )
 
     def _ties_are_new(self, ties: Sequence[Condition]) -> bool:
         """Whether only free dims are spoken of, and none that others follow would follow itself."""
@@ -332,7 +375,11 @@ class Boundaries:
     def _runs_elsewhere(self, dim: str) -> bool:
         """Whether a dim that stands runs at some further size; one broadcasts, and frees nothing."""
         box, size = self._ranges[dim], self._base[dim]
-        wanted = (*range(2, budgets.SMALL_SIZES_BEFORE_A_PIN), *(size + k * box.step for k in (-3, -2, 3, 4, 9)), 4 * size)
+        wanted = (
+            *range(2, budgets.SMALL_SIZES_BEFORE_A_PIN),
+            *(size + k * box.step for k in (-3, -2, 3, 4, 9)),
+            4 * size,
+        )
         inside = [s for s in dict.fromkeys(wanted) if s in box and s != size]
         return any(self.runs({**self._base, dim: s}) for s in inside)
 
@@ -362,7 +409,7 @@ class Boundaries:
         if error is None:
             return True  # it runs: nothing to explain
         found = find_limit(self, cause) if len(self._unexplained) < budgets.MOST_UNEXPLAINED_FAILURES else None
-        if found is None or self._has_enough_holes(found):
+        if found is None or self._is_patchwork(found):
             self._unexplained = (*self._unexplained, (cause, error))
             return False
         self._note_limit(found, cause)
@@ -377,11 +424,16 @@ class Boundaries:
                 cause = reduced
         return cause
 
-    def _has_enough_holes(self, condition: Condition) -> bool:
-        """A rule with an exception for every failing size that is met is none."""
-        alike = [limit for limit in self._limits if limit.condition.names == condition.names]
-        patched = [one for one in (condition, *(limit.condition for limit in alike)) if one.others or one.relation == "!="]
-        return condition in patched and len(patched) > budgets.MOST_HOLES_IN_A_DIM
+    def _is_patchwork(self, condition: Condition) -> bool:
+        """A limit with an exception for every failing size that is met is none: such ones are taken back."""
+        if not _has_hole(condition):
+            return False
+        holes = [one for one in self.limits if _has_hole(one.condition) and one.condition.names == condition.names]
+        if len(holes) >= budgets.MOST_HOLES_IN_A_DIM:
+            self._patchwork |= {condition.names}
+            for limit in holes:
+                self._take_back(limit)
+        return condition.names in self._patchwork
 
     def grid(self, dim: str) -> SizeRange:
         """The sizes that the limits on a dim alone leave."""
@@ -393,7 +445,25 @@ class Boundaries:
         by_model = next((sizes for sizes in outside if not isinstance(self._error_at(sizes), UnmadeCallError)), None)
         shown = broken if by_model is None else by_model
         limit = Limit(condition, self._error_at(shown), dict(shown), of_inputs=by_model is None)
-        self._limits = (*self._limits, limit)
+        self._limits = (*(other for other in self._limits if not _implies(condition, other)), limit)
+
+    def _take_back(self, limit: Limit) -> None:
+        self._limits = tuple(other for other in self._limits if other is not limit)
+        if limit.breaks_at is not None and limit.error is not None:
+            self._unexplained = (*self._unexplained, (limit.breaks_at, limit.error))
+
+
+def _has_hole(condition: Condition) -> bool:
+    return len(condition.names) == 1 and (bool(condition.others) or condition.relation == "!=")
+
+
+def _implies(condition: Condition, limit: Limit) -> bool:
+    """Whether a limit of the same dim says nothing more: `n % 4 == 0 or n <= 8` beside `n % 4 == 0 or n <= 4`."""
+    other, names = limit.condition, condition.names
+    if limit.of_export or limit.of_inputs or names != other.names or len(names) != 1:
+        return False
+    sizes = ({names[0]: size} for size in range(budgets.FEW_ENOUGH_FOR_ALL))
+    return _has_hole(other) and all(other.holds(one) for one in sizes if condition.holds(one))
 
 
 # ---- a range as the limits leave it
