@@ -70,13 +70,11 @@ def limited_in_pytorch(limit: Limit, ranges: Mapping[str, SizeRange], home: Span
     """The user declared sizes that PyTorch cannot do."""
     condition, sizes, dim = limit.condition, limit.breaks_at, limit.condition.names[0]
     if len(condition.names) > 1:
-        rule, message = (
-            "tied-dims",
-            f"{with_and(dim for dim in ranges if dim in condition.names)} cannot take every declared size together",
-        )
+        dims = with_and(one for one in ranges if one in condition.names)
+        rule, message = "tied-dims", f"{dims} cannot take every declared size together"
     elif "%" in condition.left.text:
         rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
-    elif condition.others or condition.relation == "!=":
+    elif condition.others:
         rule, message = "bounded-dim", f"`{dim}` cannot take every declared size"
     else:
         rule, message = "bounded-dim", f"`{dim}` is bounded"

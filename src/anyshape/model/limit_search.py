@@ -14,41 +14,16 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, any_of, parse_condition, parse_expression
 
-
-class Known(Protocol):
-    """What is known of a model, and the model itself to be asked."""
-
-    @property
-    def base(self) -> Sizes: ...
-
-    @property
-    def suggestions(self) -> Sequence[Condition]: ...
-
-    @property
-    def ran(self) -> Sequence[Sizes]: ...
-
-    @property
-    def failed(self) -> Sequence[Sizes]: ...
-
-    def loose(self, sizes: Sizes) -> list[str]:
-        """The dims that follow no other there."""
-
-    def follow(self, sizes: Sizes) -> Sizes: ...
-
-    def grid(self, dim: str) -> SizeRange: ...
-
-    def runs(self, sizes: Sizes) -> bool: ...
-
-    def may_ask(self, sizes: Sizes, known: Sizes) -> bool:
-        """Whether a size was declared, lies within the limits and costs little beside one that is known."""
+if TYPE_CHECKING:
+    from anyshape.model.limits import Boundaries
 
 
-def find_limit(known: Known, cause: Sizes) -> Condition | None:
+def find_limit(known: Boundaries, cause: Sizes) -> Condition | None:
     """The condition that a failing size violates, as far as one is true wherever the model was asked."""
     asked = len(known.ran) + len(known.failed)
     tried: list[Condition] = []
@@ -69,13 +44,13 @@ def find_limit(known: Known, cause: Sizes) -> Condition | None:
 # ---- is it true?
 
 
-def true_condition(known: Known, condition: Condition, cause: Sizes, *, most_others: int) -> Condition | None:
+def true_condition(known: Boundaries, condition: Condition, cause: Sizes, *, most_others: int) -> Condition | None:
     """The condition, with alternatives where sizes outside it run; None where it cannot be made true by so many."""
     parts = list(condition.parts)
     for _ in range(2 * most_others + 1):
         counter = _size_that_runs_outside(known, any_of(parts), cause)
         if counter is None:
-            return _shown(known, parts) if len(parts) == 1 or _frees_each(known, parts) else None
+            return _in_readable_order(known, parts) if len(parts) == 1 or _frees_each(known, parts) else None
         other = _alternative(known, parts, counter, cause) if most_others else None
         if other is None:
             return None
@@ -85,56 +60,64 @@ def true_condition(known: Known, condition: Condition, cause: Sizes, *, most_oth
     return None
 
 
-def _size_that_runs_outside(known: Known, condition: Condition, cause: Sizes) -> Sizes | None:
+def _size_that_runs_outside(known: Boundaries, condition: Condition, cause: Sizes) -> Sizes | None:
     """Among the sizes that ran; else among the telling ones outside, which are run now."""
     found = next((sizes for sizes in (known.base, *known.ran) if not condition.holds(sizes)), None)
     if found is not None:
         return found
-    outside = (known.follow(sizes) for sizes in _telling_sizes(known, condition, cause))
-    wanted = (s for s in outside if not condition.holds(s) and known.may_ask(s, cause))
-    unique = {tuple(sizes.values()): sizes for sizes in itertools.islice(wanted, budgets.MOST_RUNS_OUTSIDE_A_LIMIT)}
-    return next((sizes for sizes in unique.values() if known.runs(sizes)), None)
+    most = known.runs_worth(cause) * (2 if condition.others and len(condition.names) > 1 else 1)
+    asked: set[tuple[int, ...]] = set()
+    for telling in _telling_sizes(known, condition, cause, most):
+        sizes = None if condition.holds(telling) else known.admit(telling)
+        if sizes is None or condition.holds(sizes) or not known.is_affordable(sizes, cause):
+            continue
+        if known.runs(sizes):
+            return sizes
+        asked.add(tuple(sizes.values()))
+        if len(asked) == most:
+            break
+    return None
 
 
-def _telling_sizes(known: Known, condition: Condition, cause: Sizes) -> Iterator[Sizes]:
-    """Around the edge and far beyond, with other dims moved, and all at once by lot; each kind in turn."""
+def _telling_sizes(known: Boundaries, condition: Condition, cause: Sizes, most: int) -> Iterator[Sizes]:
+    """One dim around the edge and far beyond it, and all dims at once by lot, in turn."""
     spots = {dim: _spots(known, condition, cause, dim) for dim in known.base}
     own = itertools.zip_longest(*([(dim, size) for size in spots[dim]] for dim in condition.names))
     singles = [one for row in own for one in row if one is not None]
-    alone = ({**sizes, dim: size} for dim, size in singles for sizes in (cause, known.base))
-    others = [dim for dim in known.base if dim not in condition.names]
-    beside = ({**cause, dim: size} for i in range(4) for dim in others for size in spots[dim][i : i + 1])
+    lowest = {dim: known.grid(dim).lo for dim in known.base}
+    alone = ({**sizes, dim: size} for dim, size in singles for sizes in (cause, known.base, lowest))
     chance = random.Random(str(condition))  # noqa: S311  sizes, not secrets
-    near = (
-        {**cause, d: size, e: m * size + more}
-        for size in (2, 3, 5)
-        for m, more in ((1, 0), (2, 0), (3, 0), (1, 1))
-        for d, e in itertools.permutations(condition.names, 2)
-    )
-    lots = range(2 * budgets.MOST_RUNS_OUTSIDE_A_LIMIT)
-    by_lot = ({dim: known.grid(dim).nearest(_drawn(chance, spots[dim])) for dim in known.base} for _ in lots)
-    for row in itertools.zip_longest(alone, by_lot, beside, near):
+    by_lot = (_sizes_by_lot(known, spots, cause, chance) for _ in range(8 * most))
+    for row in itertools.zip_longest(alone, by_lot):
         yield from (sizes for sizes in row if sizes is not None)
 
 
-def _spots(known: Known, condition: Condition, cause: Sizes, dim: str) -> list[int]:
-    """Sizes of one dim, the most telling first: one and two, beside the edge, far beyond, the ends of the range."""
+def _spots(known: Boundaries, condition: Condition, cause: Sizes, dim: str) -> list[int]:
+    """Sizes of one dim, the most telling first: one and two, beside the edge, far beyond, the ends, all around."""
     grid, failing, size = known.grid(dim), cause[dim], known.base[dim]
     numbers = [int(text) for text in re.findall(r"\b\d{1,6}\b", str(condition))]
     beside = [near + sign * grid.step for near in (failing, size, *numbers) for sign in (1, -1)]
     far = [factor * failing + 1 for factor in (2, 4, 16, 128)]
     ends = [grid.lo, *([] if grid.hi is None else [grid.hi])]
-    rest = (*numbers, *ends, far[0], *far[2:], 2 * failing, 3, (size + failing) // 2)
-    wanted = [1, *beside[:2], 2, far[1], *beside[2:], *rest]
+    wanted = [1, *beside[:2], 2, far[1], *beside[2:], *numbers, *ends, far[0], *far[2:], 2 * failing, 3]
+    if condition.names == (dim,):
+        wanted += [failing + sign * k * grid.step for k in range(2, 24) for sign in (1, -1)]
     return list(dict.fromkeys(grid.nearest(one) for one in wanted if one >= 0))
 
 
-def _drawn(chance: random.Random, spots: Sequence[int]) -> int:
-    """One of the spots, or any size between them: what fails at spots alone is no rule."""
-    return chance.choice(spots) if chance.random() < 0.5 else chance.randint(1, 2 + 2 * sorted(spots)[len(spots) // 2])
+def _sizes_by_lot(known: Boundaries, spots: Mapping[str, Sequence[int]], cause: Sizes, chance: random.Random) -> Sizes:
+    """Each dim as in the failing size, at a telling one, small, anywhere, or close to another or its multiple."""
+    drawn: dict[str, int] = {}
+    for dim in chance.sample(list(known.base), len(known.base)):
+        other = chance.choice(list(drawn.values()) or [2])
+        related = other * chance.choice((1, 1, 2, 3)) + chance.choice((0, 0, 0, 1, -1, 2))
+        anywhere = chance.randint(1, 2 * max(cause[dim], known.base[dim]) + 8)
+        kinds = (cause[dim], chance.choice(spots[dim][:10]), related, chance.randint(1, 6), anywhere)
+        drawn[dim] = known.grid(dim).nearest(chance.choice(kinds))
+    return {dim: drawn[dim] for dim in known.base}
 
 
-def _frees_each(known: Known, parts: Sequence[Condition]) -> bool:
+def _frees_each(known: Boundaries, parts: Sequence[Condition]) -> bool:
     """Whether to satisfy any one part is enough, at most of the sizes that fail: else they are steps of a slope."""
     whole = any_of(parts)
     outside = [sizes for sizes in known.failed if not whole.holds(sizes)][: budgets.MOST_RUNS_INSIDE_A_LIMIT]
@@ -146,7 +129,7 @@ def _frees_each(known: Known, parts: Sequence[Condition]) -> bool:
     return True
 
 
-def _without_needless(known: Known, parts: list[Condition]) -> list[Condition]:
+def _without_needless(known: Boundaries, parts: list[Condition]) -> list[Condition]:
     """Without those whose every size that ran another part has, too."""
     for part in parts:
         rest = [other for other in parts if other is not part]
@@ -155,24 +138,13 @@ def _without_needless(known: Known, parts: list[Condition]) -> list[Condition]:
     return parts
 
 
-def _shown(known: Known, parts: Sequence[Condition]) -> Condition:
+def _in_readable_order(known: Boundaries, parts: Sequence[Condition]) -> Condition:
     """A tie first, since a dim follows by it; then in the order of the dims."""
     dims = list(known.base)
-    return any_of(_with_hole(sorted(parts, key=lambda part: (not part.right.names, dims.index(part.names[0])))))
+    return any_of(sorted(parts, key=lambda part: (not part.right.names, dims.index(part.names[0]))))
 
 
-def _with_hole(parts: list[Condition]) -> list[Condition]:
-    """`n <= 6 or n >= 8` is `n != 7`."""
-    if len(parts) == 2 and parts[0].names == parts[1].names and len(parts[0].names) == 1:
-        lower, upper = sorted(parts, key=lambda part: part.relation)
-        if (lower.relation, upper.relation) == ("<=", ">=") and lower.left.is_name and upper.left.is_name:
-            gap = lower.right.value({}) + 1
-            if upper.right.value({}) == gap + 1:
-                return [parse_condition(f"{lower.left} != {gap}")]
-    return parts
-
-
-def _alternative(known: Known, parts: Sequence[Condition], counter: Sizes, cause: Sizes) -> Condition | None:
+def _alternative(known: Boundaries, parts: Sequence[Condition], counter: Sizes, cause: Sizes) -> Condition | None:
     """What holds where the model runs outside and not at the failing size; as few failing sizes as can be have it."""
     whole = any_of(parts)
     outside = [sizes for sizes in known.failed if not whole.holds(sizes)]
@@ -185,7 +157,7 @@ def _alternative(known: Known, parts: Sequence[Condition], counter: Sizes, cause
     return min(fitting, key=fit, default=None)
 
 
-def _relations_at(known: Known, counter: Sizes, cause: Sizes, names: Sequence[str]) -> Iterator[Condition]:
+def _relations_at(known: Boundaries, counter: Sizes, cause: Sizes, names: Sequence[str]) -> Iterator[Condition]:
     """Simple relations that hold at a size, of the dims in question and of those in which it differs."""
     dims = [dim for dim in counter if dim in names or counter[dim] != cause[dim]]
     yield from (parse_condition(f"{dim} == 1") for dim in dims if counter[dim] == 1)
@@ -193,8 +165,12 @@ def _relations_at(known: Known, counter: Sizes, cause: Sizes, names: Sequence[st
         if counter[first] == counter[second]:
             yield parse_condition(f"{second} == {first}")
     for dim in dims:
-        if counter[dim] != cause[dim] and not known.runs({**counter, dim: cause[dim]}):
-            last, beyond = _edge_towards(known, dim, cause[dim], counter)
+        ahead = _sizes_between(known.grid(dim), counter[dim], cause[dim])
+        # by doubling steps: on the whole way, others may run for other reasons
+        far = (ahead[min(2**power, len(ahead) - 1)] for power in range(len(ahead).bit_length()))
+        failing = (size for size in far if not known.runs({**counter, dim: size}))
+        if counter[dim] != cause[dim] and (end := next(failing, None)) is not None:
+            last, beyond = _edge_towards(known, dim, end, counter)
             yield parse_condition(f"{dim} {_relation(beyond, last)} {last}")
     for large, small in itertools.permutations(dims, 2):
         if 1 < counter[small] < counter[large] and counter[large] % counter[small] == 0:
@@ -204,7 +180,7 @@ def _relations_at(known: Known, counter: Sizes, cause: Sizes, names: Sequence[st
 # ---- what could it be?
 
 
-def _conditions_to_try(known: Known, cause: Sizes) -> Iterator[Condition]:
+def _conditions_to_try(known: Boundaries, cause: Sizes) -> Iterator[Condition]:
     """What may be behind a failure, the simplest first; the model is asked while they are made."""
     moved = [dim for dim in known.loose(cause) if cause[dim] != known.base[dim]]
     if len(moved) == 1:
@@ -222,13 +198,13 @@ def _conditions_to_try(known: Known, cause: Sizes) -> Iterator[Condition]:
         yield parse_condition(f"{dim} {_relation(beyond, last)} {last}")
 
 
-def _suggestions_about(known: Known, dims: Iterable[str]) -> Iterator[Condition]:
+def _suggestions_about(known: Boundaries, dims: Iterable[str]) -> Iterator[Condition]:
     """Guards of a trace; torch notes `!=` all the time, to no effect."""
     told = (condition for condition in known.suggestions if condition.relation != "!=")
     return (condition for condition in told if set(condition.names) <= set(dims))
 
 
-def _conditions_on_one(known: Known, dim: str, cause: Sizes) -> Iterator[Condition]:
+def _conditions_on_one(known: Boundaries, dim: str, cause: Sizes) -> Iterator[Condition]:
     yield from multiples(known, dim)
     last, beyond = _edge_towards(known, dim, cause[dim], known.base)
     other = _depends_on(known, {**known.base, dim: beyond}, (dim,))
@@ -239,7 +215,7 @@ def _conditions_on_one(known: Known, dim: str, cause: Sizes) -> Iterator[Conditi
     yield parse_condition(f"{dim} {_relation(beyond, last)} {last}")
 
 
-def _conditions_on_two(known: Known, d: str, e: str, cause: Sizes) -> Iterator[Condition]:
+def _conditions_on_two(known: Boundaries, d: str, e: str, cause: Sizes) -> Iterator[Condition]:
     near, far, grid = known.base[e], cause[e], known.grid(e)
     sizes = (far, grid.nearest((near + far) // 2), grid.nearest((near + 3 * far) // 4))
     return _joint_bounds(known, d, e, dict.fromkeys(sizes), cause)
@@ -248,7 +224,7 @@ def _conditions_on_two(known: Known, d: str, e: str, cause: Sizes) -> Iterator[C
 # ---- multiples, of one dim and of two: the largest step on which all lies that ran
 
 
-def multiples(known: Known, form: str) -> Iterator[Condition]:
+def multiples(known: Boundaries, form: str) -> Iterator[Condition]:
     """`n % 8 == 0`, if it runs a step further on; as it is asked on, smaller steps where sizes ran in the meantime."""
     expression, tried = parse_expression(form), 0
     text = f"({form})" if "+" in form or "-" in form else form
@@ -262,12 +238,16 @@ def multiples(known: Known, form: str) -> Iterator[Condition]:
             yield parse_condition(f"{text} % {step} == {at_base % step}")
 
 
-def _moves_by(known: Known, dim: str, step: int) -> bool:
+def _moves_by(known: Boundaries, dim: str, step: int) -> bool:
     size = known.base[dim]
     return any(known.runs({**known.base, dim: moved}) for moved in (size + step, size - step) if moved > 1)
 
 
-def multiples_of_two(known: Known, d: str, e: str) -> Iterator[Condition]:
+def multiples_of_two(known: Boundaries, d: str, e: str) -> Iterator[Condition]:
+    for large, small in ((d, e), (e, d)):
+        step = known.base[small]
+        if step > 1 and known.base[large] % step == 0 and _moves_by(known, large, step):
+            yield parse_condition(f"{large} % {small} == 0")
     for sign in _FORMS:
         yield from multiples(known, f"{d} {sign} {e}")
 
@@ -275,7 +255,7 @@ def multiples_of_two(known: Known, d: str, e: str) -> Iterator[Condition]:
 # ---- a limit of one dim
 
 
-def _edge_towards(known: Known, dim: str, failing: int, base: Mapping[str, int]) -> tuple[int, int]:
+def _edge_towards(known: Boundaries, dim: str, failing: int, base: Mapping[str, int]) -> tuple[int, int]:
     """The last size that runs and the next, which does not, on the way from the base to one that fails."""
     way = _sizes_between(known.grid(dim), base[dim], failing)
     low, high = 0, len(way) - 1
@@ -313,14 +293,14 @@ class _Edge:
     other: int
 
 
-def _sizes_around(known: Known, dim: str) -> list[int]:
+def _sizes_around(known: Boundaries, dim: str) -> list[int]:
     """The base and sizes on both sides of it, the telling ones first."""
     grid, size = known.grid(dim), known.base[dim]
     wanted = (size, size // 2, 2 * size, size - grid.step, size + grid.step)
     return list(dict.fromkeys(map(grid.nearest, wanted)))
 
 
-def _depends_on(known: Known, failing: Sizes, dims: Sequence[str]) -> str | None:
+def _depends_on(known: Boundaries, failing: Sizes, dims: Sequence[str]) -> str | None:
     """Another dim at whose smaller or larger size these run as well: the bound is a joint one."""
     for other in known.loose(known.base):
         if other not in dims and any(known.runs({**failing, other: size}) for size in _sizes_around(known, other)[1:]):
@@ -331,7 +311,7 @@ def _depends_on(known: Known, failing: Sizes, dims: Sequence[str]) -> str | None
 _FORMS: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
-def _joint_bounds(known: Known, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> Iterator[Condition]:
+def _joint_bounds(known: Boundaries, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> Iterator[Condition]:
     """Where `d` begins to fail at some sizes of `e`, as a condition on both."""
     edges = _edges_at(known, d, e, sizes, cause[d])
     if len(edges) < 2 or _depends_on(known, {**known.base, d: edges[0].beyond, e: edges[0].other}, (d, e)):
@@ -340,6 +320,8 @@ def _joint_bounds(known: Known, d: str, e: str, sizes: Iterable[int], cause: Siz
     first, second = _in_order((d, e), known.base)
     for sign, value in _FORMS.items():
         bound = _dividing_value(edges, value, relation)
+        if bound is not None and sign == "*":
+            bound = _furthest_product(known, d, e, bound, edges)
         if bound == 0 and sign == "-":
             yield parse_condition(f"{d} {relation} {e}")
         elif bound is not None:
@@ -356,7 +338,18 @@ def _dividing_value(edges: Sequence[_Edge], value: Callable[[int, int], int], re
     return min(inside) if min(inside) > max(outside) else None
 
 
-def _edges_at(known: Known, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
+def _furthest_product(known: Boundaries, d: str, e: str, bound: int, edges: Sequence[_Edge]) -> int:
+    """Products lie apart: those between what ran and what did not are asked for, from outside."""
+    outside = min((edge.beyond * edge.other for edge in edges), key=lambda value: abs(value - bound))
+    for value in range(*((outside - 1, bound, -1) if outside > bound else (outside + 1, bound))):
+        factors = [size for size in range(2, math.isqrt(value) + 1) if value % size == 0][-1:]
+        pairs = [(size, value // size) for size in factors] + [(1, value)]
+        if any(known.runs({**known.base, d: x, e: y}) for a, b in pairs for x, y in ((a, b), (b, a))):
+            return value
+    return bound
+
+
+def _edges_at(known: Boundaries, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
     far = known.grid(d).nearest(failing + 2 * (failing - known.base[d]))
     edges: list[_Edge] = []
     for size in sizes:
@@ -369,7 +362,7 @@ def _edges_at(known: Known, d: str, e: str, sizes: Iterable[int], failing: int) 
 # ---- ties, which are only proposed here: `b2 == b`, `total == past + seq`; the model decides which of them hold
 
 
-def _ties_at(known: Known, moved: Iterable[str], cause: Sizes) -> Iterator[Condition]:
+def _ties_at(known: Boundaries, moved: Iterable[str], cause: Sizes) -> Iterator[Condition]:
     """Ties of the base that a failing size breaks, and that would make it run."""
     found = (texts[0] for dim in known.base for texts in tie_candidates(dim, known.base) if len(texts) == 1)
     for tie in map(parse_condition, dict.fromkeys(found)):

@@ -78,7 +78,7 @@ class Boundaries:
         self._volume = volume
         self._ran: dict[tuple[int, ...], Sizes] = {}
         self._failed: dict[tuple[int, ...], Sizes] = {}
-        self._patchwork: frozenset[tuple[str, ...]] = frozenset()
+        self._patchwork: frozenset[frozenset[str]] = frozenset()
         self._limits: tuple[Limit, ...] = ()
         self._pins: tuple[Pin, ...] = ()
         self._unexplained: tuple[tuple[Sizes, Exception], ...] = ()
@@ -188,12 +188,15 @@ class Boundaries:
         (self._ran if error is None else self._failed)[tuple(sizes.values())] = sizes
         return error
 
-    def may_ask(self, sizes: Sizes, known: Sizes) -> bool:
-        """Whether a size was declared, lies within the limits and costs little beside one that is known."""
-        if not self._is_declared(sizes) or not self.holds(sizes):
-            return False
+    def is_affordable(self, sizes: Sizes, known: Sizes) -> bool:
+        """Whether a size costs little beside one that is known."""
         most = max(self._volume(known), budgets.FARTHEST_OUTSIDE_A_LIMIT * self._volume(self._base))
         return self._volume(sizes) <= max(most, budgets.SMALL_VOLUME)
+
+    def runs_worth(self, sizes: Sizes) -> int:
+        """How many runs a limit is worth that such a size has shown."""
+        small = self._volume(sizes) <= budgets.SMALL_VOLUME
+        return budgets.MOST_RUNS_OUTSIDE_A_LIMIT if small else budgets.FEWEST_RUNS_OUTSIDE_A_LIMIT
 
     def note_run(self, sizes: Sizes) -> None:
         """PyTorch ran there, whoever asked: a limit that says otherwise is none."""
@@ -312,7 +315,7 @@ class Boundaries:
                     if sizes is not None
                 ]
                 true = [(condition, sizes) for condition, sizes in found if condition is not None]
-                if len(true) == len(conditions):
+                if len(true) == len(conditions) and any(s[dim] not in (1, self._base[dim]) for s in self.ran):
                     for condition, sizes in true:
                         self._note_limit(condition, sizes)
                     return True
@@ -368,7 +371,7 @@ class Boundaries:
         divisors = [k for k in range(2, budgets.LARGEST_MULTIPLE + 1) if size % k == 0]
         for step in dict.fromkeys((*divisors, *range(2, budgets.MULTIPLES_TO_TRY + 1))):
             up = [s for s in (size + step, size + 2 * step) if s in box]
-            ahead = up or [s for s in (size - step, size - 2 * step) if s in box]
+            ahead = up or [s for s in (size - step, size - 2 * step) if s in box and s > 1]
             if ahead and all(self.runs({**self._base, dim: s}) for s in ahead):
                 yield parse_condition(f"{dim} % {step} == {size % step}")
 
@@ -428,12 +431,13 @@ class Boundaries:
         """A limit with an exception for every failing size that is met is none: such ones are taken back."""
         if not _has_hole(condition):
             return False
-        holes = [one for one in self.limits if _has_hole(one.condition) and one.condition.names == condition.names]
+        names = frozenset(condition.names)
+        holes = [one for one in self.limits if _has_hole(one.condition) and names == {*one.condition.names}]
         if len(holes) >= budgets.MOST_HOLES_IN_A_DIM:
-            self._patchwork |= {condition.names}
+            self._patchwork |= {names}
             for limit in holes:
                 self._take_back(limit)
-        return condition.names in self._patchwork
+        return names in self._patchwork
 
     def grid(self, dim: str) -> SizeRange:
         """The sizes that the limits on a dim alone leave."""
@@ -445,7 +449,7 @@ class Boundaries:
         by_model = next((sizes for sizes in outside if not isinstance(self._error_at(sizes), UnmadeCallError)), None)
         shown = broken if by_model is None else by_model
         limit = Limit(condition, self._error_at(shown), dict(shown), of_inputs=by_model is None)
-        self._limits = (*(other for other in self._limits if not _implies(condition, other)), limit)
+        self._limits = (*self._limits, limit)
 
     def _take_back(self, limit: Limit) -> None:
         self._limits = tuple(other for other in self._limits if other is not limit)
@@ -454,16 +458,7 @@ class Boundaries:
 
 
 def _has_hole(condition: Condition) -> bool:
-    return len(condition.names) == 1 and (bool(condition.others) or condition.relation == "!=")
-
-
-def _implies(condition: Condition, limit: Limit) -> bool:
-    """Whether a limit of the same dim says nothing more: `n % 4 == 0 or n <= 8` beside `n % 4 == 0 or n <= 4`."""
-    other, names = limit.condition, condition.names
-    if limit.of_export or limit.of_inputs or names != other.names or len(names) != 1:
-        return False
-    sizes = ({names[0]: size} for size in range(budgets.FEW_ENOUGH_FOR_ALL))
-    return _has_hole(other) and all(other.holds(one) for one in sizes if condition.holds(one))
+    return bool(condition.others) and not any(part.relation == "==" and part.right.names for part in condition.parts)
 
 
 # ---- a range as the limits leave it
