@@ -139,9 +139,13 @@ def _without_needless(known: Boundaries, parts: list[Condition]) -> list[Conditi
 
 
 def _in_readable_order(known: Boundaries, parts: Sequence[Condition]) -> Condition:
-    """A tie first, since a dim follows by it; then in the order of the dims."""
+    """A tie first, since a dim follows by it; then in the order of the dims, multiples and lower sizes first."""
     dims = list(known.base)
-    return any_of(sorted(parts, key=lambda part: (not part.right.names, dims.index(part.names[0]))))
+
+    def rank(part: Condition) -> tuple[bool, int, bool, str]:
+        return not part.right.names, dims.index(part.names[0]), part.left.is_name, part.relation
+
+    return any_of(sorted(parts, key=rank))
 
 
 def _alternative(known: Boundaries, parts: Sequence[Condition], counter: Sizes, cause: Sizes) -> Condition | None:
@@ -167,7 +171,7 @@ def _relations_at(known: Boundaries, counter: Sizes, cause: Sizes, names: Sequen
     for dim in dims:
         ahead = _sizes_between(known.grid(dim), counter[dim], cause[dim])
         # by doubling steps: on the whole way, others may run for other reasons
-        far = (ahead[min(2**power, len(ahead) - 1)] for power in range(len(ahead).bit_length()))
+        far = (ahead[min(2**power, len(ahead) - 1)] for power in range(len(ahead).bit_length() + 1))
         failing = (size for size in far if not known.runs({**counter, dim: size}))
         if counter[dim] != cause[dim] and (end := next(failing, None)) is not None:
             last, beyond = _edge_towards(known, dim, end, counter)
@@ -239,14 +243,15 @@ def multiples(known: Boundaries, form: str) -> Iterator[Condition]:
 
 
 def _moves_by(known: Boundaries, dim: str, step: int) -> bool:
-    size = known.base[dim]
-    return any(known.runs({**known.base, dim: moved}) for moved in (size + step, size - step) if moved > 1)
+    """Whether a dim runs a step further on; size 1 may run for being broadcast, and a dim that is tied stays."""
+    ahead = ({**known.base, dim: known.base[dim] + sign * step} for sign in (1, -1))
+    return any(s[dim] > 1 and known.follow(s)[dim] == s[dim] and known.runs(s) for s in ahead)
 
 
 def multiples_of_two(known: Boundaries, d: str, e: str) -> Iterator[Condition]:
     for large, small in ((d, e), (e, d)):
         step = known.base[small]
-        if step > 1 and known.base[large] % step == 0 and _moves_by(known, large, step):
+        if 1 < step < known.base[large] and known.base[large] % step == 0 and _moves_by(known, large, step):
             yield parse_condition(f"{large} % {small} == 0")
     for sign in _FORMS:
         yield from multiples(known, f"{d} {sign} {e}")

@@ -232,7 +232,7 @@ FEWEST_RUNS_OUTSIDE_A_LIMIT = 20
 """The same for large calls; most of these runs fail at once."""
 MOST_RUNS_INSIDE_A_LIMIT = 12
 """Failing sizes that are moved inside each of its alternatives, to see whether they run there."""
-MOST_RUNS_FOR_A_LIMIT = 200
+MOST_RUNS_FOR_A_LIMIT = 120
 """Of the model, while one failing size is explained; most of them fail at once."""
 MOST_ALTERNATIVES_OF_A_LIMIT = 2
 """`b == a or a == 1 or b == 1` has two; with more, it says where the model was asked, and not what it needs."""
