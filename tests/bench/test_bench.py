@@ -96,22 +96,20 @@ class Doubled:
 
 class NoLimits:
     def __init__(self):
-        self.base, self.limits = {"n": 4}, []
+        self.base, self.conditions, self.ran = {"n": 4}, [], []
 
     def holds(self, sizes):
-        return all(limit.condition.holds(sizes) for limit in self.limits)
+        return all(condition.holds(sizes) for condition in self.conditions)
 
     def admit(self, sizes):
         return sizes if self.holds(sizes) else None
 
     def explain(self, sizes):
-        self.limits.append(Limit(parse_condition(f"n <= {sizes['n'] - 1}")))
+        self.conditions.append(parse_condition(f"n <= {sizes['n'] - 1}"))
         return True
 
-
-@dataclass(frozen=True)
-class Limit:
-    condition: object
+    def note_run(self, sizes):
+        self.ran.append(sizes["n"])
 
 
 def checker(reference, text=DOUBLE, rules=BESIDE_A_MODEL):
@@ -171,7 +169,8 @@ def test_where_the_reference_fails_the_plan_is_chosen_anew_inside_its_limits():
     limits = NoLimits()
     found = verified(Doubled(fails_from=7), limits=limits)
     assert found.is_right
-    assert str(limits.limits[-1].condition) == "n <= 6"
+    assert str(limits.conditions[-1]) == "n <= 6"
+    assert set(limits.ran) == set(range(1, 7))
     assert found.invalid[0]["n"] >= 7
     assert {sizes["n"] for sizes in found.sizes_run} == set(range(1, 7))
 

@@ -8,10 +8,11 @@ import random
 import pytest
 
 from anyshape.bench.plan import Plan, choose, horizon
-from anyshape.model.limits import Boundaries, Limit, effective_range, tie_candidates
+from anyshape.model.limit_search import tie_candidates
+from anyshape.model.limits import Boundaries, Limit, effective_range
 from anyshape.sizes.notation import SizeRange, parse_condition, parse_sizes
 
-MOST_RUNS = 150
+MOST_RUNS = 200
 
 
 class Model:
@@ -79,6 +80,7 @@ CASES = [
     (Model("seq <= 37", seq=5, batch=2), ["seq <= 37"]),
     (Model("seq >= 4", seq=6), ["seq >= 4"]),
     (Model("3 <= n <= 9", n=5), ["n <= 9", "n >= 3"]),
+    (Model("a != 7", a=5), ["a <= 6 or a >= 8"]),
     (Model("h % 8 == 0", h=16, batch=2), ["h % 8 == 0"]),
     (Model("h % 8 == 0 and w % 8 == 0", h=16, w=16), ["h % 8 == 0", "w % 8 == 0"]),
     (Model("n % 4 == 1", n=5), ["n % 4 == 1"]),
@@ -183,9 +185,8 @@ def test_a_dim_that_runs_at_some_other_size_is_no_pin(condition):
 @pytest.mark.parametrize(
     ("model", "limits"),
     [
-        (Model("a != 7", a=5), []),
         (Model("a * b * c <= 200", a=3, b=4, c=5), []),
-        (Model("2 * a + b <= 50", a=3, b=4), []),
+        (Model("2 * a + b <= 50", a=3, b=4), ["a <= 24", "b <= 48"]),
     ],
     ids=lambda value: getattr(value, "condition", ""),
 )
@@ -196,7 +197,7 @@ def test_what_no_rule_explains_is_kept_as_it_is(model, limits):
     for sizes, error in found.unexplained:
         assert not model.runs(sizes)
         assert str(error) == str(model(sizes))
-    assert len(model.asked) < 2 * MOST_RUNS
+    assert len(model.asked) < 3 * MOST_RUNS
 
 
 def test_a_guard_of_a_trace_explains_what_runs_alone_cannot():
@@ -237,7 +238,7 @@ def test_one_size_beyond_every_table_is_run():
     assert texts(found) == ["seq <= 512"]
     assert (513, 2) in model.asked
     assert (4097, 2) not in model.asked
-    assert len(model.asked) < 40
+    assert len(model.asked) < 80
 
 
 def test_a_table_that_is_too_dear_is_not_run():

@@ -144,13 +144,6 @@ class BenchReference(ABC, Generic[Run]):
         """Another run of the same call that is right just as well."""
 
 
-class HasCondition(Protocol):
-    """One limit."""
-
-    @property
-    def condition(self) -> Condition: ...
-
-
 class Limits(Protocol):
     """What is known of where the reference runs; it learns while a plan is run."""
 
@@ -158,7 +151,8 @@ class Limits(Protocol):
     def base(self) -> Sizes: ...
 
     @property
-    def limits(self) -> Sequence[HasCondition]: ...
+    def conditions(self) -> Sequence[Condition]:
+        """All that must hold for it to be run."""
 
     def holds(self, sizes: Mapping[str, int]) -> bool: ...
 
@@ -167,6 +161,9 @@ class Limits(Protocol):
 
     def explain(self, sizes: Sizes) -> bool:
         """Look for the limit behind a failing size."""
+
+    def note_run(self, sizes: Sizes) -> None:
+        """The reference runs there: a limit that says otherwise is none."""
 
 
 # ---- one call
@@ -298,7 +295,7 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
     """Run the plan until it ends, the budget ends or enough sizes were wrong to say so."""
     start = time.monotonic()
     progress = _Progress()
-    queue = choose(plan)
+    given, queue = plan, choose(plan)
     has_second_chance = checker.rules.learns_costs
     while queue or has_second_chance:
         if not queue:
@@ -309,13 +306,13 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
         if key in progress.done:
             continue
         progress.done.add(key)
-        known = len(limits.limits)  # a failing size may teach a limit
+        known = list(limits.conditions)  # a failing size may teach a limit
         _run_size(checker, limits, budget, sizes, progress)
         if progress.is_wrong(checker.rules):
             break
-        if len(limits.limits) != known:
-            # the model's limits are narrower than thought: choose again inside them, ends included
-            plan = _plan_inside(plan, limits)
+        if list(limits.conditions) != known:
+            # the model's limits are others than thought: choose again inside them, ends included
+            plan = _plan_inside(given, limits)
             queue = [s for s in choose(plan) if tuple(s.values()) not in progress.done]
     return replace(
         verification_of(checker, progress.judged, time.monotonic() - start),
@@ -350,7 +347,7 @@ def _too_dear_at_first(progress: _Progress, limits: Limits) -> list[Sizes]:
 
 
 def _plan_inside(plan: Plan, limits: Limits) -> Plan:
-    conditions = [limit.condition for limit in limits.limits]
+    conditions = limits.conditions
     return replace(plan, box={dim: narrowed_range(declared, conditions, dim) for dim, declared in plan.box.items()})
 
 
@@ -372,6 +369,7 @@ def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Size
         progress.invalid.append(sizes)
         limits.explain(sizes)
         return  # its time says nothing of a run
+    limits.note_run(sizes)
     budget.measured(cost, time.monotonic() - started)
 
 

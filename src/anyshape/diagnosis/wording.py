@@ -66,29 +66,45 @@ def _where_it_breaks(sizes: Mapping[str, int], error: BaseException | None) -> s
     return f"{describe(sizes)} breaks it; PyTorch fails there too: {said}"
 
 
-def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) -> Finding:
+def limited_in_pytorch(limit: Limit, ranges: Mapping[str, SizeRange], home: Span) -> Finding:
     """The user declared sizes that PyTorch cannot do."""
-    condition, sizes = limit.condition, limit.breaks_at
+    condition, sizes, dim = limit.condition, limit.breaks_at, limit.condition.names[0]
     if len(condition.names) > 1:
-        rule, message = "tied-dims", f"`{condition}` must hold"
+        dims = with_and(one for one in ranges if one in condition.names)
+        rule, message = "tied-dims", f"{dims} cannot take every declared size together"
     elif "%" in condition.left.text:
         rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
+    elif condition.others:
+        rule, message = "bounded-dim", f"`{dim}` cannot take every declared size"
     else:
         rule, message = "bounded-dim", f"`{dim}` is bounded"
     span, label = _place_of(limit.error, home), f"runs only for `{condition}`"
     notes = () if sizes is None else (_where_it_breaks(sizes, limit.error),)
-    helps = (f'declare it: sizes={{"{dim}": "{_range_left(declared, limit, dim)}"}} instead of "{declared}"',)
+    helps = (_declaration_of(limit, ranges),)
     return Finding(rule, message, span, label, notes, helps, dims=condition.names, breaks_at=sizes)
 
 
-def _range_left(declared: SizeRange, limit: Limit, dim: str) -> str:
-    kept = effective_range(declared, [limit], dim)
-    left, right = limit.condition.left.text, limit.condition.right.text
-    if limit.condition.names == (dim,) and left.startswith(f"{dim} % "):
-        step = int(left.removeprefix(f"{dim} % "))
-        first = kept.lo + (int(right) - kept.lo) % step
-        return f"{first}..{'' if kept.hi is None else kept.hi} step {step}"
-    return str(kept)
+def _declaration_of(limit: Limit, ranges: Mapping[str, SizeRange]) -> str:
+    """The range that is left; a relation where no range says it."""
+    condition, dim = limit.condition, limit.condition.names[0]
+    kept = effective_range(ranges[dim], [limit], dim)
+    if len(condition.names) == 1 and kept != ranges[dim]:
+        return f'declare it: sizes={{"{dim}": "{kept}"}} instead of "{ranges[dim]}"'
+    tied = condition.relation == "==" and condition.left.is_name and condition.right.is_name
+    return f'declare it: {"one name for both dims, or " if tied else ""}where=["{condition}"]'
+
+
+def failing_in_pytorch(
+    failing: Sequence[tuple[Mapping[str, int], Exception]], dims: Sequence[str], home: Span
+) -> Finding:
+    """The user declared sizes that PyTorch cannot do, and no rule says which."""
+    sizes, error = failing[0]
+    more = f" and at {len(failing) - 1} more sizes that were run" if len(failing) > 1 else ""
+    message = f"{with_and(dims)} cannot take every declared size"
+    notes = (_where_it_breaks(sizes, error), f"PyTorch fails there{more}, by no rule that was found")
+    helps = ("declare only sizes that the model can do; if the values of the call are to blame, give make_inputs=",)
+    rule = "bounded-dim" if len(dims) == 1 else "tied-dims"
+    return Finding(rule, message, _place_of(error, home), "fails here", notes, helps, dims=tuple(dims), breaks_at=sizes)
 
 
 def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:

@@ -18,7 +18,8 @@ from anyshape.declaration import resized_calls
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs, read_call
 from anyshape.declaration.spec import Spec
 from anyshape.declaration.targets import Target
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, named_line
+from anyshape.model.limits import UnmadeCallError
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
@@ -277,7 +278,7 @@ def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int)
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 
-    reference = Reference(target, signature, spec, make_call, levels=resized_calls.LEVELS)
+    reference = Reference(target, signature, spec, make_call, levels=resized_calls.levels_of(example))
 
     def runs(leaves: Mapping[str, Any]) -> bool:
         try:
@@ -300,10 +301,15 @@ def may_be_provoked(target: Target, signature: Signature) -> bool:
 def from_make_inputs(
     target: Target, signature: Signature, spec: Spec, make_inputs: Callable[..., Any], *, seed: int
 ) -> Reference:
-    """A reference whose calls the user's own function makes; an exception in it means that the size is invalid."""
+    """A reference whose calls the user's own function makes; where that raises, the model is not asked."""
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
-        made = call_make_inputs(make_inputs, sizes, seed=seed + content, target=target)
+        try:
+            made = call_make_inputs(make_inputs, sizes, seed=seed + content, target=target)
+        except DeclarationError:
+            raise
+        except Exception as error:
+            raise UnmadeCallError(f"make_inputs fails at {describe(sizes)}: {named_line(error)}") from error
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:

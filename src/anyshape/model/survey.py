@@ -18,7 +18,7 @@ from anyshape.errors import DeclarationError, first_line
 from anyshape.model import oracle as references
 from anyshape.model.kept_state import building_sizes, kept_lengths, table_lengths
 from anyshape.model.labels import check_labels, output_names
-from anyshape.model.limits import Boundaries
+from anyshape.model.limits import Boundaries, UnmadeCallError
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
 from anyshape.runtime.custom_ops import CustomOps
@@ -120,6 +120,8 @@ def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]
     start = request.spec.start
     outcome = reference.run(start)
     if (error := outcome.error) is not None:
+        if isinstance(error, UnmadeCallError):
+            raise DeclarationError(str(error)) from error.__cause__
         where = f" at {references.describe(start)}" if start else ""
         said = f"{type(error).__name__}: {first_line(error)}"
         raise DeclarationError(f"the model fails on the example{where}: {said}") from error
@@ -138,7 +140,7 @@ def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]
 def make_boundaries(reference: Reference, request: Request, base: Mapping[str, int]) -> Boundaries:
     return Boundaries(
         lambda sizes: reference.run(sizes).error, request.spec.ranges, base, table_lengths(request.target.module),
-        where=request.spec.where,
+        where=request.spec.where, volume=reference.volume,
     )  # fmt: skip
 
 

@@ -50,6 +50,8 @@ class Result:
     """What a narrowed file does not serve although it was declared."""
     where: tuple[str, ...] = ()
     """Relations between dims that were declared."""
+    limits_at: Mapping[str, str] = field(default_factory=dict)
+    """The line of the model that fails beyond a limit, where it is known."""
     shapes: str = "tested"
     what: Verb = "export"
     """The verb that it is the result of: each has its own words in `text.py`."""
@@ -73,6 +75,7 @@ class Result:
             "dims": {dim: str(declared) for dim, declared in self.dims.items()},
             "where": list(self.where),
             "limits": list(self.limits),
+            "limits_at": dict(self.limits_at),
             "given_up": list(self.given_up),
             "constants": dict(self.constants),
             "attempts": [

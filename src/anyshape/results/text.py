@@ -90,7 +90,7 @@ class _Words:
 
     refused: str = "no file written"
     unchecked: str = "never run against the model"
-    limited_by: str = " (PyTorch itself)"
+    limited_by: str = "PyTorch itself"
     change: str = "repair"
     most_changes: int | None = None
     verb: str = ""
@@ -136,7 +136,8 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     for text in result.given_up:
         yield "given up", text
     for limit in result.limits:
-        yield "limit", f"{limit}{words.limited_by}"
+        place = f", {result.limits_at[limit]})" if limit in result.limits_at else ")"
+        yield "limit", f"{limit} ({words.limited_by}{place}" if words.limited_by else limit
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
     shown = result.repairs[: words.most_changes]

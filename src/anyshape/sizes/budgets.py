@@ -232,6 +232,26 @@ ENOUGH_EDGES_OF_A_LIMIT = 3
 """More are not looked for, each costs a bisection; fewer than two tell no form from another."""
 MULTIPLES_TO_TRY = 16
 """Steps that are tried whether or not they divide the size."""
+MOST_PAIRS_THAT_BOUND_VALUES = 12
+"""Products and sums of dims, each of which is asked for with a few runs of the example."""
+MOST_RUNS_OUTSIDE_A_LIMIT = 48
+"""Sizes that a condition excludes and that are run before it is called a limit, of a call that costs little."""
+FEWEST_RUNS_OUTSIDE_A_LIMIT = 20
+"""The same for large calls; most of these runs fail at once."""
+MOST_RUNS_INSIDE_A_LIMIT = 12
+"""Failing sizes that are moved inside each of its alternatives, to see whether they run there."""
+MOST_RUNS_FOR_A_LIMIT = 120
+"""Of the model, while one failing size is explained; most of them fail at once."""
+MOST_ALTERNATIVES_OF_A_LIMIT = 2
+"""`b == a or a == 1 or b == 1` has two; with more, it says where the model was asked, and not what it needs."""
+MOST_HOLES_IN_A_DIM = 3
+"""The same: limits with exceptions about the same dims, beyond which all of them are taken back."""
+MOST_LIMITS_PER_PROBE = 3
+"""A dim that is tied to another may still move in steps."""
+FARTHEST_OUTSIDE_A_LIMIT = 8
+"""Times the elements of the traced call."""
+SMALL_SIZES_BEFORE_A_PIN = 10
+"""Up to here all sizes are run before a dim is said to have one size only."""
 MOST_UNEXPLAINED_FAILURES = 6
 """After so many failures without a rule, further ones are not looked into."""
 MOST_NAMED_IN_A_NOTE = 3

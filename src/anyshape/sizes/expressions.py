@@ -178,7 +178,7 @@ def _parsed_or_none(parse: Callable[[str], _T], text: str) -> _T | None:
 
 def solved(condition: Condition) -> tuple[Expression, int] | None:
     """`8 * batch * seq == 24 * seq` as what must be which number: `batch`, 3; None where it has no such form."""
-    if condition.relation != "==":
+    if condition.relation != "==" or condition.others:
         return None
     left, right = (_as_sympy(side) for side in (condition.left, condition.right))
     if not right.free_symbols or not left.free_symbols:

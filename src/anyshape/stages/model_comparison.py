@@ -22,6 +22,7 @@ from anyshape.declaration.spec import unnamed
 from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
 from anyshape.errors import DeclarationError
+from anyshape.model.limit_search import true_condition
 from anyshape.model.limits import Boundaries, Limit
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request, understand
@@ -170,7 +171,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     if file.contract is not None:
         conditions = (*file.contract.limits, *file.contract.conditions)
         claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
-        boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
+        boundaries = boundaries.with_limits([_confirmed_limit(one, subject, boundaries) for one in claimed])
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     constants = integers_of(ir.from_proto(file.proto))
     plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
@@ -181,7 +182,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     return ModelBench(checker, boundaries, plan, options, subject, file.proto)
 
 
-def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
+def _confirmed_limit(condition: Condition, subject: ModelSubject, boundaries: Boundaries) -> Limit:
     """A file is not believed: what it calls the model's limit is the file's own, unless PyTorch fails beyond it."""
     start, reference = subject.start, subject.reference
     number = None if condition.right.names else condition.right.value({})
@@ -192,7 +193,8 @@ def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
         for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *just_beyond):
             sizes = {**start, dim: moved}
             if moved > 0 and not condition.holds(sizes) and (error := reference.run(sizes).error) is not None:
-                return Limit(condition, error, sizes)
+                is_own = true_condition(boundaries, condition, sizes, most_others=0) is None
+                return Limit(condition, of_export=True) if is_own else Limit(condition, error, sizes)
     return Limit(condition, of_export=True)
 
 

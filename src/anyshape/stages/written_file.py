@@ -9,9 +9,7 @@ import onnx
 import anyshape
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph import finish
-from anyshape.errors import first_line
 from anyshape.garbage import uncollected
-from anyshape.model import oracle as references
 from anyshape.model.labels import call_structure, declared_expressions, output_axes, output_names, result_structure
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Survey
@@ -40,7 +38,7 @@ def write_file(
     """Write the final dims and the contract, and move the file to its place."""
     options, spec = survey.options, survey.request.spec
     limits = survey.boundaries.limits
-    notes = [*survey.notes, *failures_without_a_rule(survey)]
+    notes = [*survey.notes, *survey.boundaries.notes]
     formulas = _label_outputs(survey, candidate, verification, notes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
     contract = _contract(survey, final_ranges, formulas, verdict, verification)
@@ -69,8 +67,9 @@ def write_file(
         options.destination,
         candidate.opset,
         sum(attempt.seconds for attempt in attempts),
-        given_up=_given_up(survey, ranges or spec.ranges),
+        given_up=_given_up(survey, ranges or spec.ranges, findings),
         where=tuple(map(str, spec.where)),
+        limits_at=survey.boundaries.places,
         _model=candidate.model,
         _custom_ops=options.custom_ops,
     )
@@ -117,26 +116,19 @@ def _label_outputs(
     return formulas
 
 
-def _given_up(survey: Survey, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
+def _given_up(survey: Survey, ranges: Mapping[str, SizeRange], findings: Sequence[Finding]) -> tuple[str, ...]:
     """What a narrowed file does not serve although it was declared; the model's own limits count where explicit."""
     spec, limits = survey.request.spec, survey.boundaries.limits
     own = [limit for limit in limits if not limit.of_export]
     rows = [*survey.options.given_up, *(f"only where {limit}" for limit in limits if limit.of_export)]
+    against = [limit for limit in own if any(one.breaks_at == limit.breaks_at for one in findings)]
+    # what a range can say is told as a range
+    rows += [
+        f"only where {one}" for one in against if all(effective_range(r, [one], d) == r for d, r in ranges.items())
+    ]
     for dim, declared in spec.ranges.items():
         wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
         left = effective_range(ranges[dim], own, dim)
         if left != wanted:
             rows.append(f"{dim} {left} instead of {wanted}")
     return tuple(rows)
-
-
-def failures_without_a_rule(survey: Survey) -> list[str]:
-    """A note for the user on sizes at which PyTorch fails, where no limit explains it."""
-    found = survey.boundaries.unexplained
-    if not found:
-        return []
-    sizes, error = found[0]
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    reason = f"{type(error).__name__}: {first_line(error)}"
-    place = f"PyTorch fails at {references.describe(sizes)}{more}"
-    return [f"{place} by no rule that was found ({reason}); if the call is to blame, give make_inputs="]

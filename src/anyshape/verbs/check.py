@@ -131,10 +131,11 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
         result,
         verdict="refused" if findings else "checked",
         limits=tuple(str(limit) for limit in limits if not limit.of_export),
+        limits_at=bench.boundaries.places,
         given_up=tuple(f"only where {limit}" for limit in limits if limit.of_export),
         verification=verification,
         findings=findings,
-        notes=(*request.notes, *notes, *options.custom_ops.notes_on(file.proto)),
+        notes=(*request.notes, *notes, *bench.boundaries.notes, *options.custom_ops.notes_on(file.proto)),
     )
 
 

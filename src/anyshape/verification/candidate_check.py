@@ -18,7 +18,6 @@ from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
-from anyshape.model.limits import effective_range
 from anyshape.model.survey import ExportOptions, Survey
 from anyshape.onnxfile.baked_sizes import integers_of
 from anyshape.onnxfile.interface import read_interface
@@ -27,6 +26,7 @@ from anyshape.results.attempt import Attempt, Guard
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
@@ -117,7 +117,7 @@ def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Se
 
 
 def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
-    left = {dim: effective_range(declared, survey.boundaries.limits, dim) for dim, declared in ranges.items()}
+    left = {dim: narrowed_range(declared, survey.boundaries.conditions, dim) for dim, declared in ranges.items()}
     return {dim: horizon(declared, survey.traced[dim]) for dim, declared in left.items()}
 
 
