@@ -1,8 +1,8 @@
 """Sizes at which a formula of a file comes so close to a whole number that rounding decides which one it becomes.
 
 `int(math.log(n, 3))` is 4 at n = 243, since Python's quotient is 4.999...; `n * 0.7`, a factor of a Resize and the
-length of a Range round likewise. Each formula between the shapes of a file and such a place is computed for all declared
-sizes at once, in float32, in float64 and with more digits: where these disagree, a file and its model may, too.
+length of a Range round likewise. Each formula between the shapes of a file and such a place is computed for all
+declared sizes at once, in float32, in float64 and with more digits: where these disagree, a file and its model may.
 """
 
 from __future__ import annotations
@@ -48,7 +48,12 @@ def _points_of(ranges: Mapping[str, SizeRange], traced: Mapping[str, int], seed:
     chance = np.random.default_rng(seed)
     rows = [{**traced, dim: line} for dim, line in lines.items()]
     if len(lines) > 1:
-        rows.append({dim: chance.choice(line[: budgets.LARGEST_SPREAD], most) for dim, line in lines.items()})
+        rows.append(
+            {
+                dim: chance.choice(line[: budgets.LARGEST_SPREAD], budgets.POINTS_AT_ONCE // 2)
+                for dim, line in lines.items()
+            }
+        )
     return {
         dim: np.concatenate([np.broadcast_to(row[dim], max(np.size(one) for one in row.values())) for row in rows])
         for dim in ranges
@@ -176,9 +181,10 @@ class _Formulas:
 
 def _last_wrong_pixel(before: Array, after: Array, kind: type) -> Array:
     """For each pair of sizes the last place whose pixel, as a Resize finds it in this type, is not the exact one."""
-    pairs, where = np.unique(np.stack([before, after]), axis=1, return_inverse=True)
-    found = np.zeros(pairs.shape[1])
-    for index, (n, m) in enumerate(pairs.T[: budgets.MOST_PAIRS_RESIZED]):
+    _, first, where = np.unique(before * budgets.LARGEST_SIZE + after, return_index=True, return_inverse=True)
+    found = np.zeros(len(first))
+    for index in np.argsort(first)[: budgets.MOST_PAIRS_RESIZED]:
+        n, m = before[first[index]], after[first[index]]
         places = np.arange(min(m, budgets.LARGEST_SPREAD))
         wrong = np.floor(places.astype(kind) / (kind(m) / kind(n))).astype(np.int64) != places * n // m
         found[index] = places[wrong][-1] if wrong.any() else 0

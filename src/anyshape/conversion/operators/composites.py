@@ -9,7 +9,17 @@ from typing import Any
 import onnx_ir as ir
 
 from anyshape.conversion.operators.onnx_words import (
-    BOOL, DOUBLE, FLOAT, exact, for_each_axis, literal, number, op, rank, record, whole,
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    exact,
+    for_each_axis,
+    literal,
+    number,
+    op,
+    rank,
+    record,
+    whole,
 )  # fmt: skip
 
 # ---- types, bits, shapes and convolutions
@@ -72,15 +82,17 @@ def _instance_norm(
     _cudnn_enabled: bool = False,
 ) -> Any:  # fmt: skip
     if not use_input_stats:
-        return _batch_norm(x, weight, bias, mean, variance, False, momentum, eps)  # noqa: FBT003  as torch orders them
+        return _batch_norm(x, weight, bias, mean, variance, False, momentum, eps)
     return _scaled_and_shifted(_normalised_rows(op.Reshape(x, whole(0, 0, -1)), x, eps), weight, bias, x)
 
 
 def _normalised_rows(rows: ir.Value, x: ir.Value, eps: float) -> Any:
     """Each row by its own mean and variance, in the shape of `x`; in float32, as PyTorch computes halves, too."""
-    kind = DOUBLE if x.dtype == DOUBLE else FLOAT
-    ones = op.Expand(literal(1.0, kind), op.Shape(rows, start=2, end=3))
-    (spread,) = record("LayerNormalization", [op.Cast(rows, to=kind), ones], {"axis": -1, "epsilon": eps}, 1)
+    if x.dtype == DOUBLE:  # an attribute is a float32, and so would be the epsilon
+        spread = _normalised_along(rows, [2], eps)
+    else:
+        ones = op.Expand(literal(1.0, FLOAT), op.Shape(rows, start=2, end=3))
+        (spread,) = record("LayerNormalization", [op.Cast(rows, to=FLOAT), ones], {"axis": -1, "epsilon": eps}, 1)
     return op.Reshape(op.CastLike(spread, x), op.Shape(x))
 
 

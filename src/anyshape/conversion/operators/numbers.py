@@ -21,7 +21,15 @@ import torch
 from torch import fx
 
 from anyshape.conversion.operators.onnx_words import (
-    DOUBLE, FLOAT, INT64, counted, exact, literal, op, torchs_translation, whole,
+    DOUBLE,
+    FLOAT,
+    INT64,
+    counted,
+    exact,
+    literal,
+    op,
+    torchs_translation,
+    whole,
 )  # fmt: skip
 from anyshape.conversion.operators.resize import mark_layouts
 from anyshape.torchkit.patches import replaced
@@ -252,7 +260,8 @@ def _binary_logarithm(value: Any) -> Any:
 _WHOLE_RESULTS = {"trunc", "floor", "ceil", "round"}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": op.Add, "sub": op.Sub, "mul": op.Mul, "truediv": op.Div, "floordiv": _floor_quotient, "mod": _remainder,
-    "item": lambda x: op.Reshape(x, whole()), "pow": op.Pow, "neg": op.Neg, "abs": op.Abs, "max": op.Max, "min": op.Min, "float": lambda x: x,
+    "item": lambda x: op.Reshape(x, whole()),
+    "pow": op.Pow, "neg": op.Neg, "abs": op.Abs, "max": op.Max, "min": op.Min, "float": lambda x: x,
     "sum": lambda *values: reduce(op.Add, values),
     "round": _half_to_even, "ceil": op.Ceil, "floor": op.Floor, "trunc": _towards_zero, "sqrt": op.Sqrt,
     "log2": _binary_logarithm, "cos": op.Cos, "cosh": op.Cosh, "sin": op.Sin, "sinh": op.Sinh, "tan": op.Tan,

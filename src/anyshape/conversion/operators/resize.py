@@ -1,9 +1,9 @@
 """Resizing as torch's CPU kernel computes it, at every pair of sizes.
 
-ONNX's Resize rounds otherwise than torch: its nearest pixel is another one at every twentieth pair of sizes, a size by a
-factor is at times one less, and linear weights lose digits. Here places in the input are computed as torch does, and
-read by a Gather for each axis; Resize is left where both agree whatever the sizes are. Antialiased resizing with a scale
-or with aligned corners is a product with weights. Beside it stands the grid by which others sample.
+ONNX's Resize rounds otherwise than torch: its nearest pixel is another one at every twentieth pair of sizes, a size
+by a factor is at times one less, and linear weights lose digits. Here places in the input are computed as torch does,
+and read by a Gather for each axis; Resize is left where both agree whatever the sizes are. Antialiased resizing with a
+scale or with aligned corners is a product with weights. Beside it stands the grid by which others sample.
 """
 
 from __future__ import annotations
@@ -18,8 +18,21 @@ import torch
 from torch import fx
 
 from anyshape.conversion.operators.onnx_words import (
-    DOUBLE, FLOAT, INT64, as_vector, counted, flipped, is_size_of, number, op, rank, size_of, static_size,
-    torchs_translation, vector, whole,
+    DOUBLE,
+    FLOAT,
+    INT64,
+    as_vector,
+    counted,
+    flipped,
+    is_size_of,
+    number,
+    op,
+    rank,
+    size_of,
+    static_size,
+    torchs_translation,
+    vector,
+    whole,
 )  # fmt: skip
 
 # ---- where channels lie in memory: ONNX has no layout, but one kernel of torch gives other values by it
