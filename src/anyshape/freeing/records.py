@@ -46,6 +46,8 @@ class Freed:
     """How many readings each ambiguous place had, in the order of the walk."""
     taken: tuple[int, ...]
     """Which of them stands in the model; a reading that led to a contradiction was left by itself."""
+    suspects: tuple[Any, ...] = ()
+    """Numbers that may follow from a freed size, as `suspects.py` has them."""
 
 
 # ---- refusals

@@ -190,6 +190,10 @@ FARTHEST_SIZE_OF_A_FREED_DIM = 2**20
 """No limit is searched for beyond."""
 FARTHEST_DIVISOR = 6
 """Nodes between a sum and its division: a cast, axes added and removed."""
+LONGEST_NUMBERS_TOLD = 16
+"""Entries of a constant that are read one by one: an axis has two pads, and few tensors have more than eight."""
+FARTHEST_USER = 24
+"""Nodes of ours between a table of the file and the node that needs it: a chain grows node by node."""
 MOST_READINGS_OF_A_RESHAPE = 64
 """Ways in which its axes can be regrouped."""
 MOST_STEPS_TO_REGROUP = 20_000

@@ -89,7 +89,7 @@ def size_as_value(walk: Walk, node: ir.Node) -> None:
 def _scalar_operand(walk: Walk, node: ir.Node) -> tuple[int, float | None]:
     for place in (1, 0) if node.op_type in ("Mul", "Add") else (1,):
         value = node.inputs[place]
-        if value is None or value.const_value is None or (walk.shape(node.inputs[1 - place]) or ()) == ():
+        if value is None or (walk.shape(node.inputs[1 - place]) or ()) == ():
             continue
         array = walk.constant(value)
         if array is not None and array.size == 1 and array.dtype.kind == "f" and math.isfinite(float(array.flat[0])):

@@ -1,0 +1,376 @@
+"""Numbers of a freed file that may follow from a freed size: `x / 4` where the batch was 4, a ramp from 0 to 1.
+
+Shapes do not show them, since a number has none. A suspect equals a simple formula of the sizes in the file, and
+nothing around it explains it: no fixed size that it is a scale of, no function that has this number by definition.
+Whether it matters, and what it is, others decide.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from anyshape.freeing.constant_patterns import is_uniform
+from anyshape.freeing.walk import ELEMENTWISE, Walk, axes_of, einsum_terms
+from anyshape.onnxfile.graph import attribute, every_node, name_of
+from anyshape.sizes import budgets
+from anyshape.sizes.expressions import Shape, is_number
+from anyshape.sizes.formulas import PLACE, Formula
+from anyshape.sizes.notation import Sizes
+
+Use = tuple[int, int]
+"""A node, counted through all graphs of a model, and which of its inputs."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in the file, where it is used."""
+
+    node: str
+    operator: str
+    constant: str
+    """How the constant or the attribute is called."""
+    names: frozenset[str]
+    """By which the user may call it: those of the node, its results and the constant."""
+    use: Use | None
+    """None for an attribute."""
+    array: Any
+    readings: tuple[Formula, ...]
+
+    @property
+    def text(self) -> str:
+        """As a reader knows it: `0.25`, `[0, 16]`, `16 numbers from 0 to 1`."""
+        flat = self.array.ravel()
+        if is_same(flat):
+            return f"{flat[0]:g}"
+        if flat.size <= budgets.LONGEST_NUMBERS_TOLD and self.array.dtype.kind != "f":
+            return f"[{', '.join(map(str, flat))}]"
+        return f"{flat.size} numbers from {flat[0]:g} to {flat[-1]:g}"
+
+
+# ---- formulas that a number may be
+
+_OF_ONE = (
+    "{n}", "1/{n}", "sqrt({n})", "1/sqrt({n})", "{n} - 1", "1/({n} - 1)", "{n} + 1", "1/({n} + 1)", "{n}**2", "1/{n}**2",
+    "log({n})", "1/log({n})", "{n}//2", "2*{n}", "2/{n}", "log2({n})", "1/log2({n})", "log({n} + 1)", "{n}/({n} - 1)",
+    "({n} - 1)/{n}", "sqrt({n} - 1)", "1/sqrt({n} - 1)", "{n}**0.25", "1/{n}**0.25", "{n}*({n} - 1)/2", "1/(2*{n})",
+)  # fmt: skip
+_OF_TWO = (
+    "{a}*{b}", "1/({a}*{b})", "{a}/{b}", "{b}/{a}", "sqrt({a}*{b})", "1/sqrt({a}*{b})", "{a} + {b}", "1/({a} + {b})",
+    "log({a}*{b})", "sqrt({a}/{b})", "sqrt({b}/{a})", "{a} - {b}", "{b} - {a}",
+)  # fmt: skip
+_CLOSE = {2: 2e-3, 4: 1e-6, 8: 1e-6}
+"""How close a float of so many bytes is to what it was rounded from; a double may have been a float32."""
+
+
+class Readings:
+    """All formulas of the sizes in the file; a size of 1 leaves no trace in a number."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = {dim: size for dim, size in sizes.items() if size > 1}
+        texts = [form.format(n=dim) for form in _OF_ONE for dim in self.sizes]
+        texts += [form.format(a=a, b=b) for form in _OF_TWO for a, b in itertools.combinations(self.sizes, 2)]
+        formulas = [Formula(text) for text in texts]
+        self._known = [(formula, float(formula.values(self.sizes))) for formula in formulas]
+
+    def of(self, value: float, itemsize: int, dims: Iterable[str] | None = None) -> Iterator[Formula]:
+        """What this number may be, the simplest first; 0 and 1 are everywhere and tell nothing."""
+        if not math.isfinite(value) or abs(value) in (0, 1):
+            return
+        allowed = set(self.sizes if dims is None else dims)
+        for formula, known in self._known:
+            if not itemsize and not formula.is_whole:
+                continue
+            if math.isclose(abs(value), abs(known), rel_tol=_CLOSE.get(itemsize, 0)) and allowed.issuperset(formula.names):
+                yield formula if (value < 0) == (known < 0) else Formula(f"-({formula.text})")
+
+    def of_array(self, array: Any, dims: Iterable[str] | None = None) -> tuple[Formula, ...]:
+        """Of a number, of each of a few, or of a ramp with as many steps as a dim has."""
+        itemsize = array.dtype.itemsize if array.dtype.kind == "f" else 0
+        flat = array.ravel()
+        if flat.size == 0 or array.dtype.kind not in "iuf":
+            return ()
+        if is_same(array):
+            return tuple(self.of(float(flat[0]), itemsize, dims))
+        ramp = tuple(self._of_ramp(array, dims))
+        if ramp or dims is None or flat.size > budgets.LONGEST_NUMBERS_TOLD:
+            return ramp
+        entries = [str(int(entry)) for entry in flat]
+        found = []
+        for place, entry in enumerate(flat):
+            for formula in itertools.islice(self.of(float(entry), 0, dims), 1):
+                found.append(Formula(", ".join([*entries[:place], formula.text, *entries[place + 1 :]])))
+        return tuple(found)
+
+    def _of_ramp(self, array: Any, dims: Iterable[str] | None) -> Iterator[Formula]:
+        """Of numbers that change along one axis alone, which is as long as a dim."""
+        for axis, length in enumerate(array.shape):
+            for dim in self.sizes if dims is None else dims:
+                if length > 2 and abs(length - self.sizes.get(dim, -1)) <= 1:
+                    line = array[tuple(slice(None) if one == axis else 0 for one in range(array.ndim))]
+                    found = list(_ramps_over(line.astype(np.float64), dim, self.sizes[dim], array.dtype))
+                    # weights are large, and hardly ever come so far
+                    if found and ramp_axis(array) == axis:
+                        yield from found
+
+
+_CURVES: tuple[tuple[Callable[[Any], Any], str], ...] = (
+    (np.asarray, "{}"),
+    (np.sqrt, "({})**2"),
+    (np.square, "sqrt({})"),
+    (np.log, "exp({})"),
+    (lambda line: np.arcsin(line) / np.pi, "sin(pi*({}))"),
+    (lambda line: np.arccos(line) / np.pi, "cos(pi*({}))"),
+    (lambda line: np.arccos(1 - 2 * line) / np.pi, "(1 - cos(pi*({})))/2"),
+)
+"""What makes a straight line of a curve, and the curve as a formula of the line."""
+_WHOLE = 1e-4
+_RUNS = (1, *range(2, 18, 2))
+"""Twice how far a ramp goes: a half, or a whole number as large as -4 to 4."""
+
+
+def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterator[Formula]:
+    """`first + step*index`, where the step is a part of the size, or the first entry follows it."""
+    for straightened, curve in _CURVES:
+        with np.errstate(all="ignore"):
+            straight = straightened(line)
+        begin = max(1, len(line) // 3)  # a window comes back to where it began
+        step, first = float(straight[begin] - straight[0]) / begin, float(straight[0])
+        if not math.isfinite(step):
+            continue
+        for text in _straight_texts(first, step, dim, size):
+            formula = Formula(curve.format(text))
+            places = np.arange(len(line))
+            if np.allclose(formula.values({dim: size}, places), line, rtol=_CLOSE.get(dtype.itemsize, 0), atol=1e-6):
+                yield formula
+
+
+def _straight_texts(first: float, step: float, dim: str, size: int) -> Iterator[str]:
+    """Whole numbers that are as many as the dim, or steps that are halves of a whole when counted through it."""
+    if step == round(step) and first == round(first):
+        yield (f"{first:g} + " if first else "") + (PLACE if step == 1 else f"{step:g}*{PLACE}")
+        return
+    for parts, text in ((size, dim), (size - 1, f"({dim} - 1)"), (size + 1, f"({dim} + 1)")):
+        run = 2 * step * parts
+        if parts < 2 or abs(run - round(run)) > _WHOLE or abs(round(run)) not in _RUNS:
+            continue
+        for offset in (0.0, 0.5, -0.5, 1.0):  # places count from 0, from the middle of each, or from 1
+            start = 2 * (first - offset * step)
+            if abs(start - round(start)) < _WHOLE:
+                place = PLACE if not offset else f"({PLACE} {'+' if offset > 0 else '-'} {abs(offset):g})"
+                factor, base = round(run) / 2, round(start) / 2
+                term = f"{'' if abs(factor) == 1 else f'{abs(factor):g}*'}{place}/{text}"
+                yield (f"{base:g} " if base else "") + ("- " if factor < 0 else "+ " if base else "") + term
+                break
+
+
+def ramp_axis(array: Any) -> int | None:
+    """The one axis along which numbers change."""
+    axes = [axis for axis in range(array.ndim) if array.shape[axis] > 1 and not is_uniform(array, axis)]
+    return axes[0] if len(axes) == 1 else None
+
+
+# ---- where numbers stand
+
+_NO_NUMBERS: Mapping[str, tuple[int, ...]] = {
+    "BatchNormalization": (1, 2, 3, 4), "LayerNormalization": (1, 2), "InstanceNormalization": (1, 2),
+    "GroupNormalization": (1, 2), "RMSNormalization": (1,), "PRelu": (1,), "Resize": (1, 2, 3), "Upsample": (1,),
+    "Dropout": (1, 2), "QuantizeLinear": (1, 2), "DequantizeLinear": (1, 2), "LSTM": (1, 2, 3, 7), "GRU": (1, 2, 3),
+    "RNN": (1, 2, 3),
+}  # fmt: skip
+"""Learned or measured numbers, which happen to be alike in an untrained file, and scales of a resize."""
+_COUNTS: Mapping[str, tuple[int, ...]] = {
+    "TopK": (1,), "OneHot": (1,), "Range": (0, 1, 2), "Trilu": (1,), "Pad": (1,), "Slice": (1, 2), "Gather": (1,),
+    "Tile": (1,),
+}  # fmt: skip
+"""Whole numbers that count something; in other places they are targets and axes, which the rules know."""
+_ATTRIBUTES = {"alpha", "beta", "gamma", "lambd", "bias", "scale", "softcap", "min", "max", "value_float"}
+
+
+def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Number, ir.Node, int]]:
+    """Every number that has a reading and no other explanation; what the walk itself wrote is none."""
+    for node in every_node(walk.model.graph):
+        user, made = _user_of(walk, node), walk.constant(node.outputs[0])
+        if made is not None and made.size and (is_same(made) or readings.of_array(made)):
+            continue  # a number that is computed from numbers is looked at where it is used
+        for place, value in enumerate(node.inputs if user is not None else ()):
+            yield from _number_at(walk, readings, node, place, value, user)
+        yield from _attributes_of(readings, node)
+
+
+def numbers_left(model: ir.Model, found: Iterable[tuple[Number, ir.Node, int]]) -> tuple[Number, ...]:
+    """Those whose node is still part of the model, with its place there."""
+    order = {node: index for index, node in enumerate(every_node(model.graph))}
+    return tuple(
+        replace(number, use=(order[node], place) if place >= 0 else None)
+        for number, node, place in found
+        if node in order
+    )
+
+
+def _user_of(walk: Walk, node: ir.Node) -> ir.Node | None:
+    """The node of the file for which one of ours was made; a node of the file is its own."""
+    for _ in range(budgets.FARTHEST_USER):
+        if not walk.builder.made(node):
+            return node
+        users = [user for user, _ in node.outputs[0].uses()]
+        if not users:
+            return None
+        node = users[0]
+    return None
+
+
+def _number_at(
+    walk: Walk, readings: Readings, node: ir.Node, place: int, value: ir.Value | None, user: ir.Node
+) -> Iterator[tuple[Number, ir.Node, int]]:
+    array = None if value is None or value.is_graph_input() else walk.constant(value)
+    if value is None or array is None or not array.size or not _may_count(node, place, array):
+        return
+    grown = next((one for one in (value, node.outputs[0]) if one in walk.origins), None)
+    origin = value if grown is None or not walk.builder.made(value) else walk.origins[grown][0]
+    if origin is value and walk.builder.made(value):
+        return
+    found = readings.of_array(array, _dims_there(walk, node, place))
+    if found and not _is_explained(walk, node, place, array):
+        names = {name_of(user), str(origin.name), *(str(output.name) for output in user.outputs)}
+        yield Number(name_of(user), user.op_type, str(origin.name), frozenset(names), None, array, found), node, place
+
+
+def _may_count(node: ir.Node, place: int, array: Any) -> bool:
+    if array.dtype.kind == "f":
+        return place not in _NO_NUMBERS.get(node.op_type, ())
+    return node.op_type in ELEMENTWISE or place in _COUNTS.get(node.op_type, ())
+
+
+def _dims_there(walk: Walk, node: ir.Node, place: int) -> tuple[str, ...] | None:
+    """A position along an axis may follow that axis alone; None where any dim may be meant."""
+    if node.op_type not in ("Gather", "Slice", "Pad", "Tile") or place not in _COUNTS[node.op_type]:
+        return None
+    shape = walk.shape(node.inputs[0]) or ()
+    axes: Iterable[int] = range(len(shape))
+    if node.op_type == "Gather":
+        axes = [int(attribute(node, "axis", 0)) % max(len(shape), 1)]
+    elif node.op_type == "Slice":
+        axes = axes_of(walk, node, len(shape), 3) or axes
+    return tuple(symbol.name for axis in axes for symbol in shape[axis].free_symbols)
+
+
+def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Number, ir.Node, int]]:
+    for name, one in node.attributes.items():
+        if one.type != ir.AttributeType.FLOAT or one.is_ref() or name not in _ATTRIBUTES or node.op_type == "HardSigmoid":
+            continue
+        array = np.array(one.as_float(), np.float32)
+        if found := readings.of_array(array):
+            names = frozenset((name_of(node), *(str(output.name) for output in node.outputs)))
+            yield Number(name_of(node), node.op_type, name, names, None, array, found), node, -1
+
+
+# ---- what explains a number
+
+_PASSED = ("Cast", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Identity", "Expand", "Where", "Add", "Mul", "Div", "Sub")
+
+
+def _is_explained(walk: Walk, node: ir.Node, place: int, array: Any) -> bool:
+    value = abs(float(array.flat[0]))
+    others = [one for other, one in enumerate(node.inputs) if other != place and one is not None]
+    if _is_part_of_function(walk, node, place, value):
+        return True
+    if not is_same(array):
+        return False
+    beside = {int(size) for one in others for size in walk.shape(one) or () if is_number(size)}
+    own = array.shape[2:] if node.op_type.startswith("Conv") else ()  # a kernel that blurs
+    summed = {math.prod(own), *own, *(n for one in others for n in _numbers_of_terms(walk, one))}
+    close = _CLOSE.get(array.dtype.itemsize, 0) if array.dtype.kind == "f" else 0
+    scales = {n**power for n in (beside | summed) - {0, 1} for power in (0.5, -0.5, 0.25, -0.25)}
+    counts = {part for n in summed - {0, 1} for part in (n, 1 / n, n - 1, 1 / max(n - 1, 1), n / max(n - 1, 1))}
+    return any(math.isclose(value, known, rel_tol=close) for known in scales | counts)
+
+
+def is_same(array: Any) -> bool:
+    """Whether all entries are one number; those of weights differ from the start."""
+    few = array.flat[: budgets.LONGEST_NUMBERS_TOLD]
+    return bool((few == few[0]).all() and (array == few[0]).all())
+
+
+def _numbers_of_terms(walk: Walk, value: ir.Value) -> Iterator[int]:
+    """How many terms sums had, as far as they are fixed, from which a value comes."""
+    waiting = [value]
+    for _ in range(budgets.FARTHEST_DIVISOR):
+        node = waiting.pop(0).producer() if waiting else None
+        if node is None:
+            continue
+        shape = walk.shape(node.inputs[0]) or ()
+        if node.op_type.startswith("Reduce"):
+            axes = axes_of(walk, node, len(shape)) or range(len(shape))
+            yield from _fixed_counts([shape[axis] for axis in axes])
+        elif node.op_type in ("MatMul", "Gemm", "Einsum"):
+            yield from _contracted(walk, node, shape)
+        elif node.op_type in _PASSED:
+            waiting += [one for one in node.inputs if one is not None]
+
+
+def _contracted(walk: Walk, node: ir.Node, shape: Shape) -> Iterator[int]:
+    terms = einsum_terms(node) if node.op_type == "Einsum" else None
+    if terms is not None:
+        yield from _fixed_counts([size for letter, size in zip(terms[0], shape, strict=False) if letter not in terms[-1]])
+    elif node.op_type == "Gemm" and attribute(node, "transA", 0):
+        yield from _fixed_counts(shape[:1])
+    else:
+        yield from _fixed_counts(shape[-1:])
+
+
+def _fixed_counts(sizes: Sequence[Any]) -> Iterator[int]:
+    numbers = [int(size) for size in sizes if is_number(size)]
+    yield from numbers
+    if len(numbers) == len(sizes):
+        yield math.prod(numbers)
+
+
+def _is_part_of_function(walk: Walk, node: ir.Node, place: int, value: float) -> bool:
+    """Squares and cubes; gelu's 1/2 and root of 2; the 3 and the 6 of a hard sigmoid."""
+    users = [user for output in node.outputs for user, _ in output.uses()]
+    if node.op_type == "Pow" and place == 1:
+        return value in (2, 3)
+    if _is_any_of(value, math.sqrt(2), math.sqrt(0.5)) and any(user.op_type == "Erf" for user in users):
+        return True
+    if _is_any_of(value, 3) and node.op_type == "Add" and any(_is_up_to_six(walk, user) for user in users):
+        return True
+    if node.op_type == "Clip":
+        return _is_up_to_six(walk, node)
+    factors = _factors(node)
+    if _is_any_of(value, 6, 1 / 6):
+        return any(_is_up_to_six(walk, factor) for factor in factors)
+    return _is_any_of(value, 0.5, 2) and any(_is_one_more(factor) for factor in factors)
+
+
+def _is_any_of(value: float, *known: float) -> bool:
+    return any(math.isclose(value, one, rel_tol=1e-3) for one in known)
+
+
+def _is_up_to_six(walk: Walk, node: ir.Node) -> bool:
+    bounds = [walk.constant(value) for value in node.inputs[1:]] or [attribute(node, "max", 0)]
+    return node.op_type == "Clip" and bounds[-1] is not None and float(np.ravel(bounds[-1])[0]) == 6
+
+
+def _is_one_more(node: ir.Node) -> bool:
+    """`1 + erf(x)` and `1 + tanh(x)`."""
+    makers = [value.producer() for value in node.inputs if value is not None]
+    return node.op_type == "Add" and any(maker is not None and maker.op_type in ("Erf", "Tanh") for maker in makers)
+
+
+def _factors(node: ir.Node) -> set[ir.Node]:
+    """What a product is made of that a node is part of, over a few steps."""
+    seen, edge = {node}, {node}
+    for _ in range(3):
+        products = [one for one in edge if one.op_type in ("Mul", "Div")]
+        made = {value.producer() for one in products for value in one.inputs if value is not None}
+        used = {user for one in products for value in one.outputs for user, _ in value.uses()}
+        edge = {one for one in made | used if one is not None} - seen
+        seen |= edge
+    return seen

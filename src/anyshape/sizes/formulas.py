@@ -1,0 +1,121 @@
+"""Numbers that follow from sizes, as a user writes them: `1/batch`, `sqrt(seq)`, `index/(seq - 1)`; nothing is executed.
+
+One walk over the formula serves all who compute with it: on NumPy's arrays, and as nodes of a graph. Its operations
+are ONNX's; all is computed in float64, as Python does it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from anyshape.errors import DeclarationError
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
+
+T = TypeVar("T")
+Apply = Callable[[str, list[T]], T]
+"""An operation of ONNX on what it is given."""
+PLACE = "index"
+"""In a ramp: 0, 1, 2, ... along its axis."""
+
+_NUMPY: Mapping[str, Callable[..., Any]] = {
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Pow": np.power, "Min": np.minimum,
+    "Max": np.maximum, "Neg": np.negative, "Sqrt": np.sqrt, "Log": np.log, "Exp": np.exp, "Floor": np.floor,
+    "Ceil": np.ceil, "Round": np.round, "Abs": np.abs, "Sin": np.sin, "Cos": np.cos,
+}  # fmt: skip
+_BINARY: Mapping[type[ast.operator], str] = {
+    ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow",
+}  # fmt: skip
+_LOGARITHMS = {"log2": 2.0, "log10": 10.0}
+_TWO = {"min": "Min", "max": "Max"}
+_ONE = {name.lower(): name for name in ("Sqrt", "Log", "Exp", "Floor", "Ceil", "Round", "Abs", "Sin", "Cos")}
+_HOW = "use dims, numbers, pi, + - * / // % ** and sqrt, log, log2, exp, sin, cos, floor, ceil, round, abs, min, max"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One number, several of them (`0, seq`), or a ramp (`index/seq`)."""
+
+    text: str
+
+    @functools.cached_property
+    def _tree(self) -> ast.expr:
+        return ast.parse(self.text, mode="eval").body
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The dims in it."""
+        called = {id(node.func) for node in ast.walk(self._tree) if isinstance(node, ast.Call)}
+        found = [node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name) and id(node) not in called]
+        return tuple(name for name in dict.fromkeys(found) if name not in (PLACE, "pi"))
+
+    @property
+    def is_ramp(self) -> bool:
+        return any(isinstance(node, ast.Name) and node.id == PLACE for node in ast.walk(self._tree))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a whole number by its form, whatever the sizes are."""
+        return not any(isinstance(node, (ast.Div, ast.Call, ast.Pow)) for node in ast.walk(self._tree))
+
+    def parts(self, leaf: Callable[[str | float], T], apply: Apply[T]) -> list[T]:
+        """What is computed for each of its numbers: `leaf` is asked for a name or a number."""
+        entries = self._tree.elts if isinstance(self._tree, ast.Tuple) else [self._tree]
+        return [_computed(entry, leaf, apply) for entry in entries]
+
+    def values(self, sizes: Sizes, places: Any = 0) -> Any:
+        """Its numbers at these sizes; a ramp has one for each place."""
+
+        def leaf(entry: str | float) -> Any:
+            known = {**sizes, PLACE: places, "pi": math.pi}
+            return np.float64(known[entry]) if isinstance(entry, str) and entry != PLACE else known.get(entry, entry)
+
+        with np.errstate(all="ignore"):
+            found = self.parts(leaf, lambda operator, given: _NUMPY[operator](*given))
+        return found[0] if len(found) == 1 else np.stack(found)
+
+
+def parse_formula(text: str) -> Formula:
+    """A sentence where it is none."""
+    formula = Formula(text.strip())
+    try:
+        if len(text) > budgets.LONGEST_EXPRESSION:
+            raise ValueError
+        formula.parts(lambda _: 0, lambda _, given: len(given))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise DeclarationError(f"`{text[: budgets.LONGEST_EXPRESSION]}` is no number of dims: {_HOW}") from None
+    return formula
+
+
+def _computed(node: ast.expr, leaf: Callable[[str | float], T], apply: Apply[T]) -> T:
+    def inner(one: ast.expr) -> T:
+        return _computed(one, leaf, apply)
+
+    match node:
+        case ast.Name(id=name):
+            return leaf(name)
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return leaf(float(number))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return apply("Neg", [inner(operand)])
+        case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
+            return apply("Floor", [apply("Div", [inner(left), inner(right)])])
+        case ast.BinOp(left=left, op=ast.Mod(), right=right):
+            whole = apply("Floor", [apply("Div", [inner(left), inner(right)])])
+            return apply("Sub", [inner(left), apply("Mul", [inner(right), whole])])
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
+            return apply(_BINARY[type(operator)], [inner(left), inner(right)])
+        case ast.Call(func=ast.Name(id=name), args=[one], keywords=[]) if name in _LOGARITHMS:
+            return apply("Div", [apply("Log", [inner(one)]), apply("Log", [leaf(_LOGARITHMS[name])])])
+        case ast.Call(func=ast.Name(id=name), args=[one], keywords=[]) if name in _ONE:
+            return apply(_ONE[name], [inner(one)])
+        case ast.Call(func=ast.Name(id=name), args=[one, other], keywords=[]) if name in _TWO:
+            return apply(_TWO[name], [inner(one), inner(other)])
+    raise ValueError(ast.dump(node))
