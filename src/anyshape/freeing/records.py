@@ -50,6 +50,10 @@ class Freed:
     """Numbers that may follow from a freed size, as `suspects.py` has them."""
 
 
+SETTLED = "anyshape.settled"
+"""Under this key a node knows for which of its inputs the user has said what they are."""
+
+
 # ---- refusals
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,13 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.freeing.constant_patterns import is_uniform
+from anyshape.freeing.growth import ORIGIN
+from anyshape.freeing.records import SETTLED
 from anyshape.freeing.walk import ELEMENTWISE, Walk, axes_of, einsum_terms
 from anyshape.onnxfile.graph import attribute, every_node, name_of
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, is_number
-from anyshape.sizes.formulas import PLACE, Formula
+from anyshape.sizes.formulas import Formula
 from anyshape.sizes.notation import Sizes
 
 Use = tuple[int, int]
@@ -38,8 +40,8 @@ class Number:
     """How the constant or the attribute is called."""
     names: frozenset[str]
     """By which the user may call it: those of the node, its results and the constant."""
-    use: Use | None
-    """None for an attribute."""
+    use: Use
+    """In the freed model; an attribute has the place -1."""
     array: Any
     readings: tuple[Formula, ...]
 
@@ -59,7 +61,7 @@ class Number:
 _OF_ONE = (
     "{n}", "1/{n}", "sqrt({n})", "1/sqrt({n})", "{n} - 1", "1/({n} - 1)", "{n} + 1", "1/({n} + 1)", "{n}**2", "1/{n}**2",
     "log({n})", "1/log({n})", "{n}//2", "2*{n}", "2/{n}", "log2({n})", "1/log2({n})", "log({n} + 1)", "{n}/({n} - 1)",
-    "({n} - 1)/{n}", "sqrt({n} - 1)", "1/sqrt({n} - 1)", "{n}**0.25", "1/{n}**0.25", "{n}*({n} - 1)/2", "1/(2*{n})",
+    "({n} - 1)/{n}", "sqrt({n} - 1)", "1/sqrt({n} - 1)", "{n}*({n} - 1)/2", "1/(2*{n})",
 )  # fmt: skip
 _OF_TWO = (
     "{a}*{b}", "1/({a}*{b})", "{a}/{b}", "{b}/{a}", "sqrt({a}*{b})", "1/sqrt({a}*{b})", "{a} + {b}", "1/({a} + {b})",
@@ -79,42 +81,40 @@ class Readings:
         formulas = [Formula(text) for text in texts]
         self._known = [(formula, float(formula.values(self.sizes))) for formula in formulas]
 
-    def of(self, value: float, itemsize: int, dims: Iterable[str] | None = None) -> Iterator[Formula]:
+    def of(self, value: float, itemsize: int, texts: Container[str] | None = None) -> Iterator[Formula]:
         """What this number may be, the simplest first; 0 and 1 are everywhere and tell nothing."""
         if not math.isfinite(value) or abs(value) in (0, 1):
             return
-        allowed = set(self.sizes if dims is None else dims)
+        close = _CLOSE.get(itemsize, 0)
         for formula, known in self._known:
-            if not itemsize and not formula.is_whole:
-                continue
-            if math.isclose(abs(value), abs(known), rel_tol=_CLOSE.get(itemsize, 0)) and allowed.issuperset(formula.names):
-                yield formula if (value < 0) == (known < 0) else Formula(f"-({formula.text})")
+            if (itemsize or formula.is_whole) and math.isclose(abs(value), abs(known), rel_tol=close):
+                if texts is None or formula.text in texts:
+                    yield formula if (value < 0) == (known < 0) else Formula(f"-({formula.text})")
 
-    def of_array(self, array: Any, dims: Iterable[str] | None = None) -> tuple[Formula, ...]:
-        """Of a number, of each of a few, or of a ramp with as many steps as a dim has."""
-        itemsize = array.dtype.itemsize if array.dtype.kind == "f" else 0
-        flat = array.ravel()
-        if flat.size == 0 or array.dtype.kind not in "iuf":
+    def of_array(self, array: Any) -> tuple[Formula, ...]:
+        """Of a number, or of a ramp with as many steps as a dim has."""
+        if array.size == 0 or array.dtype.kind not in "iuf":
             return ()
         if is_same(array):
-            return tuple(self.of(float(flat[0]), itemsize, dims))
-        ramp = tuple(self._of_ramp(array, dims))
-        if ramp or dims is None or flat.size > budgets.LONGEST_NUMBERS_TOLD:
-            return ramp
-        entries = [str(int(entry)) for entry in flat]
-        found = []
-        for place, entry in enumerate(flat):
-            for formula in itertools.islice(self.of(float(entry), 0, dims), 1):
-                found.append(Formula(", ".join([*entries[:place], formula.text, *entries[place + 1 :]])))
-        return tuple(found)
+            return tuple(self.of(float(array.flat[0]), array.dtype.itemsize if array.dtype.kind == "f" else 0))
+        return tuple(self._of_ramp(array))
 
-    def _of_ramp(self, array: Any, dims: Iterable[str] | None) -> Iterator[Formula]:
+    def of_entries(self, array: Any, texts: Sequence[Container[str]]) -> tuple[Formula, ...]:
+        """Of positions, each of which may be what its axis allows."""
+        entries = [str(int(entry)) for entry in array.ravel()]
+        return tuple(
+            Formula(", ".join([*entries[:place], formula.text, *entries[place + 1 :]]))
+            for place, (entry, allowed) in enumerate(zip(array.ravel(), texts, strict=False))
+            for formula in itertools.islice(self.of(float(entry), 0, allowed), 1)
+        )
+
+    def _of_ramp(self, array: Any) -> Iterator[Formula]:
         """Of numbers that change along one axis alone, which is as long as a dim."""
         for axis, length in enumerate(array.shape):
-            for dim in self.sizes if dims is None else dims:
-                if length > 2 and abs(length - self.sizes.get(dim, -1)) <= 1:
+            for dim, size in self.sizes.items():
+                if length > 2 and abs(length - size) <= 1:
                     line = array[tuple(slice(None) if one == axis else 0 for one in range(array.ndim))]
-                    found = list(_ramps_over(line.astype(np.float64), dim, self.sizes[dim], array.dtype))
+                    found = list(_ramps_over(line.astype(np.float64), dim, size, array.dtype))
                     # weights are large, and hardly ever come so far
                     if found and ramp_axis(array) == axis:
                         yield from found
@@ -136,37 +136,40 @@ _RUNS = (1, *range(2, 18, 2))
 
 
 def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterator[Formula]:
-    """`first + step*index`, where the step is a part of the size, or the first entry follows it."""
+    """`first + step*range(n)`, where the step is a part of the size."""
+    places = f"range({_sum(dim, len(line) - size)})"
     for straightened, curve in _CURVES:
         with np.errstate(all="ignore"):
             straight = straightened(line)
-        begin = max(1, len(line) // 3)  # a window comes back to where it began
-        step, first = float(straight[begin] - straight[0]) / begin, float(straight[0])
-        if not math.isfinite(step):
-            continue
-        for text in _straight_texts(first, step, dim, size):
+            begin = max(1, len(line) // 3)  # a window comes back to where it began
+            step, first = float(straight[begin] - straight[0]) / begin, float(straight[0])
+        for text in _straight_texts(first, step, places, dim, size) if math.isfinite(step) else ():
             formula = Formula(curve.format(text))
-            places = np.arange(len(line))
-            if np.allclose(formula.values({dim: size}, places), line, rtol=_CLOSE.get(dtype.itemsize, 0), atol=1e-6):
+            if np.allclose(formula.values({dim: size}), line, rtol=_CLOSE.get(dtype.itemsize, 0), atol=1e-6):
                 yield formula
 
 
-def _straight_texts(first: float, step: float, dim: str, size: int) -> Iterator[str]:
+def _sum(dim: str, more: int) -> str:
+    return dim if not more else f"{dim} {'+' if more > 0 else '-'} {abs(more)}"
+
+
+def _straight_texts(first: float, step: float, places: str, dim: str, size: int) -> Iterator[str]:
     """Whole numbers that are as many as the dim, or steps that are halves of a whole when counted through it."""
     if step == round(step) and first == round(first):
-        yield (f"{first:g} + " if first else "") + (PLACE if step == 1 else f"{step:g}*{PLACE}")
+        yield (f"{first:g} + " if first else "") + (places if step == 1 else f"{step:g}*{places}")
         return
-    for parts, text in ((size, dim), (size - 1, f"({dim} - 1)"), (size + 1, f"({dim} + 1)")):
-        run = 2 * step * parts
-        if parts < 2 or abs(run - round(run)) > _WHOLE or abs(round(run)) not in _RUNS:
+    for more in (0, -1, 1):
+        run = 2 * step * (size + more)
+        if size + more < 2 or abs(run - round(run)) > _WHOLE or abs(round(run)) not in _RUNS:
             continue
         for offset in (0.0, 0.5, -0.5, 1.0):  # places count from 0, from the middle of each, or from 1
             start = 2 * (first - offset * step)
             if abs(start - round(start)) < _WHOLE:
-                place = PLACE if not offset else f"({PLACE} {'+' if offset > 0 else '-'} {abs(offset):g})"
+                counted = places if not offset else f"({places} {'+' if offset > 0 else '-'} {abs(offset):g})"
                 factor, base = round(run) / 2, round(start) / 2
-                term = f"{'' if abs(factor) == 1 else f'{abs(factor):g}*'}{place}/{text}"
-                yield (f"{base:g} " if base else "") + ("- " if factor < 0 else "+ " if base else "") + term
+                times = "" if abs(factor) == 1 else f"{abs(factor):g}*"
+                sign = ("-" if factor < 0 else "") if not base else f"{base:g} {'-' if factor < 0 else '+'} "
+                yield f"{sign}{times}{counted}/{f'({_sum(dim, more)})' if more else dim}"
                 break
 
 
@@ -199,7 +202,9 @@ def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Number, ir.Node
         user, made = _user_of(walk, node), walk.constant(node.outputs[0])
         if made is not None and made.size and (is_same(made) or readings.of_array(made)):
             continue  # a number that is computed from numbers is looked at where it is used
-        for place, value in enumerate(node.inputs if user is not None else ()):
+        for place, value in enumerate(node.inputs):
+            if user is None or place in user.meta.get(SETTLED, ()):
+                continue
             yield from _number_at(walk, readings, node, place, value, user)
         yield from _attributes_of(readings, node)
 
@@ -208,7 +213,7 @@ def numbers_left(model: ir.Model, found: Iterable[tuple[Number, ir.Node, int]]) 
     """Those whose node is still part of the model, with its place there."""
     order = {node: index for index, node in enumerate(every_node(model.graph))}
     return tuple(
-        replace(number, use=(order[node], place) if place >= 0 else None)
+        replace(number, use=(order[node], place))
         for number, node, place in found
         if node in order
     )
@@ -217,6 +222,8 @@ def numbers_left(model: ir.Model, found: Iterable[tuple[Number, ir.Node, int]]) 
 def _user_of(walk: Walk, node: ir.Node) -> ir.Node | None:
     """The node of the file for which one of ours was made; a node of the file is its own."""
     for _ in range(budgets.FARTHEST_USER):
+        if ORIGIN in node.meta:
+            return node.meta[ORIGIN]  # type: ignore[no-any-return]
         if not walk.builder.made(node):
             return node
         users = [user for user, _ in node.outputs[0].uses()]
@@ -236,10 +243,11 @@ def _number_at(
     origin = value if grown is None or not walk.builder.made(value) else walk.origins[grown][0]
     if origin is value and walk.builder.made(value):
         return
-    found = readings.of_array(array, _dims_there(walk, node, place))
+    texts = _texts_along(walk, node, place)
+    found = readings.of_array(array) if texts is None else readings.of_entries(array, texts)
     if found and not _is_explained(walk, node, place, array):
         names = {name_of(user), str(origin.name), *(str(output.name) for output in user.outputs)}
-        yield Number(name_of(user), user.op_type, str(origin.name), frozenset(names), None, array, found), node, place
+        yield Number(name_of(user), user.op_type, str(origin.name), frozenset(names), (0, place), array, found), node, place
 
 
 def _may_count(node: ir.Node, place: int, array: Any) -> bool:
@@ -248,17 +256,27 @@ def _may_count(node: ir.Node, place: int, array: Any) -> bool:
     return node.op_type in ELEMENTWISE or place in _COUNTS.get(node.op_type, ())
 
 
-def _dims_there(walk: Walk, node: ir.Node, place: int) -> tuple[str, ...] | None:
-    """A position along an axis may follow that axis alone; None where any dim may be meant."""
-    if node.op_type not in ("Gather", "Slice", "Pad", "Tile") or place not in _COUNTS[node.op_type]:
+_ALONG: Mapping[str, tuple[str, ...]] = {
+    "Pad": ("{n}", "{n} - 1", "{n} + 1"),
+    "Tile": ("{n}", "{n} - 1", "{n} + 1"),
+    "Slice": ("{n}//2",),
+    "Gather": ("{n}//2",),
+}
+"""What a position may be along an axis of size n; ends of a Slice and the last entry are known to the rules."""
+
+
+def _texts_along(walk: Walk, node: ir.Node, place: int) -> list[set[str]] | None:
+    """A position along an axis may follow that axis alone, entry by entry; None where any dim may be meant."""
+    forms = _ALONG.get(node.op_type) if place in _COUNTS.get(node.op_type, ()) else None
+    if forms is None:
         return None
     shape = walk.shape(node.inputs[0]) or ()
-    axes: Iterable[int] = range(len(shape))
+    axes: Sequence[int] = range(len(shape))
     if node.op_type == "Gather":
         axes = [int(attribute(node, "axis", 0)) % max(len(shape), 1)]
     elif node.op_type == "Slice":
         axes = axes_of(walk, node, len(shape), 3) or axes
-    return tuple(symbol.name for axis in axes for symbol in shape[axis].free_symbols)
+    return [{form.format(n=symbol.name) for form in forms for symbol in shape[axis].free_symbols} for axis in axes] * 2
 
 
 def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Number, ir.Node, int]]:
@@ -268,7 +286,7 @@ def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Number, 
         array = np.array(one.as_float(), np.float32)
         if found := readings.of_array(array):
             names = frozenset((name_of(node), *(str(output.name) for output in node.outputs)))
-            yield Number(name_of(node), node.op_type, name, names, None, array, found), node, -1
+            yield Number(name_of(node), node.op_type, name, names, (0, -1), array, found), node, -1
 
 
 # ---- what explains a number

@@ -1,4 +1,4 @@
-"""Numbers that follow from sizes, as a user writes them: `1/batch`, `sqrt(seq)`, `index/(seq - 1)`; nothing is executed.
+"""Numbers that follow from sizes, as a user writes them: `1/batch`, `sqrt(seq)`, `range(seq)/seq`; nothing is executed.
 
 One walk over the formula serves all who compute with it: on NumPy's arrays, and as nodes of a graph. Its operations
 are ONNX's; all is computed in float64, as Python does it.
@@ -22,26 +22,23 @@ from anyshape.sizes.notation import Sizes
 T = TypeVar("T")
 Apply = Callable[[str, list[T]], T]
 """An operation of ONNX on what it is given."""
-PLACE = "index"
-"""In a ramp: 0, 1, 2, ... along its axis."""
-
 _NUMPY: Mapping[str, Callable[..., Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Pow": np.power, "Min": np.minimum,
     "Max": np.maximum, "Neg": np.negative, "Sqrt": np.sqrt, "Log": np.log, "Exp": np.exp, "Floor": np.floor,
-    "Ceil": np.ceil, "Round": np.round, "Abs": np.abs, "Sin": np.sin, "Cos": np.cos,
+    "Ceil": np.ceil, "Round": np.round, "Abs": np.abs, "Sin": np.sin, "Cos": np.cos, "Range": np.arange,
 }  # fmt: skip
 _BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow",
 }  # fmt: skip
 _LOGARITHMS = {"log2": 2.0, "log10": 10.0}
 _TWO = {"min": "Min", "max": "Max"}
-_ONE = {name.lower(): name for name in ("Sqrt", "Log", "Exp", "Floor", "Ceil", "Round", "Abs", "Sin", "Cos")}
-_HOW = "use dims, numbers, pi, + - * / // % ** and sqrt, log, log2, exp, sin, cos, floor, ceil, round, abs, min, max"
+_ONE = {name.lower(): name for name in ("Sqrt", "Log", "Exp", "Floor", "Ceil", "Round", "Abs", "Sin", "Cos", "Range")}
+_HOW = "use dims, numbers, pi, + - * / // % ** and sqrt, log, log2, exp, sin, cos, floor, ceil, round, abs, min, max, range"
 
 
 @dataclass(frozen=True)
 class Formula:
-    """One number, several of them (`0, seq`), or a ramp (`index/seq`)."""
+    """One number, several of them (`0, seq`), or a ramp (`range(seq)/seq`)."""
 
     text: str
 
@@ -54,11 +51,11 @@ class Formula:
         """The dims in it."""
         called = {id(node.func) for node in ast.walk(self._tree) if isinstance(node, ast.Call)}
         found = [node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name) and id(node) not in called]
-        return tuple(name for name in dict.fromkeys(found) if name not in (PLACE, "pi"))
+        return tuple(name for name in dict.fromkeys(found) if name != "pi")
 
-    @property
+    @functools.cached_property
     def is_ramp(self) -> bool:
-        return any(isinstance(node, ast.Name) and node.id == PLACE for node in ast.walk(self._tree))
+        return any(isinstance(node, ast.Name) and node.id == "range" for node in ast.walk(self._tree))
 
     @property
     def is_whole(self) -> bool:
@@ -70,15 +67,17 @@ class Formula:
         entries = self._tree.elts if isinstance(self._tree, ast.Tuple) else [self._tree]
         return [_computed(entry, leaf, apply) for entry in entries]
 
-    def values(self, sizes: Sizes, places: Any = 0) -> Any:
-        """Its numbers at these sizes; a ramp has one for each place."""
+    def values(self, sizes: Sizes, length: int | None = None) -> Any:
+        """Its numbers at these sizes; `length` is how far a ramp goes, if not as far as it says."""
 
-        def leaf(entry: str | float) -> Any:
-            known = {**sizes, PLACE: places, "pi": math.pi}
-            return np.float64(known[entry]) if isinstance(entry, str) and entry != PLACE else known.get(entry, entry)
+        def apply(operator: str, given: list[Any]) -> Any:
+            if operator == "Range" and length is not None:
+                given = [length]
+            return _NUMPY[operator](*given)
 
+        known = {**sizes, "pi": math.pi}
         with np.errstate(all="ignore"):
-            found = self.parts(leaf, lambda operator, given: _NUMPY[operator](*given))
+            found = self.parts(lambda entry: np.float64(known[entry] if isinstance(entry, str) else entry), apply)
         return found[0] if len(found) == 1 else np.stack(found)
 
 

@@ -12,7 +12,10 @@ import onnx_ir as ir
 import anyshape
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.engine import free, named, with_outputs
+from anyshape.freeing.observation import prepared
 from anyshape.freeing.records import Bound, Freed, PinnedError
+from anyshape.freeing.suspects import Number
+from anyshape.freeing.told_numbers import ToldNumbers, read_told, with_formulas
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
@@ -24,6 +27,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, parse_condition
 from anyshape.verification.freed_file import RunningFile, StaticFile, Trial, with_verdict
 from anyshape.verification.static_twin import Pair
+from anyshape.verification.suspect_trials import Doubt, doubts_about
 
 Choices = tuple[int, ...]
 
@@ -39,6 +43,9 @@ class _Job:
     running: RunningFile
     model: ir.Model
     stage: Stage
+    told: ToldNumbers = ToldNumbers()
+    twin: Session | None = None
+    """The static file with inputs in place of the numbers that are told."""
 
     @property
     def file(self) -> StaticFile:
@@ -57,7 +64,15 @@ def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
     given = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     for value, port in zip(given, file.interface.inputs, strict=True):
         value.shape = ir.Shape([int(axis or 0) for axis in port.axes or ()])  # open axes as they are run
-    job = _Job(running, model, stage)
+    job = _with_told_numbers(_Job(running, model, stage), file.options.constants)
+    trial = _by_any_way(job)
+    suspects = _open_suspects(job, trial)
+    if not suspects:
+        return trial
+    return _questioned(job, model, trial, suspects) if file.options.against_model is None else _hinted(trial, suspects)
+
+
+def _by_any_way(job: _Job) -> Trial:
     trial = _by_readings(job)
     if trial.findings:
         renamed = _by_names_alone(job)
@@ -129,6 +144,74 @@ def _with_count(findings: Sequence[Finding], tried: int) -> tuple[Finding, ...]:
     return tuple(replace(finding, notes=(*finding.notes, note)) for finding in findings)
 
 
+# ---- numbers that may follow from a size
+
+
+def _with_told_numbers(job: _Job, constants: Mapping[str, str]) -> _Job:
+    """What the user says about numbers, written into the model."""
+    if not constants:
+        return job
+    declaration = job.file.declaration
+    base = prepared(job.model)
+    told = read_told(base, constants, declaration.frozen_sizes)
+    twin = job.running.session
+    if told.numbers:
+        model = ir.to_proto(told.as_inputs(base)).SerializeToString()
+        twin = Session(model, folder=job.file.path.parent)
+    return replace(job, model=with_formulas(base, told, declaration.wanted), told=told, twin=twin)
+
+
+def _open_suspects(job: _Job, trial: Trial) -> list[Number]:
+    """The suspects of which the user has not spoken, as far as they may follow a size that the file does not have."""
+    frozen = set(job.file.declaration.frozen_sizes)
+    found = []
+    for number in trial.freed.suspects if trial.freed is not None else ():
+        readings = tuple(formula for formula in number.readings if frozen.issuperset(formula.names))
+        if readings and not job.told.covers(number.names):
+            found.append(replace(number, readings=readings))
+    return found
+
+
+def _hinted(trial: Trial, suspects: Sequence[Number]) -> Trial:
+    """The model decides; where it says no, a number may be why."""
+    notes = tuple(f"{one.text} in {one.operator} node `{one.node}` may be `{one.readings[0].text}`" for one in suspects)
+    found = [replace(one, notes=(*one.notes, *notes[: budgets.MOST_NAMES_TOLD])) for one in trial.findings]
+    return replace(trial, findings=tuple(found))
+
+
+def _questioned(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Number]) -> Trial:
+    """A trial that is right is refused all the same where a number that matters can be read in two ways."""
+    file = job.file
+    if trial.findings or trial.freed is None or trial.verification is None:
+        return trial
+    file.options.tell(f"trying {len(suspects)} numbers of {file.path.name} in two ways")
+    doubts = doubts_about(trial.freed, suspects, _pair_with_staged(job), trial.verification, file.path.parent)
+    accepted = [doubt for doubt in doubts if set(doubt.dims) <= set(file.options.unchecked)]
+    asked = accepted if len(accepted) == len(doubts) else doubts
+    tried = _tried_first_readings(job, model, asked) if asked and asked is not accepted else ""
+    findings = tuple(
+        doubt.finding([other for other in asked if other is not doubt], file.declaration.sizes, file.home, tried)
+        for doubt in asked
+    )
+    if asked is accepted:  # written unchecked, at the user's wish
+        return replace(trial, warnings=tuple(replace(finding, level="warning") for finding in findings))
+    return replace(trial, findings=findings, is_settled=True)
+
+
+def _tried_first_readings(job: _Job, model: ir.Model, doubts: Sequence[Doubt]) -> str:
+    """What came of the file in which all these numbers follow the sizes."""
+    numbers = [(one, doubt.readings[0].text) for doubt in doubts for one in doubt.numbers if one.use[1] >= 0]
+    nodes = [one.node for one, _ in numbers]
+    named = {one.node if nodes.count(one.node) == 1 else one.constant: text for one, text in numbers}
+    constants = {**job.file.options.constants, **named}
+    try:
+        trial = _by_any_way(_with_told_numbers(replace(job, model=model), constants))
+    except AnyshapeError:
+        return ""
+    right = trial.verification if not trial.findings else None
+    return "" if right is None else f"   [tried: right at {len(right.sizes_run)} sizes]"
+
+
 # ---- one reading
 
 
@@ -194,8 +277,8 @@ def _pair_with_staged(job: _Job) -> Pair:
     dynamic = Session(path)
     interface = read_interface(onnx.load(path, load_external_data=False))
     return Pair(
-        running.session, dynamic, interface, declaration.wanted, declaration.sizes, running.contents,
-        kept=declaration.kept,
+        job.twin or running.session, dynamic, interface, declaration.wanted, declaration.sizes, running.contents,
+        kept=declaration.kept, told=job.told.at,
     )  # fmt: skip
 
 
