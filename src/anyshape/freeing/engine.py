@@ -224,7 +224,9 @@ def named(model: ir.Model, wanted: Wanted, sizes: Sizes) -> Freed:
         if (row := wanted.get(str(value.name))) is not None and value.shape is not None:
             dims = zip(row, value.shape, strict=True)
             value.shape = ir.Shape([size if dim is None else ir.SymbolicDim(dim) for dim, size in dims])
-    return Freed(made, sizes, (), (), tuple(() for _ in made.graph.outputs), (), ())
+    unwalked = Walk(made, Dims(sizes, {}), {}, Chooser(()), {}, rule_for, strict=False)
+    suspects = numbers_left(made, list(numbers_in(unwalked, Readings(sizes))))
+    return Freed(made, sizes, (), (), tuple(() for _ in made.graph.outputs), (), (), suspects)
 
 
 def with_outputs(freed: Freed, shapes_at: ShapesAt) -> Freed:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.freeing.constant_patterns import is_uniform
+from anyshape.freeing.constant_patterns import START, is_uniform
 from anyshape.freeing.growth import ORIGIN
 from anyshape.freeing.records import SETTLED
 from anyshape.freeing.walk import ELEMENTWISE, Walk, axes_of, einsum_terms
 from anyshape.onnxfile.graph import attribute, every_node, name_of
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import Shape, is_number
+from anyshape.sizes.expressions import Shape, is_number, spelled
 from anyshape.sizes.formulas import Formula
 from anyshape.sizes.notation import Sizes
 
@@ -44,6 +44,8 @@ class Number:
     """In the freed model; an attribute has the place -1."""
     array: Any
     readings: tuple[Formula, ...]
+    whole: str = "{}"
+    """What the user says with a reading: the number itself, or a ramp that begins with it."""
 
     @property
     def text(self) -> str:
@@ -239,15 +241,38 @@ def _number_at(
     array = None if value is None or value.is_graph_input() else walk.constant(value)
     if value is None or array is None or not array.size or not _may_count(node, place, array):
         return
-    grown = next((one for one in (value, node.outputs[0]) if one in walk.origins), None)
-    origin = value if grown is None or not walk.builder.made(value) else walk.origins[grown][0]
-    if origin is value and walk.builder.made(value):
+    origin = _origin_of(walk, node, value)
+    if origin is None:
         return
     texts = _texts_along(walk, node, place)
     found = readings.of_array(array) if texts is None else readings.of_entries(array, texts)
     if found and not _is_explained(walk, node, place, array):
-        names = {name_of(user), str(origin.name), *(str(output.name) for output in user.outputs)}
-        yield Number(name_of(user), user.op_type, str(origin.name), frozenset(names), (0, place), array, found), node, place
+        names = frozenset((name_of(user), str(origin.name), *(str(output.name) for output in user.outputs)))
+        whole = _ramp_from(node)
+        yield Number(name_of(user), user.op_type, str(origin.name), names, (0, place), array, found, whole), node, place
+
+
+def _origin_of(walk: Walk, node: ir.Node, value: ir.Value) -> ir.Value | None:
+    """The constant of the file that a value of ours stands for; None where it stands for none."""
+    if not walk.builder.made(value):
+        return value
+    if START not in node.meta and value not in walk.origins and node.outputs[0] not in walk.origins:
+        return None
+    for _ in range(budgets.FARTHEST_DIVISOR):
+        for one in (value, node.outputs[0]):
+            if one in walk.origins:
+                return walk.origins[one][0]
+        users = [user for user, _ in node.outputs[0].uses() if walk.builder.made(user)]
+        if not users:
+            return None
+        node = users[0]
+    return None
+
+
+def _ramp_from(node: ir.Node) -> str:
+    """What the user would call a ramp whose first entry is a suspect."""
+    size, step = node.meta.get(START, (None, 1))
+    return "{}" if size is None else f"{{}} + {'' if step == 1 else f'{step}*'}range({spelled(size)})"
 
 
 def _may_count(node: ir.Node, place: int, array: Any) -> bool:
@@ -267,6 +292,8 @@ _ALONG: Mapping[str, tuple[str, ...]] = {
 
 def _texts_along(walk: Walk, node: ir.Node, place: int) -> list[set[str]] | None:
     """A position along an axis may follow that axis alone, entry by entry; None where any dim may be meant."""
+    if START in node.meta:
+        return [{form.format(n=symbol.name) for form in _OF_ONE for symbol in node.meta[START][0].free_symbols}]
     forms = _ALONG.get(node.op_type) if place in _COUNTS.get(node.op_type, ()) else None
     if forms is None:
         return None

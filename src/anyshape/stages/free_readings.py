@@ -67,9 +67,9 @@ def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
     job = _with_told_numbers(_Job(running, model, stage), file.options.constants)
     trial = _by_any_way(job)
     suspects = _open_suspects(job, trial)
-    if not suspects:
-        return trial
-    return _questioned(job, model, trial, suspects) if file.options.against_model is None else _hinted(trial, suspects)
+    if trial.findings or file.options.against_model is not None:
+        return _hinted(trial, suspects)
+    return _questioned(job, model, trial, suspects) if suspects else trial
 
 
 def _by_any_way(job: _Job) -> Trial:
@@ -173,7 +173,7 @@ def _open_suspects(job: _Job, trial: Trial) -> list[Number]:
 
 
 def _hinted(trial: Trial, suspects: Sequence[Number]) -> Trial:
-    """The model decides; where it says no, a number may be why."""
+    """Where a file is refused, a number may be why."""
     notes = tuple(f"{one.text} in {one.operator} node `{one.node}` may be `{one.readings[0].text}`" for one in suspects)
     found = [replace(one, notes=(*one.notes, *notes[: budgets.MOST_NAMES_TOLD])) for one in trial.findings]
     return replace(trial, findings=tuple(found))
@@ -182,8 +182,8 @@ def _hinted(trial: Trial, suspects: Sequence[Number]) -> Trial:
 def _questioned(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Number]) -> Trial:
     """A trial that is right is refused all the same where a number that matters can be read in two ways."""
     file = job.file
-    if trial.findings or trial.freed is None or trial.verification is None:
-        return trial
+    assert trial.freed is not None
+    assert trial.verification is not None
     file.options.tell(f"trying {len(suspects)} numbers of {file.path.name} in two ways")
     doubts = doubts_about(trial.freed, suspects, _pair_with_staged(job), trial.verification, file.path.parent)
     accepted = [doubt for doubt in doubts if set(doubt.dims) <= set(file.options.unchecked)]
@@ -194,13 +194,19 @@ def _questioned(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Num
         for doubt in asked
     )
     if asked is accepted:  # written unchecked, at the user's wish
-        return replace(trial, warnings=tuple(replace(finding, level="warning") for finding in findings))
+        warnings = tuple(replace(finding, level="warning") for finding in findings)
+        trial = replace(trial, warnings=warnings, verdict="unchecked" if warnings else trial.verdict)
+        _write_to_stage(trial, job.stage, trial.verdict)
+        return trial
     return replace(trial, findings=findings, is_settled=True)
 
 
 def _tried_first_readings(job: _Job, model: ir.Model, doubts: Sequence[Doubt]) -> str:
     """What came of the file in which all these numbers follow the sizes."""
-    numbers = [(one, doubt.readings[0].text) for doubt in doubts for one in doubt.numbers if one.use[1] >= 0]
+    numbers = [
+        (one, one.whole.format(doubt.readings[0].text))
+        for doubt in doubts for one in doubt.numbers if one.use[1] >= 0
+    ]  # fmt: skip
     nodes = [one.node for one, _ in numbers]
     named = {one.node if nodes.count(one.node) == 1 else one.constant: text for one, text in numbers}
     constants = {**job.file.options.constants, **named}

@@ -173,10 +173,8 @@ def _notes_on_unseen(file: StaticFile, trial: Trial) -> Iterator[str]:
     for key, text in file.options.constants.items():
         yield f"`{key}` is {text}, as you say"
     ones = [f"`{dim}`" if size == 1 else f"`{dim} - 1`" for dim, size in frozen.items() if size <= 2]
-    if ones:
-        are = "is 1" if len(ones) == 1 else "are 1"
-        yield f"{' and '.join(ones)} {are} in {name}: what was multiplied or divided by it cannot be seen there"
-    yield f"branches that {' and '.join(f'`{dim}`' for dim in frozen)} decided when {name} was made cannot be seen in it"
+    factors = f", nor what {' and '.join(ones)} multiplied or divided, being 1 there" if ones else ""
+    yield f"{name} cannot show which branches {' and '.join(f'`{dim}`' for dim in frozen)} decided{factors}"
     for bound in trial.freed.bounds:
         if bound.most == frozen.get(bound.dim):
             yield f"{bound.why}, as many as `{bound.dim}` in {name}: whether they follow from it cannot be seen"

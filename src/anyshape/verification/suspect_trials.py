@@ -53,7 +53,7 @@ class Doubt:
         notes = [f"`{first.constant}` is both at {at}, so that the static file does not tell"]
         if self.sizes is not None:
             notes.append(f"at {', '.join(f'{dim} = {size}' for dim, size in self.sizes.items())} the results differ")
-        reading = self.readings[0].text
+        reading = first.whole.format(self.readings[0].text)
         follows = f"where it follows: {_options(keys, reading)}{tried}"
         if first.use[1] < 0:
             follows = "where it follows, it cannot be mended here: an attribute of ONNX is a number"
