@@ -78,7 +78,9 @@ class Readings:
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = {dim: size for dim, size in sizes.items() if size > 1}
-        texts = [form.format(n=dim) for form in _OF_ONE for dim in self.sizes]
+        # one less than 2 is 1, and a factor of 1 is everywhere, too
+        rows = [(form, dim) for form in _OF_ONE for dim, size in self.sizes.items() if size > 2 or " - 1" not in form]
+        texts = [form.format(n=dim) for form, dim in rows]
         texts += [form.format(a=a, b=b) for form in _OF_TWO for a, b in itertools.combinations(self.sizes, 2)]
         formulas = [Formula(text) for text in texts]
         self._known = [(formula, float(formula.values(self.sizes))) for formula in formulas]

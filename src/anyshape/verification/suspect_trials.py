@@ -47,7 +47,8 @@ class Doubt:
         """What the user is asked; `tried` says what came of the first reading."""
         first, keys = self.numbers[0], _keys(self.numbers, [one for doubt in others for one in doubt.numbers])
         named = f"{first.operator} node `{first.node}`"
-        named += f" and in {len(self.numbers) - 1} others" if len(self.numbers) > 1 else ""
+        more = len(self.numbers) - 1
+        named += f" and in {more} other{'s' if more > 1 else ''}" if more else ""
         may_be = " or ".join(f"`{formula.text}`" for formula in self.readings)
         at = ", ".join(f"{dim} = {own[dim]}" for dim in self.dims)
         notes = [f"`{first.constant}` is both at {at}, so that the static file does not tell"]
@@ -57,9 +58,10 @@ class Doubt:
         follows = f"where it follows: {_options(keys, reading)}{tried}"
         if first.use[1] < 0:
             follows = "where it follows, it cannot be mended here: an attribute of ONNX is a number"
-        helps = (follows, f"where it is a number of its own: {_options(keys, FIXED)}", _BY_MODEL)
+        helps = [follows, f"where it is a number of its own: {_options(keys, FIXED)}"]
+        helps += [f"where all of these are: {_options(['*'], FIXED)}"] if others else []
         message = f"{first.text} in {named} may be {may_be}, or a number of its own"
-        return Finding("ambiguous-number", message, home, notes=tuple(notes), helps=helps, dims=self.dims, origin="export")
+        return Finding("ambiguous-number", message, home, notes=tuple(notes), helps=(*helps, _BY_MODEL), dims=self.dims, origin="export")
 
 
 _BY_MODEL = "or check against the model: `--model FILE.py:NAME`, in Python `model=`"
