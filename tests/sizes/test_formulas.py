@@ -54,6 +54,8 @@ def test_what_is_no_formula_is_one_sentence(text):
         parse_formula(text)
 
 
-@pytest.mark.parametrize(("text", "is_whole"), [("seq - 1", True), ("seq//2", True), ("1/seq", False), ("sqrt(seq)", False)])
+@pytest.mark.parametrize(
+    ("text", "is_whole"), [("seq - 1", True), ("seq//2", True), ("1/seq", False), ("sqrt(seq)", False)]
+)
 def test_some_formulas_are_whole_numbers_by_form(text, is_whole):
     assert parse_formula(text).is_whole is is_whole

@@ -19,10 +19,10 @@ import onnx_ir as ir
 from anyshape.freeing.constant_patterns import START, is_uniform
 from anyshape.freeing.growth import ORIGIN
 from anyshape.freeing.records import SETTLED
-from anyshape.freeing.walk import ELEMENTWISE, Walk, axes_of, einsum_terms
+from anyshape.freeing.walk import ELEMENTWISE, Walk, axes_of
 from anyshape.onnxfile.graph import attribute, every_node, name_of
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import Shape, is_number, spelled
+from anyshape.sizes.expressions import is_number, number, product, spelled
 from anyshape.sizes.formulas import Formula
 from anyshape.sizes.notation import Sizes
 
@@ -61,9 +61,9 @@ class Number:
 # ---- formulas that a number may be
 
 _OF_ONE = (
-    "{n}", "1/{n}", "sqrt({n})", "1/sqrt({n})", "{n} - 1", "1/({n} - 1)", "{n} + 1", "1/({n} + 1)", "{n}**2", "1/{n}**2",
-    "log({n})", "1/log({n})", "{n}//2", "2*{n}", "2/{n}", "log2({n})", "1/log2({n})", "log({n} + 1)", "{n}/({n} - 1)",
-    "({n} - 1)/{n}", "sqrt({n} - 1)", "1/sqrt({n} - 1)", "{n}*({n} - 1)/2", "1/(2*{n})",
+    "{n}", "1/{n}", "sqrt({n})", "1/sqrt({n})", "{n} - 1", "1/({n} - 1)", "{n} + 1", "1/({n} + 1)", "{n}**2",
+    "1/{n}**2", "log({n})", "1/log({n})", "{n}//2", "2*{n}", "2/{n}", "log2({n})", "1/log2({n})", "log({n} + 1)",
+    "{n}/({n} - 1)", "({n} - 1)/{n}", "sqrt({n} - 1)", "1/sqrt({n} - 1)", "{n}*({n} - 1)/2", "1/(2*{n})",
 )  # fmt: skip
 _OF_TWO = (
     "{a}*{b}", "1/({a}*{b})", "{a}/{b}", "{b}/{a}", "sqrt({a}*{b})", "1/sqrt({a}*{b})", "{a} + {b}", "1/({a} + {b})",
@@ -91,9 +91,9 @@ class Readings:
             return
         close = _CLOSE.get(itemsize, 0)
         for formula, known in self._known:
-            if (itemsize or formula.is_whole) and math.isclose(abs(value), abs(known), rel_tol=close):
-                if texts is None or formula.text in texts:
-                    yield formula if (value < 0) == (known < 0) else Formula(f"-({formula.text})")
+            is_allowed = (itemsize or formula.is_whole) and (texts is None or formula.text in texts)
+            if is_allowed and math.isclose(abs(value), abs(known), rel_tol=close):
+                yield formula if (value < 0) == (known < 0) else Formula(f"-({formula.text})")
 
     def of_array(self, array: Any) -> tuple[Formula, ...]:
         """Of a number, or of a ramp with as many steps as a dim has."""
@@ -173,7 +173,9 @@ def _straight_texts(first: float, step: float, places: str, dim: str, size: int)
                 factor, base = round(run) / 2, round(start) / 2
                 times = "" if abs(factor) == 1 else f"{abs(factor):g}*"
                 sign = ("-" if factor < 0 else "") if not base else f"{base:g} {'-' if factor < 0 else '+'} "
-                yield f"{sign}{times}{counted}/{f'({_sum(dim, more)})' if more else dim}"
+                # a ramp of one step has nowhere to go, and begins at its start
+                below = dim if not more else f"({dim} + 1)" if more > 0 else f"max({dim} - 1, 1)"
+                yield f"{sign}{times}{counted}/{below}"
                 break
 
 
@@ -197,7 +199,7 @@ _COUNTS: Mapping[str, tuple[int, ...]] = {
     "Tile": (1,),
 }  # fmt: skip
 """Whole numbers that count something; in other places they are targets and axes, which the rules know."""
-_ATTRIBUTES = {"alpha", "beta", "gamma", "lambd", "bias", "scale", "softcap", "min", "max", "value_float"}
+_ATTRIBUTES = {"alpha", "beta", "gamma", "lambd", "bias", "min", "max", "value_float"}
 
 
 def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Number, ir.Node, int]]:
@@ -216,11 +218,7 @@ def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Number, ir.Node
 def numbers_left(model: ir.Model, found: Iterable[tuple[Number, ir.Node, int]]) -> tuple[Number, ...]:
     """Those whose node is still part of the model, with its place there."""
     order = {node: index for index, node in enumerate(every_node(model.graph))}
-    return tuple(
-        replace(number, use=(order[node], place))
-        for number, node, place in found
-        if node in order
-    )
+    return tuple(replace(number, use=(order[node], place)) for number, node, place in found if node in order)
 
 
 def _user_of(walk: Walk, node: ir.Node) -> ir.Node | None:
@@ -310,9 +308,8 @@ def _texts_along(walk: Walk, node: ir.Node, place: int) -> list[set[str]] | None
 
 def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Number, ir.Node, int]]:
     for name, one in node.attributes.items():
-        if one.type != ir.AttributeType.FLOAT or one.is_ref() or name not in _ATTRIBUTES or node.op_type == "HardSigmoid":
-            continue
-        array = np.array(one.as_float(), np.float32)
+        is_float = one.type == ir.AttributeType.FLOAT and not one.is_ref() and node.op_type != "HardSigmoid"
+        array = np.array(one.as_float() if is_float and name in _ATTRIBUTES else 0, np.float32)
         if found := readings.of_array(array):
             names = frozenset((name_of(node), *(str(output.name) for output in node.outputs)))
             yield Number(name_of(node), node.op_type, name, names, (0, -1), array, found), node, -1
@@ -320,22 +317,19 @@ def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Number, 
 
 # ---- what explains a number
 
-_PASSED = ("Cast", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Identity", "Expand", "Where", "Add", "Mul", "Div", "Sub")
+_PASSED = {
+    "Cast", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Identity", "Expand", "Where", "Add", "Mul", "Div", "Sub"
+}  # fmt: skip
 
 
 def _is_explained(walk: Walk, node: ir.Node, place: int, array: Any) -> bool:
     value = abs(float(array.flat[0]))
-    others = [one for other, one in enumerate(node.inputs) if other != place and one is not None]
-    if _is_part_of_function(walk, node, place, value):
+    if _is_part_of_function(node, place, value):
         return True
-    if not is_same(array):
-        return False
-    beside = {int(size) for one in others for size in walk.shape(one) or () if is_number(size)}
-    own = array.shape[2:] if node.op_type.startswith("Conv") else ()  # a kernel that blurs
-    summed = {math.prod(own), *own, *(n for one in others for n in _numbers_of_terms(walk, one))}
+    near = _around(node, _PASSED, budgets.FARTHEST_DIVISOR) if is_same(array) else set()
+    scales = {size**power for one in near for size in _scaled_by(walk, one) for power in (0.5, -0.5, 0.25, -0.25)}
+    counts = {part for one in near for n in _terms_of(walk, one, array) for part in (n, 1 / n, n - 1, n / (n - 1))}
     close = _CLOSE.get(array.dtype.itemsize, 0) if array.dtype.kind == "f" else 0
-    scales = {n**power for n in (beside | summed) - {0, 1} for power in (0.5, -0.5, 0.25, -0.25)}
-    counts = {part for n in summed - {0, 1} for part in (n, 1 / n, n - 1, 1 / max(n - 1, 1), n / max(n - 1, 1))}
     return any(math.isclose(value, known, rel_tol=close) for known in scales | counts)
 
 
@@ -345,64 +339,32 @@ def is_same(array: Any) -> bool:
     return bool((few == few[0]).all() and (array == few[0]).all())
 
 
-def _numbers_of_terms(walk: Walk, value: ir.Value) -> Iterator[int]:
-    """How many terms sums had, as far as they are fixed, from which a value comes."""
-    waiting = [value]
-    for _ in range(budgets.FARTHEST_DIVISOR):
-        node = waiting.pop(0).producer() if waiting else None
-        if node is None:
-            continue
-        shape = walk.shape(node.inputs[0]) or ()
-        if node.op_type.startswith("Reduce"):
-            axes = axes_of(walk, node, len(shape)) or range(len(shape))
-            yield from _fixed_counts([shape[axis] for axis in axes])
-        elif node.op_type in ("MatMul", "Gemm", "Einsum"):
-            yield from _contracted(walk, node, shape)
-        elif node.op_type in _PASSED:
-            waiting += [one for one in node.inputs if one is not None]
+def _scaled_by(walk: Walk, node: ir.Node) -> Iterator[int]:
+    """The fixed size by whose root results are scaled: features of an attention, or of an embedding."""
+    constants = [walk.constant(value) is not None for value in node.inputs[:2]]
+    if node.op_type in ("MatMul", "Einsum") and not any(constants):
+        yield from (int(size) for size in (walk.shape(node.inputs[0]) or ())[-1:] if is_number(size))
+    if node.op_type == "Gather" and node.inputs[0] is not None and node.inputs[0].const_value is not None:
+        yield from (int(size) for size in node.inputs[0].const_value.shape[-1:])
 
 
-def _contracted(walk: Walk, node: ir.Node, shape: Shape) -> Iterator[int]:
-    terms = einsum_terms(node) if node.op_type == "Einsum" else None
-    if terms is not None:
-        yield from _fixed_counts([size for letter, size in zip(terms[0], shape, strict=False) if letter not in terms[-1]])
-    elif node.op_type == "Gemm" and attribute(node, "transA", 0):
-        yield from _fixed_counts(shape[:1])
-    else:
-        yield from _fixed_counts(shape[-1:])
+def _terms_of(walk: Walk, node: ir.Node, array: Any) -> Iterator[int]:
+    """How many terms a sum has, where that is fixed; a kernel that blurs has its own."""
+    sizes = [number(n) for n in array.shape[2:]] if node.op_type.startswith("Conv") else []
+    if node.op_type.startswith("Reduce") and (shape := walk.shape(node.inputs[0])):
+        sizes = [shape[axis] for axis in axes_of(walk, node, len(shape)) or range(len(shape))]
+    if sizes and all(is_number(size) for size in sizes) and product(sizes) > 1:
+        yield int(product(sizes))
 
 
-def _fixed_counts(sizes: Sequence[Any]) -> Iterator[int]:
-    numbers = [int(size) for size in sizes if is_number(size)]
-    yield from numbers
-    if len(numbers) == len(sizes):
-        yield math.prod(numbers)
-
-
-def _is_part_of_function(walk: Walk, node: ir.Node, place: int, value: float) -> bool:
-    """Squares and cubes; gelu's 1/2 and root of 2; the 3 and the 6 of a hard sigmoid."""
-    users = [user for output in node.outputs for user, _ in output.uses()]
+def _is_part_of_function(node: ir.Node, place: int, value: float) -> bool:
+    """Squares and cubes; gelu's 1/2 and root of 2."""
+    users = [user.op_type for output in node.outputs for user, _ in output.uses()]
     if node.op_type == "Pow" and place == 1:
         return value in (2, 3)
-    if _is_any_of(value, math.sqrt(2), math.sqrt(0.5)) and any(user.op_type == "Erf" for user in users):
+    if "Erf" in users and abs(value**2 - 1.25) < 1:  # the root of 2, or of 1/2
         return True
-    if _is_any_of(value, 3) and node.op_type == "Add" and any(_is_up_to_six(walk, user) for user in users):
-        return True
-    if node.op_type == "Clip":
-        return _is_up_to_six(walk, node)
-    factors = _factors(node)
-    if _is_any_of(value, 6, 1 / 6):
-        return any(_is_up_to_six(walk, factor) for factor in factors)
-    return _is_any_of(value, 0.5, 2) and any(_is_one_more(factor) for factor in factors)
-
-
-def _is_any_of(value: float, *known: float) -> bool:
-    return any(math.isclose(value, one, rel_tol=1e-3) for one in known)
-
-
-def _is_up_to_six(walk: Walk, node: ir.Node) -> bool:
-    bounds = [walk.constant(value) for value in node.inputs[1:]] or [attribute(node, "max", 0)]
-    return node.op_type == "Clip" and bounds[-1] is not None and float(np.ravel(bounds[-1])[0]) == 6
+    return value in (0.5, 2) and any(_is_one_more(one) for one in _around(node, {"Mul", "Div"}, 3))
 
 
 def _is_one_more(node: ir.Node) -> bool:
@@ -411,13 +373,13 @@ def _is_one_more(node: ir.Node) -> bool:
     return node.op_type == "Add" and any(maker is not None and maker.op_type in ("Erf", "Tanh") for maker in makers)
 
 
-def _factors(node: ir.Node) -> set[ir.Node]:
-    """What a product is made of that a node is part of, over a few steps."""
+def _around(node: ir.Node, through: Container[str], steps: int) -> set[ir.Node]:
+    """The nodes before and after a node, as far as these operators go, and those at their ends."""
     seen, edge = {node}, {node}
-    for _ in range(3):
-        products = [one for one in edge if one.op_type in ("Mul", "Div")]
-        made = {value.producer() for one in products for value in one.inputs if value is not None}
-        used = {user for one in products for value in one.outputs for user, _ in value.uses()}
+    for _ in range(steps):
+        passed = [one for one in edge if one is node or one.op_type in through]
+        made = {value.producer() for one in passed for value in one.inputs if value is not None}
+        used = {user for one in passed for value in one.outputs for user, _ in value.uses()}
         edge = {one for one in made | used if one is not None} - seen
         seen |= edge
     return seen

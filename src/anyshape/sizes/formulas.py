@@ -33,7 +33,7 @@ _BINARY: Mapping[type[ast.operator], str] = {
 _LOGARITHMS = {"log2": 2.0, "log10": 10.0}
 _TWO = {"min": "Min", "max": "Max"}
 _ONE = {name.lower(): name for name in ("Sqrt", "Log", "Exp", "Floor", "Ceil", "Round", "Abs", "Sin", "Cos", "Range")}
-_HOW = "use dims, numbers, pi, + - * / // % ** and sqrt, log, log2, exp, sin, cos, floor, ceil, round, abs, min, max, range"
+_HOW = f"use dims, numbers, pi, + - * / // % ** and {', '.join((*_ONE, *_LOGARITHMS, *_TWO))}"
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,8 @@ class Formula:
 
 def parse_formula(text: str) -> Formula:
     """A sentence where it is none."""
-    formula = Formula(text.strip())
+    formula = Formula(text.strip() if len(text) <= budgets.LONGEST_EXPRESSION else "")
     try:
-        if len(text) > budgets.LONGEST_EXPRESSION:
-            raise ValueError
         formula.parts(lambda _: 0, lambda _, given: len(given))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise DeclarationError(f"`{text[: budgets.LONGEST_EXPRESSION]}` is no number of dims: {_HOW}") from None
@@ -94,27 +92,28 @@ def parse_formula(text: str) -> Formula:
 
 
 def _computed(node: ast.expr, leaf: Callable[[str | float], T], apply: Apply[T]) -> T:
-    def inner(one: ast.expr) -> T:
-        return _computed(one, leaf, apply)
-
     match node:
         case ast.Name(id=name):
             return leaf(name)
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return leaf(float(number))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return apply("Neg", [inner(operand)])
-        case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
-            return apply("Floor", [apply("Div", [inner(left), inner(right)])])
-        case ast.BinOp(left=left, op=ast.Mod(), right=right):
-            whole = apply("Floor", [apply("Div", [inner(left), inner(right)])])
-            return apply("Sub", [inner(left), apply("Mul", [inner(right), whole])])
-        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
-            return apply(_BINARY[type(operator)], [inner(left), inner(right)])
-        case ast.Call(func=ast.Name(id=name), args=[one], keywords=[]) if name in _LOGARITHMS:
-            return apply("Div", [apply("Log", [inner(one)]), apply("Log", [leaf(_LOGARITHMS[name])])])
-        case ast.Call(func=ast.Name(id=name), args=[one], keywords=[]) if name in _ONE:
-            return apply(_ONE[name], [inner(one)])
-        case ast.Call(func=ast.Name(id=name), args=[one, other], keywords=[]) if name in _TWO:
-            return apply(_TWO[name], [inner(one), inner(other)])
+            return apply("Neg", [_computed(operand, leaf, apply)])
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _combined(type(operator), [_computed(side, leaf, apply) for side in (left, right)], apply)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            given = [_computed(one, leaf, apply) for one in args]
+            if len(given) == 1 and name in _LOGARITHMS:
+                return apply("Div", [apply("Log", given), apply("Log", [leaf(_LOGARITHMS[name])])])
+            if name in (_ONE if len(given) == 1 else _TWO if len(given) == 2 else ()):
+                return apply({**_ONE, **_TWO}[name], given)
     raise ValueError(ast.dump(node))
+
+
+def _combined(operator: type[ast.operator], sides: list[T], apply: Apply[T]) -> T:
+    if operator not in (ast.FloorDiv, ast.Mod):
+        if operator not in _BINARY:
+            raise ValueError(operator)
+        return apply(_BINARY[operator], sides)
+    whole = apply("Floor", [apply("Div", sides)])
+    return whole if operator is ast.FloorDiv else apply("Sub", [sides[0], apply("Mul", [sides[1], whole])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import onnx
 import onnx_ir as ir
@@ -43,7 +43,7 @@ class _Job:
     running: RunningFile
     model: ir.Model
     stage: Stage
-    told: ToldNumbers = ToldNumbers()
+    told: ToldNumbers = field(default_factory=ToldNumbers)
     twin: Session | None = None
     """The static file with inputs in place of the numbers that are told."""
 
@@ -67,9 +67,10 @@ def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
     job = _with_told_numbers(_Job(running, model, stage), file.options.constants)
     trial = _by_any_way(job)
     suspects = _open_suspects(job, trial)
-    if trial.findings or file.options.against_model is not None:
-        return _hinted(trial, suspects)
-    return _questioned(job, model, trial, suspects) if suspects else trial
+    if trial.findings:
+        by_model = _by_model(job, model, suspects) if file.options.against_model is not None else None
+        return by_model or _hinted(trial, suspects)
+    return _questioned(job, model, trial, suspects) if suspects and file.options.against_model is None else trial
 
 
 def _by_any_way(job: _Job) -> Trial:
@@ -179,6 +180,34 @@ def _hinted(trial: Trial, suspects: Sequence[Number]) -> Trial:
     return replace(trial, findings=tuple(found))
 
 
+def _by_model(job: _Job, model: ir.Model, suspects: Sequence[Number]) -> Trial | None:
+    """With a model that says no, numbers are tried as sizes: all of them, then each alone."""
+    for chosen in (suspects, *([one] for one in suspects[: budgets.MOST_NAMES_TOLD] if len(suspects) > 1)):
+        told = _first_readings(chosen)
+        trial = _trial_with(job, model, told) if told else None
+        if trial is not None and not trial.findings:
+            notes = tuple(f"`{key}` is {text}, as PyTorch has it" for key, text in told.items())
+            return replace(trial, notes=(*trial.notes, *notes))
+    return None
+
+
+def _first_readings(numbers: Sequence[Number]) -> dict[str, str]:
+    """What the user would say if each number were the first of its readings; an attribute cannot be."""
+    numbers = [one for one in numbers if one.use[1] >= 0]
+    nodes = [one.node for one in numbers]
+    return {
+        one.node if nodes.count(one.node) == 1 else one.constant: one.whole.format(one.readings[0].text)
+        for one in numbers
+    }
+
+
+def _trial_with(job: _Job, model: ir.Model, told: Mapping[str, str]) -> Trial | None:
+    try:
+        return _by_any_way(_with_told_numbers(replace(job, model=model), {**job.file.options.constants, **told}))
+    except AnyshapeError:
+        return None
+
+
 def _questioned(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Number]) -> Trial:
     """A trial that is right is refused all the same where a number that matters can be read in two ways."""
     file = job.file
@@ -203,18 +232,9 @@ def _questioned(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Num
 
 def _tried_first_readings(job: _Job, model: ir.Model, doubts: Sequence[Doubt]) -> str:
     """What came of the file in which all these numbers follow the sizes."""
-    numbers = [
-        (one, one.whole.format(doubt.readings[0].text))
-        for doubt in doubts for one in doubt.numbers if one.use[1] >= 0
-    ]  # fmt: skip
-    nodes = [one.node for one, _ in numbers]
-    named = {one.node if nodes.count(one.node) == 1 else one.constant: text for one, text in numbers}
-    constants = {**job.file.options.constants, **named}
-    try:
-        trial = _by_any_way(_with_told_numbers(replace(job, model=model), constants))
-    except AnyshapeError:
-        return ""
-    right = trial.verification if not trial.findings else None
+    numbers = [replace(one, readings=doubt.readings) for doubt in doubts for one in doubt.numbers]
+    trial = _trial_with(job, model, _first_readings(numbers))
+    right = trial.verification if trial is not None and not trial.findings else None
     return "" if right is None else f"   [tried: right at {len(right.sizes_run)} sizes]"
 
 

@@ -56,9 +56,8 @@ def make_dynamic(
 
     Without `dims`, `batch` on axis 0 is meant. The file itself is the reference: sample by sample for a batch, by its
     prefixes for a sequence, by its parts for height and width. A dim to which no check applies is refused, unless it is
-    `unchecked`. A number that may follow from a size is refused until `constants` says what it is: a formula of the dims
-    for the name of its node, or "fixed". With `model`, all is checked against PyTorch. `out` may be `path`; None writes
-    nothing.
+    `unchecked`; so is a number that may follow from a size, until `constants` says what it is: `{"node_7": "1/batch"}`,
+    or "fixed". With `model`, all is checked against PyTorch. `out` may be `path`; None writes nothing.
     """
     check_options(budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, unchecked=unchecked)
     if not isinstance(path, (str, os.PathLike)):
@@ -116,7 +115,9 @@ def _refuse_odd_constants(constants: Any) -> None:
         raise DeclarationError(f'`constants` is a {type(constants).__name__}: give {{"node": "1/batch"}}')
     for key, text in (constants or {}).items():
         if not isinstance(key, str) or not isinstance(text, str):
-            raise DeclarationError(f'`constants` has {key!r}: {text!r}: give the name of a node and a text, as "1/batch"')
+            raise DeclarationError(
+                f'`constants` has {key!r}: {text!r}: give the name of a node and a text, as "1/batch"'
+            )
 
 
 def _check_against(model: Any, **given: Any) -> Callable[[Path], Result]:

@@ -79,7 +79,9 @@ class Pair:
 
     def turned(self, feeds: Feeds, dim: str) -> Feeds:
         """The inputs with everything along the dim one place further, and the last first."""
-        return {name: np.roll(value, 1, axes) if (axes := self.axes(name, dim)) else value for name, value in feeds.items()}
+        return {
+            name: np.roll(value, 1, axes) if (axes := self.axes(name, dim)) else value for name, value in feeds.items()
+        }
 
     def joined(self, feeds: Feeds, others: Feeds, dim: str) -> Feeds:
         """The inputs followed by others along the dim; inputs with the dim on two axes cannot be joined."""

@@ -61,7 +61,15 @@ class Doubt:
         helps = [follows, f"where it is a number of its own: {_options(keys, FIXED)}"]
         helps += [f"where all of these are: {_options(['*'], FIXED)}"] if others else []
         message = f"{first.text} in {named} may be {may_be}, or a number of its own"
-        return Finding("ambiguous-number", message, home, notes=tuple(notes), helps=(*helps, _BY_MODEL), dims=self.dims, origin="export")
+        return Finding(
+            "ambiguous-number",
+            message,
+            home,
+            notes=tuple(notes),
+            helps=(*helps, _BY_MODEL),
+            dims=self.dims,
+            origin="export",
+        )
 
 
 _BY_MODEL = "or check against the model: `--model FILE.py:NAME`, in Python `model=`"
@@ -80,10 +88,12 @@ def _keys(numbers: Sequence[Number], others: Sequence[Number]) -> list[str]:
     taken = {name for other in others for name in other.names if other not in numbers}
     if any(name in taken for name in names):  # a node with several numbers
         names = list(dict.fromkeys(number.constant for number in numbers))
-    for end in range(len(names[0])):
-        pattern = f"*{names[0][end:]}"
-        if all(is_called(name, pattern) for name in names) and not any(is_called(name, pattern) for name in taken):
-            return [pattern] if len(names) > budgets.MOST_NAMES_TOLD else names
+    if len(names) > budgets.MOST_NAMES_TOLD:
+        shorter = [numbers[0].constant, *(f"*{names[0][end:]}" for end in range(len(names[0])))]
+        for key in shorter:
+            meant = all(any(is_called(name, key) for name in number.names) for number in numbers)
+            if meant and not any(is_called(name, key) for name in taken):
+                return [key]
     return names
 
 
@@ -177,7 +187,9 @@ def _differing_sizes(forms: _Forms, place: int, formula: Formula, run: Verificat
 def _sizes_to_try(formula: Formula, own: Sizes, run: Verification) -> Iterator[Sizes]:
     """Sizes that were right, at which all dims of the formula are others than in the file; rather not 1."""
     seen = {dim: {sizes[dim] for sizes in run.sizes_run} - {own[dim]} for dim in formula.names}
-    ordered = {dim: sorted(sizes, key=lambda size: (size == 1, abs(size - own[dim]) < 2, size)) for dim, sizes in seen.items()}
+    ordered = {
+        dim: sorted(sizes, key=lambda size: (size == 1, abs(size - own[dim]) < 2, size)) for dim, sizes in seen.items()
+    }
     rows: Mapping[str, list[int]] = {dim: sizes or [own[dim] + 1, 2 * own[dim]] for dim, sizes in ordered.items()}
     for number in range(max(map(len, rows.values()), default=0)):
         yield {**own, **{dim: sizes[number % len(sizes)] for dim, sizes in rows.items()}}
