@@ -80,8 +80,8 @@ checked: dynamic.onnx, right at 5 sizes in ONNX Runtime N against static.onnx
   checked  batch 1 to 5 (5 sizes), sample by sample
   error    at most N x the static file's rounding noise (8 is allowed)
   took     N s to free (opset 18), N s to check
-  note     static.onnx cannot show which branches `batch` decided, nor what `batch - 1` multiplied or divided, \
-being 1 there"""
+  note     static.onnx cannot show which branches `batch` decided, nor what `batch - 1` \
+multiplied or divided, being 1 there"""
     )
     x = np.arange(7 * 12, dtype=np.float32).reshape(7, 3, 4)
     assert np.array_equal(run(tmp_path / "dynamic.onnx", x=x), x.reshape(7, 12))
@@ -172,8 +172,8 @@ unchecked: d.onnx, not every dim could be checked
   error    at most N x the static file's rounding noise (8 is allowed)
   took     N s to free (opset 18), N s to check
   note     other sizes of `seq` are UNCHECKED: nothing was compared with `y`
-  note     static.onnx cannot show which branches `batch` and `seq` decided, nor what `batch - 1` multiplied or divided, \
-being 1 there"""
+  note     static.onnx cannot show which branches `batch` and `seq` decided, nor what `batch - 1` \
+multiplied or divided, being 1 there"""
     )
     assert read_contract(onnx.load(tmp_path / "d.onnx")).verdict == "unchecked"
 

@@ -20,10 +20,10 @@ from anyshape.freeing.constant_patterns import START, is_uniform
 from anyshape.freeing.growth import ORIGIN
 from anyshape.freeing.records import SETTLED
 from anyshape.freeing.walk import ELEMENTWISE, Walk, axes_of
-from anyshape.onnxfile.graph import attribute, every_node, name_of
+from anyshape.onnxfile.graph import every_node, name_of
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import is_number, number, product, spelled
-from anyshape.sizes.formulas import Formula
+from anyshape.sizes.formulas import SizeFormula
 from anyshape.sizes.notation import Sizes
 
 Use = tuple[int, int]
@@ -31,7 +31,7 @@ Use = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Number:
+class Suspect:
     """A number in the file, where it is used."""
 
     node: str
@@ -43,7 +43,7 @@ class Number:
     use: Use
     """In the freed model; an attribute has the place -1."""
     array: Any
-    readings: tuple[Formula, ...]
+    readings: tuple[SizeFormula, ...]
     whole: str = "{}"
     """What the user says with a reading: the number itself, or a ramp that begins with it."""
 
@@ -82,10 +82,10 @@ class Readings:
         rows = [(form, dim) for form in _OF_ONE for dim, size in self.sizes.items() if size > 2 or " - 1" not in form]
         texts = [form.format(n=dim) for form, dim in rows]
         texts += [form.format(a=a, b=b) for form in _OF_TWO for a, b in itertools.combinations(self.sizes, 2)]
-        formulas = [Formula(text) for text in texts]
+        formulas = [SizeFormula(text) for text in texts]
         self._known = [(formula, float(formula.values(self.sizes))) for formula in formulas]
 
-    def of(self, value: float, itemsize: int, texts: Container[str] | None = None) -> Iterator[Formula]:
+    def of(self, value: float, itemsize: int, texts: Container[str] | None = None) -> Iterator[SizeFormula]:
         """What this number may be, the simplest first; 0 and 1 are everywhere and tell nothing."""
         if not math.isfinite(value) or abs(value) in (0, 1):
             return
@@ -93,9 +93,9 @@ class Readings:
         for formula, known in self._known:
             is_allowed = (itemsize or formula.is_whole) and (texts is None or formula.text in texts)
             if is_allowed and math.isclose(abs(value), abs(known), rel_tol=close):
-                yield formula if (value < 0) == (known < 0) else Formula(f"-({formula.text})")
+                yield formula if (value < 0) == (known < 0) else SizeFormula(f"-({formula.text})")
 
-    def of_array(self, array: Any) -> tuple[Formula, ...]:
+    def of_array(self, array: Any) -> tuple[SizeFormula, ...]:
         """Of a number, or of a ramp with as many steps as a dim has."""
         if array.size == 0 or array.dtype.kind not in "iuf":
             return ()
@@ -103,16 +103,16 @@ class Readings:
             return tuple(self.of(float(array.flat[0]), array.dtype.itemsize if array.dtype.kind == "f" else 0))
         return tuple(self._of_ramp(array))
 
-    def of_entries(self, array: Any, texts: Sequence[Container[str]]) -> tuple[Formula, ...]:
+    def of_entries(self, array: Any, texts: Sequence[Container[str]]) -> tuple[SizeFormula, ...]:
         """Of positions, each of which may be what its axis allows."""
         entries = [str(int(entry)) for entry in array.ravel()]
         return tuple(
-            Formula(", ".join([*entries[:place], formula.text, *entries[place + 1 :]]))
+            SizeFormula(", ".join([*entries[:place], formula.text, *entries[place + 1 :]]))
             for place, (entry, allowed) in enumerate(zip(array.ravel(), texts, strict=False))
             for formula in itertools.islice(self.of(float(entry), 0, allowed), 1)
         )
 
-    def _of_ramp(self, array: Any) -> Iterator[Formula]:
+    def _of_ramp(self, array: Any) -> Iterator[SizeFormula]:
         """Of numbers that change along one axis alone, which is as long as a dim."""
         for axis, length in enumerate(array.shape):
             for dim, size in self.sizes.items():
@@ -139,7 +139,7 @@ _RUNS = (1, *range(2, 18, 2))
 """Twice how far a ramp goes: a half, or a whole number as large as -4 to 4."""
 
 
-def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterator[Formula]:
+def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterator[SizeFormula]:
     """`first + step*range(n)`, where the step is a part of the size."""
     places = f"range({_sum(dim, len(line) - size)})"
     for straightened, curve in _CURVES:
@@ -148,7 +148,7 @@ def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterato
             begin = max(1, len(line) // 3)  # a window comes back to where it began
             step, first = float(straight[begin] - straight[0]) / begin, float(straight[0])
         for text in _straight_texts(first, step, places, dim, size) if math.isfinite(step) else ():
-            formula = Formula(curve.format(text))
+            formula = SizeFormula(curve.format(text))
             if np.allclose(formula.values({dim: size}), line, rtol=_CLOSE.get(dtype.itemsize, 0), atol=1e-6):
                 yield formula
 
@@ -195,14 +195,13 @@ _NO_NUMBERS: Mapping[str, tuple[int, ...]] = {
 }  # fmt: skip
 """Learned or measured numbers, which happen to be alike in an untrained file, and scales of a resize."""
 _COUNTS: Mapping[str, tuple[int, ...]] = {
-    "TopK": (1,), "OneHot": (1,), "Range": (0, 1, 2), "Trilu": (1,), "Pad": (1,), "Slice": (1, 2), "Gather": (1,),
-    "Tile": (1,),
+    "TopK": (1,), "OneHot": (1,), "Range": (0, 1, 2), "Trilu": (1,), "Pad": (1,), "Tile": (1,),
 }  # fmt: skip
 """Whole numbers that count something; in other places they are targets and axes, which the rules know."""
 _ATTRIBUTES = {"alpha", "beta", "gamma", "lambd", "bias", "min", "max", "value_float"}
 
 
-def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Number, ir.Node, int]]:
+def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Suspect, ir.Node, int]]:
     """Every number that has a reading and no other explanation; what the walk itself wrote is none."""
     for node in every_node(walk.model.graph):
         user, made = _user_of(walk, node), walk.constant(node.outputs[0])
@@ -215,7 +214,7 @@ def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Number, ir.Node
         yield from _attributes_of(readings, node)
 
 
-def numbers_left(model: ir.Model, found: Iterable[tuple[Number, ir.Node, int]]) -> tuple[Number, ...]:
+def numbers_left(model: ir.Model, found: Iterable[tuple[Suspect, ir.Node, int]]) -> tuple[Suspect, ...]:
     """Those whose node is still part of the model, with its place there."""
     order = {node: index for index, node in enumerate(every_node(model.graph))}
     return tuple(replace(number, use=(order[node], place)) for number, node, place in found if node in order)
@@ -237,7 +236,7 @@ def _user_of(walk: Walk, node: ir.Node) -> ir.Node | None:
 
 def _number_at(
     walk: Walk, readings: Readings, node: ir.Node, place: int, value: ir.Value | None, user: ir.Node
-) -> Iterator[tuple[Number, ir.Node, int]]:
+) -> Iterator[tuple[Suspect, ir.Node, int]]:
     array = None if value is None or value.is_graph_input() else walk.constant(value)
     if value is None or array is None or not array.size or not _may_count(node, place, array):
         return
@@ -249,7 +248,11 @@ def _number_at(
     if found and not _is_explained(walk, node, place, array):
         names = frozenset((name_of(user), str(origin.name), *(str(output.name) for output in user.outputs)))
         whole = _ramp_from(node)
-        yield Number(name_of(user), user.op_type, str(origin.name), names, (0, place), array, found, whole), node, place
+        yield (
+            Suspect(name_of(user), user.op_type, str(origin.name), names, (0, place), array, found, whole),
+            node,
+            place,
+        )
 
 
 def _origin_of(walk: Walk, node: ir.Node, value: ir.Value) -> ir.Value | None:
@@ -281,38 +284,24 @@ def _may_count(node: ir.Node, place: int, array: Any) -> bool:
     return node.op_type in ELEMENTWISE or place in _COUNTS.get(node.op_type, ())
 
 
-_ALONG: Mapping[str, tuple[str, ...]] = {
-    "Pad": ("{n}", "{n} - 1", "{n} + 1"),
-    "Tile": ("{n}", "{n} - 1", "{n} + 1"),
-    "Slice": ("{n}//2",),
-    "Gather": ("{n}//2",),
-}
-"""What a position may be along an axis of size n; ends of a Slice and the last entry are known to the rules."""
-
-
 def _texts_along(walk: Walk, node: ir.Node, place: int) -> list[set[str]] | None:
-    """A position along an axis may follow that axis alone, entry by entry; None where any dim may be meant."""
+    """What each number along an axis may be, which follows that axis alone; None where any dim may be meant."""
     if START in node.meta:
         return [{form.format(n=symbol.name) for form in _OF_ONE for symbol in node.meta[START][0].free_symbols}]
-    forms = _ALONG.get(node.op_type) if place in _COUNTS.get(node.op_type, ()) else None
-    if forms is None:
+    if node.op_type not in ("Pad", "Tile") or place != 1:
         return None
+    forms = ("{n}", "{n} - 1", "{n} + 1")  # causal layers pad by half of many a size
     shape = walk.shape(node.inputs[0]) or ()
-    axes: Sequence[int] = range(len(shape))
-    if node.op_type == "Gather":
-        axes = [int(attribute(node, "axis", 0)) % max(len(shape), 1)]
-    elif node.op_type == "Slice":
-        axes = axes_of(walk, node, len(shape), 3) or axes
-    return [{form.format(n=symbol.name) for form in forms for symbol in shape[axis].free_symbols} for axis in axes] * 2
+    return [{form.format(n=symbol.name) for form in forms for symbol in size.free_symbols} for size in shape] * 2
 
 
-def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Number, ir.Node, int]]:
+def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Suspect, ir.Node, int]]:
     for name, one in node.attributes.items():
         is_float = one.type == ir.AttributeType.FLOAT and not one.is_ref() and node.op_type != "HardSigmoid"
         array = np.array(one.as_float() if is_float and name in _ATTRIBUTES else 0, np.float32)
         if found := readings.of_array(array):
             names = frozenset((name_of(node), *(str(output.name) for output in node.outputs)))
-            yield Number(name_of(node), node.op_type, name, names, (0, -1), array, found), node, -1
+            yield Suspect(name_of(node), node.op_type, name, names, (0, -1), array, found), node, -1
 
 
 # ---- what explains a number
@@ -326,7 +315,7 @@ def _is_explained(walk: Walk, node: ir.Node, place: int, array: Any) -> bool:
     value = abs(float(array.flat[0]))
     if _is_part_of_function(node, place, value):
         return True
-    near = _around(node, _PASSED, budgets.FARTHEST_DIVISOR) if is_same(array) else set()
+    near = _nodes_around(node, _PASSED, budgets.FARTHEST_DIVISOR) if is_same(array) else set()
     scales = {size**power for one in near for size in _scaled_by(walk, one) for power in (0.5, -0.5, 0.25, -0.25)}
     counts = {part for one in near for n in _terms_of(walk, one, array) for part in (n, 1 / n, n - 1, n / (n - 1))}
     close = _CLOSE.get(array.dtype.itemsize, 0) if array.dtype.kind == "f" else 0
@@ -345,7 +334,7 @@ def _scaled_by(walk: Walk, node: ir.Node) -> Iterator[int]:
     if node.op_type in ("MatMul", "Einsum") and not any(constants):
         yield from (int(size) for size in (walk.shape(node.inputs[0]) or ())[-1:] if is_number(size))
     if node.op_type == "Gather" and node.inputs[0] is not None and node.inputs[0].const_value is not None:
-        yield from (int(size) for size in node.inputs[0].const_value.shape[-1:])
+        yield from (size for size in node.inputs[0].const_value.shape[-1:] if isinstance(size, int))
 
 
 def _terms_of(walk: Walk, node: ir.Node, array: Any) -> Iterator[int]:
@@ -364,7 +353,7 @@ def _is_part_of_function(node: ir.Node, place: int, value: float) -> bool:
         return value in (2, 3)
     if "Erf" in users and abs(value**2 - 1.25) < 1:  # the root of 2, or of 1/2
         return True
-    return value in (0.5, 2) and any(_is_one_more(one) for one in _around(node, {"Mul", "Div"}, 3))
+    return value in (0.5, 2) and any(_is_one_more(one) for one in _nodes_around(node, {"Mul", "Div"}, 3))
 
 
 def _is_one_more(node: ir.Node) -> bool:
@@ -373,7 +362,7 @@ def _is_one_more(node: ir.Node) -> bool:
     return node.op_type == "Add" and any(maker is not None and maker.op_type in ("Erf", "Tanh") for maker in makers)
 
 
-def _around(node: ir.Node, through: Container[str], steps: int) -> set[ir.Node]:
+def _nodes_around(node: ir.Node, through: Container[str], steps: int) -> set[ir.Node]:
     """The nodes before and after a node, as far as these operators go, and those at their ends."""
     seen, edge = {node}, {node}
     for _ in range(steps):

@@ -22,7 +22,7 @@ from anyshape.freeing.suspects import Use, is_same, ramp_axis
 from anyshape.freeing.wanted import Wanted
 from anyshape.onnxfile.graph import every_node, name_of
 from anyshape.sizes.expressions import dim_symbol
-from anyshape.sizes.formulas import Formula, parse_formula
+from anyshape.sizes.formulas import SizeFormula, parse_formula
 from anyshape.sizes.notation import Sizes, did_you_mean
 
 FIXED = "fixed"
@@ -36,14 +36,14 @@ class ToldNumber:
     node: str
     use: Use
     array: Any
-    formula: Formula
+    formula: SizeFormula
 
     def at(self, sizes: Sizes) -> Any:
         """The number at other sizes; a ramp stays as long as it is in the file."""
         return values_like(self.array, self.formula, sizes, keeps_length=True)
 
 
-def values_like(array: Any, formula: Formula, sizes: Sizes, *, keeps_length: bool = False) -> Any:
+def values_like(array: Any, formula: SizeFormula, sizes: Sizes, *, keeps_length: bool = False) -> Any:
     """What a formula gives at these sizes, in the shape and type of the constant that it stands for."""
     shape = list(array.shape)
     if formula.is_ramp:
@@ -129,7 +129,7 @@ def _uses_called(model: ir.Model, key: str) -> list[tuple[Use, ir.Node]]:
     return found
 
 
-def _formula_of_dims(key: str, text: str, sizes: Sizes) -> Formula:
+def _formula_of_dims(key: str, text: str, sizes: Sizes) -> SizeFormula:
     formula = parse_formula(text)
     for name in formula.names:
         if name not in sizes:
@@ -150,7 +150,7 @@ def _agrees(told: ToldNumber, sizes: Sizes) -> bool:
     return given.shape == told.array.shape and np.allclose(given, told.array, rtol=2e-3 if narrow else 1e-5, atol=1e-6)
 
 
-def _disagreement(key: str, formula: Formula, arrays: Sequence[Any], sizes: Sizes) -> str:
+def _disagreement(key: str, formula: SizeFormula, arrays: Sequence[Any], sizes: Sizes) -> str:
     given = np.ravel(formula.values(sizes))
     says = f"`constants` says that `{key}` is {formula.text}, which is {_in_short(given)} in the file"
     return f"{says}, but it holds {' and '.join(map(_in_short, arrays)) or 'no number'}"

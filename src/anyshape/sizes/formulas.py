@@ -37,7 +37,7 @@ _HOW = f"use dims, numbers, pi, + - * / // % ** and {', '.join((*_ONE, *_LOGARIT
 
 
 @dataclass(frozen=True)
-class Formula:
+class SizeFormula:
     """One number, several of them (`0, seq`), or a ramp (`range(seq)/seq`)."""
 
     text: str
@@ -65,7 +65,7 @@ class Formula:
     def parts(self, leaf: Callable[[str | float], T], apply: Apply[T]) -> list[T]:
         """What is computed for each of its numbers: `leaf` is asked for a name or a number."""
         entries = self._tree.elts if isinstance(self._tree, ast.Tuple) else [self._tree]
-        return [_computed(entry, leaf, apply) for entry in entries]
+        return [_value_of(entry, leaf, apply) for entry in entries]
 
     def values(self, sizes: Sizes, length: int | None = None) -> Any:
         """Its numbers at these sizes; `length` is how far a ramp goes, if not as far as it says."""
@@ -81,9 +81,9 @@ class Formula:
         return found[0] if len(found) == 1 else np.stack(found)
 
 
-def parse_formula(text: str) -> Formula:
+def parse_formula(text: str) -> SizeFormula:
     """A sentence where it is none."""
-    formula = Formula(text.strip() if len(text) <= budgets.LONGEST_EXPRESSION else "")
+    formula = SizeFormula(text.strip() if len(text) <= budgets.LONGEST_EXPRESSION else "")
     try:
         formula.parts(lambda _: 0, lambda _, given: len(given))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -91,18 +91,18 @@ def parse_formula(text: str) -> Formula:
     return formula
 
 
-def _computed(node: ast.expr, leaf: Callable[[str | float], T], apply: Apply[T]) -> T:
+def _value_of(node: ast.expr, leaf: Callable[[str | float], T], apply: Apply[T]) -> T:
     match node:
         case ast.Name(id=name):
             return leaf(name)
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return leaf(float(number))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return apply("Neg", [_computed(operand, leaf, apply)])
+            return apply("Neg", [_value_of(operand, leaf, apply)])
         case ast.BinOp(left=left, op=operator, right=right):
-            return _combined(type(operator), [_computed(side, leaf, apply) for side in (left, right)], apply)
+            return _value_of_pair(type(operator), [_value_of(side, leaf, apply) for side in (left, right)], apply)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            given = [_computed(one, leaf, apply) for one in args]
+            given = [_value_of(one, leaf, apply) for one in args]
             if len(given) == 1 and name in _LOGARITHMS:
                 return apply("Div", [apply("Log", given), apply("Log", [leaf(_LOGARITHMS[name])])])
             if name in (_ONE if len(given) == 1 else _TWO if len(given) == 2 else ()):
@@ -110,7 +110,7 @@ def _computed(node: ast.expr, leaf: Callable[[str | float], T], apply: Apply[T])
     raise ValueError(ast.dump(node))
 
 
-def _combined(operator: type[ast.operator], sides: list[T], apply: Apply[T]) -> T:
+def _value_of_pair(operator: type[ast.operator], sides: list[T], apply: Apply[T]) -> T:
     if operator not in (ast.FloorDiv, ast.Mod):
         if operator not in _BINARY:
             raise ValueError(operator)

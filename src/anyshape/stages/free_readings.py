@@ -14,7 +14,7 @@ from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.engine import free, named, with_outputs
 from anyshape.freeing.observation import prepared
 from anyshape.freeing.records import Bound, Freed, PinnedError
-from anyshape.freeing.suspects import Number
+from anyshape.freeing.suspects import Suspect
 from anyshape.freeing.told_numbers import ToldNumbers, read_told, with_formulas
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
@@ -69,8 +69,8 @@ def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
     suspects = _open_suspects(job, trial)
     if trial.findings:
         by_model = _by_model(job, model, suspects) if file.options.against_model is not None else None
-        return by_model or _hinted(trial, suspects)
-    return _questioned(job, model, trial, suspects) if suspects and file.options.against_model is None else trial
+        return by_model or _with_hints(trial, suspects)
+    return _with_questions(job, model, trial, suspects) if suspects and file.options.against_model is None else trial
 
 
 def _by_any_way(job: _Job) -> Trial:
@@ -162,7 +162,7 @@ def _with_told_numbers(job: _Job, constants: Mapping[str, str]) -> _Job:
     return replace(job, model=with_formulas(base, told, declaration.wanted), told=told, twin=twin)
 
 
-def _open_suspects(job: _Job, trial: Trial) -> list[Number]:
+def _open_suspects(job: _Job, trial: Trial) -> list[Suspect]:
     """The suspects of which the user has not spoken, as far as they may follow a size that the file does not have."""
     frozen = set(job.file.declaration.frozen_sizes)
     found = []
@@ -173,14 +173,14 @@ def _open_suspects(job: _Job, trial: Trial) -> list[Number]:
     return found
 
 
-def _hinted(trial: Trial, suspects: Sequence[Number]) -> Trial:
+def _with_hints(trial: Trial, suspects: Sequence[Suspect]) -> Trial:
     """Where a file is refused, a number may be why."""
     notes = tuple(f"{one.text} in {one.operator} node `{one.node}` may be `{one.readings[0].text}`" for one in suspects)
     found = [replace(one, notes=(*one.notes, *notes[: budgets.MOST_NAMES_TOLD])) for one in trial.findings]
     return replace(trial, findings=tuple(found))
 
 
-def _by_model(job: _Job, model: ir.Model, suspects: Sequence[Number]) -> Trial | None:
+def _by_model(job: _Job, model: ir.Model, suspects: Sequence[Suspect]) -> Trial | None:
     """With a model that says no, numbers are tried as sizes: all of them, then each alone."""
     for chosen in (suspects, *([one] for one in suspects[: budgets.MOST_NAMES_TOLD] if len(suspects) > 1)):
         told = _first_readings(chosen)
@@ -191,7 +191,7 @@ def _by_model(job: _Job, model: ir.Model, suspects: Sequence[Number]) -> Trial |
     return None
 
 
-def _first_readings(numbers: Sequence[Number]) -> dict[str, str]:
+def _first_readings(numbers: Sequence[Suspect]) -> dict[str, str]:
     """What the user would say if each number were the first of its readings; an attribute cannot be."""
     numbers = [one for one in numbers if one.use[1] >= 0]
     nodes = [one.node for one in numbers]
@@ -208,7 +208,7 @@ def _trial_with(job: _Job, model: ir.Model, told: Mapping[str, str]) -> Trial | 
         return None
 
 
-def _questioned(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Number]) -> Trial:
+def _with_questions(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Suspect]) -> Trial:
     """A trial that is right is refused all the same where a number that matters can be read in two ways."""
     file = job.file
     assert trial.freed is not None

@@ -15,14 +15,14 @@ import onnx_ir as ir
 
 from anyshape.bench.judgement import are_close
 from anyshape.freeing.records import Freed
-from anyshape.freeing.suspects import Number
+from anyshape.freeing.suspects import Suspect
 from anyshape.freeing.told_numbers import FIXED, input_name, is_called, values_like, with_inputs
 from anyshape.onnxfile.graph import every_node
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
-from anyshape.sizes.formulas import Formula
+from anyshape.sizes.formulas import SizeFormula
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.verification.static_twin import Pair
@@ -35,8 +35,8 @@ _CONTENTS = (601, 602)
 class Doubt:
     """Numbers that are alike, each of which may be one of these formulas, and sizes at which that matters."""
 
-    numbers: tuple[Number, ...]
-    readings: tuple[Formula, ...]
+    numbers: tuple[Suspect, ...]
+    readings: tuple[SizeFormula, ...]
     sizes: Sizes | None
 
     @property
@@ -82,18 +82,16 @@ def _options(keys: Sequence[str], text: str) -> str:
     return f"`constants={{{in_python}}}`, `{command}`"
 
 
-def _keys(numbers: Sequence[Number], others: Sequence[Number]) -> list[str]:
+def _keys(numbers: Sequence[Suspect], others: Sequence[Suspect]) -> list[str]:
     """How to call these numbers and no other suspects; by a wildcard where they are many."""
     names = list(dict.fromkeys(number.node for number in numbers))
     taken = {name for other in others for name in other.names if other not in numbers}
     if any(name in taken for name in names):  # a node with several numbers
         names = list(dict.fromkeys(number.constant for number in numbers))
-    if len(names) > budgets.MOST_NAMES_TOLD:
-        shorter = [numbers[0].constant, *(f"*{names[0][end:]}" for end in range(len(names[0])))]
-        for key in shorter:
-            meant = all(any(is_called(name, key) for name in number.names) for number in numbers)
-            if meant and not any(is_called(name, key) for name in taken):
-                return [key]
+    ends = [f"*{names[0][place:]}" for place in range(len(names[0]) if len(names) > budgets.MOST_NAMES_TOLD else 0)]
+    for key in (numbers[0].constant, *ends) if ends else ():
+        if all(any(is_called(name, key) for name in one.names) for one in numbers) and key not in taken:
+            return [key]
     return names
 
 
@@ -105,7 +103,7 @@ class _Forms:
     """The freed file with its suspects as inputs."""
 
     freed: Freed
-    numbers: Sequence[Number]
+    numbers: Sequence[Suspect]
     pair: Pair
     folder: Path
     _sessions: dict[int, Session] = field(default_factory=dict)
@@ -117,7 +115,7 @@ class _Forms:
             self._plain[key] = self._open().run(self._feeds(sizes, content))
         return self._plain[key]
 
-    def changed(self, place: int, formula: Formula, sizes: Sizes, content: int) -> list[Array]:
+    def changed(self, place: int, formula: SizeFormula, sizes: Sizes, content: int) -> list[Array]:
         number, feeds = self.numbers[place], self._feeds(sizes, content)
         other = values_like(number.array, formula, sizes)
         if number.use[1] >= 0:
@@ -139,7 +137,7 @@ class _Forms:
         return self._sessions[0]
 
 
-def doubts_about(freed: Freed, numbers: Sequence[Number], pair: Pair, run: Verification, folder: Path) -> list[Doubt]:
+def doubts_about(freed: Freed, numbers: Sequence[Suspect], pair: Pair, run: Verification, folder: Path) -> list[Doubt]:
     """The suspects that change a result, those that are alike together."""
     pair.static.rest()
     forms = _Forms(freed, numbers, pair, folder)
@@ -157,7 +155,7 @@ def doubts_about(freed: Freed, numbers: Sequence[Number], pair: Pair, run: Verif
     return list(found.values())
 
 
-def _differing_sizes(forms: _Forms, place: int, formula: Formula, run: Verification) -> Iterator[Sizes | None]:
+def _differing_sizes(forms: _Forms, place: int, formula: SizeFormula, run: Verification) -> Iterator[Sizes | None]:
     """The first sizes at which the formula gives other results; none where it changes nothing or breaks the file."""
     number, own, tried = forms.numbers[place], forms.pair.sizes, 0
     for sizes in _sizes_to_try(formula, own, run):
@@ -184,7 +182,7 @@ def _differing_sizes(forms: _Forms, place: int, formula: Formula, run: Verificat
         yield None  # nothing shows that it does not matter
 
 
-def _sizes_to_try(formula: Formula, own: Sizes, run: Verification) -> Iterator[Sizes]:
+def _sizes_to_try(formula: SizeFormula, own: Sizes, run: Verification) -> Iterator[Sizes]:
     """Sizes that were right, at which all dims of the formula are others than in the file; rather not 1."""
     seen = {dim: {sizes[dim] for sizes in run.sizes_run} - {own[dim]} for dim in formula.names}
     ordered = {
