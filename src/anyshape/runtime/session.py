@@ -56,7 +56,7 @@ class Session:
         """`folder` is where the weights of a model that is given as bytes lie."""
         self._providers, self._libraries = providers, libraries
         self._source, self._folder = model, folder
-        size, types = _weights_beside(model) if isinstance(model, Path) else (0, set())
+        size, types = _weights_beside(model, folder)
         self._is_large = size > budgets.BYTES_OF_BIG_WEIGHTS
         self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
         self._session: onnxruntime.InferenceSession | None = None
@@ -123,16 +123,21 @@ def _register_library(options: Any, library: str) -> None:
         raise DeclarationError(f"`{library}` is no library of custom operators: {_in_short(error)}") from None
 
 
-def _weights_beside(model: Path) -> tuple[int, set[int]]:
+def _weights_beside(model: Path | bytes, folder: Path | None) -> tuple[int, set[int]]:
     """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
-    if not model.is_file() or model.stat().st_size > budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS:
+    if isinstance(model, bytes) and folder is None:
+        return 0, set()
+    if isinstance(model, Path) and (
+        not model.is_file() or model.stat().st_size > budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS
+    ):
         return 0, set()
     try:
-        stored = onnx.load(model, load_external_data=False).graph.initializer
+        proto = onnx.load(model, load_external_data=False) if isinstance(model, Path) else onnx.load_from_string(model)
+        stored = proto.graph.initializer
     except Exception:  # noqa: BLE001  no model: the runtime will say so
         return 0, set()
     names = {entry.value for tensor in stored for entry in tensor.external_data if entry.key == "location"}
-    files = [model.parent / name for name in names]
+    files = [(model.parent if isinstance(model, Path) else folder or Path()) / name for name in names]
     types = {tensor.data_type for tensor in stored if tensor.external_data}
     return sum(file.stat().st_size for file in files if file.is_file()), types
 

@@ -208,6 +208,10 @@ FARTHEST_SIZE_OF_A_FREED_DIM = 2**20
 """No limit is searched for beyond."""
 FARTHEST_DIVISOR = 6
 """Nodes between a sum and its division: a cast, axes added and removed."""
+LONGEST_NUMBERS_TOLD = 16
+"""Entries of a constant that are read one by one: an axis has two pads, and few tensors have more than eight."""
+FARTHEST_USER = 24
+"""Nodes of ours between a table of the file and the node that needs it: a chain grows node by node."""
 MOST_READINGS_OF_A_RESHAPE = 64
 """Ways in which its axes can be regrouped."""
 MOST_STEPS_TO_REGROUP = 20_000
@@ -354,6 +358,14 @@ MOST_READINGS_OF_A_FILE = 24
 """Each is walked, written and checked."""
 MOST_OTHER_READINGS = 3
 """Of one ambiguous place, beyond the likeliest."""
+MOST_SUSPECTS_TRIED = 64
+"""Numbers of a file with which it is run in another form; each takes a few runs."""
+MOST_SIZES_FOR_A_SUSPECT = 4
+"""Runs in which another number must have changed nothing before it is taken for one that does not matter."""
+MOST_READINGS_TOLD = 3
+"""Of one number: the simplest ones."""
+MOST_NAMES_TOLD = 4
+"""Nodes that are named one by one in an option; more are named by what their names have in common."""
 MOST_SECOND_LOOKS = 8
 """At other readings, where the one that is right has a limit."""
 NARROWING_ROUNDS = 6

@@ -43,6 +43,8 @@ class FreeOptions:
     against_model: Callable[[Path], Result] | None = None
     """Checks a file against its PyTorch model."""
     tell: Callable[[str], None] = lambda _: None
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """What the user says about numbers of the file."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Trial:
     freed: Freed | None = None
     findings: tuple[Finding, ...] = ()
     """Why it is refused."""
+    warnings: tuple[Finding, ...] = ()
+    """What is told although it is not."""
     verification: Verification | None = None
     verdict: Verdict = "refused"
     ranges: Mapping[str, SizeRange] = field(default_factory=dict)
