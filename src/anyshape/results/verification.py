@@ -20,6 +20,8 @@ class Check:
     ratio: float
     gradients: bool = False
     """Whether it agrees with PyTorch with gradients on only: fast paths give another result."""
+    values: str = ""
+    """Which inputs held other values than those that were drawn: `x` negated."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Failure:
     rule: str
     output: str | None
     sentence: str
+    values: str = ""
+    """As of a check."""
 
 
 @dataclass(frozen=True)

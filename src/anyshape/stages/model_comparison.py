@@ -23,7 +23,7 @@ from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.model.oracle import Outcome, Reference
+from anyshape.model.oracle import Outcome, RandomOutputError, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
 from anyshape.onnxfile.baked_sizes import integers_of
@@ -33,6 +33,7 @@ from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.verification.contents import run_contents
 from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
 from anyshape.verification.model_reference import ModelChecker, checker_beside_model
@@ -136,7 +137,7 @@ def incomparable(subject: ModelSubject, interface: Interface) -> tuple[Finding, 
     """Why no file can be compared with this model, or not this one."""
     request, reference, example = subject.request, subject.reference, subject.example
     if reference.is_random(example):
-        return (wording.random_output(example.names, subject.home),)
+        return (wording.random_output(example, subject.home),)
     names = {request.input_names[leaf]: leaf for leaf in request.spec.inputs(request.signature)}
     missing = set(names) - set(_in_file(interface, list(names)))
     lost = [name for name, leaf in names.items() if name in missing and reference.depends_on(leaf, example)]
@@ -224,6 +225,14 @@ def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[Model
     return bench, bench.verify(), [f"{note}, and {_LOSS_FACTOR:g} times that is allowed elsewhere"]
 
 
+def _with_contents(bench: ModelBench, verification: Verification) -> Verification:
+    """Other values at the example's size, too; a file in a narrower type holds fewer of them than its model."""
+    if not verification.is_right or bench.checker.tolerance.of_largest is not None:
+        return verification
+    budget = Budget(bench.options.seconds / 4)
+    return run_contents(bench.checker, verification, bench.subject.start, ir.from_proto(bench.proto), budget)
+
+
 def _loss_at_example(bench: ModelBench) -> float | None:
     """What the file loses there, relative to the largest value; None where that is too much."""
     tolerant = replace(bench.checker, tolerance=Tolerance(of_largest=_LARGEST_LOSS))
@@ -243,11 +252,24 @@ def _is_narrow(proto: onnx.ModelProto) -> bool:
 # ---- what is found
 
 
+def compare_with_model(bench: ModelBench) -> tuple[ModelBench, Verification | None, tuple[Finding, ...], list[str]]:
+    """All runs, what they show to be wrong, and notes."""
+    try:
+        bench, verification, notes = verify_by_loss(bench, bench.verify())
+        verification = _with_contents(bench, verification)
+        return bench, verification, findings_beside_model(bench, verification), [*notes, *verification.notes]
+    except RandomOutputError as error:
+        return bench, None, (wording.random_output(error.outcome, bench.subject.home, elsewhere=True),), []
+
+
 def findings_beside_model(bench: ModelBench, verification: Verification) -> tuple[Finding, ...]:
     """The smallest size at which the file is wrong, and the line that it comes from, where that can be told."""
     home = bench.subject.home
     if not verification.failures:
         return () if verification.checks else (Finding("runtime-error", "no size could be run", home),)
+    if (first := verification.failures[0]).values:
+        # the size is no cause of it
+        return (wording.wrong_file(first, verification, (), home, None, unused_inputs(bench.proto)),)
     smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
     where = first_difference(bench.proto, bench.checker, smallest)
     return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 
 from anyshape.bench.bench import BESIDE_A_MODEL, BenchReference, Checker, Expected
 from anyshape.bench.judgement import Noise, Oracles, Tolerance
-from anyshape.model.oracle import Outcome, Reference
+from anyshape.model.oracle import Outcome, RandomOutputError, Reference, are_near
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
 from anyshape.runtime.session import Array, Feeds, Session
@@ -41,7 +42,16 @@ class ModelReference(BenchReference[Outcome]):
         return self.oracle.largest_result
 
     def run(self, sizes: Mapping[str, int], content: int = 0) -> Outcome:
-        return self.oracle.run(sizes, content)
+        return self._repeatable(self.oracle.run(sizes, content))
+
+    def with_leaves(self, run: Outcome, leaves: Mapping[str, Any]) -> Outcome:
+        """The same call with other values for these leaves."""
+        return self._repeatable(self.oracle.with_leaves(run, leaves))
+
+    def _repeatable(self, run: Outcome) -> Outcome:
+        if run.draws and self.oracle.is_random(run):
+            raise RandomOutputError(run)
+        return run
 
     def volume(self, sizes: Mapping[str, int]) -> int:
         return self.oracle.volume(sizes)
@@ -80,7 +90,12 @@ class _FurtherRuns:
     def exact(self, index: int) -> Array | None:
         if not self._is_exact_asked:
             self._is_exact_asked = True
-            self._exact = self._oracle.exact(self._run)
+            # in float64, other numbers are drawn
+            self._exact = None if self._run.draws else self._oracle.exact(self._run)
+            # what changes from run to run would be taken for rounding
+            is_near = self._exact is not None and are_near(self._run.outputs, self._exact)
+            if not is_near and self._oracle.is_random(self._run):
+                raise RandomOutputError(self._run)
         return None if self._exact is None else array_of(self._exact[index])
 
     def jittered(self, index: int, count: int) -> list[Array]:
