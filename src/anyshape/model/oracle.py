@@ -157,6 +157,7 @@ class Reference:
         self._levels = levels
         self.module = EagerModule(target, signature)
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
+        self._reads: dict[tuple[Any, ...], frozenset[ReadPath]] = {}
         self._bytes = 0
         self.largest_result = 0
 
@@ -173,6 +174,7 @@ class Reference:
         key = (*sorted(sizes.items()), content)
         if key not in self._remembered:
             outcome = self._first_accepted(sizes, content)
+            self._reads[key] = outcome.reads
             self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
             if self._bytes > budgets.BYTES_OF_REMEMBERED_RUNS:
                 return outcome
@@ -280,6 +282,11 @@ class Reference:
     def put_back(self) -> None:
         """The module as it was handed over, whatever a trace left in it."""
         self.module.put_back()
+
+    def reads_at(self, sizes: Sizes, content: int = 0) -> frozenset[ReadPath]:
+        """Where Python code looks into tensors in this run, which is not made again if it was made before."""
+        key = (*sorted(sizes.items()), content)
+        return self._reads[key] if key in self._reads else self.run(sizes, content).reads
 
     def value_decisions(self, outcome: Outcome) -> dict[Span | None, set[object]]:
         """Where the module reads values of this call into Python, and what it reads there."""

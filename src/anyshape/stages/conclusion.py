@@ -31,6 +31,7 @@ from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expr
 from anyshape.stages.strategy_walk import Tried
 from anyshape.stages.written_file import failures_without_a_rule, write_file
 from anyshape.verification.candidate_check import Checked, try_out
+from anyshape.verification.frozen_decisions import frozen
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,8 @@ def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked
         return pinned
     if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
         return decided
-    places = list(survey.reference.value_decisions(survey.first))
-    if places and not wrong:
+    places = list(dict.fromkeys(place for attempt in attempts for place in attempt.decisions))
+    if places or (not wrong and (places := frozen(survey))):
         return wording.frozen_decisions(places, survey.home)
     if wrong:
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])

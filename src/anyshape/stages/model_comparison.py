@@ -227,7 +227,7 @@ def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[Model
 
 def _with_contents(bench: ModelBench, verification: Verification) -> Verification:
     """Other values at the example's size, too; a file in a narrower type holds fewer of them than its model."""
-    if not verification.is_right or bench.checker.tolerance.of_largest is not None:
+    if not verification.is_right or _is_narrow(bench.proto):
         return verification
     budget = Budget(bench.options.seconds / 4)
     return run_contents(bench.checker, verification, bench.subject.start, ir.from_proto(bench.proto), budget)

@@ -22,7 +22,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, is_told, site_of_stack
-from anyshape.source.spans import OURS, Span, frames_of_model, span_of_stack
+from anyshape.source.spans import OURS, Extent, Span, extent_of, frames_of_model, span_of_stack
 from anyshape.torchkit.private_names import TorchDispatchMode, pytree
 from anyshape.torchkit.schemas import schema_of, writes
 
@@ -264,8 +264,10 @@ _UNTRACED_READS = {"__repr__", "__format__", "untyped_storage", "storage"}
 """The same where a trace of symbols goes on, with the text or the memory of a tensor that has no values."""
 _READS = _TRACED_READS | _UNTRACED_READS
 
-ReadPath = tuple[tuple[CodeType, int], ...]
-"""The instructions of the model's own code that led to a read, the innermost first."""
+ReadPath = tuple[tuple[CodeType, Extent], ...]
+"""The expressions of the model's own code that led to a read, the innermost first."""
+
+_extent_at = functools.lru_cache(maxsize=4096)(extent_of)
 
 
 class TooManyReadsError(Exception):
@@ -280,7 +282,8 @@ class _ReadWatch:
         self._left, self.is_reading = most, False
 
     def note_read(self, frame: FrameType) -> None:
-        self.paths.add(tuple((one.f_code, one.f_lasti) for one in frames_of_model(frame)))
+        frames = frames_of_model(frame)
+        self.paths.add(tuple((one.f_code, _extent_at(one.f_code, one.f_lasti)) for one in frames))
         if self._left is not None:
             self._left -= 1
             if self._left < 0:

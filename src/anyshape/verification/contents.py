@@ -170,9 +170,22 @@ def _common_contents(leaves: Mapping[str, Any]) -> Iterator[Content]:
 
 
 def run_contents(
+    checker: ModelChecker, verification: Verification, traced: Sizes, model: ir.Model, budget: Budget
+) -> Verification:
+    """The runs of a right file, and those with the common contents at the traced size; what is cut is a note.
+
+    The same at the first size at which code looks into tensors where it does not at that size.
+    """
+    reads = checker.reference.oracle.reads_at
+    others = [check for check in verification.checks if reads(check.sizes, check.content) - reads(traced)]
+    for sizes in (traced, *(check.sizes for check in others[:1])):
+        verification = _run_contents_at(checker, verification, sizes, model, budget)
+    return verification
+
+
+def _run_contents_at(
     checker: ModelChecker, verification: Verification, sizes: Sizes, model: ir.Model, budget: Budget
 ) -> Verification:
-    """The runs of a right file, and those with the common contents at one size; what is cut is a note."""
     base, names = checker.reference.run(sizes), valued_leaves(checker)
     if not base.runs:
         return verification
