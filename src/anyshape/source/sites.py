@@ -102,7 +102,7 @@ _TELLING = {"print", "log", "debug", "info", "warning", "warn", "error", "critic
 
 
 def is_told(site: Site) -> bool:
-    """Whether what is computed here, or what a caller computes, is printed or logged, or is the message of an error."""
+    """Whether what is computed here, or what a caller computes, is printed or logged, or is an assertion's message."""
     place: Site | None = site
     while place is not None:
         reading = read(place)
@@ -120,8 +120,6 @@ def _is_message(reading: SourceReading) -> bool:
         if isinstance(parent, ast.Expr) and isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             return not _TELLING.isdisjoint(name.split("_"))
-        if isinstance(parent, ast.Raise):
-            return True
         node, parent = parent, reading.source.parent_of(parent)
     return False
 

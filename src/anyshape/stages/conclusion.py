@@ -126,7 +126,8 @@ def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked
         return pinned
     if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
         return decided
-    places = list(dict.fromkeys(place for attempt in attempts for place in attempt.decisions))
+    at = {(place.path, place.line): place for attempt in attempts for place in attempt.decisions}
+    places = list(at.values())  # one way may stop at a part of the expression that another does not follow
     if places or (not wrong and (places := frozen(survey))):
         return wording.frozen_decisions(places, survey.home)
     if wrong:

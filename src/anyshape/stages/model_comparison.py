@@ -31,8 +31,10 @@ from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.torchkit.recorder import TOLD
 from anyshape.verification.contents import run_contents
 from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
@@ -229,8 +231,22 @@ def _with_contents(bench: ModelBench, verification: Verification) -> Verificatio
     """Other values at the example's size, too; a file in a narrower type holds fewer of them than its model."""
     if not verification.is_right or _is_narrow(bench.proto):
         return verification
+    start, run = bench.subject.start, verification.sizes_run
     budget = Budget(bench.options.seconds / 4)
-    return run_contents(bench.checker, verification, bench.subject.start, ir.from_proto(bench.proto), budget)
+    return run_contents(
+        bench.checker, verification, start if start in run else run[0], ir.from_proto(bench.proto), budget
+    )
+
+
+def _notes_on_reads(bench: ModelBench, verification: Verification) -> list[str]:
+    """Where the model decides by values: the file may follow, or keep the way that was traced."""
+    reference, found = bench.subject.reference, dict[Span, None]()
+    reading = [check for check in verification.checks if reference.reads_at(check.sizes, check.content)]
+    for check in reading[: budgets.RUNS_READ_FOR_DECISIONS]:
+        read = reference.value_decisions(reference.run(check.sizes, check.content))
+        found |= {place or bench.subject.home: None for place, answers in read.items() if answers != {TOLD}}
+    listed = ", ".join(map(str, found))
+    return [f"the model decides by values, of which only those that were run are checked: {listed}"] if found else []
 
 
 def _loss_at_example(bench: ModelBench) -> float | None:
@@ -257,7 +273,12 @@ def compare_with_model(bench: ModelBench) -> tuple[ModelBench, Verification | No
     try:
         bench, verification, notes = verify_by_loss(bench, bench.verify())
         verification = _with_contents(bench, verification)
-        return bench, verification, findings_beside_model(bench, verification), [*notes, *verification.notes]
+        return (
+            bench,
+            verification,
+            findings_beside_model(bench, verification),
+            [*notes, *verification.notes, *_notes_on_reads(bench, verification)],
+        )
     except RandomOutputError as error:
         return bench, None, (wording.random_output(error.outcome, bench.subject.home, elsewhere=True),), []
 

@@ -102,7 +102,7 @@ def _convert_and_check(
     survey.reference.put_back()
     if candidate is None:
         return Tried(attempt)
-    if not candidate.records_guards and (places := frozen(survey)):
+    if places := list(candidate.texts) if candidate.records_guards else frozen(survey):
         return Tried(_freezing(attempt, places))
     if (count := len(candidate.model.graph.outputs)) != len(survey.first.outputs):
         reason = f"returns {count} outputs, and {len(survey.first.outputs)} at other sizes"

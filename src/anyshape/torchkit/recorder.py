@@ -253,16 +253,12 @@ def meets_nan(run: Callable[[], Any]) -> bool:
 
 # ---- reads: Python code that looks into a tensor
 
-_TRACED_READS = {
+_READS = {
     "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "item", "tolist", "numpy",
-    "__array__", "__dlpack__", "data_ptr", "const_data_ptr", "equal", "allclose", "is_nonzero",
+    "__array__", "__dlpack__", "data_ptr", "const_data_ptr", "equal", "allclose", "is_nonzero", "__repr__",
+    "__format__", "untyped_storage", "storage",
 }  # fmt: skip
-"""What Python code calls to see a value, where a trace of symbols stops or keeps a symbol. What an operator looks at by
-itself stays inside that operator.
-"""
-_UNTRACED_READS = {"__repr__", "__format__", "untyped_storage", "storage"}
-"""The same where a trace of symbols goes on, with the text or the memory of a tensor that has no values."""
-_READS = _TRACED_READS | _UNTRACED_READS
+"""What Python code calls to see a value. What an operator looks at by itself stays inside that operator."""
 
 ReadPath = tuple[tuple[CodeType, Extent], ...]
 """The expressions of the model's own code that led to a read, the innermost first."""
@@ -403,18 +399,15 @@ class _Reads(FunctionRecorder):
             if name == "__deepcopy__":
                 self._dependents.mark(result)
                 return
-            answer = result if isinstance(result, bool) else (UNTRACED if name in _UNTRACED_READS else OTHER)
             site = site_of_stack(frame)
-            told = TOLD if site is not None and is_told(site) else answer
-            self.answers.setdefault(None if site is None else site.span, set()).add(told)
+            answer = TOLD if site is not None and is_told(site) else result if isinstance(result, bool) else _OTHER
+            self.answers.setdefault(None if site is None else site.span, set()).add(answer)
 
 
-OTHER = "a value"
+_OTHER = "a value"
 """What was read where it is neither True nor False: it may have any number of others."""
-UNTRACED = "a text, or memory"
-"""What was read where a trace of symbols does not stop."""
 TOLD = "told"
-"""What was read to be printed or logged, or as the message of an error."""
+"""What was read to be printed or logged, or for an assertion's message."""
 
 
 def value_decisions(run: Callable[[], Any], inputs: Iterable[Any]) -> dict[Span | None, set[object]]:

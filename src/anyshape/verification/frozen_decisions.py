@@ -1,8 +1,8 @@
 """Decisions on values that a file would keep as its trace met them: no size shows that, and few values do.
 
 A trace of symbols stops at such a decision. It does not see those that the module meets only at sizes which the trace
-excludes, nor what is made of a tensor's text, and a trace of real tensors sees none. Every run of the module notes
-where its code looks into tensors; where that is another place than at the traced sizes, values are followed there.
+excludes, and a trace of real tensors sees none. Every run of the module notes where its code looks into tensors; where
+that is another place than at the traced sizes, values are followed there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anyshape.results.attempt import hold
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
-from anyshape.torchkit.recorder import TOLD, UNTRACED
+from anyshape.torchkit.recorder import TOLD
 from anyshape.verification.candidate_check import Checked
 
 Run = tuple[Sizes, int]
@@ -42,17 +42,16 @@ class Frozen:
 
 
 def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
-    """What the module reads at sizes where its trace did not see it, and what no trace sees, in one way in all runs."""
+    """What the module reads at sizes that the trace's own path excludes, in one way in all runs."""
     reads, candidate = survey.reference.reads_at, checked.candidate
     checks = [check for check in checked.verification.checks if not check.values]
     runs: list[Run] = [(check.sizes, check.content) for check in checks]
     read = read_values(survey, [run for run in ((survey.traced, 0), (survey.traced, 1)) if reads(*run)])
-    # a trace of symbols stops at what it meets at its own sizes, unless it is a text
-    passed_by = {place for place, one in read.items() if candidate.records_guards and UNTRACED not in one.answers}
-    kept = {*passed_by, *(branch.span for branch in candidate.branches)}
+    # what is decided at the traced sizes, too, the trace has passed by: it would not have been made otherwise
+    kept = {*(read if candidate.records_guards else ()), *(branch.span for branch in candidate.branches)}
     others = [run for run in runs if reads(*run) - reads(survey.traced)]
     beyond = [run for run in runs if not candidate.records_guards or not hold(candidate.guards, run[0])]
-    read_values(survey, [run for run in others if run not in beyond], read, {UNTRACED, TOLD})
+    read_values(survey, [run for run in others if run not in beyond], read, {TOLD})
     read_values(survey, [run for run in beyond if run in others or run in _a_few(beyond)], read)
     # where it was decided both ways, and the file was right each time, nothing is frozen
     settled = (set(), {True, False})
