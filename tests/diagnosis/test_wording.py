@@ -10,6 +10,7 @@ import torch
 
 from anyshape.diagnosis import wording
 from anyshape.model.limits import Limit, Pin
+from anyshape.model.oracle import Outcome
 from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.sizes.notation import parse_condition, parse_expression, parse_sizes
@@ -107,7 +108,13 @@ def test_an_operator_is_shown_with_what_the_user_would_write() -> None:
 
 
 def test_randomness_and_decisions() -> None:
-    assert wording.random_output(["y", "z"], HOME).message.startswith("`y`, `z` changes from call to call")
+    drawn = wording.random_output(Outcome({"n": 41}, 0, {}, ("y", "z"), draws=True), HOME)
+    assert drawn.message == "`y`, `z` changes from call to call, so that no file can be checked against it"
+    assert drawn.notes == ("in eval mode, the same inputs gave other results under another random seed",)
+    far = wording.random_output(Outcome({"n": 41}, 0, {}, ("y",)), HOME, elsewhere=True)
+    assert far.message == "`y` changes from call to call at n = 41, so that no file can be checked against it"
+    assert far.notes == ("in eval mode, the same inputs gave other results, although no generator was drawn from",)
+    assert far.breaks_at == {"n": 41}
     known, unknown = wording.frozen_decisions([Span("net.py", 4), None], HOME)
     assert (known.span.line, unknown.span) == (4, HOME)
     assert wording.decided_by_values([Attempt("one", "failed", error=_raised())]) == []

@@ -23,6 +23,7 @@ from anyshape.model.survey import Survey, model_constants
 from anyshape.results.attempt import Attempt, Guard
 from anyshape.runtime.session import newest_opset, opset_of_release
 from anyshape.sizes.notation import Expression, Sizes
+from anyshape.source.spans import Span
 from anyshape.torchkit import capture
 
 
@@ -68,6 +69,8 @@ class Candidate:
     """What was replaced during the trace, a sentence each."""
     suspects: tuple[int, ...] = ()
     """Sizes at which a repair may not hold."""
+    texts: tuple[Span, ...] = ()
+    """Where the trace gave the text of a value that it does not have."""
     program: torch.export.ExportedProgram | None = field(default=None, compare=False, repr=False)
     """What was traced, to be written again in a plainer form; None where the form is the trace's business, too."""
 

@@ -78,7 +78,7 @@ def by_export(
     )
     candidate = Candidate(
         translation.model, job.opset, guards, branches, operators, outputs,
-        repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
+        repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)), texts=tuple(recorder.texts),
         # a program with several paths is translated with the knowledge of its trace
         program=None if both_sides else program,
     )  # fmt: skip

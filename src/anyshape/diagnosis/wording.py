@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.model.limits import Limit, Pin, effective_range
-from anyshape.model.oracle import describe
+from anyshape.model.oracle import Outcome, describe
 from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
@@ -216,12 +216,15 @@ def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Findi
     return _of_export("unsupported-op", message, error.span or home, label, (error.why,), helps)
 
 
-def random_output(names: Sequence[str], home: Span) -> Finding:
-    listed = ", ".join(f"`{name}`" for name in names)
-    message = f"{listed} changes from call to call, so that no file can be checked against it"
-    notes = ("in eval mode, the same inputs gave other results under another random seed",)
+def random_output(outcome: Outcome, home: Span, *, elsewhere: bool = False) -> Finding:
+    """`elsewhere`: at other sizes than the first."""
+    listed = ", ".join(f"`{name}`" for name in outcome.names)
+    where = f" at {describe(outcome.sizes)}" if elsewhere and outcome.sizes else ""
+    message = f"{listed} changes from call to call{where}, so that no file can be checked against it"
+    seed = " under another random seed" if outcome.draws else ", although no generator was drawn from"
+    notes = (f"in eval mode, the same inputs gave other results{seed}",)
     helps = ("pass the random numbers as an input, or draw them from a fixed table",)
-    return Finding("random-output", message, home, notes=notes, helps=helps)
+    return Finding("random-output", message, home, notes=notes, helps=helps, breaks_at=outcome.sizes if where else None)
 
 
 def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]:

@@ -25,8 +25,23 @@ from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.jitter import jitter
-from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
-from anyshape.torchkit.state import Change, ModuleState, seed_generators, untouched
+from anyshape.torchkit.recorder import (
+    CallTrack,
+    ReadPath,
+    floating_results,
+    meets_nan,
+    track_calls,
+    value_decisions,
+    watched_reads,
+)
+from anyshape.torchkit.state import (
+    Change,
+    ModuleState,
+    is_drawn_from,
+    kept_generators,
+    seed_generators,
+    untouched,
+)
 
 
 @dataclass(frozen=True)
@@ -41,10 +56,22 @@ class Outcome:
     error: Exception | None = None
     gradients: bool = False
     """Whether gradients were on: PyTorch's fast paths for attention give other results at masked places."""
+    draws: bool = False
+    """Whether a random generator was drawn from."""
+    reads: frozenset[ReadPath] = frozenset()
+    """Where Python code looked into tensors, of whatever they hold."""
 
     @property
     def runs(self) -> bool:
         return self.error is None
+
+
+class RandomOutputError(Exception):
+    """A call gives other results each time: no file can be checked against it."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(f"results change from call to call at {describe(outcome.sizes)}")
+        self.outcome = outcome
 
 
 def run_once(target: Target, signature: Signature) -> None:
@@ -67,6 +94,10 @@ class EagerModule:
         self.target = target
         self.signature = signature
         self._state = ModuleState(target.module)
+        self.draws = False
+        """Whether the last call drew from a random generator."""
+        self.reads: set[ReadPath] = set()
+        """Where Python code looked into tensors in the last call."""
 
     def call(
         self,
@@ -76,8 +107,11 @@ class EagerModule:
         copies: bool = True,
         gradients: bool = False,
         look: Callable[[Any], object] | None = None,
+        most_reads: int | None = None,
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         """Names and values of the outputs; without `copies` the module may write to the leaves.
+
+        Code that looks into tensors more often than `most_reads` is stopped: loops that values end may never end.
 
         `look` is shown what the module returns, which may be a part of its state, before that is put back.
         """
@@ -85,13 +119,15 @@ class EagerModule:
         seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
-                returned = self.target.call(*args, **kwargs)
+                with watched_reads(most_reads) as self.reads:
+                    returned = self.target.call(*args, **kwargs)
                 if look is not None:
                     look(returned)
                 result = flatten_outputs(returned)
             # an output may be a view of a buffer, which is put back next
             outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
         finally:
+            self.draws = is_drawn_from(seed)
             self._state.restore()
         return tuple(name for name, _ in result), outputs
 
@@ -122,6 +158,7 @@ class Reference:
         self._levels = levels
         self.module = EagerModule(target, signature)
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
+        self._reads: dict[tuple[Any, ...], frozenset[ReadPath]] = {}
         self._bytes = 0
         self.largest_result = 0
 
@@ -138,6 +175,7 @@ class Reference:
         key = (*sorted(sizes.items()), content)
         if key not in self._remembered:
             outcome = self._first_accepted(sizes, content)
+            self._reads[key] = outcome.reads
             self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
             if self._bytes > budgets.BYTES_OF_REMEMBERED_RUNS:
                 return outcome
@@ -149,34 +187,37 @@ class Reference:
         first: Outcome | None = None
         for level in range(self._levels):
             try:
-                leaves = self._make_call(sizes, content, level)
-                names, outputs = self.module.call(leaves)
+                outcome = self._outcome(Outcome(dict(sizes), content, self._make_call(sizes, content, level)))
             except DeclarationError:
                 raise
             except Exception as error:  # noqa: BLE001  the user's own model
                 first = first or Outcome(dict(sizes), content, {}, error=error)
             else:
-                held = [value for value in (*leaves.values(), *outputs) if isinstance(value, torch.Tensor)]
+                held = [v for v in (*outcome.leaves.values(), *outcome.outputs) if isinstance(v, torch.Tensor)]
                 self.largest_result = max(self.largest_result, sum(t.numel() * t.element_size() for t in held))
-                return Outcome(dict(sizes), content, leaves, names, outputs)
+                return outcome
         assert first is not None
         if content:
             # the module refuses the second content: it is judged by the first alone
             return self.run(sizes, 0)
         return first
 
+    def _outcome(self, call: Outcome, most_reads: int | None = None) -> Outcome:
+        """What the module makes of a call, and what it does beside."""
+        names, outputs = self.module.call(call.leaves, most_reads=most_reads)
+        return replace(call, names=names, outputs=outputs, draws=self.module.draws, reads=frozenset(self.module.reads))
+
     def forgetful(self) -> Reference:
         """The same oracle without its memory: for a module whose code has changed."""
         return Reference(self.target, self.signature, self.spec, self._make_call, levels=self._levels)
 
     def with_leaves(self, outcome: Outcome, leaves: Mapping[str, Any]) -> Outcome:
-        """The same call with other values for these leaves."""
-        leaves = {**outcome.leaves, **leaves}
+        """The same call with other values for these leaves; a loop that values end may not take for ever."""
+        changed = Outcome(outcome.sizes, outcome.content, {**outcome.leaves, **leaves})
         try:
-            names, outputs = self.module.call(leaves)
+            return self._outcome(changed, budgets.MOST_READS_OF_A_CALL)
         except Exception as error:  # noqa: BLE001  the user's own model
-            return Outcome(outcome.sizes, outcome.content, leaves, error=error)
-        return replace(outcome, leaves=leaves, names=names, outputs=outputs)
+            return replace(changed, error=error)
 
     # ---- the same call in other arithmetic
 
@@ -212,14 +253,23 @@ class Reference:
             return None
         return replace(outcome, names=names, outputs=outputs, gradients=True)
 
-    def _again(self, outcome: Outcome) -> tuple[torch.Tensor, ...]:
-        return self.module.call(outcome.leaves, gradients=outcome.gradients)[1]
+    def _again(self, outcome: Outcome, seed: int = 0) -> tuple[torch.Tensor, ...]:
+        return self.module.call(outcome.leaves, seed=seed, gradients=outcome.gradients)[1]
 
     # ---- questions about a call's values, and about what it leaves behind
 
     def is_random(self, outcome: Outcome) -> bool:
-        """Whether the same call gives other results under another random seed."""
-        return not _are_equal(outcome.outputs, self.module.call(outcome.leaves, seed=1)[1])
+        """Whether the same call gives other results under another random seed.
+
+        Where nothing was drawn, only what is more than rounding tells: a clock, or a generator of the model's own. An
+        embedding with a largest norm scales its rows again in every call.
+        """
+        again = self._again(outcome, seed=1)
+        return not (_are_equal(outcome.outputs, again) or (not outcome.draws and are_near(outcome.outputs, again)))
+
+    def meets_nan(self, outcome: Outcome) -> bool:
+        """Whether an operator gives a NaN on the way to the outputs."""
+        return meets_nan(lambda: self._again(outcome))
 
     def depends_on(self, leaf: str, outcome: Outcome) -> bool:
         """Whether another value of one input gives other results, or none."""
@@ -234,6 +284,11 @@ class Reference:
     def put_back(self) -> None:
         """The module as it was handed over, whatever a trace left in it."""
         self.module.put_back()
+
+    def reads_at(self, sizes: Sizes, content: int = 0) -> frozenset[ReadPath]:
+        """Where Python code looks into tensors in this run, which is not made again if it was made before."""
+        key = (*sorted(sizes.items()), content)
+        return self._reads[key] if key in self._reads else self.run(sizes, content).reads
 
     def value_decisions(self, outcome: Outcome) -> dict[Span | None, set[object]]:
         """Where the module reads values of this call into Python, and what it reads there."""
@@ -252,13 +307,33 @@ class Reference:
 
 
 def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
+    return {
+        name: _copy_in_strides(value) if isinstance(value, torch.Tensor) else value for name, value in leaves.items()
+    }
+
+
+def _copy_in_strides(value: torch.Tensor) -> torch.Tensor:
+    """A copy that lies in memory as the tensor does: expanded where it is, too."""
+    if 0 not in value.stride() or not value.numel():
+        return value.clone()
+    one = tuple(slice(None) if stride else slice(1) for stride in value.stride())
+    return value[one].clone().expand(value.shape)
 
 
 def _are_equal(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
     """Whether outputs are alike to the last bit; NaN is no difference, since it never equals itself."""
     return all(
         a.shape == b.shape and torch.equal(_without_nan(a), _without_nan(b)) for a, b in zip(some, others, strict=True)
+    )
+
+
+def are_near(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    """Whether outputs differ by rounding at most."""
+    return all(
+        a.is_floating_point()
+        and a.shape == b.shape
+        and torch.allclose(a, b.to(a.dtype), rtol=1e-4, atol=1e-6, equal_nan=True)
+        for a, b in zip(some, others, strict=True)
     )
 
 
@@ -326,8 +401,8 @@ def call_make_inputs(make_inputs: Callable[..., Any], sizes: Sizes, *, seed: int
     parameters = inspect.signature(make_inputs).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     wanted = {name: size for name, size in sizes.items() if takes_any or name in parameters}
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with kept_generators():
+        seed_generators(seed)
         made = make_inputs(**wanted)
     return bind_call(target, *read_call(made))
 

@@ -35,6 +35,8 @@ class Attempt:
     """Sizes at which its file was wrong."""
     ran_right: bool = field(default=False, compare=False, repr=False)
     """Whether its file was right at every size that was run, whatever became of it for other reasons."""
+    decisions: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    """Places at which the model decides by values, and the file would not."""
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,7 @@ def _verification_to_dict(verification: Verification) -> dict[str, Any]:
         "against": verification.against,
         "how": dict(verification.how),
         "sizes_run": [dict(sizes) for sizes in verification.sizes_run],
+        "values_run": [{"sizes": dict(c.sizes), "values": c.values} for c in verification.checks if c.values],
         "sizes_not_run": [{"sizes": dict(sizes), "reason": reason} for sizes, reason in verification.skipped],
         "sizes_pytorch_refuses": [dict(sizes) for sizes in verification.invalid],
         "failures": [

@@ -20,6 +20,8 @@ class Check:
     ratio: float
     gradients: bool = False
     """Whether it agrees with PyTorch with gradients on only: fast paths give another result."""
+    values: str = ""
+    """Which inputs held other values than those that were drawn: `x` negated."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Failure:
     sentence: str
     note: str = ""
     """What else is known of it, as a sentence of its own."""
+    values: str = ""
+    """As of a check."""
 
 
 @dataclass(frozen=True)

@@ -320,6 +320,8 @@ MOST_SIMPLIFYING_ROUNDS = 3
 """Of taking operators apart: what an operator is made of may itself have no translation."""
 MOST_TRACES = 6
 """Of one model whose branches meet further out each time."""
+MOST_READS_OF_A_CALL = 10_000
+"""Looks of a model's code into tensors, with values of ours: a loop that these never end is left."""
 MOST_CALLS_TO_PROVOKE = 24
 """With changed values, to reach the other side of a branch."""
 ENOUGH_SIZES_PER_SIDE = 2

@@ -34,6 +34,7 @@ from anyshape.sizes.notation import Condition, Expression, SizeRange, any_of, pa
 from anyshape.stages.strategy_walk import Tried
 from anyshape.stages.written_file import write_file
 from anyshape.verification.candidate_check import Checked, try_out
+from anyshape.verification.frozen_decisions import frozen
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,9 @@ def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked
         return pinned
     if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
         return decided
-    places = list(survey.reference.value_decisions(survey.first))
-    if places and not wrong:
+    at = {(place.path, place.line): place for attempt in attempts for place in attempt.decisions}
+    places = list(at.values())  # one way may stop at a part of the expression that another does not follow
+    if places or (not wrong and (places := frozen(survey))):
         return wording.frozen_decisions(places, survey.home)
     if wrong:
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])

@@ -14,8 +14,9 @@ from anyshape.results.attempt import Attempt
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes import budgets
+from anyshape.source.spans import Span
 from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
-from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere
+from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere, in_words
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ def _convert_and_check(
     survey.reference.put_back()
     if candidate is None:
         return Tried(attempt)
-    if not candidate.records_guards and (places := frozen(survey)):
-        return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}"))
+    if places := list(candidate.texts) if candidate.records_guards else frozen(survey):
+        return Tried(_freezing(attempt, places))
     if (count := len(candidate.model.graph.outputs)) != len(survey.first.outputs):
         reason = f"returns {count} outputs, and {len(survey.first.outputs)} at other sizes"
         return Tried(replace(attempt, outcome="failed", reason=reason))
@@ -117,7 +118,7 @@ def _convert_and_check(
     except RuntimeFailureError as failure:
         reason = f"ONNX Runtime does not load it: {failure}"
         return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
-    return Tried(_judged_attempt(survey, attempt, checked), candidate, checked)
+    return _judged_try(survey, attempt, checked)
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
@@ -126,17 +127,24 @@ def _suspicion(tries: Sequence[Tried]) -> Suspicion:
     return Suspicion(guards, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
 
 
-def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attempt:
+def _judged_try(survey: Survey, attempt: Attempt, checked: Checked) -> Tried:
     """How the attempt ended, now that its file was run."""
-    verification = checked.verification
+    candidate, verification = checked.candidate, checked.verification
     attempt = replace(
         attempt, wrong_at=tuple(failure.sizes for failure in verification.failures), ran_right=verification.is_right
     )
     if not verification.is_right:
-        return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
-    if places := frozen_elsewhere(survey, checked):
-        return replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}")
-    return replace(attempt, outcome="checked")
+        return Tried(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)), candidate, checked)
+    found = frozen_elsewhere(survey, checked)
+    if found.decisions:
+        return Tried(_freezing(attempt, found.decisions), candidate, checked)
+    told = replace(checked, verification=replace(verification, notes=(*verification.notes, *found.notes)))
+    return Tried(replace(attempt, outcome="checked"), candidate, told)
+
+
+def _freezing(attempt: Attempt, places: Sequence[Span]) -> Attempt:
+    reason = f"would freeze a decision at {in_words(places)}"
+    return replace(attempt, outcome="failed", reason=reason, decisions=tuple(places))
 
 
 def _wrong_reason(checked: Checked) -> str:

@@ -7,24 +7,28 @@ is made, while the user's code is on the stack; they are wrapped for the time of
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
-from anyshape.source.spans import Span, span_of_recorded_stack, span_of_stack
+from anyshape.source.sites import is_told, site_of_stack
+from anyshape.source.spans import Span, is_ours, is_users, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
-from anyshape.torchkit.patches import configured, observed
+from anyshape.torchkit.patches import configured, observed, patched
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,16 @@ class Recorder:
         self.specialisations: list[Specialisation] = []
         self.sources: dict[sympy.Symbol, tuple[int, int | None]] = {}
         """Symbol -> index of the leaf, and its axis (None for a number)."""
+        self.texts: list[Span] = []
+        """Where the text or the memory of a value was read that the trace does not have, other than to be printed."""
+
+    def add_text(self, value: Any, frame: FrameType | None) -> None:
+        while frame is not None and (frame.f_code.co_name in _WAYS_TO_TEXT or is_ours(frame.f_code.co_filename)):
+            frame = frame.f_back
+        # torch writes such texts all the time
+        if frame is not None and is_users(frame.f_code.co_filename) and _is_unknown(value):
+            site = site_of_stack(frame)
+            self.texts += [site.span] if site is not None and not is_told(site) else []
 
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
@@ -66,6 +80,21 @@ class Recorder:
         place = _leaf_and_axis(source)
         if isinstance(symbol, sympy.Symbol) and place is not None:
             self.sources.setdefault(symbol, place)
+
+
+_WAYS_TO_TEXT = {"__format__", "__torch_function__", "handle_torch_function"}
+_TEXTS = (
+    *((kind, "__repr__") for kind in (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)),
+    (torch.Tensor, "storage"), (torch.Tensor, "untyped_storage"),
+)  # fmt: skip
+"""What a trace answers for a value that it does not have, with a text or memory without it."""
+
+
+def _is_unknown(value: Any) -> bool:
+    """A stand-in for a tensor, or a symbol for a value. What is made of a size shows at other sizes."""
+    if isinstance(value, torch.Tensor):
+        return type(value) is not torch.Tensor
+    return bool(free_unbacked_symbols(value))
 
 
 def _span_in_work() -> Span | None:
@@ -104,8 +133,20 @@ def recording() -> Iterator[Recorder]:
         observed(f"{_SHAPES}._log_guard", lambda _self, _prefix, guard, *_, **__: record.add_guard(guard)),
         observed(f"{_SHAPES}._set_replacement", lambda _self, one, value, *_, **__: record.add_replacement(one, value)),
         observed(f"{_SHAPES}.create_symbol", add_symbol, after=True),
+        contextlib.ExitStack() as stack,
     ):
+        for kind, name in _TEXTS:
+            stack.enter_context(patched(kind, name, _noting(record, getattr(kind, name))))
         yield record
+
+
+def _noting(record: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def text(value: Any, *args: Any, **kwargs: Any) -> Any:
+        record.add_text(value, sys._getframe(1))
+        return original(value, *args, **kwargs)
+
+    return text
 
 
 def export_program(

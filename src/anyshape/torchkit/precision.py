@@ -30,11 +30,14 @@ class _Upcast(TorchDispatchMode):
     def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, *, sparing: bool) -> None:
         super().__init__()
         self._narrow, self._wide, self._sparing = narrow, wide, sparing
+        self._default = torch.get_default_dtype()
         self.largest = 0
         """The bytes of the largest result: what a prediction of memory starts from."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
+        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) and not any(map(torch.is_tensor, args)):
+            return each_value(self._widen, func(*args, **self._own_type(func, kwargs or {})))
         if self._sparing and (spared := run_sparingly(func, args, kwargs or {}, self._widen)) is not NotImplemented:
             return spared
         wide_args, wide_kwargs = each_value(self._widen, args), each_value(self._widen, kwargs or {})
@@ -42,6 +45,11 @@ class _Upcast(TorchDispatchMode):
         if writes(func):
             self._write_back(args, wide_args)
         return each_value(self._widen, result)
+
+    def _own_type(self, func: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The type that random numbers are drawn in without this mode: in a wide one they would be others."""
+        unset = any(one.name == "dtype" and one.default_value is None for one in func._schema.arguments)
+        return {**kwargs, "dtype": kwargs.get("dtype") or self._default} if unset else kwargs
 
     def _widen(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):

@@ -124,8 +124,7 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
         if reasons := stage.incomparable(subject, file.interface):
             return replace(result, findings=reasons)
         bench = stage.bench_beside_model(session, file, subject, options)
-        bench, verification, notes = stage.verify_by_loss(bench, bench.verify())
-        findings = stage.findings_beside_model(bench, verification)
+        bench, verification, findings, notes = stage.compare_with_model(bench)
     limits = bench.boundaries.limits
     return replace(
         result,

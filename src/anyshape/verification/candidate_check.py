@@ -30,6 +30,7 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
+from anyshape.verification.contents import run_contents
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
 from anyshape.verification.lost_digits import with_lost_digits
 from anyshape.verification.model_reference import checker_beside_model
@@ -104,6 +105,9 @@ def try_out(
         loaded = stage.path if computed_in is None else _widened_path(stage)
         open_file = partial(options.custom_ops.open, providers=options.providers)
         verification = provoke(checker, verification, survey.traced, loaded, open_file, Budget(budget.seconds / 4))
+        if verification.is_right:
+            most = Budget(budget.seconds / 4)
+            verification = run_contents(checker, verification, survey.traced, candidate.model, most)
         return Checked(candidate, verification, attempt.strategy, next(iter(verification.failures), None))
     extra = Budget(max(2.0, budget.remaining))
     smallest = smallest_failure(checker, verification.failures, plan, extra)
