@@ -106,10 +106,10 @@ class _Formulas:
             raise KeyError(value)
         if value not in self._known:
             constant = constant_of(value)
-            self._known[value] = self._made(value) if constant is None else self._typed(constant)
+            self._known[value] = self._result_of_node(value) if constant is None else self._literal_numbers(constant)
         return self._known[value]
 
-    def _typed(self, numbers: Array) -> Array:
+    def _literal_numbers(self, numbers: Array) -> Array:
         """A literal in float32 is taken for the decimal number that it was written as."""
         if numbers.size > budgets.LONGEST_SHORT_CONSTANT:
             raise KeyError(numbers.size)
@@ -117,7 +117,7 @@ class _Formulas:
             return numbers.reshape(1, -1).astype(np.int64)
         return np.asarray([[self._kind(str(number)) for number in numbers.ravel()]])
 
-    def _made(self, value: ir.Value) -> Array:
+    def _result_of_node(self, value: ir.Value) -> Array:
         node = value.producer()
         if node is None:
             raise KeyError(value.name)
@@ -175,12 +175,13 @@ class _Formulas:
         after = self.of(node.inputs[3])
         if attribute(node, "mode", b"nearest") not in ("nearest", b"nearest"):
             raise KeyError("blended pixels change little")
-        pairs = [np.broadcast_arrays(n, after[:, axis]) for axis, n in enumerate(before)]
-        return np.stack([_last_wrong_pixel(*pair, self._kind) for pair in pairs], axis=-1)
+        pixels = [_last_wrong_pixel(n, after[:, axis], self._kind) for axis, n in enumerate(before)]
+        return np.stack(np.broadcast_arrays(*pixels), axis=-1)
 
 
 def _last_wrong_pixel(before: Array, after: Array, kind: type) -> Array:
     """For each pair of sizes the last place whose pixel, as a Resize finds it in this type, is not the exact one."""
+    before, after = np.broadcast_arrays(before, after)
     _, first, where = np.unique(before * budgets.LARGEST_SIZE + after, return_index=True, return_inverse=True)
     found = np.zeros(len(first))
     for index in np.argsort(first)[: budgets.MOST_PAIRS_RESIZED]:

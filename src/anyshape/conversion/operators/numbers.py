@@ -46,8 +46,8 @@ def exact_number(tree: Tree, *, in_double: bool = False) -> Any:
     raise NotImplementedError(f"{tree}, in double: {in_double}")
 
 
-_IN_DOUBLE = {"aten::full", "aten::scalar_tensor", "aten::arange"}
-"""Operators that cast a number themselves, or compute in double: they are given all its digits."""
+_IN_DOUBLE = ("aten::full", "aten::scalar_tensor")
+"""Operators that cast a number to the type they are told: they are given all its digits, as a range is."""
 
 
 def _scalar_functions() -> dict[Any, str]:
@@ -96,9 +96,8 @@ def _gathered_for(graph: fx.Graph, user: fx.Node, argument: fx.Node) -> fx.Node:
     """A float number where it leaves the chain, for a tensor operator."""
     if not _is_chain(argument):
         return argument
-    schema = getattr(user.target, "_schema", None)
-    is_kept = schema is not None and schema.name in _IN_DOUBLE
-    is_kept = is_kept and (schema.name == "aten::arange" or user.kwargs.get("dtype") is not None)
+    name = getattr(getattr(user.target, "_schema", None), "name", "")
+    is_kept = name == "aten::arange" or (name in _IN_DOUBLE and user.kwargs.get("dtype") is not None)
     with graph.inserting_before(user):
         made = graph.call_function(exact_number, (_tree_above(argument),), {"in_double": is_kept})
     made.meta = dict(user.meta) | {"val": _value(argument)}

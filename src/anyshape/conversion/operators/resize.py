@@ -188,8 +188,8 @@ class _Axis(NamedTuple):
         """Where it is known whatever the sizes are."""
         if self.scale is not None:
             return None if isinstance(self.scale, ir.Value) else self.scale
-        both_known = isinstance(self.before, int) and isinstance(self.after, int)
-        return self.after / self.before if both_known else None  # type: ignore[operator]
+        before, after = self.before, self.after
+        return after / before if isinstance(before, int) and isinstance(after, int) else None
 
 
 def _axes_of(x: ir.Value, output_size: Sizes | None, scales: Sequence[Scale]) -> list[_Axis]:
@@ -373,12 +373,11 @@ def _cubic_weights(rest: Any, kind: ir.DataType) -> list[Any]:
     return [far(op.Add(rest, literal(1))), near(rest), near(other), far(op.Add(other, literal(1)))]
 
 
-def _blended(
-    taps: Callable[..., Taps], x: ir.Value, output_size: Sizes | None, align_corners: bool, scales: Sequence[Scale]
+def _blend(
+    taps: Callable[..., Taps], x: ir.Value, output_size: Sizes | None, scales: Sequence[Scale], *, align_corners: bool
 ) -> Any:
-    if align_corners and output_size is None:
+    if align_corners and output_size is None:  # a factor tells the size alone
         output_size = [_scaled_size(x, 2 + index, scale) for index, scale in enumerate(scales)]
-    # aligned corners leave a factor aside
     axes = _axes_of(x, output_size, [None] * len(scales) if align_corners else scales)
     if taps is _linear_taps and not align_corners and _are_powers_of_two(axes):
         return _by_onnx(x, axes, mode="linear", coordinate_transformation_mode="half_pixel")
@@ -388,39 +387,30 @@ def _blended(
     return read if floats is x else op.CastLike(read, x)
 
 
-def _nearest_in(dims: int, *, exact: bool = False) -> dict[str, Callable[..., Any]]:
-    name = f"aten::{'_upsample_nearest_exact' if exact else 'upsample_nearest'}{dims}d"
+def _by_sizes_or_factors(operator: str, dims: int, taps: Callable[..., Taps] | None = None) -> dict[str, Any]:
+    """Both forms of an operator: factors in one list, or one by one behind the sizes; what is blended has corners."""
 
-    def by_vector(x: ir.Value, output_size: Sizes | None = None, scale_factors: Any = None, **layout: bool) -> Any:
-        return _nearest(x, output_size, scale_factors or [None] * dims, exact=exact, **layout)
+    def translate(x: ir.Value, output_size: Sizes | None = None, *given: Any, **named: Any) -> Any:
+        layout = {key: named.pop(key) for key in ("from_channels_last",) if key in named}
+        if taps is not None and not (x.dtype is not None and x.dtype.is_floating_point()):
+            return _blend_whole_numbers(operator, x, output_size, *given, *named.values())
+        corners, *rest = given if taps is not None else (False, *given)
+        listed = [
+            one for part in (*rest, *named.values()) for one in (part if isinstance(part, list | tuple) else [part])
+        ]
+        scales = (listed + [None] * dims)[:dims]
+        if taps is not None:
+            return _blend(taps, x, output_size, scales, align_corners=corners)
+        return _nearest(x, output_size, scales, exact="exact" in operator, **layout)
 
-    def by_size(x: ir.Value, output_size: Sizes, *scales: Scale, from_channels_last: bool = False, **named: Any) -> Any:
-        given = (*scales, *named.values(), *[None] * dims)[:dims]
-        return _nearest(x, output_size, given, exact=exact, from_channels_last=from_channels_last)
-
-    return {name: by_size, f"{name}.vec": by_vector}
-
-
-def _blended_in(dims: int, kind: str, taps: Callable[..., Taps]) -> dict[str, Callable[..., Any]]:
-    name = f"upsample_{kind}{dims}d"
-
-    def by_vector(x: ir.Value, output_size: Sizes | None, align_corners: bool, scale_factors: Any = None) -> Any:
-        if not _has_fractions(x):
-            sizes = None if output_size is None else vector(output_size)
-            return torchs_translation(f"nn.aten_{name}_vec")(x, sizes, align_corners, scale_factors)
-        return _blended(taps, x, output_size, align_corners, scale_factors or [None] * dims)
-
-    def by_size(x: ir.Value, output_size: Sizes, align_corners: bool, *scales: Scale, **named: Any) -> Any:
-        if not _has_fractions(x):
-            return torchs_translation(f"nn.aten_{name}")(x, vector(output_size), align_corners)
-        return _blended(taps, x, output_size, align_corners, (*scales, *named.values(), *[None] * dims)[:dims])
-
-    return {f"aten::{name}": by_size, f"aten::{name}.vec": by_vector}
+    return {f"aten::{operator}": translate, f"aten::{operator}.vec": translate}
 
 
-def _has_fractions(x: ir.Value) -> bool:
-    """Pixels that are whole numbers are blended in another arithmetic."""
-    return x.dtype is not None and x.dtype.is_floating_point()
+def _blend_whole_numbers(operator: str, x: ir.Value, output_size: Sizes | None, corners: bool, *scales: Any) -> Any:
+    """Pixels that are whole numbers are blended in another arithmetic: left to torch's translation."""
+    if output_size is None:
+        return torchs_translation(f"nn.aten_{operator}_vec")(x, None, corners, *scales)
+    return torchs_translation(f"nn.aten_{operator}")(x, vector(output_size), corners)
 
 
 # ---- the grid of `F.affine_grid`, by which others sample
@@ -454,9 +444,14 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_upsample_bilinear2d_aa": _antialiased_by(_tent, 1.0, "linear"),
     "aten::_upsample_bicubic2d_aa": _antialiased_by(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
     "aten::affine_grid_generator": _affine_grid,
-    **{key: value for dims in (1, 2, 3) for key, value in (_nearest_in(dims) | _nearest_in(dims, exact=True)).items()},
-    **_blended_in(1, "linear", _linear_taps),
-    **_blended_in(2, "bilinear", _linear_taps),
-    **_blended_in(3, "trilinear", _linear_taps),
-    **_blended_in(2, "bicubic", _cubic_taps),
+    **_by_sizes_or_factors("upsample_nearest1d", 1),
+    **_by_sizes_or_factors("upsample_nearest2d", 2),
+    **_by_sizes_or_factors("upsample_nearest3d", 3),
+    **_by_sizes_or_factors("_upsample_nearest_exact1d", 1),
+    **_by_sizes_or_factors("_upsample_nearest_exact2d", 2),
+    **_by_sizes_or_factors("_upsample_nearest_exact3d", 3),
+    **_by_sizes_or_factors("upsample_linear1d", 1, _linear_taps),
+    **_by_sizes_or_factors("upsample_bilinear2d", 2, _linear_taps),
+    **_by_sizes_or_factors("upsample_trilinear3d", 3, _linear_taps),
+    **_by_sizes_or_factors("upsample_bicubic2d", 2, _cubic_taps),
 }
