@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+    from anyshape.onnxfile.contract import Assumption
     from anyshape.onnxfile.interface import Port
     from anyshape.results.attempt import Attempt
     from anyshape.results.finding import Finding
@@ -50,6 +51,8 @@ class Result:
     """What a narrowed file does not serve although it was declared."""
     where: tuple[str, ...] = ()
     """Relations between dims that were declared."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What the conversion assumed about sizes, and what became of each: proved, run on both sides, or open."""
     shapes: str = "tested"
     what: Verb = "export"
     """The verb that it is the result of: each has its own words in `text.py`."""
@@ -63,6 +66,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
+        from anyshape.onnxfile.contract import assumption_to_rows
+
         return {
             "verdict": self.verdict,
             "shapes": self.shapes,
@@ -74,6 +79,7 @@ class Result:
             "where": list(self.where),
             "limits": list(self.limits),
             "given_up": list(self.given_up),
+            "assumptions": [assumption_to_rows(one) for one in self.assumptions],
             "constants": dict(self.constants),
             "attempts": [
                 {"strategy": a.strategy, "outcome": a.outcome, "reason": a.reason, "seconds": round(a.seconds, 3)}

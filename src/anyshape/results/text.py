@@ -137,6 +137,7 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
         yield "given up", text
     for limit in result.limits:
         yield "limit", f"{limit}{words.limited_by}"
+    yield from (("assumed", f"{one}, not settled") for one in result.assumptions if one.is_for_people)
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
     shown = result.repairs[: words.most_changes]

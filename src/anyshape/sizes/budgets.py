@@ -168,8 +168,16 @@ MOST_PAIRS_SPREAD = 600
 """Of sizes of two dims that stand for all."""
 LARGEST_SUSPECT = 2**22
 """Size at which an assumption is broken on purpose."""
-MOST_BREAKING_SIZES = 12
-"""For all assumptions of a trace together."""
+SIZES_COMPUTED_NEAR = 4096
+"""At which a condition is computed first: a fraction of a millisecond, and most that can be broken break there."""
+SIZES_COMPUTED_FAR = 2**20
+"""At which a condition is computed where z3 does not know: tens of milliseconds."""
+WORK_OF_Z3 = 1_000_000
+"""By z3's own count, for one question: about a second where it is hard. Seconds would differ from machine to machine."""
+ROUNDS_OF_BREAKING = 4
+"""In which sizes are looked for that break an assumption, where PyTorch fails at those found before."""
+MOST_PATHS_FOLLOWED = 6
+"""Of a model whose decisions were taken the other way and made no difference: each costs a trace."""
 LARGEST_POWER_WRITTEN = 8
 """As many products in a row; an axis that is a higher power of a size is no model's."""
 MOST_PIECES_OF_A_PATTERN = 3

@@ -26,7 +26,7 @@ from anyshape.model.limits import Boundaries, Limit
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
-from anyshape.onnxfile.baked_sizes import integers_of
+from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
@@ -172,8 +172,8 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
         claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
         boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
-    constants = integers_of(ir.from_proto(file.proto))
-    plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
+    graph = ir.from_proto(file.proto)
+    plan = plan_of_check(spec.ranges, start, integers_of(graph), size_literals(graph), boundaries.admit, options)
     checker = checker_beside_model(session, file.interface, subject.reference, leaves, tolerance)
     return ModelBench(checker, boundaries, plan, options, subject, file.proto)
 

@@ -9,6 +9,7 @@ from anyshape.conversion.candidates import Candidate, Conversion, Job, give_name
 from anyshape.conversion.strategies import FORMS, STRATEGIES, Past, Strategy, in_form, may_be_badly_written
 from anyshape.model import oracle as references
 from anyshape.model.survey import Survey
+from anyshape.onnxfile.contract import Assumption
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt
 from anyshape.runtime.custom_ops import UnknownOperator
@@ -122,8 +123,8 @@ def _convert_and_check(
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
     """What the tries so far taught about where files go wrong."""
-    guards = tuple(guard for tried in tries for guard in tried.attempt.guards)
-    return Suspicion(guards, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
+    paths = tuple(tried.attempt.guards for tried in tries if tried.attempt.guards)
+    return Suspicion(paths, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
 
 
 def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attempt:
@@ -134,9 +135,16 @@ def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attem
     )
     if not verification.is_right:
         return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
+    if unsettled := verification.unsettled:
+        return replace(attempt, outcome="failed", reason=_unsettled_reason(unsettled[0]))
     if places := frozen_elsewhere(survey, checked):
         return replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}")
     return replace(attempt, outcome="checked")
+
+
+def _unsettled_reason(assumption: Assumption) -> str:
+    assert assumption.breaks_at is not None
+    return f"assumes {assumption}, and {references.describe(assumption.breaks_at)} could not be run"
 
 
 def _wrong_reason(checked: Checked) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import onnx
 
@@ -25,6 +26,7 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Verification, evidence_of
 from anyshape.sizes.fit import fit_outputs, observed_at
 from anyshape.sizes.notation import SizeRange
+from anyshape.verification.candidate_check import never_run
 
 
 def write_file(
@@ -43,7 +45,8 @@ def write_file(
     notes = [*survey.notes, *failures_without_a_rule(survey)]
     formulas = _label_outputs(survey, candidate, verification, notes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
-    contract = _contract(survey, final_ranges, formulas, verdict, verification)
+    assumptions = verification.assumptions if verification is not None else never_run(survey, candidate)
+    contract = replace(_contract(survey, final_ranges, formulas, verdict, verification), assumptions=assumptions)
     advice = session_advice(candidate.model)
     finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
@@ -71,6 +74,7 @@ def write_file(
         sum(attempt.seconds for attempt in attempts),
         given_up=_given_up(survey, ranges or spec.ranges),
         where=tuple(map(str, spec.where)),
+        assumptions=assumptions,
         _model=candidate.model,
         _custom_ops=options.custom_ops,
     )

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import sympy
@@ -22,7 +23,7 @@ import torch
 
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
-from anyshape.source.spans import Span, span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import Span, is_users, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, observed
 
@@ -33,6 +34,8 @@ class RecordedAssumption:
 
     condition: sympy.Basic
     span: Span | None
+    decides: bool = False
+    """Whether the model's own code asked, and not torch on its behalf."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Recorder:
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
         if isinstance(expression, sympy.Basic):
-            self.assumptions.append(RecordedAssumption(expression, _span_in_work()))
+            self.assumptions.append(RecordedAssumption(expression, _span_in_work(), _asked_by_model()))
 
     def add_replacement(self, symbol: Any, value: Any) -> None:
         if isinstance(symbol, sympy.Symbol) and isinstance(value, sympy.Basic):
@@ -76,6 +79,17 @@ def _span_in_work() -> Span | None:
     current = private_names.lookup("torch.fx.traceback.get_current_meta")
     stack = current().get("stack_trace") if current is not None else None
     return span_of_recorded_stack(stack) if stack else None
+
+
+_ASKED_THROUGH = (str(Path(__file__).parent), torch.__file__, str(Path(torch.__file__).parent / "fx" / "experimental"))
+"""Where a question about symbols passes, whoever asks."""
+
+
+def _asked_by_model() -> bool:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_ASKED_THROUGH):
+        frame = frame.f_back
+    return frame is not None and is_users(frame.f_code.co_filename)
 
 
 def _leaf_and_axis(source: Any) -> tuple[int, int | None] | None:
