@@ -45,10 +45,10 @@ class Assumptions:
         self._proved: set[str] = set()
         self._proposed: dict[str, list[Sizes]] = {}
 
-    @property
-    def beyond(self) -> Path:
-        """What the model's code asks on paths that were followed later."""
-        return tuple(guard for path in self._paths[len(self._paths) - self._traced :] for guard in path)
+    def others(self, own: Collection[Guard]) -> Path:
+        """All but these: what the model's code asks on other paths."""
+        known = {guard.text for guard in own}
+        return tuple(guard for path in self._paths for guard in path if guard.text not in known)
 
     def beside(self, paths: Iterable[Path]) -> Assumptions:
         """Others about the same sizes, which nobody needs to settle."""

@@ -283,10 +283,11 @@ def spread_sizes(
     constants: Iterable[int],
     admit: Callable[[Sizes], bool],
     seed: int,
+    telling: Sequence[Sizes] = (),
 ) -> tuple[Sizes, ...]:
-    """The base first; then each dim alone, all dims alike, and dims at random."""
+    """The base first, and what is known to tell; then each dim alone, all dims alike, and dims at random."""
     pool = {dim: _sizes_of_dim(declared, base[dim], constants) for dim, declared in ranges.items()}
-    found: list[Sizes] = [dict(base)]
+    found: list[Sizes] = [dict(base), *telling]
     found += [{**base, dim: size} for dim, sizes in pool.items() for size in sizes]
     found += [{dim: declared.nearest(size) for dim, declared in ranges.items()} for size in (*range(1, 34), 64, 128)]
     chance = random.Random(seed)  # noqa: S311  not for secrets
@@ -301,6 +302,12 @@ def _sizes_of_dim(declared: SizeRange, base: int, constants: Iterable[int]) -> l
         wanted |= {constant - 1, constant, constant + 1}
     most = max(budgets.LARGEST_SPREAD, base)
     return sorted(size for size in wanted if 0 <= size <= most and size in declared) or [base]
+
+
+def smallest(declared: SizeRange) -> list[int]:
+    """The smallest sizes of a dim, where each stands for itself."""
+    sizes = declared.up_to(declared.lo + budgets.SIZES_OF_A_NUMBER * declared.step)
+    return list(members(sizes))[: budgets.SIZES_OF_A_NUMBER]
 
 
 _FAR = (33, 64, 65, 100, 128, 129, 200, 256, 257, 512, 1000, 1024)

@@ -153,6 +153,13 @@ def lost_input(
     return _of_export("lost-input", message, home, "", notes, helps, dims=tuple(sizes or ()), breaks_at=sizes)
 
 
+def unsettled(guard: Guard, sizes: Mapping[str, int], verification: Verification, home: Span) -> Finding:
+    """A declared size takes another path than the export did, and nobody knows what the file gives there."""
+    reason = next((f": {why}" for skipped, why in verification.skipped if skipped == sizes), "")
+    note = f"{describe(sizes)} breaks it, and was not run{reason}"
+    return _frozen_branch(guard, (note,), home, sizes)
+
+
 def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapping[str, int]) -> Finding:
     dims = guard.dims
     rule, listed = "bounded-dim" if len(dims) == 1 else "tied-dims", with_and(dims)

@@ -63,11 +63,6 @@ class Verification:
     """What became of each assumption about sizes that was made on the way to the file."""
 
     @property
-    def unsettled(self) -> tuple[Assumption, ...]:
-        """What a declared size is known to break that was not run."""
-        return tuple(one for one in self.assumptions if one.end == "open" and one.breaks_at is not None)
-
-    @property
     def sizes_run(self) -> tuple[Sizes, ...]:
         unique = {tuple(c.sizes.items()): c.sizes for c in self.checks}
         return tuple(unique.values())

@@ -176,6 +176,8 @@ WORK_OF_Z3 = 1_000_000
 """By z3's own count, for one question: about a second where it is hard. Seconds would differ from machine to machine."""
 ROUNDS_OF_BREAKING = 4
 """In which sizes are looked for that break an assumption, where PyTorch fails at those found before."""
+SIZES_OF_A_NUMBER = 128
+"""Of a dim of which Python made a number: each may give another one."""
 MOST_PATHS_FOLLOWED = 6
 """Of a model whose decisions were taken the other way and made no difference: each costs a trace."""
 LARGEST_POWER_WRITTEN = 8

@@ -9,12 +9,12 @@ from anyshape.conversion.candidates import Candidate, Conversion, Job, give_name
 from anyshape.conversion.strategies import FORMS, STRATEGIES, Past, Strategy, in_form, may_be_badly_written
 from anyshape.model import oracle as references
 from anyshape.model.survey import Survey
-from anyshape.onnxfile.contract import Assumption
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt
+from anyshape.results.attempt import Attempt, Guard
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
 from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
 from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere
 
@@ -69,7 +69,8 @@ def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:
     if (sizes := strategy.sizes(past)) is not None:
         return make_job(survey, survey.reference.run(sizes))
     constants = {number for attempt in past.attempts for guard in attempt.guards for number in guard.constants}
-    return make_job(survey, constants=constants)
+    telling = [sizes for attempt in past.attempts for sizes in attempt.wrong_at]
+    return make_job(survey, constants=constants, telling=telling)
 
 
 def _tries_of(survey: Survey, stage: Stage, strategy: Strategy, job: Job, before: Sequence[Tried]) -> Iterator[Tried]:
@@ -124,7 +125,8 @@ def _convert_and_check(
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
     """What the tries so far taught about where files go wrong."""
     paths = tuple(tried.attempt.guards for tried in tries if tried.attempt.guards)
-    return Suspicion(paths, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
+    pins = tuple(pin for tried in tries for pin in tried.attempt.pins)
+    return Suspicion(paths, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at), pins)
 
 
 def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attempt:
@@ -135,16 +137,15 @@ def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attem
     )
     if not verification.is_right:
         return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
-    if unsettled := verification.unsettled:
-        return replace(attempt, outcome="failed", reason=_unsettled_reason(unsettled[0]))
+    if unsettled := checked.unsettled:
+        return replace(attempt, outcome="failed", reason=_unsettled_reason(*unsettled[0]))
     if places := frozen_elsewhere(survey, checked):
         return replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}")
     return replace(attempt, outcome="checked")
 
 
-def _unsettled_reason(assumption: Assumption) -> str:
-    assert assumption.breaks_at is not None
-    return f"assumes {assumption}, and {references.describe(assumption.breaks_at)} could not be run"
+def _unsettled_reason(guard: Guard, sizes: Sizes) -> str:
+    return f"assumes `{guard.text}`, and {references.describe(sizes)} was not run"
 
 
 def _wrong_reason(checked: Checked) -> str:

@@ -15,7 +15,7 @@ import torch
 
 from anyshape.bench.assumptions import Assumptions
 from anyshape.bench.bench import smallest_failure, tolerance_for, verify
-from anyshape.bench.plan import Budget, Plan, choose, far_sizes, horizon, sizes_at_literals
+from anyshape.bench.plan import Budget, Plan, choose, far_sizes, horizon, sizes_at_literals, smallest
 from anyshape.conversion.candidates import Candidate, make_job
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.conversion.strategies import plain_assumptions
@@ -28,7 +28,7 @@ from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.contract import Assumption
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt, Guard
+from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
@@ -48,6 +48,15 @@ class Checked:
     strategy: str
     smallest: Failure | None = None
     where: WrongNode | None = None
+    beyond: tuple[Guard, ...] = ()
+    """What the model's code asks on paths that the candidate's trace did not take."""
+
+    @property
+    def unsettled(self) -> list[tuple[Guard, Sizes]]:
+        """What it assumes that a declared size is known to break, and that size, which was not run."""
+        guards = {guard.text: guard for guard in (*self.candidate.guards, *self.beyond)}
+        open_ends = [one for one in self.verification.assumptions if one.end == "open"]
+        return [(guards[one.expression], one.breaks_at) for one in open_ends if one.breaks_at is not None]
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,8 @@ class Suspicion:
     paths: tuple[tuple[Guard, ...], ...] = ()
     """What each of them assumed."""
     sizes: tuple[Sizes, ...] = ()
+    pins: tuple[PinnedByTrace, ...] = ()
+    """Dims of which Python made a number: what it does with that, no record tells."""
 
 
 class UnknownOperatorsError(Exception):
@@ -90,6 +101,8 @@ def try_out(
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
     constants = (*in_guards, *integers_of(candidate.model))
     last = sizes_at_literals(size_literals(candidate.model), ranges, survey.traced, options.tier)
+    pins = () if candidate.records_guards else tuple({pin.dim: pin for pin in suspicion.pins}.values())
+    last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest(ranges[pin.dim])]
     # without a record of what the trace assumed, only far sizes may show it
     last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
     assumptions = _assumptions(survey, candidate, ranges, suspicion)
@@ -102,7 +115,8 @@ def try_out(
     seconds = options.seconds if options.seconds is not None else max(10.0, attempt.seconds)
     budget = Budget(seconds, available_memory() // 4)
     verification = verify(checker, plan, survey.boundaries, budget)
-    verification = replace(verification, assumptions=assumptions.ends(verification))
+    numbers = _numbers_made(pins, ranges, verification)
+    verification = replace(verification, assumptions=(*assumptions.ends(verification), *numbers))
     if computed_in is not None:
         verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
     if not verification.failures:
@@ -110,11 +124,12 @@ def try_out(
         loaded = stage.path if computed_in is None else _widened_path(stage)
         open_file = partial(options.custom_ops.open, providers=options.providers)
         verification = provoke(checker, verification, survey.traced, loaded, open_file, Budget(budget.seconds / 4))
-        return Checked(candidate, verification, attempt.strategy, next(iter(verification.failures), None))
+        first = next(iter(verification.failures), None)
+        return Checked(candidate, verification, attempt.strategy, first, beyond=assumptions.others(candidate.guards))
     extra = Budget(max(2.0, budget.remaining))
     smallest = smallest_failure(checker, verification.failures, plan, extra)
     where = first_difference(proto, checker, smallest)
-    return Checked(candidate, verification, attempt.strategy, smallest, where)
+    return Checked(candidate, verification, attempt.strategy, smallest, where, assumptions.others(candidate.guards))
 
 
 def _assumptions(
@@ -133,6 +148,17 @@ def _assumptions(
         return found
 
     return Assumptions([candidate.guards] if candidate.records_guards else suspicion.paths, declared, trace)
+
+
+def _numbers_made(
+    pins: Sequence[PinnedByTrace], ranges: Mapping[str, SizeRange], verification: Verification
+) -> Iterator[Assumption]:
+    """Numbers that Python made of a dim are open, unless each of its sizes was run."""
+    for pin in pins:
+        run, declared = {sizes[pin.dim] for sizes in verification.sizes_run}, ranges[pin.dim]
+        if declared.is_open or len(run) < len(declared):
+            place = f"{pin.span.path}:{pin.span.line}" if pin.span is not None else ""
+            yield Assumption(f"a number made of {pin.dim}", place, "open")
 
 
 def never_run(survey: Survey, candidate: Candidate) -> tuple[Assumption, ...]:
