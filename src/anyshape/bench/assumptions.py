@@ -16,14 +16,14 @@ from anyshape.results.attempt import Guard
 from anyshape.results.verification import Verification
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
-from anyshape.sizes.settlement import Declared, find_breaks, truths
+from anyshape.sizes.settlement import Declared, Question, find_breaks, truths
 
 Path = tuple[Guard, ...]
 """What one trace assumed, in order."""
 
 
 @dataclass(frozen=True)
-class _Question:
+class _Asked:
     """An assumption, and those before it on its path."""
 
     guard: Guard
@@ -43,6 +43,8 @@ class Assumptions:
         self._traced = 0
         self._answers: dict[tuple[str, tuple[int, ...]], bool | None] = {}
         self._proved: set[str] = set()
+        self._fails: set[str] = set()
+        """What breaks only where PyTorch itself fails, as far as it was run."""
         self._proposed: dict[str, list[Sizes]] = {}
 
     def others(self, own: Collection[Guard]) -> Path:
@@ -72,13 +74,13 @@ class Assumptions:
         unique = {tuple(sizes.values()): sizes for sizes in wanted}
         return sorted(unique.values(), key=lambda sizes: sum(sizes.values()))
 
-    def _questions(self) -> Iterator[_Question]:
+    def _questions(self) -> Iterator[_Asked]:
         known: set[str] = set()
         for path in self._paths:
             asked = [guard for guard in path if guard.is_about_sizes and not guard.says_nothing]
             for place, guard in enumerate(asked):
                 if guard.text not in known and (not known or guard.opposite.text not in known):
-                    yield _Question(guard, tuple(asked[:place]))
+                    yield _Asked(guard, tuple(asked[:place]))
             known |= {guard.text for guard in asked}
 
     def _learn(self, run: Sequence[Sizes]) -> None:
@@ -91,25 +93,27 @@ class Assumptions:
     def _holds(self, guard: Guard, sizes: Sizes) -> bool | None:
         return self._answers[guard.text, tuple(sizes.values())]
 
-    def _is_broken(self, question: _Question, sizes: Sizes) -> bool:
+    def _is_broken(self, question: _Asked, sizes: Sizes) -> bool:
         """Whether it does not hold although those before it do: then the model itself answers it otherwise."""
         return self._holds(question.guard, sizes) is False and self._is_reached(question, sizes)
 
-    def _is_reached(self, question: _Question, sizes: Sizes) -> bool:
+    def _is_reached(self, question: _Asked, sizes: Sizes) -> bool:
         return all(self._holds(guard, sizes) is not False for guard in question.before)
 
-    def _breaks(self, question: _Question, right: Sequence[Sizes], refused: Collection[Sizes]) -> Iterator[Sizes]:
+    def _breaks(self, question: _Asked, right: Sequence[Sizes], refused: Collection[Sizes]) -> Iterator[Sizes]:
         """Sizes to run for one question, once; again where PyTorch fails at all that were found."""
         text, proposed = question.guard.text, self._proposed.setdefault(question.guard.text, [])
         broken = sum(self._is_broken(question, sizes) for sizes in right)
         is_waiting = any(sizes not in refused for sizes in proposed)
-        is_settled = text in self._proved or is_waiting or broken >= budgets.ENOUGH_SIZES_PER_SIDE
+        is_settled = text in self._proved | self._fails or is_waiting or broken >= budgets.ENOUGH_SIZES_PER_SIDE
         if is_settled or len(proposed) >= 2 * budgets.ROUNDS_OF_BREAKING:
             return
+        # where PyTorch fails at sizes of these very dims, it is taken to fail whatever the others are
+        avoided = [{dim: sizes[dim] for dim in question.guard.dims} for sizes in refused if sizes in proposed]
         before = [guard.claim for guard in question.before]
-        answer = find_breaks(question.guard.claim, before, self._declared(), refused)
+        answer = find_breaks(Question(question.guard.claim, before, self._declared(), avoided))
         if answer.is_proved:
-            self._proved.add(text)
+            (self._fails if avoided else self._proved).add(text)
         proposed += answer.sizes
         yield from answer.sizes
 
@@ -130,7 +134,7 @@ class Assumptions:
     def _decides_otherwise(self, sizes: Sizes) -> bool:
         """Whether on every known path a decision of the model's code is the first that does not hold there."""
         broken = [next((one for one in path if self._holds(one, sizes) is False), None) for path in self._paths]
-        return all(guard is not None and guard.decides for guard in broken)
+        return bool(broken) and all(guard is not None and guard.decides for guard in broken)
 
     # ---- what became of them
 
@@ -146,13 +150,15 @@ class Assumptions:
                 told.setdefault(guard.text, Assumption(guard.text, guard.place, end))
         return tuple(told.values())
 
-    def _end_of(self, question: _Question, verification: Verification) -> Assumption:
+    def _end_of(self, question: _Asked, verification: Verification) -> Assumption:
         guard, right = question.guard, verification.sizes_run
         if guard.text in self._proved:
             return Assumption(guard.text, guard.place, "proved")
         reached = [sizes for sizes in right if self._is_reached(question, sizes)]
         holds_at = next((sizes for sizes in reached if self._holds(guard, sizes)), None)
         breaks_at = next((sizes for sizes in reached if self._holds(guard, sizes) is False), None)
+        if breaks_at is None and guard.text in self._fails:
+            breaks_at = self._proposed[guard.text][0]
         if holds_at is not None and breaks_at is not None:
             return Assumption(guard.text, guard.place, "run", holds_at, breaks_at)
         relations = self._declared().relations

@@ -304,7 +304,7 @@ def _sizes_of_dim(declared: SizeRange, base: int, constants: Iterable[int]) -> l
     return sorted(size for size in wanted if 0 <= size <= most and size in declared) or [base]
 
 
-def smallest(declared: SizeRange) -> list[int]:
+def smallest_sizes(declared: SizeRange) -> list[int]:
     """The smallest sizes of a dim, where each stands for itself."""
     sizes = declared.up_to(declared.lo + budgets.SIZES_OF_A_NUMBER * declared.step)
     return list(members(sizes))[: budgets.SIZES_OF_A_NUMBER]

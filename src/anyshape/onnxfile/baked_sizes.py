@@ -317,9 +317,8 @@ def size_literals(model: ir.Model) -> set[int]:
             numbers = [_whole_numbers_of(value) for value in node.inputs]
             varying = [value for value, one in zip(node.inputs, numbers, strict=True) if value and one is None]
             is_computed = node.op_type in _COMPUTED and bool(varying) and sized.issuperset(varying)
-            if is_computed or (node.op_type in _BY_FIRST_INPUT and node.inputs[0] in sized):
-                sized |= set(node.outputs)
-            elif node.op_type in _OF_SIZES:
+            is_passed_on = node.op_type in _BY_FIRST_INPUT and node.inputs[0] in sized
+            if is_computed or is_passed_on or node.op_type in _OF_SIZES:
                 sized |= set(node.outputs)
             if is_computed:
                 found |= _positive(abs(n) for one in numbers for n in one or ())

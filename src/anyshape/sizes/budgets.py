@@ -173,7 +173,7 @@ SIZES_COMPUTED_NEAR = 4096
 SIZES_COMPUTED_FAR = 2**20
 """At which a condition is computed where z3 does not know: tens of milliseconds."""
 WORK_OF_Z3 = 1_000_000
-"""By z3's own count, for one question: about a second where it is hard. Seconds would differ from machine to machine."""
+"""By z3's own count, for one question: about a second where it is hard. Seconds would differ between machines."""
 ROUNDS_OF_BREAKING = 4
 """In which sizes are looked for that break an assumption, where PyTorch fails at those found before."""
 SIZES_OF_A_NUMBER = 128

@@ -8,6 +8,7 @@ same number, but lie differently in memory. Those of torch are put into the user
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import math
 import operator
@@ -278,10 +279,8 @@ def in_words(condition: sympy.Basic, meaning: Meaning) -> str:
     foreign = sorted((s for s in symbols_of(condition) if s not in meaning), key=str)
     hidden = {symbol: sympy.Symbol(f"unknown_{place}_") for place, symbol in enumerate(foreign)}
     text = _notation(_in_dims(condition, meaning).xreplace(hidden), _loose_writer) or str(condition)
-    try:
-        text = ast.unparse(ast.parse(text, mode="eval"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass  # with more brackets than it needs
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        text = ast.unparse(ast.parse(text, mode="eval"))  # without the brackets that it does not need
     return re.sub(r"\bunknown_\d+_", "?", text)
 
 
@@ -343,9 +342,7 @@ def evaluate(
     return known[expression]
 
 
-def _new_value_of(
-    expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], known: Known, algebra: Algebra
-) -> Any:
+def _new_value_of(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], known: Known, algebra: Algebra) -> Any:
     if isinstance(expression, sympy.Symbol):
         return columns[expression]
     if isinstance(expression, sympy.Integer):
@@ -377,9 +374,9 @@ def _fold_exactly(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """OverflowError where 64 bits may not hold the result: arrays would wrap around and say nothing."""
 
     def fold(*parts: Any) -> Any:
-        if any(isinstance(part, np.ndarray) and part.dtype == np.int64 and part.size for part in parts):
-            if abs(reduce(function, [_largest_magnitude(part) for part in parts])) >= 2**63:
-                raise OverflowError
+        many = any(isinstance(part, np.ndarray) and part.dtype == np.int64 and part.size for part in parts)
+        if many and abs(reduce(function, [_largest_magnitude(part) for part in parts])) >= 2**63:
+            raise OverflowError
         return reduce(function, parts)
 
     return fold

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import operator
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -46,12 +47,29 @@ class Answer:
     """Declared sizes at which it does not hold."""
 
 
-def find_breaks(claim: Claim, path: Sequence[Claim], declared: Declared, avoided: Collection[Sizes] = ()) -> Answer:
-    """Whether a claim follows from the declaration and the claims before it; else up to two sizes that break it."""
-    if not symbols_of(claim[0]) <= set(claim[1]):
+@dataclass(frozen=True)
+class Question:
+    """Whether a claim follows from the declaration and from the claims before it."""
+
+    claim: Claim
+    before: Sequence[Claim]
+    declared: Declared
+    avoided: Sequence[Sizes] = ()
+    """Sizes of some dims at which nothing is asked."""
+
+    @property
+    def conditions(self) -> list[Claim]:
+        """All that holds where it is asked."""
+        return [*map(_relation, self.declared.relations), *self.before]
+
+
+def find_breaks(question: Question) -> Answer:
+    """A proof, or up to two sizes that break the claim."""
+    expression, meaning = question.claim
+    if not symbols_of(expression) <= set(meaning):
         return Answer()  # it speaks of more than sizes
     for search in (_find_near, _ask_z3, _find_far):
-        answer = search(claim, path, declared, avoided)
+        answer = search(question)
         if answer.is_proved or answer.sizes:
             return answer
     return Answer()
@@ -70,35 +88,34 @@ Columns = Mapping[str, Any]
 Rows = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-def _find_near(claim: Claim, path: Sequence[Claim], declared: Declared, avoided: Collection[Sizes]) -> Answer:
-    dims = _dims_together(claim, declared)
+def _find_near(question: Question) -> Answer:
+    declared, dims = question.declared, _dims_together(question)
     most = round(budgets.SIZES_COMPUTED_NEAR ** (1 / len(dims)))
-    numbers = expressions.integers(claim[0])
+    numbers = expressions.integers(question.claim[0])
     sizes = [_telling_sizes(declared.ranges[dim], declared.base[dim], numbers, most) for dim in dims]
-    return _broken_in(_grid(dims, sizes), claim, path, declared, avoided, is_all=_is_all(dims, sizes, declared))
+    return _broken_in(question, _grid(dims, sizes), is_all=_is_all(dims, sizes, declared))
 
 
-def _find_far(claim: Claim, path: Sequence[Claim], declared: Declared, avoided: Collection[Sizes]) -> Answer:
+def _find_far(question: Question) -> Answer:
     """All sizes where they are no more than a million; else the smallest, and as many at random."""
-    dims = _dims_together(claim, declared)
+    dims = _dims_together(question)
+    ranges = [question.declared.ranges[dim] for dim in dims]
     most = int(budgets.SIZES_COMPUTED_FAR ** (1 / len(dims)))
-    closed = [declared.ranges[dim] for dim in dims]
-    if all(not one.is_open for one in closed) and math.prod(map(len, closed)) <= budgets.SIZES_COMPUTED_FAR:
-        most = max(map(len, closed))
-    sizes = [_smallest(declared.ranges[dim], most) for dim in dims]
-    is_all = _is_all(dims, sizes, declared)
-    found = _broken_in(_grid(dims, sizes), claim, path, declared, avoided, is_all=is_all)
+    if all(not one.is_open for one in ranges) and math.prod(map(len, ranges)) <= budgets.SIZES_COMPUTED_FAR:
+        most = max(map(len, ranges))
+    sizes = [_smallest(one, most) for one in ranges]
+    is_all = _is_all(dims, sizes, question.declared)
+    found = _broken_in(question, _grid(dims, sizes), is_all=is_all)
     if found.is_proved or found.sizes or is_all:
         return found
     generator = np.random.default_rng(0)
-    drawn = {dim: _drawn(declared.ranges[dim], generator) for dim in dims}
-    return _broken_in(drawn, claim, path, declared, avoided)
+    return _broken_in(question, {dim: _drawn(one, generator) for dim, one in zip(dims, ranges, strict=True)})
 
 
-def _dims_together(claim: Claim, declared: Declared) -> list[str]:
+def _dims_together(question: Question) -> list[str]:
     """The claim's own dims, with those that must move along, as long as these are few."""
-    dims = names_of(claim)
-    for relation in (*declared.relations, *declared.relations):
+    dims, relations = names_of(question.claim), question.declared.relations
+    for relation in (*relations, *relations):
         further = [name for name in relation.names if name not in dims]
         if len(further) < len(relation.names) and len(dims) + len(further) <= 4:
             dims += further
@@ -140,47 +157,44 @@ def _is_all(dims: Sequence[str], sizes: Sequence[Sequence[int]], declared: Decla
     return all(not one.is_open and len(one) == len(some) for one, some in zip(ranges, sizes, strict=True))
 
 
-def _broken_in(
-    columns: Columns, claim: Claim, path: Sequence[Claim], declared: Declared, avoided: Collection[Sizes],
-    *, is_all: bool = False,
-) -> Answer:  # fmt: skip
+def _broken_in(question: Question, columns: Columns, *, is_all: bool = False) -> Answer:
     """The telling ones of the sizes at which the claim does not hold; a proof where these are all there are."""
-    rest = {dim: size for dim, size in declared.base.items() if dim not in columns}
+    base = question.declared.base
+    rest = {dim: size for dim, size in base.items() if dim not in columns}
     try:
-        broken = ~_truth(claim, columns)
+        broken = ~_truth(question.claim, columns)
+        columns = {dim: column[broken] for dim, column in columns.items()}
+        kept = np.ones(np.count_nonzero(broken), dtype=np.bool_)
+        for holds in question.conditions if kept.any() else ():
+            kept &= _truth(holds, {**rest, **columns})
     except expressions.NO_VALUE:
         return Answer()
-    if is_all and not broken.any():
+    for avoided in question.avoided:
+        here = {**rest, **columns}
+        kept &= ~reduce(np.logical_and, [here[dim] == size for dim, size in avoided.items()], np.True_)
+    # a dim that is not among these stays at the base, so that nothing is proved where it matters
+    if is_all and not kept.any() and (not broken.any() or _depends_on(question) <= set(columns)):
         return Answer(is_proved=True)
-    columns = {dim: column[broken] for dim, column in columns.items()}
-    kept = np.ones(broken.sum(), dtype=np.bool_)
-    for holds in (*map(_relation, declared.relations), *path):
-        try:
-            kept &= _truth(holds, {**rest, **columns})
-        except expressions.NO_VALUE:
-            kept[:] = False
-    # a dim that is not among these stays at the base, so that nothing is proved where others matter
-    if is_all and not kept.any() and _depends_on(declared.relations, path) <= set(columns):
-        return Answer(is_proved=True)
-    places = [place for place in _telling_rows(columns, kept, declared.base)]
-    found = [{dim: int(columns[dim][place]) if dim in columns else rest[dim] for dim in declared.base} for place in places]
-    return Answer(sizes=tuple(itertools.islice((sizes for sizes in found if sizes not in avoided), 2)))
+    places = _telling_rows(columns, kept, base)
+    return Answer(sizes=tuple({d: int(columns[d][at]) if d in columns else rest[d] for d in base} for at in places))
 
 
-def _depends_on(relations: Iterable[Condition], path: Iterable[Claim]) -> set[str]:
-    return {name for one in relations for name in one.names} | {name for one in path for name in names_of(one)}
+def _depends_on(question: Question) -> set[str]:
+    return {name for holds in question.conditions for name in names_of(holds)}
 
 
 def _telling_rows(columns: Columns, kept: Rows, base: Sizes) -> list[int]:
-    """The smallest one, the nearest to the base, and others; where all dims are at least 3, since 1 hides bugs."""
+    """The smallest one and the nearest to the base; where all dims are at least 3, if may be, since 1 hides bugs."""
     places = np.flatnonzero(kept)
     if not len(places):
         return []
     total = sum(column[places].astype(np.float64) for column in columns.values())
     away = sum(abs(column[places].astype(np.float64) - base[dim]) for dim, column in columns.items())
     hides = np.min([column[places] for column in columns.values()], axis=0) < 3
-    orders = (np.lexsort((total, hides)), np.lexsort((total, away, hides)))
-    return list(dict.fromkeys(int(places[row]) for pair in zip(*(o[:64] for o in orders), strict=True) for row in pair))
+    first, *others = np.lexsort((total, hides))[:2]
+    second = next((row for row in np.lexsort((total, away, hides))[:2] if row != first), None)
+    chosen = [first, *others] if second is None else [first, second]
+    return [int(places[row]) for row in chosen]
 
 
 def _relation(condition: Condition) -> Claim:
@@ -245,7 +259,7 @@ def _divisors(expression: sympy.Basic) -> list[sympy.Basic]:
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def _ask_z3(claim: Claim, path: Sequence[Claim], declared: Declared, avoided: Collection[Sizes]) -> Answer:
+def _ask_z3(question: Question) -> Answer:
     """Proved where z3 finds no size that breaks it; what it finds is computed again before it counts."""
     try:
         import z3
@@ -253,31 +267,24 @@ def _ask_z3(claim: Claim, path: Sequence[Claim], declared: Declared, avoided: Co
         return Answer()
     with _ONE_AT_A_TIME:
         # a context of its own, or the questions before this one would change which sizes are found
-        question = _Question(z3, z3.Context(), declared)
+        solver = _Solver(z3, z3.Context(), question.declared)
         try:
-            question.solver.add(z3.Not(question.truth(claim)))
+            solver.add_broken(question)
         except _UNTRANSLATABLE:
             return Answer()
-        for holds in (*map(_relation, declared.relations), *path):
-            try:
-                question.solver.add(question.truth(holds))
-            except _UNTRANSLATABLE:
-                continue  # more sizes are asked about than there are: a proof is one all the same
-        for sizes in avoided:
-            question.solver.add(question.differ(sizes, sizes))
-        verdict = question.solver.check()
+        verdict = solver.check()
         if verdict == z3.unsat:
             return Answer(is_proved=True)
-        found = question.small_sizes(names_of(claim), declared.base) if verdict == z3.sat else []
-    real = [sizes for sizes in found if _is_broken_at(claim, path, declared, sizes)]
-    return Answer(sizes=tuple(real))
+        found = solver.small_sizes(names_of(question.claim)) if verdict == z3.sat else []
+    return Answer(sizes=tuple(sizes for sizes in found if _is_broken_at(question, sizes)))
 
 
-def _is_broken_at(claim: Claim, path: Iterable[Claim], declared: Declared, sizes: Sizes) -> bool:
+def _is_broken_at(question: Question, sizes: Sizes) -> bool:
+    declared = question.declared
     if not all(size in declared.ranges[dim] and size <= _farthest(declared, dim) for dim, size in sizes.items()):
         return False
-    kept = all(relation.holds(sizes) for relation in declared.relations)
-    return kept and expressions.holds(*claim, sizes) is False and all(expressions.holds(*one, sizes) for one in path)
+    is_broken = expressions.holds(*question.claim, sizes) is False
+    return is_broken and all(truths(holds, [sizes])[0] for holds in question.conditions)
 
 
 def _farthest(declared: Declared, dim: str) -> int:
@@ -289,42 +296,53 @@ def _farthest(declared: Declared, dim: str) -> int:
 _UNTRANSLATABLE = (*expressions.NO_VALUE, AttributeError, RecursionError)
 
 
-class _Question:
+class _Solver:
     """The declared sizes as numbers of z3."""
 
     def __init__(self, z3: Any, context: Any, declared: Declared) -> None:
-        self._z3, self._context = z3, context
-        self.solver = z3.Solver(ctx=context)
-        self.solver.set("rlimit", budgets.WORK_OF_Z3)
+        self._z3, self._declared = z3, declared
+        self._solver = z3.Solver(ctx=context)
+        self._solver.set("rlimit", budgets.WORK_OF_Z3)
+        self.check = self._solver.check
         self._dims = {dim: z3.Int(dim, context) for dim in declared.ranges}
-        self._algebra = _algebra_of(z3, context, self.solver)
+        self._algebra = _algebra_of(z3, context, self._solver.add)
         for dim, size in self._dims.items():
             self._bound(size, declared.ranges[dim])
 
+    def add_broken(self, question: Question) -> None:
+        """Asks for sizes at which the claim does not hold, and all does that comes before it."""
+        self._solver.add(self._z3.Not(self._truth(question.claim)))
+        for holds in question.conditions:
+            with contextlib.suppress(*_UNTRANSLATABLE):
+                # without it, more sizes are asked about than there are: a proof is one all the same
+                self._solver.add(self._truth(holds))
+        for sizes in question.avoided:
+            self._solver.add(self._differ(sizes, sizes))
+
     def _bound(self, size: Any, declared: SizeRange) -> None:
         if declared.values is not None:
-            self.solver.add(self._z3.Or([size == value for value in declared.values]))
+            self._solver.add(self._z3.Or([size == value for value in declared.values]))
             return
-        self.solver.add(size >= declared.lo)
+        self._solver.add(size >= declared.lo)
         if declared.hi is not None:
-            self.solver.add(size <= declared.hi)
+            self._solver.add(size <= declared.hi)
         if declared.step > 1:
-            self.solver.add((size - declared.lo) % declared.step == 0)
+            self._solver.add((size - declared.lo) % declared.step == 0)
 
-    def truth(self, claim: Claim) -> Any:
+    def _truth(self, claim: Claim) -> Any:
         expression, meaning = claim
         dims = {expressions.dim_symbol(dim): size for dim, size in self._dims.items()}
         values = {s: evaluate(tree_of(meaning[s].text), dims, None, self._algebra) for s in symbols_of(expression)}
         for divisor in _divisors(expression):
-            self.solver.add(evaluate(divisor, values, None, self._algebra) != 0)
+            self._solver.add(evaluate(divisor, values, None, self._algebra) != 0)
         return evaluate(expression, values, None, self._algebra)
 
-    def differ(self, dims: Iterable[str], sizes: Sizes) -> Any:
+    def _differ(self, dims: Iterable[str], sizes: Sizes) -> Any:
         return self._z3.Or([self._dims[dim] != sizes[dim] for dim in dims])
 
-    def small_sizes(self, own: Sequence[str], base: Sizes) -> list[Sizes]:
-        """A small answer to what was found possible, and another one; the rest at the base, no dim at 1 or 2 if may be."""
-        rest = [size == base[dim] for dim, size in self._dims.items() if dim not in own]
+    def small_sizes(self, own: Sequence[str]) -> list[Sizes]:
+        """A small answer to what was found possible, and another; if may be, the rest at the base, and none below 3."""
+        rest = [size == self._declared.base[dim] for dim, size in self._dims.items() if dim not in own]
         large = [self._dims[dim] >= 3 for dim in own]
         found: list[Sizes] = []
         for _ in range(2):
@@ -332,18 +350,18 @@ class _Question:
             if wishes is None:
                 break
             found.append(self._smallest(*wishes))
-            self.solver.add(self.differ(own, found[-1]))
+            self._solver.add(self._differ(own, found[-1]))
         return found
 
     def _is_possible(self, *more: Any) -> bool:
-        return bool(self.solver.check(*more) == self._z3.sat)
+        return bool(self._solver.check(*more) == self._z3.sat)
 
     def _smallest(self, *wishes: Any) -> Sizes:
         """The sum of all dims is halved for as long as z3 knows."""
         best, low, total = self._sizes_found(), 0, self._z3.Sum(list(self._dims.values()))
         while low < (high := sum(best.values())):
             middle = (low + high) // 2
-            verdict = self.solver.check(*wishes, total <= middle)
+            verdict = self._solver.check(*wishes, total <= middle)
             if verdict == self._z3.unknown:
                 break
             if verdict == self._z3.sat:
@@ -353,73 +371,88 @@ class _Question:
         return best
 
     def _sizes_found(self) -> Sizes:
-        model = self.solver.model()
+        model = self._solver.model()
         return {dim: model.eval(size, model_completion=True).as_long() for dim, size in self._dims.items()}
 
 
-def _algebra_of(z3: Any, context: Any, solver: Any) -> Algebra:
-    """Whole numbers are z3's own; a float is a real number that lies within a rounding of the exact one."""
+class _Floats:
+    """A float is a real number within a rounding of the exact one, so that what holds for all of these holds."""
+
+    def __init__(self, z3: Any, context: Any, add: Callable[[Any], None]) -> None:
+        self._z3, self._context, self._add = z3, context, add
+
+    def real(self, value: Any) -> Any:
+        if isinstance(value, float):
+            fraction = Fraction(value)
+            return self._z3.Q(fraction.numerator, fraction.denominator, self._context)
+        return self._z3.ToReal(value) if self._z3.is_int(value) else value
+
+    def rounded(self, exact: Any) -> Any:
+        near = self._z3.FreshReal("float", self._context)
+        slack = self._z3.If(exact >= 0, exact, -exact) * self._z3.Q(1, 2**53, self._context)
+        self._add(near >= exact - slack)
+        self._add(near <= exact + slack)
+        return near
+
+    def fold(self, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+        def computed(*parts: Any) -> Any:
+            if not any(isinstance(part, float) or self._z3.is_real(part) for part in parts):
+                return reduce(function, parts)
+            return reduce(lambda left, right: self.rounded(function(self.real(left), self.real(right))), parts)
+
+        return computed
+
+    def divided(self, value: Any, by: Any) -> Any:
+        exact = self.real(value) / self.real(by)
+        is_power_of_two = isinstance(by, (int, float)) and math.frexp(by)[0] == 0.5
+        return exact if is_power_of_two else self.rounded(exact)
+
+
+def _bits_of(value: Any, mask: Any) -> Any:
+    """`value & mask`, where one of them is a number."""
+    if not isinstance(mask, int):
+        value, mask = mask, value
+    if mask < 0:
+        return value - _bits_of(value, ~mask)
+    return sum(value / 2**place % 2 * 2**place for place in range(mask.bit_length()) if mask >> place & 1)
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if not isinstance(exponent, int) or not 0 <= exponent <= budgets.LARGEST_POWER_WRITTEN:
+        raise KeyError(exponent)
+    return math.prod([base] * exponent)
+
+
+def _algebra_of(z3: Any, context: Any, add: Callable[[Any], None]) -> Algebra:
+    """Whole numbers are z3's own, whose division goes down for positive divisors alone."""
+    floats = _Floats(z3, context, add)
 
     def floor_division(value: Any, by: Any) -> Any:
         if isinstance(by, int):
             return value / by if by > 0 else -value / -by
         return z3.If(by > 0, value / by, -value / -by)
 
-    def real(value: Any) -> Any:
-        if isinstance(value, float):
-            fraction = Fraction(value)
-            return z3.Q(fraction.numerator, fraction.denominator, context)
-        return z3.ToReal(value) if z3.is_int(value) else value
-
-    def rounded(exact: Any) -> Any:
-        near = z3.FreshReal("float", context)
-        solver.add(z3.If(exact >= 0, exact, -exact) * z3.Q(1, 2**53, context) >= z3.If(near >= exact, near - exact, exact - near))
-        return near
-
-    def fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-        def computed(*parts: Any) -> Any:
-            if not any(isinstance(part, float) or z3.is_real(part) for part in parts):
-                return reduce(function, parts)
-            return reduce(lambda left, right: rounded(function(real(left), real(right))), parts)
-
-        return computed
-
-    def divided(value: Any, by: Any) -> Any:
-        exact = real(value) / real(by)
-        is_power = isinstance(by, (int, float)) and math.frexp(by)[0] == 0.5
-        return exact if is_power else rounded(exact)
-
-    def bits_of(value: Any, mask: Any) -> Any:
-        if not isinstance(mask, int):
-            value, mask = mask, value
-        if mask < 0:
-            return value - bits_of(value, ~mask)
-        return sum(value / 2**place % 2 * 2**place for place in range(mask.bit_length()) if mask >> place & 1)
-
-    def power(base: Any, exponent: Any) -> Any:
-        if not isinstance(exponent, int) or not 0 <= exponent <= budgets.LARGEST_POWER_WRITTEN:
-            raise KeyError(exponent)
-        return math.prod([base] * exponent)
+    def modulo(value: Any, by: Any) -> Any:
+        return value % by if isinstance(by, int) and by > 0 else value - floor_division(value, by) * by
 
     def chosen(*pairs: Any) -> Any:
         return reduce(lambda rest, pair: z3.If(pair[1], pair[0], rest), reversed(pairs[:-1]), pairs[-1][0])
 
-    modulo = lambda value, by: value - floor_division(value, by) * by if not isinstance(by, int) or by < 0 else value % by
     return {
-        "Add": fold(lambda a, b: a + b),
-        "Mul": fold(lambda a, b: a * b),
-        **dict.fromkeys(("Pow", "PowByNatural"), power),
+        "Add": floats.fold(operator.add),
+        "Mul": floats.fold(operator.mul),
+        **dict.fromkeys(("Pow", "PowByNatural"), _power),
         **dict.fromkeys(("Mod", "PythonMod"), modulo),
         **dict.fromkeys(("FloorDiv", "CleanDiv"), floor_division),
-        **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv"), divided),
+        **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv"), floats.divided),
         "CeilDiv": lambda value, by: -floor_division(-value, by),
         "ModularIndexing": lambda value, by, length: modulo(floor_division(value, by), length),
-        "BitwiseFn_bitwise_and": bits_of,
-        "BitwiseFn_bitwise_or": lambda a, b: a + b - bits_of(a, b),
-        "BitwiseFn_bitwise_xor": lambda a, b: a + b - 2 * bits_of(a, b),
-        "LShift": lambda value, places: value * power(2, places),
-        "RShift": lambda value, places: floor_division(value, power(2, places)),
-        "ToFloat": real,
+        "BitwiseFn_bitwise_and": _bits_of,
+        "BitwiseFn_bitwise_or": lambda a, b: a + b - _bits_of(a, b),
+        "BitwiseFn_bitwise_xor": lambda a, b: a + b - 2 * _bits_of(a, b),
+        "LShift": lambda value, places: value * _power(2, places),
+        "RShift": lambda value, places: floor_division(value, _power(2, places)),
+        "ToFloat": floats.real,
         "TruncToInt": lambda value: z3.If(value >= 0, z3.ToInt(value), -z3.ToInt(-value)),
         "FloorToInt": z3.ToInt,
         "CeilToInt": lambda value: -z3.ToInt(-value),
@@ -429,7 +462,7 @@ def _algebra_of(z3: Any, context: Any, solver: Any) -> Algebra:
         "And": lambda *parts: z3.And(*parts, context),
         "Or": lambda *parts: z3.Or(*parts, context),
         "Not": lambda part: z3.Not(part, context),
-        "Where": lambda condition, yes, no: z3.If(condition, yes, no),
+        "Where": z3.If,
         "ExprCondPair": lambda value, condition: (value, condition),
         "Piecewise": chosen,
     }

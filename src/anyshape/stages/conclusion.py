@@ -127,10 +127,9 @@ def explain(
         if isinstance(attempt.error, UntranslatedOperatorError):
             return [wording.untranslated_operator(attempt.error, survey.home)]
     pinned = wording.pinned_by_export(telling, survey.home)
-    if telling.outcome == "failed" and pinned:
-        return pinned
-    if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
-        return decided
+    decided = wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED))
+    if early := (pinned if telling.outcome == "failed" else []) or decided:
+        return early
     places = list(survey.reference.value_decisions(survey.first))
     if places and not wrong:
         return wording.frozen_decisions(places, survey.home)

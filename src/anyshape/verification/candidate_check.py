@@ -15,7 +15,7 @@ import torch
 
 from anyshape.bench.assumptions import Assumptions
 from anyshape.bench.bench import smallest_failure, tolerance_for, verify
-from anyshape.bench.plan import Budget, Plan, choose, far_sizes, horizon, sizes_at_literals, smallest
+from anyshape.bench.plan import Budget, Plan, choose, far_sizes, horizon, sizes_at_literals, smallest_sizes
 from anyshape.conversion.candidates import Candidate, make_job
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.conversion.strategies import plain_assumptions
@@ -102,7 +102,7 @@ def try_out(
     constants = (*in_guards, *integers_of(candidate.model))
     last = sizes_at_literals(size_literals(candidate.model), ranges, survey.traced, options.tier)
     pins = () if candidate.records_guards else tuple({pin.dim: pin for pin in suspicion.pins}.values())
-    last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest(ranges[pin.dim])]
+    last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest_sizes(ranges[pin.dim])]
     # without a record of what the trace assumed, only far sizes may show it
     last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
     assumptions = _assumptions(survey, candidate, ranges, suspicion)
