@@ -88,9 +88,13 @@ def by_export(
 def assumptions_at(job: Job, repairs: Sequence[Repair]) -> tuple[Guard, ...]:
     """What a trace at the job's sizes assumes, as far as it comes."""
     custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
-    with capture.recording() as recorder, applied((*repairs, custom.repair)), uncollected():
-        with contextlib.suppress(Exception):  # what was asked up to there is known all the same
-            trace(job.adapter, job.leaves, job.spec)
+    with (
+        capture.recording() as recorder,
+        applied((*repairs, custom.repair)),
+        uncollected(),
+        contextlib.suppress(Exception),  # what was asked up to there is known all the same
+    ):
+        trace(job.adapter, job.leaves, job.spec)
     return guards_of(recorder, meaning_of(recorder, job.names, job.spec))
 
 
