@@ -173,7 +173,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
         boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     graph = ir.from_proto(file.proto)
-    plan = plan_of_check(spec.ranges, start, integers_of(graph), size_literals(graph), boundaries.admit, options)
+    plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options, size_literals(graph))
     checker = checker_beside_model(session, file.interface, subject.reference, leaves, tolerance)
     return ModelBench(checker, boundaries, plan, options, subject, file.proto)
 

@@ -75,9 +75,9 @@ def plan_of_check(
     ranges: Mapping[str, SizeRange],
     base: Sizes,
     constants: tuple[int, ...],
-    literals: Iterable[int],
     admit: Callable[[Sizes], Sizes | None],
     options: CheckOptions,
+    literals: Iterable[int] = (),
 ) -> Plan:
     """Sizes from all that is declared, with those around the file's own numbers; or the one that is asked for.
 
@@ -267,7 +267,7 @@ def bench_alone(session: Session, file: GivenFile, declaration: FileDeclaration,
     # a single size is run wherever it lies
     admit = boundaries.admit if options.at is None else lambda sizes: sizes
     literals = size_literals(ir.from_proto(file.proto))
-    plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), literals, admit, options)
+    plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options, literals)
     return FileBench(checker, boundaries, plan, options, declaration)
 
 
