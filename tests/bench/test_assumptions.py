@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 import sympy
 import torch
 from torch import nn
 from torch.utils._sympy import functions as f
 
 import anyshape
-import pytest
 from anyshape.bench.assumptions import Assumptions
 from anyshape.onnxfile.contract import Assumption, read_contract
 from anyshape.results.attempt import Guard
 from anyshape.results.verification import Check, Verification
 from anyshape.sizes.expressions import to_condition
 from anyshape.sizes.notation import Expression, parse_condition, parse_sizes
-from anyshape.sizes.settlement import Declared
+from anyshape.sizes.settlement import SizesInQuestion
 from anyshape.source.spans import Span
 
 N, M, U = (sympy.Symbol(name, integer=True, positive=True) for name in ("s0", "s1", "u0"))
@@ -28,7 +28,7 @@ def guard(condition, line=12, *, decides=True):
 
 def assumed(*paths, trace=None, relations=(), n="1..", m="1.."):
     ranges = {"n": parse_sizes(n, dim="n"), "m": parse_sizes(m, dim="m")}
-    declared = Declared(ranges, tuple(map(parse_condition, relations)), {"n": 5, "m": 4})
+    declared = SizesInQuestion(ranges, tuple(map(parse_condition, relations)), {"n": 5, "m": 4})
     return Assumptions(paths, lambda: declared, trace)
 
 

@@ -1,4 +1,4 @@
-"""One pair of sizes in a hundred takes another way: no size near the example does, and no number of the file says it."""
+"""One pair of sizes in a hundred takes another way, and none near the example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second question is asked only where the first was answered otherwise than at the example: no trace there saw it."""
+"""The second question is asked only where the first was answered otherwise than at the example."""
 
 from __future__ import annotations
 

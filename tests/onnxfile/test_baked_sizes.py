@@ -180,8 +180,8 @@ def test_data_beside_the_file_is_not_read() -> None:
 SIZED = """
 <ir_version: 9, opset_import: ["" : 20]>
 g (float[n, 3] x) => (float[n, 3] y, float[m, 3] z, float[n, 3] w)
-<int64 zero = {0}, int64 far = {64}, float near = {91.0}, int64[1] first = {0}, int64[1] end = {77}, int64[1] back = {-55},
- int64[1] last = {9223372036854775807}, float weight = {1000.0}, int64 one = {1}>
+<int64 zero = {0}, int64 far = {64}, float near = {91.0}, int64[1] first = {0}, int64[1] end = {77},
+ int64[1] back = {-55}, int64[1] last = {9223372036854775807}, float weight = {1000.0}, int64 one = {1}>
 {
     shape = Shape(x)
     n = Gather(shape, zero)

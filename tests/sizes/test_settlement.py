@@ -14,7 +14,7 @@ from torch.utils._sympy import functions as f
 
 from anyshape.sizes import expressions
 from anyshape.sizes.notation import Expression, parse_condition, parse_sizes
-from anyshape.sizes.settlement import Declared, Question, _ask_z3, _find_far, _find_near, find_breaks, truths
+from anyshape.sizes.settlement import Question, SizesInQuestion, _ask_z3, _find_far, _find_near, find_breaks, truths
 
 N, M, K = sympy.symbols("s0 s1 s2", integer=True, positive=True)
 MEANING = {N: Expression("n"), M: Expression("m"), K: Expression("k")}
@@ -23,7 +23,7 @@ BASE = {"n": 5, "m": 4, "k": 7}
 
 def ask(condition, relations=(), avoided=(), before=(), **sizes):
     ranges = {dim: parse_sizes(sizes.get(dim, "1.."), dim=dim) for dim in BASE}
-    declared = Declared(ranges, tuple(map(parse_condition, relations)), BASE)
+    declared = SizesInQuestion(ranges, tuple(map(parse_condition, relations)), BASE)
     return Question((condition, MEANING), [(one, MEANING) for one in before], declared, avoided)
 
 
@@ -137,8 +137,8 @@ def _sizes(draw, depth=2):
         return draw(st.sampled_from([N, M, N + 2, 2 * M]))
     one, number = draw(_sizes(depth - 1)), draw(st.integers(2, 9))
     ways = [
-        lambda: one + draw(_sizes(depth - 1)), lambda: one * number, lambda: one - number, lambda: f.FloorDiv(one, number),
-        lambda: f.PythonMod(one, number), lambda: f.Max(one, number), lambda: f.Min(one, draw(_sizes(depth - 1))),
+        lambda: one + draw(_sizes(depth - 1)), lambda: one * number, lambda: one - number,
+        lambda: f.FloorDiv(one, number), lambda: f.PythonMod(one, number), lambda: f.Max(one, number), lambda: f.Min(one, draw(_sizes(depth - 1))),
         lambda: f.BitwiseFn_bitwise_and(f.Max(one, 0), number), lambda: f.BitwiseFn_bitwise_xor(f.Max(one, 0), number),
     ]  # fmt: skip
     return draw(st.sampled_from(ways))()

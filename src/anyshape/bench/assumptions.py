@@ -16,7 +16,7 @@ from anyshape.results.attempt import Guard
 from anyshape.results.verification import Verification
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
-from anyshape.sizes.settlement import Declared, Question, find_breaks, truths
+from anyshape.sizes.settlement import Question, SizesInQuestion, find_breaks, truths
 
 Path = tuple[Guard, ...]
 """What one trace assumed, in order."""
@@ -34,7 +34,10 @@ class Assumptions:
     """The assumptions behind one file. What is known of them grows with its runs."""
 
     def __init__(
-        self, paths: Iterable[Path], declared: Callable[[], Declared], trace: Callable[[Sizes], Path] | None = None
+        self,
+        paths: Iterable[Path],
+        declared: Callable[[], SizesInQuestion],
+        trace: Callable[[Sizes], Path] | None = None,
     ) -> None:
         self._declared = declared
         """What is declared, inside the limits that are known by now."""
@@ -104,7 +107,7 @@ class Assumptions:
         """Sizes to run for one question, once; again where PyTorch fails at all that were found."""
         text, proposed = question.guard.text, self._proposed.setdefault(question.guard.text, [])
         broken = sum(self._is_broken(question, sizes) for sizes in right)
-        is_waiting = any(sizes not in refused for sizes in proposed)
+        is_waiting = any(sizes not in refused and self._is_admitted(sizes) for sizes in proposed)
         is_settled = text in self._proved | self._fails or is_waiting or broken >= budgets.ENOUGH_SIZES_PER_SIDE
         if is_settled or len(proposed) >= 2 * budgets.ROUNDS_OF_BREAKING:
             return
@@ -161,7 +164,8 @@ class Assumptions:
             breaks_at = self._proposed[guard.text][0]
         if holds_at is not None and breaks_at is not None:
             return Assumption(guard.text, guard.place, "run", holds_at, breaks_at)
-        relations = self._declared().relations
         known = (sizes for sizes in self._proposed.get(guard.text, ()) if sizes not in verification.invalid)
-        inside = next((sizes for sizes in known if all(one.holds(sizes) for one in relations)), None)
-        return Assumption(guard.text, guard.place, "open", holds_at, inside)
+        return Assumption(guard.text, guard.place, "open", holds_at, next(filter(self._is_admitted, known), None))
+
+    def _is_admitted(self, sizes: Sizes) -> bool:
+        return all(relation.holds(sizes) for relation in self._declared().relations)

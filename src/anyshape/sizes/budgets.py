@@ -178,7 +178,7 @@ ROUNDS_OF_BREAKING = 4
 """In which sizes are looked for that break an assumption, where PyTorch fails at those found before."""
 SIZES_OF_A_NUMBER = 128
 """Of a dim of which Python made a number: each may give another one."""
-MOST_PATHS_FOLLOWED = 6
+MOST_PATHS_FOLLOWED = 4
 """Of a model whose decisions were taken the other way and made no difference: each costs a trace."""
 LARGEST_POWER_WRITTEN = 8
 """As many products in a row; an axis that is a higher power of a size is no model's."""

@@ -235,7 +235,7 @@ def _joined_by(sign: str) -> _Writer:
     return lambda _, texts: f" {sign} ".join(f"({text})" for text in texts)
 
 
-def _called(name: str) -> _Writer:
+def _call_text(name: str) -> _Writer:
     return lambda _, texts: f"{name}({', '.join(texts)})"
 
 
@@ -248,8 +248,8 @@ _WRITERS: dict[str, _Writer] = {
     "BitwiseFn_bitwise_and": _joined_by("&"),
     "BitwiseFn_bitwise_or": _joined_by("|"),
     "BitwiseFn_bitwise_xor": _joined_by("^"),
-    "Max": _called("max"),
-    "Min": _called("min"),
+    "Max": _call_text("max"),
+    "Min": _call_text("min"),
 }
 """How to write each kind of expression, given its parts."""
 _LOOSE_WRITERS: dict[str, _Writer] = {
@@ -264,14 +264,14 @@ _LOOSE_WRITERS: dict[str, _Writer] = {
     "Or": _joined_by("or"),
     "Not": lambda _, texts: f"not ({texts[0]})",
     "Float": lambda expression, _: repr(float(expression)),
-    "ToFloat": _called("float"),
-    "TruncToInt": _called("int"),
+    "ToFloat": _call_text("float"),
+    "TruncToInt": _call_text("int"),
 }
 """The same with what the notation does not take, for people alone."""
 
 
 def _loose_writer(name: str) -> _Writer:
-    return _LOOSE_WRITERS.get(name) or _called(name.rpartition("_")[2])
+    return _LOOSE_WRITERS.get(name) or _call_text(name.rpartition("_")[2])
 
 
 def in_words(condition: sympy.Basic, meaning: Meaning) -> str:

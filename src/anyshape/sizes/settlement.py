@@ -30,7 +30,7 @@ Claim = tuple[sympy.Basic, Meaning]
 
 
 @dataclass(frozen=True)
-class Declared:
+class SizesInQuestion:
     """The sizes in question: ranges, what must hold between them, and sizes among them to start from."""
 
     ranges: Mapping[str, SizeRange]
@@ -44,7 +44,7 @@ class Answer:
 
     is_proved: bool = False
     sizes: tuple[Sizes, ...] = ()
-    """Declared sizes at which it does not hold."""
+    """SizesInQuestion sizes at which it does not hold."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Question:
 
     claim: Claim
     before: Sequence[Claim]
-    declared: Declared
+    declared: SizesInQuestion
     avoided: Sequence[Sizes] = ()
     """Sizes of some dims at which nothing is asked."""
 
@@ -111,7 +111,7 @@ def _find_far(question: Question) -> Answer:
     if found.is_proved or found.sizes or is_all:
         return found
     generator = np.random.default_rng(0)
-    return _broken_in(question, {dim: _drawn(one, generator) for dim, one in zip(dims, ranges, strict=True)})
+    return _broken_in(question, {dim: _sizes_by_lot(one, generator) for dim, one in zip(dims, ranges, strict=True)})
 
 
 def _dims_together(question: Question) -> list[str]:
@@ -139,7 +139,7 @@ def _telling_sizes(declared: SizeRange, base: int, numbers: Iterable[int], most:
     return list(sizes)[:most]
 
 
-def _drawn(declared: SizeRange, generator: np.random.Generator) -> Any:
+def _sizes_by_lot(declared: SizeRange, generator: np.random.Generator) -> Any:
     """As many small sizes as large ones: by their logarithm."""
     most = declared.hi if declared.hi is not None else budgets.LARGEST_SUSPECT
     steps = math.log(max(most - declared.lo, 0) // declared.step + 1)
@@ -154,7 +154,7 @@ def _grid(dims: Sequence[str], sizes: Sequence[Sequence[int]]) -> Columns:
     return {dim: axis.ravel() for dim, axis in zip(dims, axes, strict=True)}
 
 
-def _is_all(dims: Sequence[str], sizes: Sequence[Sequence[int]], declared: Declared) -> bool:
+def _is_all(dims: Sequence[str], sizes: Sequence[Sequence[int]], declared: SizesInQuestion) -> bool:
     ranges = [declared.ranges[dim] for dim in dims]
     return all(not one.is_open and len(one) == len(some) for one, some in zip(ranges, sizes, strict=True))
 
@@ -289,7 +289,7 @@ def _is_broken_at(question: Question, sizes: Sizes) -> bool:
     return is_broken and all(truths(holds, [sizes])[0] for holds in question.conditions)
 
 
-def _farthest(declared: Declared, dim: str) -> int:
+def _farthest(declared: SizesInQuestion, dim: str) -> int:
     """An open range has no end, but no call is as large as this."""
     high = declared.ranges[dim].hi
     return budgets.LARGEST_SUSPECT if high is None else high
@@ -301,7 +301,7 @@ _UNTRANSLATABLE = (*expressions.NO_VALUE, AttributeError, RecursionError)
 class _Solver:
     """The declared sizes as numbers of z3."""
 
-    def __init__(self, z3: Any, context: Any, declared: Declared) -> None:
+    def __init__(self, z3: Any, context: Any, declared: SizesInQuestion) -> None:
         self._z3, self._declared = z3, declared
         self._solver = z3.Solver(ctx=context)
         self._solver.set("rlimit", budgets.WORK_OF_Z3)

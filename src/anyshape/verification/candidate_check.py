@@ -33,7 +33,7 @@ from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.notation import SizeRange, Sizes
-from anyshape.sizes.settlement import Declared
+from anyshape.sizes.settlement import SizesInQuestion
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
 from anyshape.verification.model_reference import checker_beside_model
@@ -54,6 +54,8 @@ class Checked:
     @property
     def unsettled(self) -> list[tuple[Guard, Sizes]]:
         """What it assumes that a declared size is known to break, and that size, which was not run."""
+        if self.verification.failures:
+            return []  # then it is known what the file gives
         guards = {guard.text: guard for guard in (*self.candidate.guards, *self.beyond)}
         open_ends = [one for one in self.verification.assumptions if one.end == "open"]
         return [(guards[one.expression], one.breaks_at) for one in open_ends if one.breaks_at is not None]
@@ -137,9 +139,9 @@ def _assumptions(
 ) -> Assumptions:
     """Those of the candidate's own trace; of those before it where its own left no record."""
 
-    def declared() -> Declared:
+    def declared() -> SizesInQuestion:
         known = survey.boundaries
-        return Declared(ranges, (*known.where, *(limit.condition for limit in known.limits)), survey.traced)
+        return SizesInQuestion(ranges, (*known.where, *(limit.condition for limit in known.limits)), survey.traced)
 
     def trace(sizes: Sizes) -> tuple[Guard, ...]:
         survey.options.tell(f"tracing at {describe(sizes)}")

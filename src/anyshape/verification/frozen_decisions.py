@@ -31,10 +31,14 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> str:
     """Where the module decides by values at sizes that the trace's own path excludes, in one way in all runs."""
     guards = checked.candidate.guards
     beyond = [check for check in checked.verification.checks if not hold(guards, check.sizes)]
+    # sizes at which an assumption breaks come first: behind each, the model may decide on something else
+    broken = [one.breaks_at for one in checked.verification.assumptions if one.breaks_at is not None]
+    beyond.sort(key=lambda check: check.sizes not in broken)
     plain, others = ([check for check in beyond if bool(check.content) is other] for other in (False, True))
     if not plain:
         return ""
-    plain, others = plain[: budgets.RUNS_READ_FOR_DECISIONS], others[: budgets.RUNS_READ_FOR_DECISIONS]
+    most = max(budgets.RUNS_READ_FOR_DECISIONS, len(broken))
+    plain, others = plain[:most], others[: budgets.RUNS_READ_FOR_DECISIONS]
     read = read_values(survey, [(check.sizes, check.content) for check in (*plain, *others)])
     # what is decided at the traced sizes, too, the trace has passed by: it would not have been made otherwise
     contents = dict.fromkeys([0, *(check.content for check in others)])
