@@ -136,12 +136,11 @@ def _sizes(draw, depth=2):
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return draw(st.sampled_from([N, M, N + 2, 2 * M]))
     one, number = draw(_sizes(depth - 1)), draw(st.integers(2, 9))
-    ways = [
-        lambda: one + draw(_sizes(depth - 1)), lambda: one * number, lambda: one - number,
-        lambda: f.FloorDiv(one, number), lambda: f.PythonMod(one, number), lambda: f.Max(one, number), lambda: f.Min(one, draw(_sizes(depth - 1))),
-        lambda: f.BitwiseFn_bitwise_and(f.Max(one, 0), number), lambda: f.BitwiseFn_bitwise_xor(f.Max(one, 0), number),
-    ]  # fmt: skip
-    return draw(st.sampled_from(ways))()
+    other, whole = draw(_sizes(depth - 1)), f.Max(one, 0)
+    ways = [one + other, one * number, one - number, f.FloorDiv(one, number), f.PythonMod(one, number)]
+    ways += [f.Max(one, number), f.Min(one, other), f.BitwiseFn_bitwise_and(whole, number)]
+    ways += [f.BitwiseFn_bitwise_xor(whole, number)]
+    return draw(st.sampled_from(ways))
 
 
 @settings(max_examples=60, deadline=None)

@@ -47,7 +47,7 @@ class Guard:
     condition: Condition | None
     span: Span | None
     decides: bool = False
-    """Whether the model's own code asked, to choose a path: beyond it, others may be chosen."""
+    """Whether the user's own code asked, to choose a path: beyond it, others may be chosen."""
 
     def holds(self, sizes: Mapping[str, int]) -> bool | None:
         """None where it cannot be told."""

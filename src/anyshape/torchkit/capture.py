@@ -23,7 +23,7 @@ import torch
 
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
-from anyshape.source.spans import Span, is_users, span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import Span, is_librarys, is_users, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, observed
 
@@ -35,7 +35,7 @@ class RecordedAssumption:
     condition: sympy.Basic
     span: Span | None
     decides: bool = False
-    """Whether the model's own code asked, and not torch on its behalf."""
+    """Whether the user's own code asked, and not torch or a library on its behalf."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,10 @@ def _asked_by_model() -> bool:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_ASKED_THROUGH):
         frame = frame.f_back
-    return frame is not None and is_users(frame.f_code.co_filename)
+    if frame is None or not is_users(frame.f_code.co_filename):
+        return False
+    # libraries ask for shortcuts by the dozen, and to follow each costs a trace: their two sides are run, and no more
+    return not is_librarys(frame.f_code.co_filename)
 
 
 def _leaf_and_axis(source: Any) -> tuple[int, int | None] | None:
