@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,39 +10,21 @@ import torch
 from torch import Tensor
 
 import anyshape
-from anyshape.bench.plan import breaking_sizes, far_sizes
+from anyshape.bench.plan import far_sizes, sizes_at_literals
 from anyshape.sizes.notation import SizeRange
 from tests.running import is_right
 
 
-@dataclass(frozen=True)
-class Assumed:
-    test: Callable[[int], bool]
-    constants: set[int]
-    dims: tuple[str, ...] = ("n",)
-
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        return self.test(sizes["n"])
-
-
-@pytest.mark.parametrize(
-    ("assumed", "size"),
-    [
-        (Assumed(lambda n: n <= 1000, {1000}), 1001),
-        (Assumed(lambda n: n != 371, {371}), 371),
-        (Assumed(lambda n: n % 64 != 0, {64, 0}), 64),
-        (Assumed(lambda n: (n + 63) // 64 == 1, {63, 64, 1}), 65),
-        (Assumed(lambda n: 4 * n <= 10_000, {4, 10_000}), 2501),
-        (Assumed(lambda n: n * n <= 5000, {5000}), 129),
-    ],
-)
-def test_a_breaking_size_is_found_from_the_condition_alone(assumed: Assumed, size: int) -> None:
-    assert breaking_sizes([assumed], {"n": SizeRange()}, {"n": 5}) == [{"n": size}]
-
-
 def test_sizes_that_were_not_declared_are_left_alone() -> None:
-    assert breaking_sizes([Assumed(lambda n: n <= 1000, {1000})], {"n": SizeRange(1, 512)}, {"n": 5}) == []
     assert far_sizes({"n": SizeRange(1, 512)}, {"n": 5}) == []
+    assert sizes_at_literals({64}, {"n": SizeRange(1, 512)}, {"n": 5}, "normal") == []
+
+
+def test_literals_are_met_beyond_the_horizon_of_an_open_range() -> None:
+    ranges = {"n": SizeRange(), "m": SizeRange(1, 512)}
+    found = sizes_at_literals({64, 7, 2**30}, ranges, {"n": 5, "m": 6}, "normal")
+    assert found == [{"n": 64, "m": 6}, {"n": 65, "m": 6}, {"n": 63, "m": 6}]
+    assert sizes_at_literals({64}, ranges, {"n": 5, "m": 6}, "quick") == []
 
 
 @pytest.mark.parametrize(

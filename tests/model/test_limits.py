@@ -57,7 +57,7 @@ def explored(model, sizes="1..64", suggestions=()):
 def plan_of(found, sizes):
     ranges = {dim: effective_range(parse_sizes(sizes, dim=dim), found.limits, dim) for dim in found.base}
     box = {dim: horizon(declared, found.base[dim]) for dim, declared in ranges.items()}
-    return Plan(box, found.base, (), (), found.admit)
+    return Plan(box, found.base, admit=found.admit)
 
 
 def texts(found):

@@ -297,7 +297,7 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
     progress = _Progress()
     given, queue = plan, choose(plan)
     has_second_chance = checker.rules.learns_costs
-    while queue or has_second_chance:
+    while queue or has_second_chance or (queue := _sizes_not_thought_of(plan, progress)):
         if not queue:
             has_second_chance, queue = False, _too_dear_at_first(progress, limits)
             continue
@@ -344,6 +344,15 @@ def _too_dear_at_first(progress: _Progress, limits: Limits) -> list[Sizes]:
     progress.skipped = []  # what is refused again comes back with the reason of then
     progress.done.difference_update(tuple(sizes.values()) for sizes in skipped)
     return skipped
+
+
+def _sizes_not_thought_of(plan: Plan, progress: _Progress) -> list[Sizes]:
+    """What the runs so far leave to ask, as long as all are right."""
+    right = {tuple(one.sizes.items()): one.sizes for one in progress.judged if isinstance(one, Check)}
+    if any(isinstance(one, Failure) for one in progress.judged):
+        return []
+    further = plan.further(list(right.values()), progress.invalid)
+    return [sizes for sizes in further if tuple(sizes.values()) not in progress.done]
 
 
 def _plan_inside(plan: Plan, limits: Limits) -> Plan:

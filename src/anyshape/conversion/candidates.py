@@ -82,13 +82,19 @@ Conversion = tuple[Candidate | None, Attempt]
 # ---- the job of one export
 
 
-def make_job(survey: Survey, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
-    """The job at the sizes to trace at, or at those of another run; sizes around `constants` count, too."""
+def make_job(
+    survey: Survey, outcome: Outcome | None = None, constants: Iterable[int] = (), telling: Sequence[Sizes] = ()
+) -> Job:
+    """The job at the sizes to trace at, or at those of another run.
+
+    Sizes around `constants` count, too, and the `telling` ones at which other files were wrong.
+    """
     request, options = survey.request, survey.options
     outcome = outcome or survey.first
     names = request.spec.inputs(request.signature)
     constants = {*model_constants(request.target.module), *constants}
-    spread = partial(spread_sizes, request.spec.ranges, outcome.sizes, constants, survey.boundaries.holds, options.seed)
+    admit = survey.boundaries.holds
+    spread = partial(spread_sizes, request.spec.ranges, outcome.sizes, constants, admit, options.seed, telling)
     return Job(
         Adapter(request.target, request.signature, names),
         tuple((name, _traceable(outcome.leaves[name])) for name in names),

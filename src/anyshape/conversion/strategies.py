@@ -18,8 +18,8 @@ from anyshape.conversion.candidates import Candidate, Conversion, Job
 from anyshape.conversion.graph.rewrites import is_rewritten
 from anyshape.conversion.operators.repair import Repair
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, by_torchscript, operators_at, translate_again
-from anyshape.results.attempt import Attempt, hold
+from anyshape.conversion.torch_export import assumptions_at, by_export, by_torchscript, operators_at, translate_again
+from anyshape.results.attempt import Attempt, Guard, hold
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 
@@ -102,6 +102,11 @@ _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 def plain_operators(job: Job) -> Counter[str] | None:
     """What the first way calls at the job's sizes alone, where it comes through and decides nothing by values."""
     return operators_at(job, _ALWAYS)
+
+
+def plain_assumptions(job: Job) -> tuple[Guard, ...]:
+    """What the first way assumes at the job's sizes."""
+    return assumptions_at(job, _ALWAYS)
 
 
 def _export_as(name: str, repairs: Sequence[Repair], *, copying: bool = False) -> Callable[[Job], Conversion]:

@@ -85,6 +85,19 @@ def by_export(
     return candidate, attempt, acted
 
 
+def assumptions_at(job: Job, repairs: Sequence[Repair]) -> tuple[Guard, ...]:
+    """What a trace at the job's sizes assumes, as far as it comes."""
+    custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
+    with (
+        capture.recording() as recorder,
+        applied((*repairs, custom.repair)),
+        uncollected(),
+        contextlib.suppress(Exception),  # what was asked up to there is known all the same
+    ):
+        trace(job.adapter, job.leaves, job.spec)
+    return guards_of(recorder, meaning_of(recorder, job.names, job.spec))
+
+
 def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
     """What a trace at the job's very sizes calls, with none of them left open; None where it does not come through, or
     keeps something for the run to decide.
@@ -224,7 +237,8 @@ def guards_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple
 
 
 def _guard_of(one: capture.RecordedAssumption | Decision, meaning: expressions.Meaning) -> Guard:
-    return Guard(one.condition, meaning, expressions.to_condition(one.condition, meaning), one.span)
+    decides = isinstance(one, Decision) or one.decides
+    return Guard(one.condition, meaning, expressions.to_condition(one.condition, meaning), one.span, decides)
 
 
 def branches_of(decisions: Iterable[Decision], meaning: expressions.Meaning) -> tuple[Guard, ...]:

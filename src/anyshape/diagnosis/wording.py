@@ -128,9 +128,9 @@ def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
 def implicated(guards: Iterable[Guard], failure: Failure, verification: Verification) -> list[Guard]:
     """Guards that hold at every right size and not at the wrong one: no longer suspects."""
     right = [check.sizes for check in verification.checks]
-    # torch notes `!=` all the time, to no effect
-    telling = [guard for guard in guards if guard.condition is not None and guard.condition.relation != "!="]
-    return [guard for guard in telling if not guard.holds(failure.sizes) and all(map(guard.holds, right))]
+    # torch notes `!=` all the time, to no effect; the model's own code means it
+    telling = [g for g in guards if g.decides or (g.condition is not None and g.condition.relation != "!=")]
+    return [guard for guard in telling if guard.holds(failure.sizes) is False and all(map(guard.holds, right))]
 
 
 def wrong_file(
@@ -170,12 +170,18 @@ def lost_input(
     return _of_export("lost-input", message, home, "", notes, helps, dims=tuple(sizes or ()), breaks_at=sizes)
 
 
+def unsettled(guard: Guard, sizes: Mapping[str, int], verification: Verification, home: Span) -> Finding:
+    """A declared size takes another path than the export did, and nobody knows what the file gives there."""
+    reason = next((f": {why}" for skipped, why in verification.skipped if skipped == sizes), "")
+    note = f"{describe(sizes)} breaks it, and was not run{reason}"
+    return _frozen_branch(guard, (note,), home, sizes)
+
+
 def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapping[str, int]) -> Finding:
-    assert guard.condition is not None
-    dims = guard.condition.names
+    dims = guard.dims
     rule, listed = "bounded-dim" if len(dims) == 1 else "tied-dims", with_and(dims)
     message = f"{listed} cannot take every declared size in the export"
-    label = f"exported only for `{guard.condition}`"
+    label = f"exported only for `{guard.text}`"
     helps = (f"declare only these sizes, or write the model without this condition on {listed}",)
     return _of_export(rule, message, guard.span or home, label, notes, helps, dims=dims, breaks_at=sizes)
 

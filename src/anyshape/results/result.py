@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+    from anyshape.onnxfile.contract import Assumption
     from anyshape.onnxfile.interface import Port
     from anyshape.results.attempt import Attempt
     from anyshape.results.finding import Finding
@@ -52,6 +53,8 @@ class Result:
     """Relations between dims that were declared."""
     limits_at: Mapping[str, str] = field(default_factory=dict)
     """The line of the model that fails beyond a limit, where it is known."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What the conversion assumed about sizes, and what became of each: proved, run on both sides, or open."""
     shapes: str = "tested"
     what: Verb = "export"
     """The verb that it is the result of: each has its own words in `text.py`."""
@@ -65,6 +68,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
+        from anyshape.onnxfile.contract import assumption_to_rows
+
         return {
             "verdict": self.verdict,
             "shapes": self.shapes,
@@ -77,6 +82,7 @@ class Result:
             "limits": list(self.limits),
             "limits_at": dict(self.limits_at),
             "given_up": list(self.given_up),
+            "assumptions": [assumption_to_rows(one) for one in self.assumptions],
             "constants": dict(self.constants),
             "attempts": [
                 {"strategy": a.strategy, "outcome": a.outcome, "reason": a.reason, "seconds": round(a.seconds, 3)}

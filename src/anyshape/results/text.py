@@ -138,6 +138,7 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     for limit in result.limits:
         place = f", {result.limits_at[limit]})" if limit in result.limits_at else ")"
         yield "limit", f"{limit} ({words.limited_by}{place}" if words.limited_by else limit
+    yield from (("assumed", f"{one}, not settled") for one in result.assumptions if one.is_for_people)
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
     shown = result.repairs[: words.most_changes]

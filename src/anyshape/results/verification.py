@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anyshape.onnxfile.contract import Evidence
+from anyshape.onnxfile.contract import Assumption, Evidence
 from anyshape.sizes.fit import Observation
 from anyshape.sizes.notation import Sizes
 
@@ -64,6 +64,9 @@ class Verification:
     """What the values were compared with."""
     how: Mapping[str, str] = field(default_factory=dict)
     """Dim -> at which sizes and in which way it was checked, where there is no model to compare with."""
+
+    assumptions: tuple[Assumption, ...] = ()
+    """What became of each assumption about sizes that was made on the way to the file."""
 
     @property
     def sizes_run(self) -> tuple[Sizes, ...]:

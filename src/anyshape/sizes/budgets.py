@@ -176,8 +176,6 @@ MOST_PAIRS_SPREAD = 600
 """Of sizes of two dims that stand for all."""
 LARGEST_SUSPECT = 2**22
 """Size at which an assumption is broken on purpose."""
-MOST_BREAKING_SIZES = 12
-"""For all assumptions of a trace together."""
 MOST_POINTS = 2**20
 """Choices of sizes for which a formula is computed at once: in all, a second."""
 POINTS_AT_ONCE = 2**16
@@ -188,6 +186,18 @@ ROUNDED_SIZES_OF_ONE = 2
 """The smallest sizes at which rounding decides, of one place; the largest is run, too."""
 MOST_ROUNDED_SIZES = 12
 """For all places of a file together."""
+SIZES_COMPUTED_NEAR = 4096
+"""At which a condition is computed first: a fraction of a millisecond, and most that can be broken break there."""
+SIZES_COMPUTED_FAR = 2**20
+"""At which a condition is computed where z3 does not know: tens of milliseconds."""
+WORK_OF_Z3 = 1_000_000
+"""By z3's own count, for one question: about a second where it is hard. Seconds would differ between machines."""
+ROUNDS_OF_BREAKING = 4
+"""In which sizes are looked for that break an assumption, where PyTorch fails at those found before."""
+SIZES_OF_A_NUMBER = 128
+"""Of a dim of which Python made a number: each may give another one."""
+MOST_PATHS_FOLLOWED = 4
+"""Of a model whose decisions were taken the other way and made no difference: each costs a trace."""
 LARGEST_POWER_WRITTEN = 8
 """As many products in a row; an axis that is a higher power of a size is no model's."""
 MOST_PIECES_OF_A_PATTERN = 3

@@ -79,15 +79,17 @@ def _conclude_right(survey: Survey, stage: Stage, checked: Checked, attempts: Se
 def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
     """No strategy is right for all that was declared: a refusal, or a narrower file at the user's wish."""
     attempts = [tried.attempt for tried in tries]
-    wrong = [tried.checked for tried in tries if tried.checked is not None and tried.checked.verification.failures]
-    findings = explain(survey, attempts, wrong)
-    refusal = refuse(survey, attempts, findings, wrong[0].verification if wrong else None)
+    ran = [tried.checked for tried in tries if tried.checked is not None]
+    wrong = [checked for checked in ran if checked.verification.failures]
+    doubtful = [checked for checked in ran if checked.unsettled]
+    findings = explain(survey, attempts, wrong, doubtful)
+    refusal = refuse(survey, attempts, findings, (wrong or doubtful)[0].verification if wrong or doubtful else None)
     if not survey.options.narrow:
         return Conclusion(refusal)
     telling = most_telling(attempts)
     if telling.outcome == "failed" and telling.pins:
         return Conclusion(refusal, tuple(sorted({pin.dim for pin in telling.pins})))
-    for checked in wrong:
+    for checked in (*doubtful, *wrong):
         if (result := narrowed_file(survey, stage, checked, attempts, findings)) is not None:
             return Conclusion(result)
     return Conclusion(refusal)
@@ -156,17 +158,20 @@ def most_telling(attempts: Sequence[Attempt]) -> Attempt:
     return plain
 
 
-def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
-    """One finding per cause: the first wrong file, or the dims that tracing pinned, or why nothing was converted."""
+def explain(
+    survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked], doubtful: Sequence[Checked] = ()
+) -> list[Finding]:
+    """One finding per cause: the first wrong file, or what it assumes, or the dims that tracing pinned, or why nothing
+    was converted.
+    """
     telling = most_telling(attempts)
     for attempt in attempts:
         if isinstance(attempt.error, UntranslatedOperatorError):
             return [wording.untranslated_operator(attempt.error, survey.home)]
     pinned = wording.pinned_by_export(telling, survey.home)
-    if telling.outcome == "failed" and pinned:
-        return pinned
-    if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
-        return decided
+    decided = wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED))
+    if early := (pinned if telling.outcome == "failed" else []) or decided:
+        return early
     at = {(place.path, place.line): place for attempt in attempts for place in attempt.decisions}
     places = list(at.values())  # one way may stop at a part of the expression that another does not follow
     if places or (not wrong and (places := frozen(survey))):
@@ -174,8 +179,11 @@ def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked
     if wrong:
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])
         assert first.smallest is not None
-        guards, lost = first.candidate.guards, unused_inputs(ir.to_proto(first.candidate.model))
+        guards, lost = (*first.candidate.guards, *first.beyond), unused_inputs(ir.to_proto(first.candidate.model))
         return [wording.wrong_file(first.smallest, first.verification, guards, survey.home, first.where, lost)]
+    if doubtful:
+        verification = doubtful[0].verification
+        return [wording.unsettled(guard, sizes, verification, survey.home) for guard, sizes in doubtful[0].unsettled]
     return pinned or [wording.not_converted(attempts, survey.home)]
 
 
@@ -195,6 +203,7 @@ def refuse(
         seconds=sum(attempt.seconds for attempt in attempts),
         where=tuple(map(str, spec.where)),
         limits_at=survey.boundaries.places,
+        assumptions=() if verification is None else verification.assumptions,
     )
 
 
@@ -285,6 +294,7 @@ def narrowed_file(
     attempt = next(a for a in attempts if a.strategy == checked.strategy)
     for _ in range(budgets.NARROWING_ROUNDS):
         assumed = assumed_conditions(checked.verification, conditions)
+        assumed += [guard.condition for guard, _ in checked.unsettled if guard.condition is not None]
         if assumed:
             # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them
             limits = [Limit(condition, of_export=True) for condition in assumed]
@@ -296,7 +306,7 @@ def narrowed_file(
                 return None
             ranges = cut
         checked = try_out(survey, stage, checked.candidate, attempt, ranges)
-        if checked.verification.is_right:
+        if checked.verification.is_right and not checked.unsettled:
             told = [replace(a, outcome="narrowed") if a.strategy == checked.strategy else a for a in attempts]
             return write_file(
                 survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges

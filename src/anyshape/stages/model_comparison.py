@@ -27,7 +27,7 @@ from anyshape.model.limits import Boundaries, Limit
 from anyshape.model.oracle import Outcome, RandomOutputError, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
-from anyshape.onnxfile.baked_sizes import integers_of
+from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.results.finding import Finding
@@ -178,7 +178,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
         boundaries = boundaries.with_limits([_confirmed_limit(one, subject, boundaries) for one in claimed])
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     graph = ir.from_proto(file.proto)
-    plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options)
+    plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options, size_literals(graph))
     if options.at is None:
         for value in graph.graph.inputs:  # in the user's dims, whatever the file calls them
             axes = spec.axes.get(leaf_of.get(value.name or "", ""), ())

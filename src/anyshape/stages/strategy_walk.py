@@ -10,10 +10,11 @@ from anyshape.conversion.strategies import FORMS, STRATEGIES, Past, Strategy, in
 from anyshape.model import oracle as references
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt
+from anyshape.results.attempt import Attempt, Guard
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
 from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere, in_words
@@ -69,7 +70,8 @@ def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:
     if (sizes := strategy.sizes(past)) is not None:
         return make_job(survey, survey.reference.run(sizes))
     constants = {number for attempt in past.attempts for guard in attempt.guards for number in guard.constants}
-    return make_job(survey, constants=constants)
+    telling = [sizes for attempt in past.attempts for sizes in attempt.wrong_at]
+    return make_job(survey, constants=constants, telling=telling)
 
 
 def _tries_of(survey: Survey, stage: Stage, strategy: Strategy, job: Job, before: Sequence[Tried]) -> Iterator[Tried]:
@@ -123,8 +125,9 @@ def _convert_and_check(
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
     """What the tries so far taught about where files go wrong."""
-    guards = tuple(guard for tried in tries for guard in tried.attempt.guards)
-    return Suspicion(guards, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
+    paths = tuple(tried.attempt.guards for tried in tries if tried.attempt.guards)
+    pins = tuple(pin for tried in tries for pin in tried.attempt.pins)
+    return Suspicion(paths, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at), pins)
 
 
 def _judged_try(survey: Survey, attempt: Attempt, checked: Checked) -> Tried:
@@ -135,6 +138,8 @@ def _judged_try(survey: Survey, attempt: Attempt, checked: Checked) -> Tried:
     )
     if not verification.is_right:
         return Tried(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)), candidate, checked)
+    if unsettled := checked.unsettled:
+        return Tried(replace(attempt, outcome="failed", reason=_unsettled_reason(*unsettled[0])), candidate, checked)
     found = frozen_elsewhere(survey, checked)
     if found.decisions:
         return Tried(_freezing(attempt, found.decisions), candidate, checked)
@@ -145,6 +150,10 @@ def _judged_try(survey: Survey, attempt: Attempt, checked: Checked) -> Tried:
 def _freezing(attempt: Attempt, places: Sequence[Span]) -> Attempt:
     reason = f"would freeze a decision at {in_words(places)}"
     return replace(attempt, outcome="failed", reason=reason, decisions=tuple(places))
+
+
+def _unsettled_reason(guard: Guard, sizes: Sizes) -> str:
+    return f"assumes `{guard.text}`, and {references.describe(sizes)} was not run"
 
 
 def _wrong_reason(checked: Checked) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import onnx
 
@@ -23,6 +24,7 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Verification, evidence_of
 from anyshape.sizes.fit import fit_outputs, observed_at
 from anyshape.sizes.notation import SizeRange
+from anyshape.verification.candidate_check import never_run
 
 
 def write_file(
@@ -41,7 +43,8 @@ def write_file(
     notes = [*survey.notes, *survey.boundaries.notes]
     formulas = _label_outputs(survey, candidate, verification, notes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
-    contract = _contract(survey, final_ranges, formulas, verdict, verification)
+    assumptions = verification.assumptions if verification is not None else never_run(survey, candidate)
+    contract = replace(_contract(survey, final_ranges, formulas, verdict, verification), assumptions=assumptions)
     advice = session_advice(candidate.model)
     finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
@@ -70,6 +73,7 @@ def write_file(
         given_up=_given_up(survey, ranges or spec.ranges, findings),
         where=tuple(map(str, spec.where)),
         limits_at=survey.boundaries.places,
+        assumptions=assumptions,
         _model=candidate.model,
         _custom_ops=options.custom_ops,
     )

@@ -26,7 +26,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
 from anyshape.source.sites import is_told, site_of_stack
-from anyshape.source.spans import Span, is_ours, is_users, span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import Span, is_librarys, is_ours, is_users, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, observed, patched
 
@@ -37,6 +37,8 @@ class RecordedAssumption:
 
     condition: sympy.Basic
     span: Span | None
+    decides: bool = False
+    """Whether the user's own code asked, and not torch or a library on its behalf."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Recorder:
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
         if isinstance(expression, sympy.Basic):
-            self.assumptions.append(RecordedAssumption(expression, _span_in_work()))
+            self.assumptions.append(RecordedAssumption(expression, _span_in_work(), _asked_by_model()))
 
     def add_replacement(self, symbol: Any, value: Any) -> None:
         if isinstance(symbol, sympy.Symbol) and isinstance(value, sympy.Basic):
@@ -105,6 +107,20 @@ def _span_in_work() -> Span | None:
     current = private_names.lookup("torch.fx.traceback.get_current_meta")
     stack = current().get("stack_trace") if current is not None else None
     return span_of_recorded_stack(stack) if stack else None
+
+
+_ASKED_THROUGH = (str(Path(__file__).parent), torch.__file__, str(Path(torch.__file__).parent / "fx" / "experimental"))
+"""Where a question about symbols passes, whoever asks."""
+
+
+def _asked_by_model() -> bool:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_ASKED_THROUGH):
+        frame = frame.f_back
+    if frame is None or not is_users(frame.f_code.co_filename):
+        return False
+    # libraries ask for shortcuts by the dozen, and to follow each costs a trace: their two sides are run, and no more
+    return not is_librarys(frame.f_code.co_filename)
 
 
 def _leaf_and_axis(source: Any) -> tuple[int, int | None] | None:

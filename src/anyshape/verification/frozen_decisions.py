@@ -44,7 +44,10 @@ class Frozen:
 def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     """What the module reads at sizes that the trace's own path excludes, in one way in all runs."""
     reads, candidate = survey.reference.reads_at, checked.candidate
+    # sizes at which an assumption breaks come first: behind each, the model may decide on something else
+    broken = [one.breaks_at for one in checked.verification.assumptions if one.breaks_at is not None]
     checks = [check for check in checked.verification.checks if not check.values]
+    checks.sort(key=lambda check: check.sizes not in broken)
     runs: list[Run] = [(check.sizes, check.content) for check in checks]
     read = read_values(survey, [run for run in ((survey.traced, 0), (survey.traced, 1)) if reads(*run)])
     # what is decided at the traced sizes, too, the trace has passed by: it would not have been made otherwise
@@ -52,7 +55,7 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     others = [run for run in runs if reads(*run) - reads(survey.traced)]
     beyond = [run for run in runs if not candidate.records_guards or not hold(candidate.guards, run[0])]
     read_values(survey, [run for run in others if run not in beyond], read, {TOLD})
-    read_values(survey, [run for run in beyond if run in others or run in _a_few(beyond)], read)
+    read_values(survey, [run for run in beyond if run in others or run in _a_few(beyond, len(broken))], read)
     # where it was decided both ways, and the file was right each time, nothing is frozen
     settled = (set(), {True, False})
     doubtful = {place: one for place, one in read.items() if place not in kept and one.answers - {TOLD} not in settled}
@@ -64,10 +67,11 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     )
 
 
-def _a_few(runs: Sequence[Run]) -> list[Run]:
-    """A few of each content."""
+def _a_few(runs: Sequence[Run], least: int) -> list[Run]:
+    """A few of each content, and so many of the first."""
     plain, others = ([run for run in runs if bool(run[1]) is other] for other in (False, True))
-    return [*plain[: budgets.RUNS_READ_FOR_DECISIONS], *others[: budgets.RUNS_READ_FOR_DECISIONS]]
+    most = max(budgets.RUNS_READ_FOR_DECISIONS, least)
+    return [*plain[:most], *others[: budgets.RUNS_READ_FOR_DECISIONS]]
 
 
 def _places(survey: Survey, places: Iterable[Span | None]) -> list[Span]:

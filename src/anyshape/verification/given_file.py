@@ -14,14 +14,15 @@ from functools import cached_property
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 
 from anyshape.bench.batches import batch_dims, first_mixed_output
 from anyshape.bench.bench import ALONE, BenchReference, Checker, Examined, Judged, verify
 from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Budget, Plan, Tier, horizon, trace_sizes
+from anyshape.bench.plan import Budget, Plan, Tier, horizon, sizes_at_literals, trace_sizes
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.onnxfile.baked_sizes import Baked, find_baked, sizes_written
+from anyshape.onnxfile.baked_sizes import Baked, find_baked, size_literals, sizes_written
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Interface, expected_size
 from anyshape.results.finding import Finding
@@ -76,12 +77,19 @@ def plan_of_check(
     constants: tuple[int, ...],
     admit: Callable[[Sizes], Sizes | None],
     options: CheckOptions,
+    literals: Iterable[int] = (),
 ) -> Plan:
-    """Sizes from all that is declared, with those around the file's own numbers; or the one that is asked for."""
+    """Sizes from all that is declared, with those around the file's own numbers; or the one that is asked for.
+
+    `literals` are the numbers that have to do with sizes: these are run beyond the horizon of an open range, too.
+    """
     if options.at is None:
         box = {dim: horizon(declared, base[dim]) for dim, declared in ranges.items()}
         closed = not any(declared.is_open for declared in ranges.values())
-        return Plan(box, base, constants, (), admit, options.tier, options.seed, is_closed=closed)
+        last = tuple(sizes_at_literals(literals, ranges, base, options.tier))
+        return Plan(
+            box, base, constants, admit=admit, tier=options.tier, seed=options.seed, last=last, is_closed=closed
+        )
     if unknown := [dim for dim in options.at if dim not in base]:
         raise DeclarationError(f"no dim is called `{unknown[0]}`{did_you_mean(unknown[0], base)}")
     sizes = {dim: options.at.get(dim, size) for dim, size in base.items()}
@@ -258,7 +266,8 @@ def bench_alone(session: Session, file: GivenFile, declaration: FileDeclaration,
     boundaries = boundaries.with_limits(map(Limit, declaration.held))
     # a single size is run wherever it lies
     admit = boundaries.admit if options.at is None else lambda sizes: sizes
-    plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options)
+    literals = size_literals(ir.from_proto(file.proto))
+    plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options, literals)
     return FileBench(checker, boundaries, plan, options, declaration)
 
 
