@@ -48,16 +48,20 @@ def test_dims_that_one_expression_pins_share_a_finding() -> None:
 
 
 def test_a_limit_says_which_rule_it_is_and_what_to_declare() -> None:
-    declared = parse_sizes("1..64", dim="n")
+    declared = {dim: parse_sizes("1..64", dim=dim) for dim in ("m", "n")}
     found = [
-        wording.limited_in_pytorch(Limit(parse_condition(text), ValueError(), {"n": 9}), "n", declared, HOME)
-        for text in ("n <= 8", "n % 4 == 1", "n <= m")
+        wording.limited_in_pytorch(Limit(parse_condition(text), ValueError(), {"n": 9}), declared, HOME)
+        for text in ("n <= 8", "n % 4 == 1", "n <= m", "n <= 9 or n >= 21", "n == m or m == 1")
     ]
-    assert [one.rule for one in found] == ["bounded-dim", "divided-dim", "tied-dims"]
+    assert [one.rule for one in found] == ["bounded-dim", "divided-dim", "tied-dims", "bounded-dim", "tied-dims"]
+    assert found[2].message == "`m` and `n` cannot take every declared size together"
+    assert found[2].helps == ('declare it: where=["n <= m"]',)
+    assert found[3].helps == ('declare it: where=["n <= 9 or n >= 21"]',)
+    assert found[4].helps == ('declare it: one name for both dims, or where=["n == m or m == 1"]',)
     assert found[0].helps == ('declare it: sizes={"n": "1..8"} instead of "1..64"',)
     assert found[1].helps == ('declare it: sizes={"n": "1..61 step 4"} instead of "1..64"',)
     assert found[0].notes == ("n = 9 breaks it; PyTorch fails there too: ValueError",)
-    assert wording.limited_in_pytorch(Limit(parse_condition("n <= 8")), "n", declared, HOME).notes == ()
+    assert wording.limited_in_pytorch(Limit(parse_condition("n <= 8")), declared, HOME).notes == ()
 
 
 # ---- what only the export cannot do
