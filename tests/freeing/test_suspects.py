@@ -23,7 +23,7 @@ def scaled(number, operator="Mul"):
     ("number", "reading"),
     [
         (4, "batch"), (0.25, "1/batch"), (2, "sqrt(batch)"), (3, "batch - 1"), (1 / 3, "1/(batch - 1)"),
-        (5, "batch + 1"), (16, "batch**2"), (np.log(4), "log(batch)"), (8, "2*batch"), (-4, "-(batch)"),
+        (5, "batch + 1"), (16, "batch**2"), (np.log(4), "log(batch)"), (-4, "-(batch)"),
         (4 / 3, "batch/(batch - 1)"),
     ],
 )  # fmt: skip

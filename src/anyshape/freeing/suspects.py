@@ -62,8 +62,7 @@ class Suspect:
 
 _OF_ONE = (
     "{n}", "1/{n}", "sqrt({n})", "1/sqrt({n})", "{n} - 1", "1/({n} - 1)", "{n} + 1", "1/({n} + 1)", "{n}**2",
-    "1/{n}**2", "log({n})", "1/log({n})", "{n}//2", "2*{n}", "2/{n}", "log2({n})", "1/log2({n})", "log({n} + 1)",
-    "{n}/({n} - 1)", "({n} - 1)/{n}", "sqrt({n} - 1)", "1/sqrt({n} - 1)", "{n}*({n} - 1)/2", "1/(2*{n})",
+    "1/{n}**2", "log({n})", "1/log({n})", "{n}//2", "log({n} + 1)", "{n}/({n} - 1)", "({n} - 1)/{n}",
 )  # fmt: skip
 _OF_TWO = (
     "{a}*{b}", "1/({a}*{b})", "{a}/{b}", "{b}/{a}", "sqrt({a}*{b})", "1/sqrt({a}*{b})", "{a} + {b}", "1/({a} + {b})",
@@ -91,7 +90,8 @@ class Readings:
             return
         close = _CLOSE.get(itemsize, 0)
         for formula, known in self._known:
-            is_allowed = (itemsize or formula.is_whole) and (texts is None or formula.text in texts)
+            is_allowed = "//" not in formula.text if itemsize else formula.is_whole
+            is_allowed = is_allowed and (texts is None or formula.text in texts)
             if is_allowed and math.isclose(abs(value), abs(known), rel_tol=close):
                 yield formula if (value < 0) == (known < 0) else SizeFormula(f"-({formula.text})")
 
@@ -145,7 +145,7 @@ def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterato
     for straightened, curve in _CURVES:
         with np.errstate(all="ignore"):
             straight = straightened(line)
-            begin = max(1, len(line) // 3)  # a window comes back to where it began
+            begin = max(1, len(line) // 8)  # a wave comes back soon
             step, first = float(straight[begin] - straight[0]) / begin, float(straight[0])
         for text in _straight_texts(first, step, places, dim, size) if math.isfinite(step) else ():
             formula = SizeFormula(curve.format(text))
@@ -198,7 +198,7 @@ _COUNTS: Mapping[str, tuple[int, ...]] = {
     "TopK": (1,), "OneHot": (1,), "Range": (0, 1, 2), "Trilu": (1,), "Pad": (1,), "Tile": (1,),
 }  # fmt: skip
 """Whole numbers that count something; in other places they are targets and axes, which the rules know."""
-_ATTRIBUTES = {"alpha", "beta", "gamma", "lambd", "bias", "min", "max", "value_float"}
+_ATTRIBUTES = {"alpha", "beta", "gamma", "lambd", "bias", "epsilon", "min", "max"}
 
 
 def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Suspect, ir.Node, int]]:
