@@ -1,9 +1,10 @@
 """Trust: how many wrong files are caught, and how many right ones accepted?
 
-Right files of many architectures are exported. Wrong ones are made from them by many families of mutation, most of them
-right at the traced size. Brute force over every declared size, and over other contents, says which are truly wrong; what
-it finds equal within rounding is left out. Then `anyshape.check` and the verifier of `export` are asked about each. Models
-with a branch in Python are traced so that the file keeps one side, and the right files are asked about with five seeds.
+Right files of many architectures are exported. Wrong ones are made from them by many families of mutation, most of
+them right at the traced size. Brute force over every declared size and over other contents says which are truly wrong;
+what it finds equal within rounding is left out. Then `anyshape.check` and `export`'s verifier are asked about each.
+Models with a branch in Python are traced so that the file keeps one side; static files that hold a number computed from
+a size are given to `make_dynamic`; and the right files are asked about with five seeds.
 
 Run: python benchmarks/trust.py [--quick] [--only REGEX] [--families REGEX] [--seed N] [--json FILE] [--jobs N]
 """
@@ -26,9 +27,10 @@ from pathlib import Path
 import onnx_ir as ir
 import torch
 
-from trust_judges import Answer, Exporter, by_check, by_plain_trace, exported
+from trust_judges import CRASH, Answer, by_check, by_plain_trace, exported
 from trust_models import PLAIN, SUBJECTS, Sizes, Subject, branching
 from trust_mutations import FAMILIES, LITERALS, Facts, Family, NotApplicableError, example_calls, facts_of, mutant
+from trust_static import FREED_WRONG, STATIC, Freed, freed
 from trust_truth import Truth, session_of
 
 CAUGHT, NOTED, MISSED = "caught", "noted", "missed"
@@ -312,14 +314,20 @@ def plans(seed: int = 0, only: str = "", families: str = "", *, quick: bool = Fa
     return found
 
 
-def run(plans: Sequence[Plan], jobs: int, tell: Callable[[str], None] = print) -> list[Report]:
-    reports = []
+def run(
+    plans: Sequence[Plan], statics: Sequence[int], jobs: int, tell: Callable[[str], None] = print
+) -> tuple[list[Report], list[Freed]]:
     if jobs == 1:
-        found = map(measured, plans)
-        return [_told(report, tell) for report in found]
+        return [_told(measured(plan), tell) for plan in plans], [freed_static(index) for index in statics]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        reports = [_told(report, tell) for report in pool.map(measured, plans)]
-    return reports
+        # all are begun before the first is waited for
+        reports, others = pool.map(measured, plans), pool.map(freed_static, statics)
+        return [_told(report, tell) for report in reports], list(others)
+
+
+def freed_static(index: int) -> Freed:
+    torch.set_num_threads(1)
+    return freed(STATIC[index])
 
 
 def _told(report: Report, tell: Callable[[str], None]) -> Report:
@@ -379,6 +387,8 @@ def summary(reports: Sequence[Report]) -> str:
         lines.append(
             f"  missed for: {', '.join(f'{name} {count}' for name, count in sorted(kinds.items())) or 'nothing'}"
         )
+    crashes = [(one, v) for r in reports for one in r.wrong for v in one.verdicts.values() if v.why.startswith(CRASH)]
+    lines += [f"{one.family}, {one.subject}: {v.why}" for one, v in crashes]
     lines += [f"not clean, {r.subject}: {one}" for r in reports for one in r.unclean]
     seconds = Counter()
     for report in reports:
@@ -387,10 +397,21 @@ def summary(reports: Sequence[Report]) -> str:
     return "\n".join(lines)
 
 
+def static_table(found: Sequence[Freed]) -> str:
+    """Static files for `make_dynamic`: those with a number that came from a size, and those without."""
+    outcomes = sorted({one.outcome for one in found})
+    lines = [f"| static files | | {' | '.join(outcomes)} |", "|---|---|" + "---|" * len(outcomes)]
+    for is_suspect, title in ((True, "with a number from a size"), (False, "without")):
+        here = [one.outcome for one in found if one.is_suspect == is_suspect]
+        counts = " | ".join(str(here.count(outcome)) for outcome in outcomes)
+        lines.append(f"| {title} | {len(here)} | {counts} |")
+    return "\n".join([*lines, *(f"  {one.name}: {one.why}" for one in found if one.outcome == FREED_WRONG)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few architectures, each family at two of them")
-    parser.add_argument("--only", default="", help="architectures whose name matches")
+    parser.add_argument("--only", default="", help="architectures whose name matches; `static` for static files")
     parser.add_argument("--families", default="", help="families whose name matches")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
@@ -398,12 +419,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where everything is written to")
     options = parser.parse_args()
     started = time.monotonic()
-    reports = run(plans(options.seed, options.only, options.families, quick=options.quick), options.jobs)
-    print(f"\n{table(reports)}\n\n{summary(reports)}\nin all {time.monotonic() - started:.0f} s")
+    wants_static = re.search(options.only, "static") and not options.families
+    statics = range(0, len(STATIC), 3 if options.quick else 1) if wants_static else ()
+    chosen = plans(options.seed, options.only, options.families, quick=options.quick)
+    reports, others = run(chosen, statics, options.jobs)
+    if reports:
+        print(f"\n{table(reports)}\n\n{summary(reports)}")
+    if others:
+        print(f"\n{static_table(others)}")
+    print(f"\nin all {time.monotonic() - started:.0f} s")
     if options.misses:
         print("\n" + "\n".join(misses(reports)))
     if options.json:
-        options.json.write_text(json.dumps([asdict(report) for report in reports], indent=1) + "\n")
+        everything = {"subjects": [asdict(one) for one in reports], "static": [asdict(one) for one in others]}
+        options.json.write_text(json.dumps(everything, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Who is measured: `anyshape.check`, and the verifier of `export` with somebody else's graph in the converter's place."""
+"""Who is measured: `anyshape.check`, and the verifier of `export` with another graph in the converter's place."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ from anyshape.verbs import export as export_verb
 from silence import silence
 from trust_models import Sizes, Subject
 
+CRASH = "crashes with "
+"""How the words on an error begin that is none of anyshape's own."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -50,7 +53,7 @@ def replaced(home: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _asked(judge) -> Answer:
-    """What comes of it, and how long it takes; an error that is none of anyshape's words is one of ours."""
+    """What comes of it, and how long it takes."""
     started = time.monotonic()
     try:
         with silence():
@@ -59,6 +62,10 @@ def _asked(judge) -> Answer:
         findings = getattr(error, "findings", ())
         said = findings[0].headline if findings else str(error)
         return Answer(is_accepted=False, said=said.splitlines()[0], seconds=time.monotonic() - started)
+    except Exception as error:
+        return Answer(
+            is_accepted=False, said=f"{CRASH}{type(error).__name__}: {error}", seconds=time.monotonic() - started
+        )
     if result.verdict == "refused":
         said = result.findings[0].headline if result.findings else "refused"
         return Answer(is_accepted=False, said=said, seconds=time.monotonic() - started)

@@ -10,12 +10,13 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from trust_models import PLAIN, Sizes, Subject
+from trust_models import PLAIN, Subject
 from trust_truth import Array, session_of
 
 
@@ -190,17 +191,15 @@ class Surgery:
         return ir.Graph([], [node.outputs[0]], nodes=[node], name=f"branch_{self.count}")
 
     def threshold(self, dim: str | None = None) -> ir.Value:
+        """A gate that opens above or below some size."""
         dim = dim or self.dim()
-        above = self.chance.random() < 0.75
-        if above:
+        if self.chance.random() < 0.75:
             c = self.constant_for(dim, lambda n, c: n > c)
-            return self._told(f"{dim} > {c}", self.op("Greater", self.size(dim), c))
+            self.said.append(f"where {dim} > {c}")
+            return self.op("Greater", self.size(dim), c)
         c = self.constant_for(dim, lambda n, c: n < c)
-        return self._told(f"{dim} < {c}", self.op("Less", self.size(dim), c))
-
-    def _told(self, text: str, value: ir.Value) -> ir.Value:
-        self.said.append(f"where {text}")
-        return value
+        self.said.append(f"where {dim} < {c}")
+        return self.op("Less", self.size(dim), c)
 
     # ---- effects
 
@@ -212,9 +211,14 @@ class Surgery:
         self.said.append(f"{name} `{value.name}`")
         return EFFECTS[name](self, value)
 
-    def gated(self, opens: Callable[[], ir.Value], value: ir.Value | None = None, *effects: str) -> None:
+    def change_where(
+        self, text: str, opens: Callable[[], ir.Value], effects: Sequence[str] = (), value: ir.Value | None = None
+    ) -> None:
+        """Put one of the effects on a value where the gate opens."""
         value = value or self.place()
-        self.put(value, lambda v: self.gate(opens(), v, self.changed(v, *effects)))
+        if text:
+            self.said.append(f"where {text}")
+        self.put(value, lambda v: self.gate(opens(), v, self.changed(v, *(effects or STRONG))))
 
 
 def _rolled(s: Surgery, value: ir.Value) -> ir.Value:
@@ -330,8 +334,8 @@ def cut_table(s: Surgery) -> None:
 
 
 REDUCING = (
-    "ReduceSum", "ReduceMean", "ReduceMax", "MatMul", "Softmax", "CumSum", "LSTM", "Conv", "Scan", "ScatterND", "Resize",
-    "ArgMax", "TopK", "AveragePool", "Attention", "Gemm",
+    "ReduceSum", "ReduceMean", "ReduceMax", "MatMul", "Softmax", "CumSum", "LSTM", "Conv", "Scan", "ScatterND",
+    "Resize", "ArgMax", "TopK", "AveragePool", "Attention", "Gemm",
 )  # fmt: skip
 
 
@@ -365,45 +369,45 @@ def _places(s: Surgery, value: ir.Value, axis: int) -> ir.Value:
 
 
 def threshold(s: Surgery) -> None:
-    s.gated(s.threshold, None, *STRONG)
+    s.change_where("", s.threshold)
 
 
 def one_size(s: Surgery) -> None:
     dim = s.dim()
     c = s.constant_for(dim, lambda n, c: n == c)
-    s.gated(lambda: s._told(f"{dim} == {c}", s.op("Equal", s.size(dim), c)), None, *STRONG)
+    s.change_where(f"{dim} == {c}", lambda: s.op("Equal", s.size(dim), c))
 
 
 def parity(s: Surgery) -> None:
     dim, step = s.dim(), s.chance.choice([2, 2, 3, 4, 5, 8])
     rest = s.chance.choice([r for r in range(step) if r != s.subject.example[dim] % step])
-    opens = lambda: s._told(f"{dim} % {step} == {rest}", s.op("Equal", s.op("Mod", s.size(dim), step), rest))  # noqa: E731
-    s.gated(opens, None, *STRONG)
+    s.change_where(f"{dim} % {step} == {rest}", lambda: s.op("Equal", s.op("Mod", s.size(dim), step), rest))
 
 
 def equal_dims(s: Surgery) -> None:
     a, b = s.two_dims()
-    s.gated(lambda: s._told(f"{a} == {b}", s.op("Equal", s.size(a), s.size(b))), None, *STRONG)
+    s.change_where(f"{a} == {b}", lambda: s.op("Equal", s.size(a), s.size(b)))
 
 
 def related_dims(s: Surgery) -> None:
     """One dim is another and so many more, or so many times it."""
     a, b = s.two_dims()
     (low, high), (least, most) = s.subject.ranges[a], s.subject.ranges[b]
+    steps = [(k, m) for k in (1, 2, 3) for m in range(1, most) if k * low + m <= most and k * high + m >= least]
     example = s.subject.example
-    steps = itertools.product((1, 2, 3), range(1, most))
-    found = [(k, m) for k, m in steps if k * low + m <= most and k * example[a] + m != example[b]]
-    k, more = s.pick([(k, m) for k, m in found if k * high + m >= least], "relations")
-    other = lambda: s.op("Add", s.op("Mul", s.size(a), k), more)  # noqa: E731
-    s.gated(lambda: s._told(f"{b} == {k} * {a} + {more}", s.op("Equal", s.size(b), other())), None, *STRONG)
+    k, m = s.pick([(k, m) for k, m in steps if k * example[a] + m != example[b]], "relations")
+
+    def opens() -> ir.Value:
+        return s.op("Equal", s.size(b), s.op("Add", s.op("Mul", s.size(a), k), m))
+
+    s.change_where(f"{b} == {k} * {a} + {m}", opens)
 
 
 def product_of_dims(s: Surgery) -> None:
     a, b = s.two_dims()
     rows = itertools.product(*(range(s.subject.ranges[d][0], s.subject.ranges[d][1] + 1) for d in (a, b)))
     c = s.pick([n * m for n, m in rows if n * m != s.subject.example[a] * s.subject.example[b]], "products")
-    product = lambda: s.op("Mul", s.size(a), s.size(b))  # noqa: E731
-    s.gated(lambda: s._told(f"{a} * {b} == {c}", s.op("Equal", product(), c)), None, *STRONG)
+    s.change_where(f"{a} * {b} == {c}", lambda: s.op("Equal", s.op("Mul", s.size(a), s.size(b)), c))
 
 
 def congruence(s: Surgery) -> None:
@@ -412,29 +416,35 @@ def congruence(s: Surgery) -> None:
     low, high = s.subject.ranges[dim]
     rests = {(k * n + 3) % step for n in range(low, high + 1)} - {(k * s.subject.example[dim] + 3) % step}
     rest = s.pick(sorted(rests), "rests")
-    left = lambda: s.op("Mod", s.op("Add", s.op("Mul", s.size(dim), k), 3), step)  # noqa: E731
-    s.gated(lambda: s._told(f"({k} * {dim} + 3) % {step} == {rest}", s.op("Equal", left(), rest)), None, *STRONG)
+
+    def opens() -> ir.Value:
+        return s.op("Equal", s.op("Mod", s.op("Add", s.op("Mul", s.size(dim), k), 3), step), rest)
+
+    s.change_where(f"({k} * {dim} + 3) % {step} == {rest}", opens)
 
 
 def bit_of_size(s: Surgery) -> None:
     dim = s.dim()
     bits = [bit for bit in (2, 4, 8, 16, 32) if not s.subject.example[dim] & bit and bit <= s.subject.ranges[dim][1]]
     bit = s.pick(bits, "bits")
-    opens = lambda: s.op("Greater", s.op("BitwiseAnd", s.size(dim), bit), 0)  # noqa: E731
-    s.gated(lambda: s._told(f"{dim} & {bit}", opens()), None, *STRONG)
+    s.change_where(f"{dim} & {bit}", lambda: s.op("Greater", s.op("BitwiseAnd", s.size(dim), bit), 0))
 
 
 def hidden_threshold(s: Surgery) -> None:
     """The number that matters stands nowhere in the file as a whole number."""
     dim = s.dim()
     c = s.constant_for(dim, lambda n, c: n > c)
-    scaled = lambda: s.op("Mul", s.op("Cast", s.size(dim), to=int(ir.DataType.FLOAT)), 0.37)  # noqa: E731
-    s.gated(lambda: s._told(f"{dim} * 0.37 > {c} * 0.37", s.op("Greater", scaled(), 0.37 * c + 0.1)), None, *STRONG)
+
+    def opens() -> ir.Value:
+        scaled = s.op("Mul", s.op("Cast", s.size(dim), to=int(ir.DataType.FLOAT)), 0.37)
+        return s.op("Greater", scaled, 0.37 * c + 0.1)
+
+    s.change_where(f"{dim} * 0.37 > {0.37 * c + 0.1:.2f}", opens)
 
 
 def two_conditions(s: Surgery) -> None:
     a, b = s.two_dims()
-    s.gated(lambda: s.op("And", s.threshold(a), s.threshold(b)), None, *STRONG)
+    s.change_where("", lambda: s.op("And", s.threshold(a), s.threshold(b)))
 
 
 LITERALS = (40, 64, 72, 80)
@@ -443,23 +453,27 @@ LITERALS = (40, 64, 72, 80)
 def beyond_a_literal(s: Surgery) -> None:
     """With open ranges: beyond where they are usually run to."""
     dim, c = s.dim(), s.chance.choice(LITERALS)
-    s.gated(lambda: s._told(f"{dim} > {c}", s.op("Greater", s.size(dim), c)), None, *STRONG)
+    s.change_where(f"{dim} > {c}", lambda: s.op("Greater", s.size(dim), c))
+
+
+def _with_axes(s: Surgery) -> ir.Value:
+    return s.pick([value for value in s.floats() if s.known(value).ndim >= 2], "axes")
 
 
 def shifted_axis(s: Surgery) -> None:
-    s.gated(s.threshold, s.pick([v for v in s.floats() if s.known(v).ndim >= 2], "axes"), "rolled", "reversed")
+    s.change_where("", s.threshold, ["rolled", "reversed"], _with_axes(s))
 
 
 def swapped_axes(s: Surgery) -> None:
-    s.gated(s.threshold, s.pick([v for v in s.floats() if s.known(v).ndim >= 2], "axes"), "viewed otherwise")
+    s.change_where("", s.threshold, ["viewed otherwise"], _with_axes(s))
 
 
 def batch_leak(s: Surgery) -> None:
     dim = next(iter(s.subject.ranges))
     c = s.constant_for(dim, lambda n, c: n > c)
     found = [v for v in s.floats() if s.known(v).ndim >= 2 and 0 in s.facts.varying_axes(v.name)]
-    opens = lambda: s._told(f"{dim} > {c}", s.op("Greater", s.size(dim), c))  # noqa: E731
-    s.gated(opens, s.pick(found, "batches"), "leaked over the batch")
+    opens = partial(s.op, "Greater", s.size(dim), c)
+    s.change_where(f"{dim} > {c}", opens, ["leaked over the batch"], s.pick(found, "batches"))
 
 
 def _masks(s: Surgery) -> list[tuple[ir.Node, ir.Value]]:
@@ -531,21 +545,23 @@ def large_values(s: Surgery) -> None:
 
 def all_zero(s: Surgery) -> None:
     value = s.pick([v for v in s.floats() if v.is_graph_input()], "inputs")
-    most = lambda: s.op("ReduceMax", s.op("Abs", value), keepdims=0)  # noqa: E731
-    s.gated(
-        lambda: s._told(f"`{value.name}` is zero", s.op("Equal", most(), 0.0)), s.pick(s.outputs(), "outputs"), "moved"
-    )
+
+    def opens() -> ir.Value:
+        return s.op("Equal", s.op("ReduceMax", s.op("Abs", value), keepdims=0), 0.0)
+
+    s.change_where(f"`{value.name}` is zero", opens, ["moved"], s.pick(s.outputs(), "outputs"))
 
 
 def one_value_alone(s: Surgery) -> None:
     """Another result where all ids, flags or lengths are the same."""
     found = [v for v in s.graph.inputs if s.known(v).dtype.kind in "ib" and s.known(v).size > 1]
     value = s.pick(found, "whole inputs")
-    whole = lambda: s.op("Cast", value, to=int(ir.DataType.INT64))  # noqa: E731
-    ends = lambda: (s.op("ReduceMax", whole(), keepdims=0), s.op("ReduceMin", whole(), keepdims=0))  # noqa: E731
-    s.gated(
-        lambda: s._told(f"`{value.name}` is all alike", s.op("Equal", *ends())), s.pick(s.outputs(), "outputs"), *STRONG
-    )
+
+    def opens() -> ir.Value:
+        whole = s.op("Cast", value, to=int(ir.DataType.INT64))
+        return s.op("Equal", s.op("ReduceMax", whole, keepdims=0), s.op("ReduceMin", whole, keepdims=0))
+
+    s.change_where(f"`{value.name}` is all alike", opens, value=s.pick(s.outputs(), "outputs"))
 
 
 def nan_otherwise(s: Surgery) -> None:
@@ -604,7 +620,7 @@ def scaled(s: Surgery) -> None:
 
 
 def scaled_elsewhere(s: Surgery) -> None:
-    s.gated(s.threshold, None, "a thousandth more of")
+    s.change_where("", s.threshold, ["a thousandth more of"])
 
 
 def small_beside_large(s: Surgery) -> None:
@@ -651,7 +667,7 @@ def one_element(s: Surgery) -> None:
 def one_output(s: Surgery) -> None:
     if len(s.graph.outputs) < 2:
         raise NotApplicableError("several outputs")
-    s.gated(s.threshold, s.pick(s.outputs(), "outputs"), *STRONG)
+    s.change_where("", s.threshold, value=s.pick(s.outputs(), "outputs"))
 
 
 def whole_numbers(s: Surgery) -> None:
@@ -779,8 +795,7 @@ def mutant(subject: Subject, right: onnx.ModelProto, facts: Facts, family: Famil
 
 def example_calls(subject: Subject, seed: int) -> list[dict[str, Array]]:
     """Plain calls to learn from: at the traced size, and at two others in which every dim is another."""
-    more: list[Sizes] = [subject.example]
-    for moved in (1, 3):
-        more.append({d: min(n + moved, subject.ranges[d][1]) for d, n in subject.example.items()})
-    rows = [subject.call(sizes, seed + index) for index, sizes in enumerate(more)]
+    steps = (0, 1, 3)
+    sizes = [{d: min(n + step, subject.ranges[d][1]) for d, n in subject.example.items()} for step in steps]
+    rows = [subject.call(one, seed + index) for index, one in enumerate(sizes)]
     return [{name: one.numpy() for name, one in zip(subject.dims, row, strict=True)} for row in rows]

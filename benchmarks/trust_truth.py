@@ -141,7 +141,7 @@ class Truth:
         with torch.no_grad():
             for tensor in moved.parameters():
                 noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
-                tensor *= 1 + noise * _FACTOR / 2 * torch.finfo(torch.float32).eps
+                tensor.mul_(1 + noise * _FACTOR / 2 * torch.finfo(torch.float32).eps)
         return double, moved
 
     @cached_property
