@@ -352,7 +352,7 @@ def table(reports: Sequence[Report]) -> str:
     for family in (*order, "all"):
         here = [one for one in rows if family in (one.family, "all")]
         if here:
-            counts = [sum(_outcome(one, judge) == kind for one in here) for judge in JUDGES for kind in KINDS]
+            counts = [sum(outcome_of(one, judge) == kind for one in here) for judge in JUDGES for kind in KINDS]
             lines.append(f"| {family} | {len(here)} | " + " | ".join(map(str, counts)) + " |")
     return "\n".join(lines)
 
@@ -360,7 +360,7 @@ def table(reports: Sequence[Report]) -> str:
 KINDS = (CAUGHT, NOTED, MISSED)
 
 
-def _outcome(one: WrongFile, judge: str) -> str:
+def outcome_of(one: WrongFile, judge: str) -> str:
     return one.verdicts[judge].outcome if judge in one.verdicts else ""
 
 
@@ -382,7 +382,7 @@ def summary(reports: Sequence[Report]) -> str:
         lines += [f"  refused {one}" for one in refused]
         kinds = Counter(
             one.verdicts[judge].why.partition(":")[0]
-            for report in reports for one in report.wrong if _outcome(one, judge) == MISSED
+            for report in reports for one in report.wrong if outcome_of(one, judge) == MISSED
         )  # fmt: skip
         lines.append(
             f"  missed for: {', '.join(f'{name} {count}' for name, count in sorted(kinds.items())) or 'nothing'}"

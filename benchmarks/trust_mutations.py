@@ -10,7 +10,6 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import onnx
@@ -105,18 +104,23 @@ class Surgery:
         value = next(value for value in self.graph.inputs if value.name == name)
         return self.op("Squeeze", self.op("Shape", value, start=axis, end=axis + 1))
 
-    def put(self, value: ir.Value, change: Callable[[ir.Value], ir.Value], dtype: ir.DataType | None = None) -> None:
-        """Whatever reads the value reads the changed one from now on; an output keeps its name."""
+    def put(self, value: ir.Value, change: Callable[[ir.Value], ir.Value]) -> None:
+        """Whatever read the value before reads the changed one from now on; an output keeps its name."""
         uses = list(value.uses())
         places = [i for i, one in enumerate(self.graph.outputs) if one is value]
         changed = change(value)
         for node, index in uses:
             node.replace_input_with(index, changed)
         for place in places:
-            changed.type = ir.TensorType(dtype) if dtype is not None else value.type
-            changed.shape, changed.name, value.name = value.shape, value.name, f"unchanged_{value.name}"
-            self.graph.outputs[place] = changed
+            self.put_out(place, changed, value.type)
         value.shape = value.shape if value.is_graph_input() else None
+
+    def put_out(self, place: int, changed: ir.Value, dtype: ir.TypeProtocol | None) -> None:
+        """Another value becomes the output, under its name."""
+        value = self.graph.outputs[place]
+        changed.type, changed.shape, changed.name = dtype, value.shape, value.name
+        value.name = f"unchanged_{value.name}"
+        self.graph.outputs[place] = changed
 
     # ---- places
 
@@ -180,7 +184,9 @@ class Surgery:
 
     def gate(self, value: ir.Value, closed: ir.Value, opened: ir.Value) -> ir.Value:
         """Where the gate opens, the other value: as Where or as If."""
-        if self.chance.random() < 0.5:
+        known = self.facts.traced.get(closed.name)
+        has_where = known is None or known.dtype != np.bool_  # ONNX Runtime has none for flags
+        if self.chance.random() < 0.5 and has_where:
             return self.op("Where", value, opened, closed)
         return self.op("If", value, then_branch=self._branch(opened), else_branch=self._branch(closed))
 
@@ -472,8 +478,8 @@ def batch_leak(s: Surgery) -> None:
     dim = next(iter(s.subject.ranges))
     c = s.constant_for(dim, lambda n, c: n > c)
     found = [v for v in s.floats() if s.known(v).ndim >= 2 and 0 in s.facts.varying_axes(v.name)]
-    opens = partial(s.op, "Greater", s.size(dim), c)
-    s.change_where(f"{dim} > {c}", opens, ["leaked over the batch"], s.pick(found, "batches"))
+    value = s.pick(found, "batches")
+    s.change_where(f"{dim} > {c}", lambda: s.op("Greater", s.size(dim), c), ["leaked over the batch"], value)
 
 
 def _masks(s: Surgery) -> list[tuple[ir.Node, ir.Value]]:
@@ -539,6 +545,8 @@ def large_values(s: Surgery) -> None:
     """Beyond what is drawn, values are cut."""
     value = s.pick(s.floats(), "floats")
     most = 2.5 * _scale_of(s, value)
+    if most > np.finfo(np.float32).max:
+        raise NotApplicableError("values that grow")
     s.said.append(f"`{value.name}` within {most:.2g}")
     s.put(value, lambda v: s.op("Clip", v, -most, most))
 
@@ -680,18 +688,19 @@ def whole_numbers(s: Surgery) -> None:
         count = s.op("Size", v)
         last = s.op("Equal", s.op("Range", 0, count, 1), s.op("Sub", count, 1))
         last = s.op("Reshape", last, s.op("Shape", v))
-        other = s.op("Not", v) if is_flag else s.op("Abs", s.op("Sub", v, 1))
-        return s.gate(s.threshold(), v, s.op("Where", last, other, v))
+        other = s.op("Xor", v, last) if is_flag else s.op("Where", last, s.op("Abs", s.op("Sub", v, 1)), v)
+        return s.gate(s.threshold(), v, other)
 
     s.put(value, change)
 
 
 def wrong_type(s: Surgery) -> None:
-    value = s.pick(list(s.graph.outputs), "outputs")
+    place = s.pick(range(len(s.graph.outputs)), "outputs")
+    value = s.graph.outputs[place]
     others = {"f": ir.DataType.DOUBLE, "i": ir.DataType.INT32, "b": ir.DataType.UINT8}
     dtype = others[s.known(value).dtype.kind]
     s.said.append(f"`{value.name}` is {dtype}")
-    s.put(value, lambda v: s.op("Cast", v, to=int(dtype)), dtype)
+    s.put_out(place, s.op("Cast", value, to=int(dtype)), ir.TensorType(dtype))
 
 
 def _weights(s: Surgery) -> list[ir.Value]:
