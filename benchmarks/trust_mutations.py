@@ -545,7 +545,7 @@ def large_values(s: Surgery) -> None:
     """Beyond what is drawn, values are cut."""
     value = s.pick(s.floats(), "floats")
     most = 2.5 * _scale_of(s, value)
-    if most > np.finfo(np.float32).max:
+    if most > float(np.finfo(np.float32).max):
         raise NotApplicableError("values that grow")
     s.said.append(f"`{value.name}` within {most:.2g}")
     s.put(value, lambda v: s.op("Clip", v, -most, most))
