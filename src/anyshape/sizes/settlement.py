@@ -422,9 +422,6 @@ def _algebra_of(z3: Any, context: Any, add: Callable[[Any], None]) -> Algebra:
     def modulo(value: Any, by: Any) -> Any:
         return value % by if isinstance(by, int) and by > 0 else value - floor_division(value, by) * by
 
-    def chosen(*pairs: Any) -> Any:
-        return reduce(lambda rest, pair: z3.If(pair[1], pair[0], rest), reversed(pairs[:-1]), pairs[-1][0])
-
     return {
         "Add": floats.fold(operator.add),
         "Mul": floats.fold(operator.mul),
@@ -451,6 +448,4 @@ def _algebra_of(z3: Any, context: Any, add: Callable[[Any], None]) -> Algebra:
         "Or": lambda *parts: z3.Or(*parts, context),
         "Not": lambda part: z3.Not(part, context),
         "Where": z3.If,
-        "ExprCondPair": lambda value, condition: (value, condition),
-        "Piecewise": chosen,
     }
