@@ -104,9 +104,9 @@ def plain_operators(job: Job) -> Counter[str] | None:
     return operators_at(job, _ALWAYS)
 
 
-def plain_assumptions(job: Job) -> tuple[Guard, ...]:
-    """What the first way assumes at the job's sizes."""
-    return assumptions_at(job, _ALWAYS)
+def repaired_assumptions(job: Job) -> tuple[Guard, ...]:
+    """What a trace at the job's sizes assumes, with all repairs, so that it comes far."""
+    return assumptions_at(job, REPAIRS)
 
 
 def _export_as(name: str, repairs: Sequence[Repair], *, copying: bool = False) -> Callable[[Job], Conversion]:

@@ -190,8 +190,8 @@ SIZES_COMPUTED_NEAR = 4096
 """At which a condition is computed first: a fraction of a millisecond, and most that can be broken break there."""
 SIZES_COMPUTED_FAR = 2**20
 """At which a condition is computed where z3 does not know: tens of milliseconds."""
-WORK_OF_Z3 = 1_000_000
-"""By z3's own count, for one question: about a second where it is hard. Seconds would differ between machines."""
+WORK_OF_Z3 = 500_000
+"""By z3's own count, for one question: about a tenth of a second. Seconds would differ between machines."""
 ROUNDS_OF_BREAKING = 4
 """In which sizes are looked for that break an assumption, where PyTorch fails at those found before."""
 SIZES_OF_A_NUMBER = 128

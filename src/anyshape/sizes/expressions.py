@@ -264,6 +264,7 @@ _LOOSE_WRITERS: dict[str, _Writer] = {
     "Or": _joined_by("or"),
     "Not": lambda _, texts: f"not ({texts[0]})",
     "Float": lambda expression, _: repr(float(expression)),
+    "Abs": _call_text("abs"),
     "ToFloat": _call_text("float"),
     "TruncToInt": _call_text("int"),
 }
@@ -408,6 +409,7 @@ _FUNCTIONS: Algebra = {
     "CeilToInt": _to_whole_numbers(np.ceil),
     "RoundToInt": _to_whole_numbers(np.round),
     "OpaqueUnaryFn_sqrt": np.sqrt,
+    "Abs": abs,
     "Min": _fold_by(np.minimum),
     "Max": _fold_by(np.maximum),
     **{name: RELATIONS[relation] for name, relation in RELATION_NAMES.items()},

@@ -23,7 +23,7 @@ import sympy
 
 from anyshape.sizes import budgets, expressions
 from anyshape.sizes.expressions import Algebra, Meaning, evaluate, symbols_of, tree_of
-from anyshape.sizes.notation import RELATIONS, Condition, SizeRange, Sizes
+from anyshape.sizes.notation import RELATIONS, Condition, Expression, SizeRange, Sizes
 
 Claim = tuple[sympy.Basic, Meaning]
 """A condition on torch's symbols, and what these are in dims."""
@@ -99,19 +99,14 @@ def _find_near(question: Question) -> Answer:
 
 
 def _find_far(question: Question) -> Answer:
-    """All sizes where they are no more than a million; else the smallest, and as many at random."""
+    """All sizes where they are no more than a million; else the smallest."""
     dims = _dims_together(question)
     ranges = [question.declared.ranges[dim] for dim in dims]
     most = int(budgets.SIZES_COMPUTED_FAR ** (1 / len(dims)))
     if all(not one.is_open for one in ranges) and math.prod(map(len, ranges)) <= budgets.SIZES_COMPUTED_FAR:
         most = max(map(len, ranges))
     sizes = [_smallest(one, most) for one in ranges]
-    is_all = _is_all(dims, sizes, question.declared)
-    found = _broken_in(question, _grid(dims, sizes), is_all=is_all)
-    if found.is_proved or found.sizes or is_all:
-        return found
-    generator = np.random.default_rng(0)
-    return _broken_in(question, {dim: _sizes_by_lot(one, generator) for dim, one in zip(dims, ranges, strict=True)})
+    return _broken_in(question, _grid(dims, sizes), is_all=_is_all(dims, sizes, question.declared))
 
 
 def _dims_together(question: Question) -> list[str]:
@@ -137,16 +132,6 @@ def _telling_sizes(declared: SizeRange, base: int, numbers: Iterable[int], most:
     wanted = [declared.lo, base, base + declared.step, *([] if declared.hi is None else [declared.hi]), *near]
     sizes = dict.fromkeys([*(size for size in wanted if size in declared), *_smallest(declared, most)])
     return list(sizes)[:most]
-
-
-def _sizes_by_lot(declared: SizeRange, generator: np.random.Generator) -> Any:
-    """As many small sizes as large ones: by their logarithm."""
-    most = declared.hi if declared.hi is not None else budgets.LARGEST_SUSPECT
-    steps = math.log(max(most - declared.lo, 0) // declared.step + 1)
-    drawn = np.exp(generator.uniform(0, steps, budgets.SIZES_COMPUTED_FAR)).astype(np.int64) - 1
-    if declared.values is not None:
-        return np.asarray(declared.values)[drawn % len(declared.values)]
-    return np.minimum(declared.lo + drawn * declared.step, most - (most - declared.lo) % declared.step)
 
 
 def _grid(dims: Sequence[str], sizes: Sequence[Sequence[int]]) -> Columns:
@@ -203,7 +188,7 @@ def _relation(condition: Condition) -> Claim:
     names = {name: expressions.dim_symbol(name) for name in condition.names}
     left, right = tree_of(condition.left.text), tree_of(condition.right.text)
     relation = sympy.Function(_NAMES_OF_RELATIONS[condition.relation])(left, right)
-    return relation, {symbol: expressions.Expression(name) for name, symbol in names.items()}
+    return relation, {symbol: Expression(name) for name, symbol in names.items()}
 
 
 _NAMES_OF_RELATIONS = {relation: name for name, relation in expressions.RELATION_NAMES.items()}
@@ -437,9 +422,6 @@ def _algebra_of(z3: Any, context: Any, add: Callable[[Any], None]) -> Algebra:
     def modulo(value: Any, by: Any) -> Any:
         return value % by if isinstance(by, int) and by > 0 else value - floor_division(value, by) * by
 
-    def chosen(*pairs: Any) -> Any:
-        return reduce(lambda rest, pair: z3.If(pair[1], pair[0], rest), reversed(pairs[:-1]), pairs[-1][0])
-
     return {
         "Add": floats.fold(operator.add),
         "Mul": floats.fold(operator.mul),
@@ -458,6 +440,7 @@ def _algebra_of(z3: Any, context: Any, add: Callable[[Any], None]) -> Algebra:
         "TruncToInt": lambda value: z3.If(value >= 0, z3.ToInt(value), -z3.ToInt(-value)),
         "FloorToInt": z3.ToInt,
         "CeilToInt": lambda value: -z3.ToInt(-value),
+        "Abs": lambda value: z3.If(value >= 0, value, -value),
         "Min": lambda *parts: reduce(lambda a, b: z3.If(a <= b, a, b), parts),
         "Max": lambda *parts: reduce(lambda a, b: z3.If(a >= b, a, b), parts),
         **{name: RELATIONS[relation] for name, relation in expressions.RELATION_NAMES.items()},
@@ -465,6 +448,4 @@ def _algebra_of(z3: Any, context: Any, add: Callable[[Any], None]) -> Algebra:
         "Or": lambda *parts: z3.Or(*parts, context),
         "Not": lambda part: z3.Not(part, context),
         "Where": z3.If,
-        "ExprCondPair": lambda value, condition: (value, condition),
-        "Piecewise": chosen,
     }

@@ -18,7 +18,7 @@ from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.plan import Budget, Plan, choose, far_sizes, horizon, sizes_at_literals, smallest_sizes
 from anyshape.conversion.candidates import Candidate, make_job
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
-from anyshape.conversion.strategies import plain_assumptions
+from anyshape.conversion.strategies import repaired_assumptions
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
 from anyshape.model.oracle import describe
@@ -154,7 +154,7 @@ def _assumptions(
 
     def trace(sizes: Sizes) -> tuple[Guard, ...]:
         survey.options.tell(f"tracing at {describe(sizes)}")
-        found = plain_assumptions(make_job(survey, survey.reference.run(sizes)))
+        found = repaired_assumptions(make_job(survey, survey.reference.run(sizes)))
         survey.reference.put_back()
         return found
 
