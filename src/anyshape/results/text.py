@@ -118,9 +118,10 @@ def _headline(result: Result) -> str:
         return f"unchecked: {_file_of(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
     where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
+    cut = ", CUT SHORT by this machine" if verification.is_cut_by_machine else ""
     if not verification.compares_values:
-        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}"
-    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}"
+        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}{cut}"
+    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}{cut}"
 
 
 def _file_of(result: Result) -> str:

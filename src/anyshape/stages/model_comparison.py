@@ -248,6 +248,6 @@ def findings_beside_model(bench: ModelBench, verification: Verification) -> tupl
     home = bench.subject.home
     if not verification.failures:
         return () if verification.checks else (Finding("runtime-error", "no size could be run", home),)
-    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
+    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget().part(0.25))
     where = first_difference(bench.proto, bench.checker, smallest)
     return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)

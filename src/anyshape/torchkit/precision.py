@@ -30,8 +30,6 @@ class _Upcast(TorchDispatchMode):
     def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, *, sparing: bool) -> None:
         super().__init__()
         self._narrow, self._wide, self._sparing = narrow, wide, sparing
-        self.largest = 0
-        """The bytes of the largest result: what a prediction of memory starts from."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
@@ -45,7 +43,6 @@ class _Upcast(TorchDispatchMode):
 
     def _widen(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            self.largest = max(self.largest, value.numel() * value.element_size())
             if value.dtype == torch.complex64 and self._wide == torch.float64:
                 return value.to(torch.complex128)
             return value.to(self._wide) if value.dtype in self._narrow else value

@@ -23,7 +23,6 @@ from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.session import RuntimeFailureError
-from anyshape.sizes import budgets
 from anyshape.source.spans import Span
 from anyshape.verification import given_file as alone
 from anyshape.verification.given_file import CheckOptions, GivenFile
@@ -63,8 +62,7 @@ def check(
     computed_by = understand_custom_ops(custom_ops, _function_of)
     file = _read_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
-    seconds = budget if budget is not None else budgets.SECONDS_TO_CHECK
-    options = CheckOptions(Tolerance(atol, rtol), seconds, tier, at, seed, providers, computed_by)
+    options = CheckOptions(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
     if model is None:
         _refuse_what_needs_a_model(
             dims=dims, make_inputs=make_inputs, examples=examples, atol=atol, rtol=rtol, kwargs=kwargs

@@ -28,7 +28,6 @@ from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.made_up_inputs import find_contents
 from anyshape.runtime.session import RuntimeFailureError, Session
-from anyshape.sizes import budgets
 from anyshape.sizes.notation import did_you_mean
 from anyshape.stages.free_readings import first_that_is_right
 from anyshape.verification.freed_file import FreeOptions, RunningFile, StaticFile, Trial
@@ -69,7 +68,7 @@ def make_dynamic(
         thorough=thorough, seed=seed,
     )  # fmt: skip
     options = FreeOptions(
-        tuple(unchecked), budgets.SECONDS_TO_CHECK_FREED if budget is None else budget,
+        tuple(unchecked), budget,
         choose_tier(quick=quick, thorough=thorough), seed, against_model, progress or (lambda _: None),
     )  # fmt: skip
     result = _free_and_check(StaticFile(Path(path), proto, interface, declaration, options), check_destination(out))

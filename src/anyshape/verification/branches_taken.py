@@ -161,6 +161,7 @@ def _reach_sides(
     for provocation, base, changed in itertools.islice(_changed_calls(bases, names), budgets.MOST_CALLS_TO_PROVOKE):
         if not sides.lacking(enough) or budget.remaining <= 0 or verification.failures:
             break
+        budget.charge(checker.reference.effort(base.sizes))
         outcome = checker.reference.oracle.with_leaves(base, changed)
         if _is_telling(outcome):
             sides.watch(checker.reference.inputs(outcome), outcome.sizes)
@@ -178,6 +179,7 @@ def _watch_checks(checker: ModelChecker, checks: Iterable[Check], sides: Sides, 
     for check in checks:
         if not sides.lacking(enough) or budget.remaining <= 0:
             break
+        budget.charge(checker.reference.effort(check.sizes))
         outcome = checker.reference.run(check.sizes, check.content)
         sides.watch(checker.reference.inputs(outcome), outcome.sizes)
 

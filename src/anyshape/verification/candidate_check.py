@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +26,7 @@ from anyshape.results.attempt import Attempt, Guard
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
@@ -90,8 +90,8 @@ def try_out(
         box, survey.traced, constants, tuple(g.holds for g in guards), survey.boundaries.admit, options.tier,
         options.seed, first, last, not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
-    seconds = options.seconds if options.seconds is not None else max(10.0, attempt.seconds)
-    budget = Budget(seconds, available_memory() // 4)
+    converted = survey.reference.effort(survey.traced).calls * budgets.WORK_OF_A_CONVERTED_CALL
+    budget = Budget(options.seconds, max(budgets.WORK_TO_CHECK, converted))
     verification = verify(checker, plan, survey.boundaries, budget)
     if computed_in is not None:
         verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
@@ -99,10 +99,9 @@ def try_out(
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
         open_file = partial(options.custom_ops.open, providers=options.providers)
-        verification = provoke(checker, verification, survey.traced, loaded, open_file, Budget(budget.seconds / 4))
+        verification = provoke(checker, verification, survey.traced, loaded, open_file, budget.part(0.25))
         return Checked(candidate, verification, attempt.strategy, next(iter(verification.failures), None))
-    extra = Budget(max(2.0, budget.remaining))
-    smallest = smallest_failure(checker, verification.failures, plan, extra)
+    smallest = smallest_failure(checker, verification.failures, plan, budget.part(0.25))
     where = first_difference(proto, checker, smallest)
     return Checked(candidate, verification, attempt.strategy, smallest, where)
 
@@ -117,13 +116,6 @@ def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Se
 def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
     left = {dim: effective_range(declared, survey.boundaries.limits, dim) for dim, declared in ranges.items()}
     return {dim: horizon(declared, survey.traced[dim]) for dim, declared in left.items()}
-
-
-def available_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 8 * 2**30
 
 
 def _load_candidate(stage: Stage, model: ir.Model, options: ExportOptions) -> tuple[Session, torch.dtype | None]:

@@ -6,7 +6,6 @@ excludes, and a trace of real tensors sees none.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -75,13 +74,13 @@ def _are_passed_by(survey: Survey, decisions: Iterable[Read], operators: Counter
     """Whether traces at the very sizes of these decisions come through without an answer, and call nothing that the
     file's own did not: a module may leave its shortcuts out while it is exported, or write them in another way.
     """
-    decisions, started = list(decisions), time.monotonic()
+    decisions = list(decisions)
     if not all(one.answers <= {True, False} for one in decisions):
         return False  # a number, which a trace would take as it comes
     met = {tuple(sizes.items()): sizes for one in decisions for sizes in one.sizes}
+    if len(met) * sum(operators.values()) > budgets.MOST_CALLS_OF_DECISIONS:
+        return False
     for sizes in met.values():
-        if time.monotonic() - started > budgets.SECONDS_TO_TRACE_DECISIONS:
-            return False
         survey.options.tell(f"tracing at {describe(sizes)}")
         found = plain_operators(make_job(survey, survey.reference.run(sizes)))
         survey.reference.put_back()

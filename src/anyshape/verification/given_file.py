@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 import onnx
@@ -31,6 +31,7 @@ from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of
 from anyshape.runtime.session import Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
+from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_sizes
 from anyshape.source.spans import Span
 
@@ -42,7 +43,7 @@ class CheckOptions:
     """How to check, as the user asked for it."""
 
     tolerance: Tolerance = field(default_factory=Tolerance)
-    seconds: float = budgets.SECONDS_TO_CHECK
+    seconds: float | None = None
     tier: Tier = "normal"
     at: Mapping[str, int] | None = None
     """One size alone."""
@@ -111,6 +112,11 @@ class FileReference(BenchReference[MadeUpCall]):
 
     calls: Calls
     contract: Contract | None
+    forecast: Forecast | None = None
+
+    def effort(self, sizes: Mapping[str, int]) -> Effort:
+        found = None if self.forecast is None else self.forecast.at(sizes)
+        return found or super().effort(sizes)
 
     def run(self, sizes: Mapping[str, int], content: int = 0) -> MadeUpCall:
         return MadeUpCall(dict(sizes), content, self.calls.shapes(sizes) or {})
@@ -254,12 +260,23 @@ def bench_alone(session: Session, file: GivenFile, declaration: FileDeclaration,
     """The file with itself for a reference."""
     checker = FileChecker(session, file.interface, FileReference(declaration.calls, file.contract), ALONE)
     base = _first_that_runs(checker, declaration)
+    forecast = Forecast(partial(_counted, session, declaration.calls), base, partial(_is_declared, declaration))
+    checker = replace(checker, reference=replace(checker.reference, forecast=forecast))
     boundaries = Boundaries(checker.error_at, declaration.ranges, base, (), where=declaration.where)
     boundaries = boundaries.with_limits(map(Limit, declaration.held))
     # a single size is run wherever it lies
     admit = boundaries.admit if options.at is None else lambda sizes: sizes
     plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options)
     return FileBench(checker, boundaries, plan, options, declaration)
+
+
+def _counted(session: Session, calls: Calls, sizes: Sizes) -> Effort | None:
+    shapes = calls.shapes(sizes)
+    return None if shapes is None else session.effort(calls.make(shapes, 0))
+
+
+def _is_declared(declaration: FileDeclaration, sizes: Sizes) -> bool:
+    return all(size in declaration.ranges[dim] for dim, size in sizes.items())
 
 
 def _first_that_runs(checker: FileChecker, declaration: FileDeclaration) -> Sizes:

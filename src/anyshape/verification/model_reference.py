@@ -20,6 +20,7 @@ from anyshape.model.oracle import Outcome, Reference
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
 from anyshape.runtime.session import Array, Feeds, Session
+from anyshape.sizes.effort import Effort
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,14 @@ class ModelReference(BenchReference[Outcome]):
     noises: defaultdict[str, Noise] = field(default_factory=partial(defaultdict, Noise))
     """What was measured of each output's rounding."""
 
-    @property
-    def largest_result(self) -> int:
-        return self.oracle.largest_result
-
     def run(self, sizes: Mapping[str, int], content: int = 0) -> Outcome:
         return self.oracle.run(sizes, content)
 
     def volume(self, sizes: Mapping[str, int]) -> int:
         return self.oracle.volume(sizes)
+
+    def effort(self, sizes: Mapping[str, int]) -> Effort:
+        return self.oracle.effort(sizes)
 
     def inputs(self, run: Outcome) -> Feeds:
         ports = zip(self.interface.inputs, self.leaves, strict=True)
