@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from anyshape.bench.judgement import FACTOR, MovedRuns, Oracles, Tolerance, judge
-from anyshape.bench.plan import Budget, Plan, choose
+from anyshape.bench.plan import Budget, Plan, available_memory, choose
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
@@ -314,12 +314,38 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
             # the model's limits are narrower than thought: choose again inside them, ends included
             plan = _plan_inside(plan, limits)
             queue = [s for s in choose(plan) if tuple(s.values()) not in progress.done]
-    return replace(
+    verification = replace(
         verification_of(checker, progress.judged, time.monotonic() - start),
         invalid=tuple(progress.invalid),
         skipped=tuple((sizes, reason) for sizes, reason in progress.skipped if limits.holds(sizes)),
         observations=tuple(progress.observations),
     )
+    return run_by_default(checker, verification)
+
+
+_NOT_BY_DEFAULT = "run with weights that are mapped, and never with ONNX Runtime's default options, which pack them"
+
+
+def run_by_default(checker: Checker[Run], verification: Verification) -> Verification:
+    """A right file with large weights once more, at the first size, as users open it; or a note that it was not."""
+    size = checker.session.bytes_of_large_weights
+    if not size or not verification.is_right:
+        return verification
+    needed = size * budgets.COPIES_OF_PACKED_WEIGHTS
+    if size > budgets.MOST_BYTES_TO_PACK or needed > available_memory():
+        least = f"{min(needed, budgets.MOST_BYTES_TO_PACK) / 2**30:.1f} GB"
+        return replace(verification, notes=(*verification.notes, f"{_NOT_BY_DEFAULT}: that takes more than {least}"))
+    first = verification.checks[0]
+    run = checker.reference.run(first.sizes, first.content)
+    checker.session.rest()
+    try:
+        judged = replace(checker, session=checker.session.by_default()).judge(run)
+    except RuntimeFailureError as failure:
+        judged = _failure(run, "runtime-error", None, f"is not loaded: {failure}")
+    if isinstance(judged, Check):
+        return verification
+    wrong = replace(judged, sentence=f"{judged.sentence}, with ONNX Runtime's default options")
+    return replace(verification, failures=(wrong,))
 
 
 def verification_of(checker: Checker[Run], judged: Sequence[Judged], seconds: float) -> Verification:

@@ -170,6 +170,8 @@ def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]
         yield "mode", "as PyTorch with gradients on: its fast path for attention gives other values at masked places"
     if verification.skipped:
         yield "not run", _not_run(verification.skipped)
+    if verification.is_cut_by_machine:
+        yield "note", "the clock or the memory of this machine cut sizes: elsewhere, or later, more would be run"
 
 
 def _not_run(skipped: Sequence[tuple[Mapping[str, int], str]]) -> str:

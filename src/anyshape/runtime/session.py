@@ -46,7 +46,8 @@ def runtime_version() -> str:
 class Session:
     """One file, loaded once, run at many sizes."""
 
-    _is_large = False
+    bytes_of_large_weights = 0
+    """That lie beside the file and are mapped, not packed, as the runtime's default options would; 0 where few."""
 
     def __init__(
         self,
@@ -55,12 +56,13 @@ class Session:
         providers: Sequence[str] | None = None,
         libraries: Sequence[str] = (),
         folder: Path | None = None,
+        by_default: bool = False,
     ) -> None:
-        """`folder` is where the weights of a model that is given as bytes lie."""
+        """`folder` is where the weights of a model that is given as bytes lie; `by_default` packs large ones, too."""
         self._providers, self._libraries = providers, libraries
         self._source, self._folder = model, folder
         size, types = _weights_beside(model) if isinstance(model, Path) else (0, set())
-        self._is_large = size > budgets.BYTES_OF_BIG_WEIGHTS
+        self.bytes_of_large_weights = size if size > budgets.BYTES_OF_BIG_WEIGHTS and not by_default else 0
         self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
         self._session: onnxruntime.InferenceSession | None = None
         self._efforts: dict[tuple[Any, ...], Effort | None] = {}
@@ -82,7 +84,7 @@ class Session:
         refuse_missing_providers(ort, self._providers or ())
         for library in self._libraries:
             _register_library(options, library)
-        if self._is_large:
+        if self.bytes_of_large_weights:
             _leave_weights_in_their_file(ort, options)
             if self._is_widened:
                 # fused nodes come last in the runtime's order, when all that they need has been widened
@@ -103,9 +105,13 @@ class Session:
         """Another model in the same way: with the same providers and libraries."""
         return Session(model, providers=self._providers, libraries=self._libraries)
 
+    def by_default(self) -> Session:
+        """The same file with the runtime's default options, as most users open it."""
+        return Session(self._source, providers=self._providers, libraries=self._libraries, by_default=True)
+
     def rest(self) -> None:
         """Give back the memory of large weights; the next run maps them again."""
-        if self._is_large:
+        if self.bytes_of_large_weights:
             self._session = None
 
     def effort(self, feeds: Mapping[str, Array]) -> Effort | None:

@@ -100,7 +100,7 @@ def _check_alone(
         limits=tuple(map(str, declared.limits)),
         verification=verification,
         findings=findings,
-        notes=(*alone.notes_alone(file), *options.custom_ops.notes_on(file.proto)),
+        notes=(*alone.notes_alone(file), *verification.notes, *options.custom_ops.notes_on(file.proto)),
         opset=opset_of(file.proto),
     )
 
@@ -132,7 +132,7 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
         given_up=tuple(f"only where {limit}" for limit in limits if limit.of_export),
         verification=verification,
         findings=findings,
-        notes=(*request.notes, *notes, *options.custom_ops.notes_on(file.proto)),
+        notes=(*request.notes, *notes, *verification.notes, *options.custom_ops.notes_on(file.proto)),
     )
 
 

@@ -92,6 +92,9 @@ def _free_and_check(file: StaticFile, destination: Path | None) -> Result:
         trial = first_that_is_right(running, stage)
         if trial.findings:
             return replace(refused, findings=trial.findings, verification=trial.verification)
+        assert trial.judged is not None
+        if (fault := trial.judged.finding(stage.path, Session(stage.path), file.home)) is not None:
+            return replace(refused, findings=(fault,), verification=trial.verification)
         return _result_of_written(running.file, trial, stage, time.monotonic() - start)
 
 

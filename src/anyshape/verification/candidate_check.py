@@ -29,8 +29,9 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
+from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
-from anyshape.verification.model_reference import checker_beside_model
+from anyshape.verification.model_reference import ModelChecker, checker_beside_model
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Checked:
     strategy: str
     smallest: Failure | None = None
     where: WrongNode | None = None
+    judged: JudgedFile | None = None
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,21 @@ def try_out(
         loaded = stage.path if computed_in is None else _widened_path(stage)
         open_file = partial(options.custom_ops.open, providers=options.providers)
         verification = provoke(checker, verification, survey.traced, loaded, open_file, budget.part(0.25))
-        return Checked(candidate, verification, attempt.strategy, next(iter(verification.failures), None))
+        judged = _judged_file(stage, checker, verification, survey.traced)
+        return Checked(
+            candidate, verification, attempt.strategy, next(iter(verification.failures), None), judged=judged
+        )
     smallest = smallest_failure(checker, verification.failures, plan, budget.part(0.25))
     where = first_difference(proto, checker, smallest)
     return Checked(candidate, verification, attempt.strategy, smallest, where)
+
+
+def _judged_file(stage: Stage, checker: ModelChecker, verification: Verification, traced: Sizes) -> JudgedFile:
+    """What the final file is held to: at the traced size, and at another of which no dim is 1 where there is one."""
+    others = sorted((sizes for sizes in verification.sizes_run if sizes != traced), key=lambda one: 1 in one.values())
+    runs = [checker.reference.run(sizes) for sizes in (traced, *others[:1])]
+    session = checker.session if verification.computed_in is None and verification.is_right else None
+    return JudgedFile.of(stage.path, session, [checker.reference.inputs(run) for run in runs if run.error is None])
 
 
 def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:

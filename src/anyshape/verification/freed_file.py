@@ -12,7 +12,7 @@ from pathlib import Path
 
 import onnx
 
-from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, verification_of
+from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, run_by_default, verification_of
 from anyshape.bench.plan import Budget, Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
@@ -27,6 +27,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
 from anyshape.verification import twin_checks
+from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.static_twin import Pair, checker_beside_twin
 
 # ---- what is freed, and how it is to be checked
@@ -83,6 +84,7 @@ class Trial:
     notes: tuple[str, ...] = ()
     is_settled: bool = False
     """Whether no other reading could help."""
+    judged: JudgedFile | None = None
 
 
 # ---- dim by dim
@@ -187,7 +189,8 @@ def check_against_file(pair: Pair, scope: TwinScope) -> FileCheck:
     verification = verification_of(checker, outcomes, time.monotonic() - start)
     # what one check left out, another may have run
     skipped = [one for one in scope.skipped if one[0] not in [outcome.sizes for outcome in outcomes]]
-    return FileCheck(replace(verification, skipped=tuple(skipped)), tuple(reports))
+    verification = run_by_default(checker, replace(verification, skipped=tuple(skipped)))
+    return FileCheck(verification, tuple(reports))
 
 
 def _failures(outcomes: Iterable[Judged]) -> list[Failure]:
@@ -327,7 +330,8 @@ def with_verdict(file: StaticFile, trial: Trial, pair: Pair, path: Path) -> Tria
         findings = tuple(_unchecked_dim(report.dim, report.left, file) for report in open_dims)
         return replace(trial, findings=findings, is_settled=True)
     verdict: Verdict = "unchecked" if done.unchecked else "checked"
-    return replace(trial, verdict=verdict, notes=(*_notes_on_unchecked(done), *_notes_from_beyond(pair, trial)))
+    notes = (*verification.notes, *_notes_on_unchecked(done), *_notes_from_beyond(pair, trial))
+    return replace(trial, verdict=verdict, notes=notes)
 
 
 def _against_model(file: StaticFile, trial: Trial, pair: Pair, path: Path) -> Trial:
