@@ -58,11 +58,13 @@ def test_a_part_starts_anew(clock):
 
 def test_memory_is_cut_at_a_fixed_size_and_where_the_machine_has_none(monkeypatch):
     monkeypatch.setattr(plan, "available_memory", lambda: math.inf)
-    assert Budget().refuses(Effort(1, largest=2**30)) is None
-    assert Budget().refuses(Effort(1, largest=2**30 + 1)) == "predicted to need more than 8 GB"
+    assert Budget().refuses(Effort(1, largest={"mm": 2**31})) is None
+    assert Budget().refuses(Effort(1, largest={"mm": 2**31 + 1})) == "predicted to need more than 8 GB"
     monkeypatch.setattr(plan, "available_memory", lambda: 2**32)
-    assert Budget().refuses(Effort(1, largest=2**29)) is None
-    assert Budget().refuses(Effort(1, largest=2**30)) == ("this machine has less memory free than the 8.0 GB predicted")
+    assert Budget().refuses(Effort(1, largest={"mm": 2**30})) is None
+    assert Budget().refuses(Effort(1, largest={"mm": 2**31})) == (
+        "this machine has less memory free than the 8.0 GB predicted"
+    )
 
 
 def test_there_is_some_memory():

@@ -105,7 +105,8 @@ class BenchReference(ABC, Generic[Run]):
 
     def effort(self, sizes: Sizes) -> Effort:
         """What one run is predicted to take, from the number of elements alone."""
-        return Effort(self.volume(sizes) * budgets.WORK_OF_AN_INPUT, self.volume(sizes) * 4)
+        volume = self.volume(sizes)
+        return Effort(volume * budgets.WORK_OF_AN_INPUT).with_inputs(volume)
 
     def refuses(self, sizes: Sizes) -> str | None:
         """Why no call of these sizes can be made, or None."""
@@ -371,10 +372,10 @@ def _plan_inside(plan: Plan, limits: Limits) -> Plan:
 
 def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes, progress: _Progress) -> None:
     contents = _contents_for(checker, sizes, limits.base, len(progress.done))
-    effort = checker.reference.effort(sizes).times(len(contents))
     reason = checker.reference.refuses(sizes)
-    if reason is None and progress.ran >= checker.rules.always_run:
-        reason = budget.refuses(effort)
+    if reason is None:
+        effort = checker.reference.effort(sizes).times(len(contents))
+        reason = budget.refuses(effort) if progress.ran >= checker.rules.always_run else None
     if reason is not None:
         progress.skipped.append((sizes, reason))
         return

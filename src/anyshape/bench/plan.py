@@ -366,17 +366,17 @@ def _candidate_sizes(constants: Iterable[int]) -> Iterator[int]:
 class Budget:
     """What a check may take, in predicted work; or a user's seconds, which may cut elsewhere on another day."""
 
-    def __init__(self, seconds: float | None = None, work: float = budgets.WORK_TO_CHECK) -> None:
-        self._seconds, self._work = seconds, work
+    def __init__(self, seconds: float | None = None, work: float | None = None) -> None:
+        self._seconds, self._work = seconds, budgets.WORK_TO_CHECK if work is None else work
         self._start = time.monotonic()
         self._spent = 0.0
 
     @property
     def remaining(self) -> float:
-        return self._work - self._spent if self._seconds is None else self._seconds - self._elapsed
+        return self._work - self._spent if self._seconds is None else self._seconds - self._seconds_gone
 
     @property
-    def _elapsed(self) -> float:
+    def _seconds_gone(self) -> float:
         return time.monotonic() - self._start
 
     def part(self, share: float) -> Budget:
@@ -393,19 +393,19 @@ class Budget:
     def _too_much_work(self, effort: Effort) -> str | None:
         if effort.work > self.remaining:
             return "predicted to be more work than a check takes by itself (budget= allows more)"
-        is_absurd = self._elapsed > budgets.SECONDS_UNTIL_ABSURD
+        is_absurd = self._seconds_gone > budgets.SECONDS_UNTIL_ABSURD
         minutes = f"{budgets.SECONDS_UNTIL_ABSURD / 60:.0f} minutes"
         return f"{THIS_MACHINE} took more than {minutes} for what is work of seconds" if is_absurd else None
 
     def _too_long(self, effort: Effort) -> str | None:
         if self.remaining <= 0:
             return "the budget was used up"
-        rate = self._elapsed / self._spent if self._spent else 0.0
+        rate = self._seconds_gone / self._spent if self._spent else 0.0
         return "predicted to take longer than the budget" if effort.work * rate > self.remaining else None
 
 
 def _too_much_memory(effort: Effort) -> str | None:
-    needed = effort.largest * budgets.RESULTS_HELD
+    needed = effort.bytes_held
     if needed > budgets.MOST_BYTES_OF_A_RUN:
         return f"predicted to need more than {budgets.MOST_BYTES_OF_A_RUN // 2**30} GB"
     has_room = needed <= available_memory()

@@ -124,7 +124,7 @@ class Reference:
         self.module = EagerModule(target, signature)
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
         self._bytes = 0
-        self._forecast = Forecast(self._counted, spec.start, self._is_declared)
+        self._forecast = Forecast(self._count_at, spec.start)
 
     # ---- runs, and the memory of them
 
@@ -138,18 +138,17 @@ class Reference:
         """What one run is predicted to take."""
         volume = self.volume(sizes)
         found = self._forecast.at(sizes) or Effort(volume * budgets.WORK_OF_AN_INPUT)
-        return replace(found, largest=max(found.largest, 4 * volume))
+        return found.with_inputs(volume)
 
-    def _counted(self, sizes: Sizes) -> Effort | None:
+    def _count_at(self, sizes: Sizes) -> Effort | None:
+        is_declared = all(size in self.spec.ranges[dim] for dim, size in sizes.items())
+        if not is_declared or not all(condition.holds(sizes) for condition in self.spec.where):
+            return None
         try:
             outcome = self.run(sizes)
         except DeclarationError:  # what `make_inputs` gives is no such call: it is told where sizes are chosen
             return None
         return counted_effort(lambda: self._again(outcome)) if outcome.runs else None
-
-    def _is_declared(self, sizes: Sizes) -> bool:
-        inside = all(size in self.spec.ranges[dim] for dim, size in sizes.items())
-        return inside and all(condition.holds(sizes) for condition in self.spec.where)
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""

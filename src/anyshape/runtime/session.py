@@ -17,7 +17,7 @@ import onnx.parser
 
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.sizes import budgets
-from anyshape.sizes.effort import Effort, OperatorCall, effort_of
+from anyshape.sizes.effort import Effort, OperatorShapes, effort_of
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -72,7 +72,7 @@ class Session:
 
     def _loaded_session(self) -> onnxruntime.InferenceSession:
         if self._session is None:
-            self._session = self._opened(self._options())
+            self._session = self._open_session(self._options())
         return self._session
 
     def _options(self) -> Any:
@@ -93,7 +93,7 @@ class Session:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
         return options
 
-    def _opened(self, options: Any) -> onnxruntime.InferenceSession:
+    def _open_session(self, options: Any) -> onnxruntime.InferenceSession:
         source = str(self._source) if isinstance(self._source, Path) else self._source
         providers = list(self._providers or ["CPUExecutionProvider"])
         try:
@@ -125,7 +125,7 @@ class Session:
                 # weights that are packed are no inputs of their nodes any more
                 options.add_session_config_entry("session.disable_prepacking", "1")
                 try:
-                    session = self._opened(options)
+                    session = self._open_session(options)
                     session.run(None, {name: feeds[name] for name in self.inputs})
                     events = json.loads(Path(session.end_profiling()).read_bytes())
                 except Exception:  # noqa: BLE001  no run, or no record of it
@@ -141,7 +141,7 @@ class Session:
             raise RuntimeFailureError(_in_short(error)) from error
 
 
-def _profiled_calls(events: Iterable[Mapping[str, Any]]) -> Iterator[OperatorCall]:
+def _profiled_calls(events: Iterable[Mapping[str, Any]]) -> Iterator[OperatorShapes]:
     """The nodes of a run; shapes stand in its record as `[{"float": [2, 3]}]`."""
     for event in events:
         told = event.get("args") or {}
@@ -150,7 +150,7 @@ def _profiled_calls(events: Iterable[Mapping[str, Any]]) -> Iterator[OperatorCal
                 [shape for one in told.get(key, ()) for shape in one.values()]
                 for key in ("input_type_shape", "output_type_shape")
             )
-            yield OperatorCall(told["op_name"], inputs, outputs)
+            yield told["op_name"], inputs, outputs, 4
 
 
 def refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:

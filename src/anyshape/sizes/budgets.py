@@ -19,7 +19,9 @@ WORK_OF_A_CALL = 2**13
 """Of an operator, whatever it computes."""
 WORK_OF_AN_INPUT = 2**10
 """For each element of the inputs, where operators cannot be counted."""
-WORK_TO_CHECK = 4e9
+WORK_TO_MAKE_INPUT = 8
+"""For each of its elements, which are drawn, copied and widened."""
+WORK_TO_CHECK = 3e9
 """About ten seconds."""
 WORK_OF_A_CONVERTED_CALL = 4e6
 """A check may take as long as the conversion, which takes some milliseconds for each operator that is called."""
@@ -70,8 +72,8 @@ LARGEST_FOLDED_CONSTANT = 2**20
 """Bytes of a constant that ONNX Runtime may compute ahead."""
 SMALL_VOLUME = 2**14
 """Elements of a call that costs little, whatever the traced one has."""
-RESULTS_HELD = 8
-"""As large as the largest, which a check is predicted to hold at a time: in float64, too, they are twice as large."""
+RESULTS_HELD = 4
+"""As large as the largest, which a check holds at a time: measured on attention, with scores that are by far so."""
 MOST_BYTES_OF_A_RUN = 8 * 2**30
 """Predicted for one size; every machine that trains models has as much."""
 SMALL_OUTPUT = 2**16

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from anyshape.sizes.effort import Effort, OperatorCall, effort_of
+from anyshape.sizes.effort import Effort, OperatorShapes, effort_of
 from anyshape.torchkit.private_names import TorchDispatchMode
 from anyshape.torchkit.schemas import is_view
 
@@ -19,7 +19,7 @@ class _HeardCalls(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[OperatorCall] = []
+        self.calls: list[OperatorShapes] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
@@ -28,16 +28,20 @@ class _HeardCalls(TorchDispatchMode):
         outputs = [one for one in given if isinstance(one, torch.Tensor)]
         inputs = [tuple(one.shape) for one in args if isinstance(one, torch.Tensor)]
         width = max((one.element_size() for one in outputs), default=0)
-        name = getattr(func, "__name__", "")
-        self.calls.append(OperatorCall(name, inputs, [tuple(one.shape) for one in outputs], width))
+        shapes = [tuple(one.shape) for one in outputs]
+        self.calls.append((getattr(func, "__name__", ""), inputs, shapes, width))
         return result
 
 
 def counted_effort(call: Callable[[], object]) -> Effort | None:
-    """What this call takes; None where it fails."""
+    """What this call takes, without the fast paths that hide their operators; None where it fails."""
+    has_fast_paths = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
         with _HeardCalls() as heard:
             call()
     except Exception:  # noqa: BLE001  the user's own model
         return None
+    finally:
+        torch.backends.mha.set_fastpath_enabled(has_fast_paths)
     return effort_of(heard.calls)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import onnx
@@ -116,7 +116,7 @@ class FileReference(BenchReference[MadeUpCall]):
 
     def effort(self, sizes: Mapping[str, int]) -> Effort:
         found = None if self.forecast is None else self.forecast.at(sizes)
-        return found or super().effort(sizes)
+        return super().effort(sizes) if found is None else found.with_inputs(self.volume(sizes))
 
     def run(self, sizes: Mapping[str, int], content: int = 0) -> MadeUpCall:
         return MadeUpCall(dict(sizes), content, self.calls.shapes(sizes) or {})
@@ -175,6 +175,12 @@ class FileChecker(Checker[MadeUpCall]):
             first = first or judged
         assert first is not None
         return first
+
+    def count_at(self, sizes: Sizes) -> Effort | None:
+        judged = self.judge_at(sizes)
+        if isinstance(judged, Failure) and judged.rule == "runtime-error":
+            return None
+        return self.session.effort(self.reference.inputs(self.reference.run(sizes, judged.content)))
 
     def error_at(self, sizes: Sizes) -> Exception | None:
         judged = self.judge_at(sizes)
@@ -260,23 +266,13 @@ def bench_alone(session: Session, file: GivenFile, declaration: FileDeclaration,
     """The file with itself for a reference."""
     checker = FileChecker(session, file.interface, FileReference(declaration.calls, file.contract), ALONE)
     base = _first_that_runs(checker, declaration)
-    forecast = Forecast(partial(_counted, session, declaration.calls), base, partial(_is_declared, declaration))
-    checker = replace(checker, reference=replace(checker.reference, forecast=forecast))
+    checker = replace(checker, reference=replace(checker.reference, forecast=Forecast(checker.count_at, base)))
     boundaries = Boundaries(checker.error_at, declaration.ranges, base, (), where=declaration.where)
     boundaries = boundaries.with_limits(map(Limit, declaration.held))
     # a single size is run wherever it lies
     admit = boundaries.admit if options.at is None else lambda sizes: sizes
     plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options)
     return FileBench(checker, boundaries, plan, options, declaration)
-
-
-def _counted(session: Session, calls: Calls, sizes: Sizes) -> Effort | None:
-    shapes = calls.shapes(sizes)
-    return None if shapes is None else session.effort(calls.make(shapes, 0))
-
-
-def _is_declared(declaration: FileDeclaration, sizes: Sizes) -> bool:
-    return all(size in declaration.ranges[dim] for dim, size in sizes.items())
 
 
 def _first_that_runs(checker: FileChecker, declaration: FileDeclaration) -> Sizes:

@@ -64,7 +64,7 @@ class Pair:
         volume = self.volume(self.sizes)
         grown = self.volume(sizes) / max(volume, 1)
         own = self.static.effort(self.feeds(self.sizes, 0)) or Effort(volume * budgets.WORK_OF_AN_INPUT)
-        return Effort(own.work * grown, own.largest * grown, own.calls)
+        return Effort(own.computed * grown, own.calls, {kind: size * grown for kind, size in own.largest.items()})
 
     def axes(self, name: str, dim: str) -> list[int]:
         """The axes of an input that follow a dim."""
