@@ -68,9 +68,17 @@ def test_a_size_that_proved_one_file_wrong_is_run_on_the_next() -> None:
     assert [outcomes[strategy] for strategy in straight] == ["wrong", "wrong"]
 
 
-def test_a_size_that_would_fill_the_memory_is_not_run_and_said() -> None:
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (None, "predicted to be more work than a check takes by itself (budget= allows more)"),
+        (10**15, "predicted to need more than 8 GB"),
+    ],
+)
+def test_a_size_that_would_fill_the_memory_is_not_run_and_said(budget: float | None, reason: str) -> None:
+    sizes = {"b": "1..100000000000"}
     result = anyshape.export(
-        torch.nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "b 4"}, sizes={"b": "1..100000000000"}
+        torch.nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "b 4"}, sizes=sizes, budget=budget
     )
     skipped = {sizes["b"]: reason for sizes, reason in result.verification.skipped}
-    assert skipped[100000000000] == "predicted to need more memory than there is"
+    assert skipped[100000000000] == reason

@@ -8,15 +8,20 @@ spread sizes.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from anyshape.errors import DeclarationError
+from anyshape.results.verification import THIS_MACHINE
 from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import SizeRange, Sizes
 
 Tier = Literal["quick", "normal", "thorough"]
@@ -338,38 +343,58 @@ def sizes_at_literals(
 
 
 class Budget:
-    """Seconds for checking, and what a size is predicted to cost."""
+    """What a check may take, in predicted work; or a user's seconds, which may cut elsewhere on another day."""
 
-    def __init__(self, seconds: float, memory: int | None = None) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float | None = None, work: float | None = None) -> None:
+        self._seconds, self._work = seconds, budgets.WORK_TO_CHECK if work is None else work
         self._start = time.monotonic()
-        self._memory = memory
-        self._measured: list[tuple[int, float]] = []
+        self._spent = 0.0
 
     @property
     def remaining(self) -> float:
-        return self.seconds - (time.monotonic() - self._start)
+        return self._work - self._spent if self._seconds is None else self._seconds - self._seconds_gone
 
-    def measured(self, volume: int, seconds: float) -> None:
-        self._measured.append((volume, seconds))
+    @property
+    def _seconds_gone(self) -> float:
+        return time.monotonic() - self._start
 
-    def is_cheap(self, volume: int) -> bool:
-        """Whether a size of this volume may be run to learn from, and teaches something new."""
-        is_new = all(volume > 4 * known for known, _ in self._measured)
-        return self.remaining > 0 and volume <= budgets.SMALL_CALL and is_new
+    def part(self, share: float) -> Budget:
+        """A budget of its own, so much smaller than this one was."""
+        return Budget(None if self._seconds is None else self._seconds * share, self._work * share)
 
-    def refuses(self, volume: int, largest_result: int) -> str | None:
-        """Why a size of this volume is not run, or None."""
+    def charge(self, effort: Effort) -> None:
+        self._spent += effort.work
+
+    def refuses(self, effort: Effort) -> str | None:
+        """Why this is not run, or None."""
+        return (self._too_much_work if self._seconds is None else self._too_long)(effort) or _too_much_memory(effort)
+
+    def _too_much_work(self, effort: Effort) -> str | None:
+        if effort.work > self.remaining:
+            return "predicted to be more work than a check takes by itself (budget= allows more)"
+        is_absurd = self._seconds_gone > budgets.SECONDS_UNTIL_ABSURD
+        minutes = f"{budgets.SECONDS_UNTIL_ABSURD / 60:.0f} minutes"
+        return f"{THIS_MACHINE} took more than {minutes} for what is work of seconds" if is_absurd else None
+
+    def _too_long(self, effort: Effort) -> str | None:
         if self.remaining <= 0:
             return "the budget was used up"
-        if self._memory and volume * budgets.BYTES_PER_ELEMENT > self._memory:
-            return "predicted to need more memory than there is"
-        if self._measured and volume > budgets.SMALL_CALL:
-            base, seconds = max(self._measured)
-            growth = max(volume / max(base, 1), 0.0)
-            # squared: attention and all pairs cost so much, and to be wrong the other way would cost the user's time
-            if growth > 1 and seconds * growth**2 > self.remaining:
-                return "predicted to take longer than the budget"
-            if self._memory and largest_result * max(growth, 1.0) ** 2 > self._memory:
-                return "predicted to need more memory than there is"
-        return None
+        rate = self._seconds_gone / self._spent if self._spent else 0.0
+        return "predicted to take longer than the budget" if effort.work * rate > self.remaining else None
+
+
+def _too_much_memory(effort: Effort) -> str | None:
+    needed = effort.bytes_held
+    if needed > budgets.MOST_BYTES_OF_A_RUN:
+        return f"predicted to need more than {budgets.MOST_BYTES_OF_A_RUN // 2**30} GB"
+    has_room = needed <= available_memory()
+    return None if has_room else f"{THIS_MACHINE} has less memory free than the {needed / 2**30:.1f} GB predicted"
+
+
+def available_memory() -> float:
+    """Bytes that could be had without swapping; all that are wanted where the system does not tell."""
+    try:
+        told = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+    except OSError:
+        return math.inf
+    return math.inf if told is None else int(told[1]) * 1024

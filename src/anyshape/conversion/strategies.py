@@ -31,6 +31,8 @@ class Past:
     attempts: tuple[Attempt, ...]
     decides_on_values: Callable[[], bool]
     """Whether the model does; asked only by those who must know, since the model has to be run for it."""
+    calls: float = 0
+    """Of operators in one run: what a conversion takes grows with them."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _sizes_beyond_assumptions(past: Past) -> Sizes | None:
     everywhere, as padding by nothing is.
     """
     wrong = [attempt for attempt in past.attempts if breaks_assumptions(attempt)]
-    if not wrong or wrong[-1].seconds > budgets.SECONDS_FOR_OTHER_SIZES:
+    if not wrong or past.calls > budgets.MOST_CALLS_ELSEWHERE:
         return None
     possible = [sizes for sizes in wrong[-1].wrong_at if not hold(wrong[-1].guards, sizes)]
     return min(possible, key=lambda sizes: sum(sizes.values()))
@@ -89,9 +91,8 @@ def _sizes_beyond_assumptions(past: Past) -> Sizes | None:
 
 def _may_be_lifted(past: Past) -> bool:
     """Several static exports take several times as long as one, and freeze every decision: on sizes and on values."""
-    fastest = min((attempt.seconds for attempt in past.attempts), default=0.0)
     decides_on_sizes = any(breaks_assumptions(attempt) for attempt in past.attempts)
-    return fastest <= budgets.SECONDS_TO_LIFT and not decides_on_sizes and not past.decides_on_values()
+    return past.calls <= budgets.MOST_CALLS_TO_LIFT and not decides_on_sizes and not past.decides_on_values()
 
 
 # ---- what each way does
@@ -188,7 +189,7 @@ STRATEGIES = (
     ),
     Strategy(
         LIFTED,
-        "conversion is fast, and neither sizes nor values decide anything",
+        "the model is of moderate length, and neither sizes nor values decide anything",
         "static exports at several sizes become one file: numbers that moved are computed from the sizes",
         _by_lifting,
         applies=_may_be_lifted,

@@ -21,10 +21,12 @@ from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError, named_line
 from anyshape.model.limits import UnmadeCallError
 from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
 from anyshape.torchkit.jitter import jitter
+from anyshape.torchkit.operation_count import counted_effort
 from anyshape.torchkit.recorder import (
     CallTrack,
     ReadPath,
@@ -160,15 +162,31 @@ class Reference:
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
         self._reads: dict[tuple[Any, ...], frozenset[ReadPath]] = {}
         self._bytes = 0
-        self.largest_result = 0
+        self._forecast = Forecast(self._count_at, spec.start)
 
     # ---- runs, and the memory of them
 
     def volume(self, sizes: Sizes) -> int:
-        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+        """The number of elements of all inputs at these sizes."""
         values = self.signature.values
         shapes = (self.spec.shape(name, sizes, tuple(values[name].shape)) for name in self.spec.axes)
         return 1 + sum(math.prod(max(n, 1) for n in shape) for shape in shapes)
+
+    def effort(self, sizes: Sizes) -> Effort:
+        """What one run is predicted to take."""
+        volume = self.volume(sizes)
+        found = self._forecast.at(sizes) or Effort(volume * budgets.WORK_OF_AN_INPUT)
+        return found.with_inputs(volume)
+
+    def _count_at(self, sizes: Sizes) -> Effort | None:
+        is_declared = all(size in self.spec.ranges[dim] for dim, size in sizes.items())
+        if not is_declared or not all(condition.holds(sizes) for condition in self.spec.where):
+            return None
+        try:
+            outcome = self.run(sizes)
+        except DeclarationError:  # what `make_inputs` gives is no such call: it is told where sizes are chosen
+            return None
+        return counted_effort(lambda: self._again(outcome)) if outcome.runs else None
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""
@@ -193,8 +211,6 @@ class Reference:
             except Exception as error:  # noqa: BLE001  the user's own model
                 first = first or Outcome(dict(sizes), content, {}, error=error)
             else:
-                held = [v for v in (*outcome.leaves.values(), *outcome.outputs) if isinstance(v, torch.Tensor)]
-                self.largest_result = max(self.largest_result, sum(t.numel() * t.element_size() for t in held))
                 return outcome
         assert first is not None
         if content:
@@ -227,12 +243,10 @@ class Reference:
 
     def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
         try:
-            with precision.computing_in(dtype, self.target.module) as mode:
-                outputs = self._again(outcome)
+            with precision.computing_in(dtype, self.target.module):
+                return self._again(outcome)
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
             return None
-        self.largest_result = max(self.largest_result, mode.largest)
-        return outputs
 
     def jittered(self, outcome: Outcome, seed: int, strength: float = 1.0) -> tuple[torch.Tensor, ...] | None:
         """The same call with every rounded result moved by so many roundings; None where that fails."""

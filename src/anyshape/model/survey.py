@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,10 +83,9 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     boundaries.probe()
     traced = start if boundaries.pins else _trace_sizes(reference, request, boundaries, start)
     boundaries.rebase(traced)
-    started = time.monotonic()
     first = reference.run(traced) if traced != start else example
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
-        boundaries.probe_tables(_affordable(reference, traced, time.monotonic() - started))
+        boundaries.probe_tables(lambda sizes: reference.effort(sizes).work <= budgets.WORK_OF_A_TRIAL)
     notes = [*options.notes, *request.notes, *blind_spots(request.target.module)]
     if options.training:
         parts = ", ".join(f"`{name or request.target.name}`" for name in options.training[:3])
@@ -95,17 +93,6 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
         notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
     home = span_of_definition(request.target.source)
     return Survey(request, options, reference, boundaries, traced, first, home, tuple(notes), start)
-
-
-def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable[[Sizes], bool]:
-    """Whether a size is predicted to run in about a second, without filling the memory."""
-
-    def affordable(sizes: Sizes) -> bool:
-        wanted, base = reference.volume(sizes), reference.volume(traced)
-        predicted = max(seconds, 1e-3) * (wanted / base) ** 1.5
-        return wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE and predicted <= budgets.SECONDS_PER_TABLE_PROBE
-
-    return affordable
 
 
 def make_reference(request: Request, seed: int) -> Reference:

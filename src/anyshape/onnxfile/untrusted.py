@@ -29,7 +29,7 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
     """External data must lie in the model's own folder; links may lead to where the model itself is linked from."""
-    for tensor in _tensors(model.graph, *model.functions):
+    for tensor in stored_tensors(model.graph, *model.functions):
         for entry in tensor.external_data:
             if entry.key != "location":
                 continue
@@ -70,7 +70,7 @@ def _target_inside(model: Path, location: str) -> Path | None:
     return target if any(target.is_relative_to(home) for home in homes) else None
 
 
-def _tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.TensorProto]:
+def stored_tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.TensorProto]:
     """Every tensor that a file stores: weights, attributes, and those of inner graphs and functions."""
     for graph in graphs:
         if isinstance(graph, onnx.GraphProto):
@@ -80,7 +80,7 @@ def _tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.Ten
             yield from (attribute.t, *attribute.tensors)
             yield from _tensors_of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
             inner = (attribute.g,) if attribute.HasField("g") else ()
-            yield from _tensors(*inner, *attribute.graphs)
+            yield from stored_tensors(*inner, *attribute.graphs)
 
 
 def _tensors_of_sparse(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:

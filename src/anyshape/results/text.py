@@ -118,9 +118,10 @@ def _headline(result: Result) -> str:
         return f"unchecked: {_file_of(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
     where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
+    cut = ", CUT SHORT by this machine" if verification.is_cut_by_machine else ""
     if not verification.compares_values:
-        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}"
-    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}"
+        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}{cut}"
+    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}{cut}"
 
 
 def _file_of(result: Result) -> str:
@@ -171,6 +172,8 @@ def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]
         yield "mode", "as PyTorch with gradients on: its fast path for attention gives other values at masked places"
     if verification.skipped:
         yield "not run", _not_run(verification.skipped)
+    if verification.is_cut_by_machine:
+        yield "note", "the clock or the memory of this machine cut sizes: elsewhere, or later, more would be run"
 
 
 def _not_run(skipped: Sequence[tuple[Mapping[str, int], str]]) -> str:

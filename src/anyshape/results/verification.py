@@ -10,6 +10,9 @@ from anyshape.onnxfile.contract import Assumption, Evidence
 from anyshape.sizes.fit import Observation
 from anyshape.sizes.notation import Sizes
 
+THIS_MACHINE = "this machine"
+"""How reasons begin that would be others on another machine, or on another day."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -80,6 +83,11 @@ class Verification:
     @property
     def is_right(self) -> bool:
         return bool(self.checks) and not self.failures
+
+    @property
+    def is_cut_by_machine(self) -> bool:
+        """Whether another machine would have run more sizes."""
+        return any(reason.startswith(THIS_MACHINE) for _, reason in self.skipped)
 
     @property
     def compares_values(self) -> bool:

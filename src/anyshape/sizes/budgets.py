@@ -6,28 +6,43 @@ are used.
 
 from __future__ import annotations
 
-# ---- time, in seconds
+# ---- time, in seconds: no size and no verdict depends on it, unless it has become absurd, which is then said aloud
 
-SECONDS_FOR_KEPT_STATE = 1.0
+SECONDS_UNTIL_ABSURD = 900.0
+"""Of one check or one search. What is begun is predicted to take seconds, so that a busy machine has room to spare."""
+SECONDS_OF_ALL_STRATEGIES = 3600.0
+"""Their number is bounded by what they have to convert; whoever waits for a refusal should not wait for hours."""
+
+# ---- work, in elements that are computed: a check takes about two nanoseconds for each on one core, eager half of it
+
+WORK_OF_A_CALL = 2**13
+"""Of an operator, whatever it computes."""
+WORK_OF_AN_INPUT = 2**10
+"""For each element of the inputs, where operators cannot be counted."""
+WORK_TO_MAKE_INPUT = 8
+"""For each of its elements, which are drawn, copied and widened."""
+WORK_TO_CHECK = 3e9
+"""About ten seconds."""
+WORK_OF_A_CONVERTED_CALL = 4e6
+"""A check may take as long as the conversion, which takes some milliseconds for each operator that is called."""
+LITTLE_WORK = 2**25
+"""A run that may be counted at larger sizes, too."""
+MUCH_WORK = 2**29
+"""More is not run only to be counted."""
+WORK_FOR_KEPT_STATE = 1e9
 """Small models tell at once; for a large one the search must not cost more than it may save."""
-SECONDS_FOR_EXAMPLES = 60.0
-"""To settle what several calls leave open."""
-SECONDS_PER_TABLE_PROBE = 1.0
-"""A size just beyond a table is run only if it is predicted to be this cheap."""
-SECONDS_FOR_STATIC_EXPORTS = 60.0
-"""For all static exports of one way together."""
-SECONDS_FOR_OTHER_SIZES = 30.0
-"""A strategy that took longer is not tried again elsewhere."""
-SECONDS_TO_LIFT = 20.0
-"""Where the fastest strategy took longer, several static exports would take too long."""
-SECONDS_TO_CHECK_FREED = 10.0
-"""How long each reading of a file is checked, unless the user says otherwise."""
-SECONDS_TO_TRACE_DECISIONS = 30.0
-"""For traces at the sizes at which a decision was met."""
-SECONDS_TO_CHECK = 10.0
-"""An existing file, unless the user says otherwise."""
-SECONDS_FOR_STRATEGIES = 400.0
-"""A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
+WORK_OF_A_TRIAL = 1e9
+"""In eager, of a size just beyond a table or at the end of a range that is looked for: about a second."""
+WORK_TO_FIND_DIMS = 2e10
+"""In eager: about twenty seconds."""
+MOST_CALLS_TO_LIFT = 1500
+"""Of operators in one run: several static exports of more would take minutes."""
+MOST_CALLS_ELSEWHERE = 4000
+"""Of operators in one run: a larger model is not traced again at other sizes."""
+MOST_CALLS_OF_DECISIONS = 4000
+"""Of operators in all traces at the sizes at which a decision was met."""
+MOST_CALLS_OF_STRATEGIES = 50_000
+"""Of operators in all conversions: a healthy model needs one, and nobody waits half an hour for a refusal."""
 
 # ---- memory, in bytes or in elements
 
@@ -47,16 +62,20 @@ MOST_ELEMENTS_MADE_UP = 2**26
 """Of all inputs together: the sizes stand in a file that nobody vouches for."""
 BYTES_OF_BIG_WEIGHTS = 256 * 2**20
 """From which a session maps weights instead of packing them."""
+MOST_BYTES_TO_PACK = 4 * 2**30
+"""Of weights: a file with more is run with its weights mapped, and not once as users open it, which is said."""
+COPIES_OF_PACKED_WEIGHTS = 3
+"""As they are, packed, and widened where the runtime has no kernel for their type."""
 LARGEST_GRAPH_WITHOUT_WEIGHTS = 32 * 2**20
 """Bytes of a model file that is read only to see how large its weights are."""
 LARGEST_FOLDED_CONSTANT = 2**20
 """Bytes of a constant that ONNX Runtime may compute ahead."""
 SMALL_VOLUME = 2**14
 """Elements of a call that costs little, whatever the traced one has."""
-SMALL_CALL = 2**15
-"""Elements of input up to which a size is simply run: there overheads cost more than what they carry."""
-BYTES_PER_ELEMENT = 32
-"""Of input: what a run is predicted to need, in all its operators."""
+RESULTS_HELD = 4
+"""As large as the largest, which a check holds at a time: measured on attention, with scores that are by far so."""
+MOST_BYTES_OF_A_RUN = 8 * 2**30
+"""Predicted for one size; every machine that trains models has as much."""
 SMALL_OUTPUT = 2**16
 """Elements of a result whose model runs in float64 at little cost."""
 MOST_ELEMENTS_COMPUTED = 2**23
@@ -87,8 +106,6 @@ BYTES_OF_REMEMBERED_RUNS = 512 * 2**20
 """Beyond so many bytes of outputs, a size is run again instead."""
 MOST_ELEMENTS_OF_A_PROBE = 2**20
 """Of all inputs together: a trial is small."""
-MOST_ELEMENTS_OF_A_TABLE_PROBE = 2**22
-"""Of all inputs together, just beyond a table."""
 LARGEST_CAST_IN_ONE = 2**25
 """Bytes in float32 of what is cast at once, where it can be helped."""
 MOST_ELEMENTS_OF_A_STATIC_EXPORT = 2**22
@@ -296,6 +313,10 @@ FEW_NUMBERS_TO_OFFER = 4
 """Values of an axis that looks like features."""
 FEW_PLACES_TO_COMBINE = 8
 """Beyond so many partners, pairs of them are not tried one by one."""
+MOST_RUNS_TO_FIND = 400
+"""Of the model, to find what varies in one call."""
+FEWEST_RUNS_TO_FIND = 60
+"""However long one takes: with fewer, little would be found."""
 MOST_RUNS_FOR_EXAMPLES = 200
 """Of the model, to settle what several calls leave open."""
 MOST_STILL_PLACES_TOLD = 8

@@ -73,7 +73,8 @@ def _conclude_right(survey: Survey, stage: Stage, checked: Checked, attempts: Se
     if limited and not survey.options.narrow:
         return Conclusion(refuse(survey, attempts, findings, checked.verification))
     verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
-    return Conclusion(write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings))
+    right = checked.candidate, attempts, checked.verification, verdict, findings
+    return Conclusion(write_file(survey, stage, *right, judged=checked.judged))
 
 
 def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
@@ -309,6 +310,7 @@ def narrowed_file(
         if checked.verification.is_right and not checked.unsettled:
             told = [replace(a, outcome="narrowed") if a.strategy == checked.strategy else a for a in attempts]
             return write_file(
-                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
-            )
+                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges,
+                checked.judged,
+            )  # fmt: skip
     return None

@@ -25,6 +25,7 @@ from anyshape.results.verification import evidence_of
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, parse_condition
+from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.freed_file import RunningFile, StaticFile, Trial, with_verdict
 from anyshape.verification.static_twin import Pair
 from anyshape.verification.suspect_trials import Doubt, doubts_about
@@ -136,7 +137,9 @@ def _with_fewest_limits(job: _Job, right: Trial) -> Trial:
             trial = _by_engine(job, choices)
             if not trial.findings and trial.verdict == right.verdict and len(trial.limits) < len(best.limits):
                 best = trial
-        _write_to_stage(best, job.stage, best.verdict)
+        # what was judged last lies in the stage
+        assert best.freed is not None
+        best = _by_engine(job, best.freed.taken)
     return best
 
 
@@ -293,6 +296,10 @@ def _checked_reading(job: _Job, freed: Freed) -> Trial:
     except RuntimeFailureError as failure:
         return replace(trial, findings=(Finding("runtime-error", f"{trouble}: {failure}", file.home),))
     if not trial.findings:
+        ran = trial.verification.sizes_run if trial.verification is not None else ()
+        others = [sizes for sizes in ran if sizes != pair.sizes][:1]
+        calls = [pair.feeds(sizes, 1) for sizes in (pair.sizes, *others)]
+        trial = replace(trial, judged=JudgedFile.of(stage.path, pair.dynamic, calls))
         _write_to_stage(trial, stage, trial.verdict)  # with what was run; weights stay where they are
     return trial
 

@@ -245,7 +245,7 @@ def _with_contents(bench: ModelBench, verification: Verification) -> Verificatio
     if not verification.is_right or _is_narrow(bench.proto):
         return verification
     start, run = bench.subject.start, verification.sizes_run
-    budget = Budget(bench.options.seconds / 4)
+    budget = Budget(bench.options.seconds).part(0.25)
     return run_contents(
         bench.checker, verification, start if start in run else run[0], ir.from_proto(bench.proto), budget
     )
@@ -304,7 +304,7 @@ def findings_beside_model(bench: ModelBench, verification: Verification) -> tupl
     if (first := verification.failures[0]).values:
         # the size is no cause of it
         return (wording.wrong_file(first, verification, (), home, None, unused_inputs(bench.proto)),)
-    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
+    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget().part(0.25))
     where = first_difference(bench.proto, bench.checker, smallest)
     smallest = with_lost_digits(bench.proto, bench.checker, smallest)
     return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)

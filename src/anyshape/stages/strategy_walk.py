@@ -40,18 +40,15 @@ class Tried:
         return self.is_right or bool(self.unknown and self.candidate is not None)
 
 
-_TIME_IS_UP = "the time for further strategies was used up"
-
-
 def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
     """All tries in their order; the last of them ended the walk, if any did."""
     tries: list[Tried] = []
     for strategy in STRATEGIES:
-        past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)))
+        past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)), _calls_of_a_run(survey))
         if not strategy.applies(past):
             continue
-        if _is_late(tries):
-            tries.append(Tried(Attempt(strategy.name, "skipped", _TIME_IS_UP)))
+        if reason := _end_of_the_walk(survey, tries):
+            tries.append(Tried(Attempt(strategy.name, "skipped", reason)))
             continue
         job = _job_for(survey, strategy, past)
         for tried in _tries_of(survey, stage, strategy, job, tries):
@@ -61,8 +58,16 @@ def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
     return tries
 
 
-def _is_late(tries: Sequence[Tried]) -> bool:
-    return sum(tried.attempt.seconds for tried in tries) > budgets.SECONDS_FOR_STRATEGIES
+def _calls_of_a_run(survey: Survey) -> float:
+    return survey.reference.effort(survey.traced).calls
+
+
+def _end_of_the_walk(survey: Survey, tries: Sequence[Tried]) -> str:
+    """Why no further strategy is tried, if so: what was converted, and not how long it took on a busy machine."""
+    if sum(tried.attempt.seconds for tried in tries) > budgets.SECONDS_OF_ALL_STRATEGIES:
+        return "this machine took more than an hour for those before"
+    converted = sum(tried.attempt.outcome != "skipped" for tried in tries) * _calls_of_a_run(survey)
+    return "the model is too long for further strategies" if converted > budgets.MOST_CALLS_OF_STRATEGIES else ""
 
 
 def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:
@@ -86,7 +91,7 @@ def _tries_of(survey: Survey, stage: Stage, strategy: Strategy, job: Job, before
         return  # it would have done what was done before
     yield tried
     for form in FORMS if strategy.has_forms else ():
-        if tried.candidate is None or not may_be_badly_written(tried.attempt) or _is_late(before):
+        if tried.candidate is None or not may_be_badly_written(tried.attempt) or _end_of_the_walk(survey, before):
             return
         plainer = form.job(job, tried.candidate.model)
         if plainer is not None:

@@ -25,6 +25,7 @@ from anyshape.results.verification import Verification, evidence_of
 from anyshape.sizes.fit import fit_outputs, observed_at
 from anyshape.sizes.notation import SizeRange
 from anyshape.verification.candidate_check import never_run
+from anyshape.verification.final_file import JudgedFile
 
 
 def write_file(
@@ -36,8 +37,9 @@ def write_file(
     verdict: Verdict,
     findings: Sequence[Finding] = (),
     ranges: Mapping[str, SizeRange] | None = None,
+    judged: JudgedFile | None = None,
 ) -> Result:
-    """Write the final dims and the contract, and move the file to its place."""
+    """Write the final dims and the contract, hold the file to the judged one, and move it to its place."""
     options, spec = survey.options, survey.request.spec
     limits = survey.boundaries.limits
     notes = [*survey.notes, *survey.boundaries.notes]
@@ -49,8 +51,9 @@ def write_file(
     finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
         stage.write(candidate.model, external_data=options.external_data)
-        if verification is not None and verification.computed_in is None:
-            options.custom_ops.open(stage.path, options.providers)  # the final bytes load
+        if judged is not None and (fault := _fault_of_final(survey, stage, judged)) is not None:
+            refusal = Result("refused", dims=spec.ranges, attempts=tuple(attempts), verification=verification)
+            return replace(refusal, findings=(fault,), notes=survey.notes)
         written = onnx.load(stage.path, load_external_data=False)
     notes += [] if verification is None else [*verification.notes, *options.custom_ops.notes_on(written)]
     interface = read_interface(written)
@@ -77,6 +80,13 @@ def write_file(
         _model=candidate.model,
         _custom_ops=options.custom_ops,
     )
+
+
+def _fault_of_final(survey: Survey, stage: Stage, judged: JudgedFile) -> Finding | None:
+    options = survey.options
+    # without runs, the runtime cannot open the file's own type
+    session = options.custom_ops.open(stage.path, options.providers) if judged.runs else None
+    return judged.finding(stage.path, session, survey.home)
 
 
 def _contract(

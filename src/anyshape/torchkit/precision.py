@@ -31,8 +31,6 @@ class _Upcast(TorchDispatchMode):
         super().__init__()
         self._narrow, self._wide, self._sparing = narrow, wide, sparing
         self._default = torch.get_default_dtype()
-        self.largest = 0
-        """The bytes of the largest result: what a prediction of memory starts from."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
@@ -53,7 +51,6 @@ class _Upcast(TorchDispatchMode):
 
     def _widen(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            self.largest = max(self.largest, value.numel() * value.element_size())
             if value.dtype == torch.complex64 and self._wide == torch.float64:
                 return value.to(torch.complex128)
             return value.to(self._wide) if value.dtype in self._narrow else value

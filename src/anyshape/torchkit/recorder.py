@@ -248,7 +248,8 @@ def meets_nan(run: Callable[[], Any]) -> bool:
     """Whether an operator of `run` gives a NaN."""
     with _NanWatch() as watch:
         run()
-    return watch.found
+    found: bool = watch.found
+    return found
 
 
 # ---- reads: Python code that looks into a tensor
@@ -313,7 +314,7 @@ _READ_PLACES: list[tuple[Any, str]] = [
 _WATCHED = [
     *((owner, name, _watched(getattr(owner, name)), vars(owner).get(name)) for owner, name in _READ_PLACES),
     # which no mode of torch's hears of
-    (torch.utils.dlpack, "to_dlpack", lambda tensor: tensor.__dlpack__(), torch.utils.dlpack.to_dlpack),
+    (torch.utils.dlpack, "to_dlpack", lambda tensor: tensor.__dlpack__(), vars(torch.utils.dlpack)["to_dlpack"]),
 ]
 """Owner, name, what stands there while somebody watches, and what stood there; None where the name is inherited."""
 
@@ -378,9 +379,10 @@ class _Dependents(OperatorRecorder):
 def _memory_of(tensor: torch.Tensor) -> int | None:
     """The identity of the memory that a tensor lies in; None for a kind of tensor that lies in none."""
     try:
-        return tensor.untyped_storage()._cdata
+        place: int = tensor.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError, AttributeError):
         return None
+    return place
 
 
 class _Reads(FunctionRecorder):

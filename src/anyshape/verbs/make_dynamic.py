@@ -28,7 +28,6 @@ from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.made_up_inputs import find_contents
 from anyshape.runtime.session import RuntimeFailureError, Session
-from anyshape.sizes import budgets
 from anyshape.sizes.notation import did_you_mean
 from anyshape.stages.free_readings import first_that_is_right
 from anyshape.verification.freed_file import FreeOptions, RunningFile, StaticFile, Trial
@@ -72,7 +71,7 @@ def make_dynamic(
         thorough=thorough, seed=seed,
     )  # fmt: skip
     options = FreeOptions(
-        tuple(unchecked), budgets.SECONDS_TO_CHECK_FREED if budget is None else budget,
+        tuple(unchecked), budget,
         choose_tier(quick=quick, thorough=thorough), seed, against_model, progress or (lambda _: None),
         dict(constants or {}),
     )  # fmt: skip
@@ -97,6 +96,9 @@ def _free_and_check(file: StaticFile, destination: Path | None) -> Result:
         trial = first_that_is_right(running, stage)
         if trial.findings:
             return replace(refused, findings=trial.findings, verification=trial.verification)
+        assert trial.judged is not None
+        if (fault := trial.judged.finding(stage.path, Session(stage.path), file.home)) is not None:
+            return replace(refused, findings=(fault,), verification=trial.verification)
         return _result_of_written(running.file, trial, stage, time.monotonic() - start)
 
 

@@ -79,6 +79,7 @@ def _reach_sides(
     for content, base, changed in itertools.islice(_changed_calls(bases, names), budgets.MOST_CALLS_TO_PROVOKE):
         if not sides.lacking(enough) or budget.remaining <= 0 or verification.failures:
             break
+        budget.charge(checker.reference.effort(base.sizes))
         outcome = checker.reference.with_leaves(base, changed)
         if is_telling(outcome):
             sides.watch(checker.reference.inputs(outcome), outcome.sizes)
@@ -100,6 +101,7 @@ def _watch_checks(checker: ModelChecker, checks: Iterable[Check], sides: Sides, 
     for check in checks:
         if not sides.lacking(enough) or budget.remaining <= 0:
             break
+        budget.charge(checker.reference.effort(check.sizes))
         outcome = checker.reference.run(check.sizes, check.content)
         sides.watch(checker.reference.inputs(outcome), outcome.sizes)
 

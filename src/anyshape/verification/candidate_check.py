@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,14 +31,16 @@ from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.sizes.settlement import SizesInQuestion
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.contents import run_contents
+from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
 from anyshape.verification.lost_digits import with_lost_digits
-from anyshape.verification.model_reference import checker_beside_model
+from anyshape.verification.model_reference import ModelChecker, checker_beside_model
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Checked:
     where: WrongNode | None = None
     beyond: tuple[Guard, ...] = ()
     """What the model's code asks on paths that the candidate's trace did not take."""
+    judged: JudgedFile | None = None
 
     @property
     def unsettled(self) -> list[tuple[Guard, Sizes]]:
@@ -119,8 +121,8 @@ def try_out(
         options.seed, first, tuple(last), not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
     plan = replace(plan, first=(*first, *_sizes_to_break(plan, assumptions, candidate, suspicion)))
-    seconds = options.seconds if options.seconds is not None else max(10.0, attempt.seconds)
-    budget = Budget(seconds, available_memory() // 4)
+    converted = survey.reference.effort(survey.traced).calls * budgets.WORK_OF_A_CONVERTED_CALL
+    budget = Budget(options.seconds, max(budgets.WORK_TO_CHECK, converted))
     verification = verify(checker, plan, survey.boundaries, budget)
     numbers = _numbers_made(pins, ranges, verification)
     verification = replace(verification, assumptions=(*assumptions.ends(verification), *numbers))
@@ -130,14 +132,13 @@ def try_out(
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
         open_file = partial(options.custom_ops.open, providers=options.providers)
-        verification = provoke(checker, verification, survey.traced, loaded, open_file, Budget(budget.seconds / 4))
+        verification = provoke(checker, verification, survey.traced, loaded, open_file, budget.part(0.25))
         if verification.is_right:
-            most = Budget(budget.seconds / 4)
-            verification = run_contents(checker, verification, survey.traced, candidate.model, most)
-        failure = next(iter(verification.failures), None)
-        return Checked(candidate, verification, attempt.strategy, failure, beyond=assumptions.others(candidate.guards))
-    extra = Budget(max(2.0, budget.remaining))
-    smallest = smallest_failure(checker, verification.failures, plan, extra)
+            verification = run_contents(checker, verification, survey.traced, candidate.model, budget.part(0.25))
+        failure, beyond = next(iter(verification.failures), None), assumptions.others(candidate.guards)
+        judged = _judged_file(stage, checker, verification, survey.traced)
+        return Checked(candidate, verification, attempt.strategy, failure, beyond=beyond, judged=judged)
+    smallest = smallest_failure(checker, verification.failures, plan, budget.part(0.25))
     where = first_difference(proto, checker, smallest)
     smallest = with_lost_digits(proto, checker, smallest)
     return Checked(candidate, verification, attempt.strategy, smallest, where, assumptions.others(candidate.guards))
@@ -189,6 +190,14 @@ def _sizes_to_break(
     yield from assumptions.beside((*others, *suspicion.paths)).before_any_run(planned)
 
 
+def _judged_file(stage: Stage, checker: ModelChecker, verification: Verification, traced: Sizes) -> JudgedFile:
+    """What the final file is held to: at the traced size, and at another of which no dim is 1 where there is one."""
+    others = sorted((sizes for sizes in verification.sizes_run if sizes != traced), key=lambda one: 1 in one.values())
+    runs = [checker.reference.run(sizes) for sizes in (traced, *others[:1])]
+    session = checker.session if verification.computed_in is None and verification.is_right else None
+    return JudgedFile.of(stage.path, session, [checker.reference.inputs(run) for run in runs if run.error is None])
+
+
 def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:
     """Where the module may read what it kept: at the example's own sizes first, with which it was warmed up."""
     example = {dim: ranges[dim].nearest(size) for dim, size in survey.request.spec.start.items()}
@@ -199,13 +208,6 @@ def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Se
 def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
     left = {dim: narrowed_range(declared, survey.boundaries.conditions, dim) for dim, declared in ranges.items()}
     return {dim: horizon(declared, survey.traced[dim]) for dim, declared in left.items()}
-
-
-def available_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 8 * 2**30
 
 
 def _load_candidate(stage: Stage, model: ir.Model, options: ExportOptions) -> tuple[Session, torch.dtype | None]:

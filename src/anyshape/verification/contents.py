@@ -188,15 +188,16 @@ def _run_contents_at(
         return verification
     floats = [name for leaf, name in names.items() if kind_of_change(base.leaves[leaf]) == "floating"]
     may_grow = not _values_make_sizes(model, floats)
-    volume, left_out = checker.reference.volume(sizes), []
+    effort, left_out = checker.reference.effort(sizes), []
     for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
         if verification.failures:
             break
         if content.change.grows and not may_grow:
             left_out.append((content, "values make sizes, which would grow as well"))
-        elif reason := budget.refuses(volume, checker.reference.largest_result):
+        elif reason := budget.refuses(effort):
             left_out.append((content, reason))
         else:
+            budget.charge(effort)
             verification = _with_content(checker, verification, base, content, names)
     notes = [f"not run with {content.told(names)}: {reason}" for content, reason in left_out]
     return replace(verification, notes=(*verification.notes, *notes))

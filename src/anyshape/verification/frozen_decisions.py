@@ -7,7 +7,6 @@ that is another place than at the traced sizes, values are followed there.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +56,7 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     read_values(survey, [run for run in others if run not in beyond], read, {TOLD})
     read_values(survey, [run for run in beyond if run in others or run in _a_few(beyond, len(broken))], read)
     # where it was decided both ways, and the file was right each time, nothing is frozen
-    settled = (set(), {True, False})
+    settled: tuple[set[object], ...] = (set(), {True, False})
     doubtful = {place: one for place, one in read.items() if place not in kept and one.answers - {TOLD} not in settled}
     if doubtful and not _are_passed_by(survey, doubtful.values(), candidate.operators):
         return Frozen(tuple(_places(survey, doubtful)))
@@ -111,14 +110,14 @@ def _are_passed_by(survey: Survey, decisions: Iterable[Read], operators: Counter
     """Whether traces at the very sizes of these decisions come through without an answer, and call nothing that the
     file's own did not: a module may leave its shortcuts out while it is exported, or write them in another way.
     """
-    decisions, started = list(decisions), time.monotonic()
+    decisions = list(decisions)
     if not all(one.answers <= {True, False} for one in decisions):
         return False  # a number, which a trace would take as it comes
     most = 2 * budgets.RUNS_READ_FOR_DECISIONS
     met = {tuple(sizes.items()): sizes for one in decisions for sizes in one.sizes[:most]}
+    if len(met) * sum(operators.values()) > budgets.MOST_CALLS_OF_DECISIONS:
+        return False
     for sizes in met.values():
-        if time.monotonic() - started > budgets.SECONDS_TO_TRACE_DECISIONS:
-            return False
         survey.options.tell(f"tracing at {describe(sizes)}")
         found = plain_operators(make_job(survey, survey.reference.run(sizes)))
         survey.reference.put_back()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of
 from anyshape.runtime.session import Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
+from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_sizes
 from anyshape.source.spans import Span
 
@@ -43,7 +44,7 @@ class CheckOptions:
     """How to check, as the user asked for it."""
 
     tolerance: Tolerance = field(default_factory=Tolerance)
-    seconds: float = budgets.SECONDS_TO_CHECK
+    seconds: float | None = None
     tier: Tier = "normal"
     at: Mapping[str, int] | None = None
     """One size alone."""
@@ -119,6 +120,11 @@ class FileReference(BenchReference[MadeUpCall]):
 
     calls: Calls
     contract: Contract | None
+    forecast: Forecast | None = None
+
+    def effort(self, sizes: Mapping[str, int]) -> Effort:
+        found = None if self.forecast is None else self.forecast.at(sizes)
+        return super().effort(sizes) if found is None else found.with_inputs(self.volume(sizes))
 
     def run(self, sizes: Mapping[str, int], content: int = 0) -> MadeUpCall:
         return MadeUpCall(dict(sizes), content, self.calls.shapes(sizes) or {})
@@ -177,6 +183,12 @@ class FileChecker(Checker[MadeUpCall]):
             first = first or judged
         assert first is not None
         return first
+
+    def count_at(self, sizes: Sizes) -> Effort | None:
+        judged = self.judge_at(sizes)
+        if isinstance(judged, Failure) and judged.rule == "runtime-error":
+            return None
+        return self.session.effort(self.reference.inputs(self.reference.run(sizes, judged.content)))
 
     def error_at(self, sizes: Sizes) -> Exception | None:
         judged = self.judge_at(sizes)
@@ -262,6 +274,7 @@ def bench_alone(session: Session, file: GivenFile, declaration: FileDeclaration,
     """The file with itself for a reference."""
     checker = FileChecker(session, file.interface, FileReference(declaration.calls, file.contract), ALONE)
     base = _first_that_runs(checker, declaration)
+    checker = replace(checker, reference=replace(checker.reference, forecast=Forecast(checker.count_at, base)))
     boundaries = Boundaries(checker.error_at, declaration.ranges, base, (), where=declaration.where)
     boundaries = boundaries.with_limits(map(Limit, declaration.held))
     # a single size is run wherever it lies

@@ -41,7 +41,7 @@ def _error_in_float64(model: onnx.ModelProto, checker: ModelChecker, failure: Fa
     exact = checker.reference.oracle.exact(run) if run.runs and index is not None else None
     if failure.rule != "wrong-values" or exact is None or index is None:
         return None
-    if checker.reference.volume(failure.sizes) > budgets.SMALL_CALL or model.ByteSize() > budgets.LARGEST_WIDE_COPY:
+    if checker.reference.volume(failure.sizes) > budgets.SMALL_VOLUME or model.ByteSize() > budgets.LARGEST_WIDE_COPY:
         return None
     feeds = {name: _in_double(value) for name, value in checker.reference.inputs(run).items()}
     truth, found = array_of(exact[index]), None

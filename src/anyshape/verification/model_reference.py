@@ -21,6 +21,7 @@ from anyshape.model.oracle import Outcome, RandomOutputError, Reference, are_nea
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
 from anyshape.runtime.session import Array, Feeds, Session
+from anyshape.sizes.effort import Effort
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,6 @@ class ModelReference(BenchReference[Outcome]):
     noises: defaultdict[str, Noises] = field(default_factory=partial(defaultdict, Noises))
     """What was measured of each output's rounding."""
 
-    @property
-    def largest_result(self) -> int:
-        return self.oracle.largest_result
-
     def run(self, sizes: Mapping[str, int], content: int = 0) -> Outcome:
         return self._repeatable(self.oracle.run(sizes, content))
 
@@ -57,6 +54,9 @@ class ModelReference(BenchReference[Outcome]):
 
     def volume(self, sizes: Mapping[str, int]) -> int:
         return self.oracle.volume(sizes)
+
+    def effort(self, sizes: Mapping[str, int]) -> Effort:
+        return self.oracle.effort(sizes)
 
     def inputs(self, run: Outcome) -> Feeds:
         ports = zip(self.interface.inputs, self.leaves, strict=True)

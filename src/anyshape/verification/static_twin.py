@@ -19,6 +19,8 @@ from anyshape.bench.judgement import MovedRuns, moved_by_rounding
 from anyshape.onnxfile.interface import Interface, dims_in, expected_size
 from anyshape.runtime.made_up_inputs import Contents
 from anyshape.runtime.session import Array, Feeds, Session
+from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import Sizes
 
 
@@ -58,6 +60,13 @@ class Pair:
     def volume(self, sizes: Sizes) -> int:
         """How many elements the inputs have at these sizes."""
         return sum(math.prod(self._shape_of(port.name, sizes)) for port in self.contents.ports)
+
+    def effort(self, sizes: Sizes) -> Effort:
+        """What a run of the dynamic file takes: as much more than one of the static file as its inputs are larger."""
+        volume = self.volume(self.sizes)
+        grown = self.volume(sizes) / max(volume, 1)
+        own = self.static.effort(self.feeds(self.sizes, 0)) or Effort(volume * budgets.WORK_OF_AN_INPUT)
+        return Effort(own.computed * grown, own.calls, {kind: size * grown for kind, size in own.largest.items()})
 
     def axes(self, name: str, dim: str) -> list[int]:
         """The axes of an input that follow a dim."""
