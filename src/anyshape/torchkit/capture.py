@@ -162,11 +162,11 @@ def texts_noted(record: Recorder) -> Iterator[None]:
     """Inside, the record hears of texts before whoever else replaces what makes them."""
     with contextlib.ExitStack() as stack:
         for kind, name in _TEXTS:
-            stack.enter_context(patched(kind, name, _noting(record, kind, name)))
+            stack.enter_context(patched(kind, name, _noting_reads(record, kind, name)))
         yield
 
 
-def _noting(record: Recorder, kind: type, name: str) -> Callable[..., Any]:
+def _noting_reads(record: Recorder, kind: type, name: str) -> Callable[..., Any]:
     original = getattr(kind, name)
 
     @functools.wraps(original)

@@ -291,7 +291,7 @@ _WATCHES: list[_ReadWatch] = []
 """The watch of the call that runs, if any."""
 
 
-def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
+def _read_that_is_told(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def read(*args: Any, **kwargs: Any) -> Any:
         watch = _WATCHES[-1] if _WATCHES else None
@@ -312,7 +312,7 @@ _READ_PLACES: list[tuple[Any, str]] = [
     *((torch, name) for name in ("equal", "allclose", "is_nonzero")),
 ]
 _WATCHED = [
-    *((owner, name, _watched(getattr(owner, name)), vars(owner).get(name)) for owner, name in _READ_PLACES),
+    *((owner, name, _read_that_is_told(getattr(owner, name)), vars(owner).get(name)) for owner, name in _READ_PLACES),
     # which no mode of torch's hears of
     (torch.utils.dlpack, "to_dlpack", lambda tensor: tensor.__dlpack__(), vars(torch.utils.dlpack)["to_dlpack"]),
 ]

@@ -102,25 +102,10 @@ def try_out(
         session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in
     )
     ranges = ranges or request.spec.ranges
-    box = closed_box(ranges, survey)
     suspicion = suspicion or Suspicion()
-    guards = (*candidate.guards, *candidate.branches, *itertools.chain(*suspicion.paths))
-    # numbers of guards before those of the file: a plan keeps the first where there are too many
-    in_guards = sorted({constant for guard in guards for constant in guard.constants})
-    constants = (*in_guards, *integers_of(candidate.model))
-    last = sizes_at_literals(size_literals(candidate.model), ranges, survey.traced, options.tier)
     pins = () if candidate.records_guards else tuple({pin.dim: pin for pin in suspicion.pins}.values())
-    last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest_sizes(ranges[pin.dim])]
-    # without a record of what the trace assumed, only far sizes may show it
-    last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
     assumptions = _assumptions(survey, candidate, ranges, suspicion)
-    rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
-    first = (*suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *rounded)
-    plan = Plan(
-        box, survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit, options.tier,
-        options.seed, first, tuple(last), not any(declared.is_open for declared in ranges.values()),
-    )  # fmt: skip
-    plan = replace(plan, first=(*first, *_sizes_to_break(plan, assumptions, candidate, suspicion)))
+    plan = _plan(survey, candidate, ranges, suspicion, assumptions, pins)
     converted = survey.reference.effort(survey.traced).calls * budgets.WORK_OF_A_CONVERTED_CALL
     budget = Budget(options.seconds, max(budgets.WORK_TO_CHECK, converted))
     verification = verify(checker, plan, survey.boundaries, budget)
@@ -142,6 +127,33 @@ def try_out(
     where = first_difference(proto, checker, smallest)
     smallest = with_lost_digits(proto, checker, smallest)
     return Checked(candidate, verification, attempt.strategy, smallest, where, assumptions.others(candidate.guards))
+
+
+def _plan(
+    survey: Survey,
+    candidate: Candidate,
+    ranges: Mapping[str, SizeRange],
+    suspicion: Suspicion,
+    assumptions: Assumptions,
+    pins: Sequence[PinnedByTrace],
+) -> Plan:
+    """What to run: where the declaration ends, where the file or its trace may break, and where others were wrong."""
+    options = survey.options
+    guards = (*candidate.guards, *candidate.branches, *itertools.chain(*suspicion.paths))
+    # numbers of guards before those of the file: a plan keeps the first where there are too many
+    in_guards = sorted({constant for guard in guards for constant in guard.constants})
+    constants = (*in_guards, *integers_of(candidate.model))
+    last = sizes_at_literals(size_literals(candidate.model), ranges, survey.traced, options.tier)
+    last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest_sizes(ranges[pin.dim])]
+    # without a record of what the trace assumed, only far sizes may show it
+    last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
+    rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
+    first = (*suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *rounded)
+    plan = Plan(
+        closed_box(ranges, survey), survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit,
+        options.tier, options.seed, first, tuple(last), not any(declared.is_open for declared in ranges.values()),
+    )  # fmt: skip
+    return replace(plan, first=(*first, *_sizes_to_break(plan, assumptions, candidate, suspicion)))
 
 
 def _assumptions(

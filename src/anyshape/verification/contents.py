@@ -27,7 +27,7 @@ from anyshape.verification.model_reference import ModelChecker
 
 
 @dataclass(frozen=True)
-class Change:
+class ValueChange:
     """Other values for leaves of one kind."""
 
     words: str
@@ -45,7 +45,7 @@ def _largest_magnitude(values: torch.Tensor) -> torch.Tensor:
     return values.abs().nan_to_num(0.0, 0.0, 0.0).max()
 
 
-def _tied(values: torch.Tensor) -> torch.Tensor:
+def _values_in_ties(values: torch.Tensor) -> torch.Tensor:
     """Each is one of the first three, by chance."""
     picked = torch.randint(min(3, values.numel()), values.shape, generator=torch.Generator().manual_seed(0))
     return values.flatten()[:3][picked.to(values.device)]
@@ -57,35 +57,35 @@ def _with_nan(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
-def _restrided(values: torch.Tensor) -> torch.Tensor:
+def _in_other_strides(values: torch.Tensor) -> torch.Tensor:
     """The same values, in memory as channels last or transposed."""
     if values.dim() == 4:
         return values.contiguous(memory_format=torch.channels_last)
     return values.transpose(0, -1).contiguous().transpose(0, -1) if values.dim() > 1 else values
 
 
-def _expanded(values: torch.Tensor) -> torch.Tensor:
+def _expanded_from_one(values: torch.Tensor) -> torch.Tensor:
     """The first slice for all, which lies in memory once."""
     return values[:1].expand(values.shape) if values.dim() > 1 else values
 
 
-_common = partial(Change, is_common=True)
-_odd = partial(Change, is_common=True, is_odd=True)
-_CHANGES: dict[str, tuple[Change, ...]] = {
+_common = partial(ValueChange, is_common=True)
+_odd = partial(ValueChange, is_common=True, is_odd=True)
+_CHANGES: dict[str, tuple[ValueChange, ...]] = {
     "floating": (
         _common("negated", torch.neg),
-        Change("all positive", torch.abs),
-        Change("all negative", lambda values: -values.abs()),
-        Change("raised by ten times the largest value", lambda values: values + 10 * _largest_magnitude(values)),
-        Change("lowered by ten times the largest value", lambda values: values - 10 * _largest_magnitude(values)),
+        ValueChange("all positive", torch.abs),
+        ValueChange("all negative", lambda values: -values.abs()),
+        ValueChange("raised by ten times the largest value", lambda values: values + 10 * _largest_magnitude(values)),
+        ValueChange("lowered by ten times the largest value", lambda values: values - 10 * _largest_magnitude(values)),
         _common("thirty times as large", lambda values: values * 30, grows=True),
-        Change("a hundredth as large", lambda values: values / 100),
+        ValueChange("a hundredth as large", lambda values: values / 100),
         _odd("all zero", torch.zeros_like),
-        _common("of three values in ties", _tied),
+        _common("of three values in ties", _values_in_ties),
         _odd("holding a NaN", _with_nan),
     ),
     "bool": (
-        Change("inverted", torch.logical_not),
+        ValueChange("inverted", torch.logical_not),
         _odd("all False", torch.zeros_like),
         _odd("all True", torch.ones_like),
     ),
@@ -93,10 +93,13 @@ _CHANGES: dict[str, tuple[Change, ...]] = {
     "integer": (
         _odd("all at the smallest value", lambda values: values.min().expand_as(values).clone()),
         _odd("all at the largest value", lambda values: values.max().expand_as(values).clone()),
-        Change("all zero", lambda values: values * 0 if bool((values == 0).any()) else values),
+        ValueChange("all zero", lambda values: values * 0 if bool((values == 0).any()) else values),
     ),
 }
-_STRIDES = (Change("in other strides", _restrided), Change("expanded from one slice", _expanded, is_odd=True))
+_STRIDES = (
+    ValueChange("in other strides", _in_other_strides),
+    ValueChange("expanded from one slice", _expanded_from_one, is_odd=True),
+)
 """For leaves of all kinds at once: nothing but PyTorch's own way to the result may depend on it."""
 _KINDS = {
     **dict.fromkeys((torch.float64, torch.float32, torch.float16, torch.bfloat16), "floating"),
@@ -117,7 +120,7 @@ class Content:
     """A change of the values of some leaves."""
 
     leaves: tuple[str, ...]
-    change: Change
+    change: ValueChange
 
     @property
     def words(self) -> str:
