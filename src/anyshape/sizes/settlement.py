@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Answer:
     """SizesInQuestion sizes at which it does not hold."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """Whether a claim follows from the declaration and from the claims before it."""
 
@@ -57,12 +57,28 @@ class Question:
     avoided: Sequence[Sizes] = ()
     """Sizes of some dims at which nothing is asked."""
 
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        """What the answer depends on: several files of one model ask the same."""
+        claims = tuple(
+            (one[0], tuple(str(one[1].get(s)) for s in symbols_of(one[0]))) for one in (self.claim, *self.before)
+        )
+        sizes = tuple(self.declared.ranges.items()), tuple(self.declared.base.items())
+        return claims, sizes, self.declared.relations, tuple(tuple(one.items()) for one in self.avoided)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Question) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
     @property
     def conditions(self) -> list[Claim]:
         """All that holds where it is asked."""
         return [*map(_relation, self.declared.relations), *self.before]
 
 
+@lru_cache(maxsize=4096)
 def find_breaks(question: Question) -> Answer:
     """A proof, or up to two sizes that break the claim."""
     expression, meaning = question.claim
@@ -291,6 +307,7 @@ class _Solver:
         self._solver = z3.Solver(ctx=context)
         self._solver.set("rlimit", budgets.WORK_OF_Z3)
         self.check = self._solver.check
+        self._known: dict[sympy.Basic, Any] = {}
         self._dims = {dim: z3.Int(dim, context) for dim in declared.ranges}
         self._algebra = _algebra_of(z3, context, self._solver.add)
         for dim, size in self._dims.items():
@@ -319,10 +336,12 @@ class _Solver:
     def _truth(self, claim: Claim) -> Any:
         expression, meaning = claim
         dims = {expressions.dim_symbol(dim): size for dim, size in self._dims.items()}
-        values = {s: evaluate(tree_of(meaning[s].text), dims, None, self._algebra) for s in symbols_of(expression)}
+        values = {
+            s: evaluate(tree_of(meaning[s].text), dims, self._known, self._algebra) for s in symbols_of(expression)
+        }
         for divisor in _divisors(expression):
-            self._solver.add(evaluate(divisor, values, None, self._algebra) != 0)
-        return evaluate(expression, values, None, self._algebra)
+            self._solver.add(evaluate(divisor, values, self._known, self._algebra) != 0)
+        return evaluate(expression, values, self._known, self._algebra)
 
     def _differ(self, dims: Iterable[str], sizes: Sizes) -> Any:
         return self._z3.Or([self._dims[dim] != sizes[dim] for dim in dims])
