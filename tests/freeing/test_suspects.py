@@ -65,6 +65,7 @@ def test_a_size_of_one_leaves_no_trace_and_one_less_than_two_neither():
         (np.arange(1, 17) / 16, "(range(seq) + 1)/seq"),
         (1 - np.arange(16) / 16, "1 - range(seq)/seq"),
         (np.linspace(0, 1, 17), "range(seq + 1)/seq"),
+        (2 * np.pi * np.arange(16) / 16, "pi*(2*range(seq)/seq)"),
         ((np.arange(16) / 16) ** 2, "(range(seq)/seq)**2"),
         (np.exp(-np.arange(16) / 16), "exp(-range(seq)/seq)"),
         (np.sin(np.pi * np.arange(16) / 16), "sin(pi*(range(seq)/seq))"),

@@ -229,3 +229,33 @@ def test_a_table_that_ends_with_the_dim_may_follow_from_it(write):
         "the table `places` has 6 entries along axis 0, as many as `seq` in static.onnx:"
         " whether they follow from it cannot be seen"
     )
+
+
+def test_weights_beside_the_file_serve_both_forms(tmp_path):
+    text = "main (float[4, 300] x) => (float[4, 300] y) <float four = {4.0}> { a = Mul(x, w) [share] y = Div(a, four) }"
+    weights = np.random.default_rng(0).standard_normal(300).astype(np.float32)
+    proto = onnx.parser.parse_model(HEAD + text)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "static.onnx"
+    onnx.save(proto, path, save_as_external_data=True, location="w.bin", size_threshold=64)
+    assert "`share`" in refused(path, "batch 300")[0].message
+    anyshape.make_dynamic(path, {"x": "batch 300"}, constants={"share": "batch"}, out=tmp_path / "d.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "d.onnx"), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"x": np.ones((5, 300), np.float32)})[0][0], weights / 5, rtol=1e-6)
+
+
+def test_a_number_inside_of_a_branch_is_asked_about_and_told(write, tmp_path):
+    text = """main (float[4, 6] x, bool p) => (float[4, 6] y) <float four = {4.0}> {
+      y = If (p) <
+        then_branch = t () => (float[4, 6] a) { [inside] a = Div(x, four) },
+        else_branch = e () => (float[4, 6] b) { b = Neg(x) }
+      >
+    }"""
+    path, dims = write(text), {"x": "batch 6"}
+    with pytest.raises(ExportError) as caught:
+        anyshape.make_dynamic(path, dims)
+    assert "`inside`" in caught.value.findings[0].message
+    anyshape.make_dynamic(path, dims, constants={"inside": "batch"}, out=tmp_path / "d.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "d.onnx"), providers=["CPUExecutionProvider"])
+    x = np.ones((5, 6), np.float32)
+    np.testing.assert_allclose(session.run(None, {"x": x, "p": np.array(True)})[0], x / 5, rtol=1e-6)

@@ -126,6 +126,7 @@ class Readings:
 
 _CURVES: tuple[tuple[Callable[[Any], Any], str], ...] = (
     (np.asarray, "{}"),
+    (lambda line: line / np.pi, "pi*({})"),
     (np.sqrt, "({})**2"),
     (np.square, "sqrt({})"),
     (np.log, "exp({})"),

@@ -169,7 +169,7 @@ def _register_library(options: Any, library: str) -> None:
         raise DeclarationError(f"`{library}` is no library of custom operators: {_in_short(error)}") from None
 
 
-def _weights_beside(model: Path | bytes, folder: Path | None) -> tuple[int, set[int]]:
+def _weights_beside(model: Path | bytes, folder: Path | None = None) -> tuple[int, set[int]]:
     """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
     if isinstance(model, bytes) and folder is None:
         return 0, set()
