@@ -64,7 +64,7 @@ def _in_other_strides(values: torch.Tensor) -> torch.Tensor:
     return values.transpose(0, -1).contiguous().transpose(0, -1) if values.dim() > 1 else values
 
 
-def _expanded_from_one(values: torch.Tensor) -> torch.Tensor:
+def _expanded_slice(values: torch.Tensor) -> torch.Tensor:
     """The first slice for all, which lies in memory once."""
     return values[:1].expand(values.shape) if values.dim() > 1 else values
 
@@ -98,7 +98,7 @@ _CHANGES: dict[str, tuple[ValueChange, ...]] = {
 }
 _STRIDES = (
     ValueChange("in other strides", _in_other_strides),
-    ValueChange("expanded from one slice", _expanded_from_one, is_odd=True),
+    ValueChange("expanded from one slice", _expanded_slice, is_odd=True),
 )
 """For leaves of all kinds at once: nothing but PyTorch's own way to the result may depend on it."""
 _KINDS = {
@@ -176,34 +176,22 @@ def run_contents(
 
     The same at the first size at which code looks into tensors where it does not at that size.
     """
-    reads = checker.reference.oracle.reads_at
-    others = [check for check in verification.checks if reads(check.sizes, check.content) - reads(traced)]
-    for sizes in (traced, *(check.sizes for check in others[:1])):
-        verification = _run_contents_at(checker, verification, sizes, model, budget)
-    return verification
-
-
-def _run_contents_at(
-    checker: ModelChecker, verification: Verification, sizes: Sizes, model: ir.Model, budget: Budget
-) -> Verification:
-    base, names = checker.reference.run(sizes), valued_leaves(checker)
-    if not base.runs:
-        return verification
-    floats = [name for leaf, name in names.items() if kind_of_change(base.leaves[leaf]) == "floating"]
-    may_grow = not _values_make_sizes(model, floats)
-    effort, left_out = checker.reference.effort(sizes), []
-    for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
-        if verification.failures:
-            break
-        if content.change.grows and not may_grow:
-            left_out.append((content, "values make sizes, which would grow as well"))
-        elif reason := budget.refuses(effort):
-            left_out.append((content, reason))
-        else:
-            budget.charge(effort)
-            verification = _with_content(checker, verification, base, content, names)
-    notes = [f"not run with {content.told(names)}: {reason}" for content, reason in left_out]
-    return replace(verification, notes=(*verification.notes, *notes))
+    reference, names, notes = checker.reference, valued_leaves(checker), list[str]()
+    reads = reference.oracle.reads_at
+    others = [check.sizes for check in verification.checks if reads(check.sizes, check.content) - reads(traced)]
+    leaves = reference.run(traced).leaves
+    floats = [name for leaf, name in names.items() if kind_of_change(leaves[leaf]) == "floating"]
+    makes_sizes = _values_make_sizes(model, floats)
+    for base in (reference.run(sizes) for sizes in (traced, *others[:1])):
+        for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
+            reason = budget.refuses(reference.volume(base.sizes), reference.largest_result)
+            if makes_sizes and content.change.grows:
+                reason = "values make sizes, which would grow as well"
+            if reason is not None:
+                notes.append(f"not run with {content.told(names)}: {reason}")
+            elif not verification.failures:
+                verification = _with_content(checker, verification, base, content, names)
+    return replace(verification, notes=(*verification.notes, *dict.fromkeys(notes)))
 
 
 def valued_leaves(checker: ModelChecker) -> dict[str, str]:
