@@ -377,7 +377,8 @@ def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Size
         progress.invalid.append(sizes)
         limits.explain(sizes)
         return  # its time says nothing of a run
-    limits.note_run(sizes)
+    if not any(isinstance(one, Failure) and one.rule == "runtime-error" for one in examined.judged):
+        limits.note_run(sizes)  # alone, a file that fails is its own reference
     budget.measured(cost, time.monotonic() - started)
 
 
