@@ -120,10 +120,14 @@ def _sizes_by_lot(known: Boundaries, spots: Mapping[str, Sequence[int]], cause: 
 def _frees_each(known: Boundaries, parts: Sequence[Condition]) -> bool:
     """Whether to satisfy any one part is enough, at most of the sizes that fail: else they are steps of a slope."""
     whole = any_of(parts)
-    outside = [sizes for sizes in known.failed if not whole.holds(sizes)][: budgets.MOST_RUNS_INSIDE_A_LIMIT]
+    failed = [sizes for sizes in known.failed if not whole.holds(sizes)]
+    # other dims at the base: what fails for their sake says nothing here
+    outside = [{**known.base, **{dim: sizes[dim] for dim in whole.names}} for sizes in failed]
     for part in parts:
         if part.left.is_name:
-            moved = [known.follow({**sizes, part.left.text: part.right.value(sizes)}) for sizes in outside]
+            freed = ({**sizes, part.left.text: part.right.value(sizes)} for sizes in outside)
+            unique = {tuple(sizes.values()): sizes for sizes in map(known.follow, freed)}
+            moved = list(unique.values())[: budgets.MOST_RUNS_INSIDE_A_LIMIT]
             if 2 * sum(map(known.runs, moved)) < len(moved):
                 return False
     return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,12 +111,12 @@ class Boundaries:
     @property
     def failures_without_a_rule(self) -> list[tuple[Sizes, Exception]]:
         """The same without those that the user's own function is to blame for."""
-        return [row for row in self._unexplained if not isinstance(row[1], UnmadeCallError)]
+        return [row for row in self.unexplained if not isinstance(row[1], UnmadeCallError)]
 
     @property
     def unexplained(self) -> tuple[tuple[Sizes, Exception], ...]:
         """Sizes at which the model fails by no rule that was found, and how it fails there."""
-        return self._unexplained
+        return tuple(row for row in self._unexplained if self.holds(row[0]))  # a limit may have been found since
 
     @property
     def places(self) -> dict[str, str]:
@@ -131,7 +132,7 @@ class Boundaries:
             for limit in self.limits_of_inputs
         ]
         failing = self.failures_without_a_rule
-        unmade = [row for row in self._unexplained if row not in failing]
+        unmade = [row for row in self.unexplained if row not in failing]
         if unmade and not notes:
             more = f", and fails at {len(unmade) - 1} more sizes" if len(unmade) > 1 else ""
             notes.append(f"{unmade[0][1]}{more}: PyTorch was not asked, and the file not run there")
@@ -449,7 +450,7 @@ class Boundaries:
         by_model = next((sizes for sizes in outside if not isinstance(self._error_at(sizes), UnmadeCallError)), None)
         shown = broken if by_model is None else by_model
         limit = Limit(condition, self._error_at(shown), dict(shown), of_inputs=by_model is None)
-        self._limits = (*self._limits, limit)
+        self._limits = (*(other for other in self._limits if not _is_needless(other, condition)), limit)
 
     def _take_back(self, limit: Limit) -> None:
         self._limits = tuple(other for other in self._limits if other is not limit)
@@ -459,6 +460,15 @@ class Boundaries:
 
 def _has_hole(condition: Condition) -> bool:
     return bool(condition.others) and not any(part.relation == "==" and part.right.names for part in condition.parts)
+
+
+def _is_needless(limit: Limit, beside: Condition) -> bool:
+    """Whether a limit with alternatives holds, as far as can be seen, wherever a later one of the same dims does."""
+    names, own = limit.condition.names, limit.breaks_at is not None and bool(limit.condition.others)
+    if not own or set(names) != set(beside.names) or len(names) > 2:
+        return False
+    sizes = (dict(zip(names, row, strict=True)) for row in itertools.product(range(64), repeat=len(names)))
+    return all(limit.condition.holds(one) for one in sizes if beside.holds(one))
 
 
 # ---- a range as the limits leave it
