@@ -381,7 +381,6 @@ def _memory_of(tensor: torch.Tensor) -> int | None:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError, AttributeError):
         return None
-    return place
 
 
 class _Reads(FunctionRecorder):
