@@ -385,10 +385,8 @@ def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Size
     if not examined.is_valid:
         progress.invalid.append(sizes)
         limits.explain(sizes)
-        return  # its time says nothing of a run
-    if not any(isinstance(one, Failure) and one.rule == "runtime-error" for one in examined.judged):
+    elif not any(isinstance(one, Failure) and one.rule == "runtime-error" for one in examined.judged):
         limits.note_run(sizes)  # alone, a file that fails is its own reference
-    budget.measured(cost, time.monotonic() - started)
 
 
 def _contents_for(checker: Checker[Run], sizes: Sizes, base: Sizes, count: int) -> tuple[int, ...]:
