@@ -37,7 +37,7 @@ CAUGHT, NOTED, MISSED = "caught", "noted", "missed"
 """Refused; accepted with a note or a warning that the right file does not have; accepted."""
 JUDGES = ("check", "export")
 _TRIES = 6
-"""Mutants that are drawn until one is wrong, as its family says."""
+"""Mutants that are drawn for each that is wrong as its family says."""
 _RIGHT_SEEDS = 5
 _BRANCHES = 2
 """Branches in Python for each architecture."""
@@ -107,9 +107,9 @@ class Measurement:
         self.notes = {(judge, o): set(self._ask(judge, self.right, is_open=o).notes) for judge, o in both}
 
     def _timed(self, name: str, work: Callable):
-        started = time.monotonic()
+        started = time.process_time()  # the machine's load is no part of it
         found = work()
-        self.report.seconds[name] = self.report.seconds.get(name, 0.0) + time.monotonic() - started
+        self.report.seconds[name] = self.report.seconds.get(name, 0.0) + time.process_time() - started
         return found
 
     def _ask(self, judge: str, model: bytes, seed: int = 0, *, is_open: bool = False) -> Answer:
@@ -135,24 +135,23 @@ class Measurement:
     # ---- wrong files
 
     def ask_about(self, family: Family) -> None:
-        """One wrong file of a family, if one can be made."""
+        """The wrong files of a family, as far as any can be made."""
         truth = self.far if family.is_open else self.truth
-        for number in range(_TRIES):
+        found: set[str] = set()
+        for number in range(_TRIES * family.most):
+            seed = f"{self.seed}/{self.subject.name}/{family.name}/{number}"
             try:
-                model, done = mutant(
-                    self.subject,
-                    self.proto,
-                    self.facts,
-                    family,
-                    f"{self.seed}/{self.subject.name}/{family.name}/{number}",
-                )
+                model, done = mutant(self.subject, self.proto, self.facts, family, seed)
             except NotApplicableError:
                 continue
-            wrong = self._timed("brute force", lambda made=model: _failures(truth, made, family))
-            if wrong:
-                self._judge(family, model, done, wrong, truth)
-                return
-        self.report.left_out.append(family.name)
+            if done in found or not (wrong := self._timed("brute force", lambda m=model: _failures(truth, m, family))):
+                continue
+            self._judge(family, model, done, wrong, truth)
+            found.add(done)
+            if len(found) == family.most:
+                break
+        if not found:
+            self.report.left_out.append(family.name)
 
     def _judge(self, family: Family, model: ir.Model, done: str, wrong: Sequence[Wrong], truth: Truth) -> None:
         written = ir.to_proto(model).SerializeToString()
@@ -393,7 +392,7 @@ def summary(reports: Sequence[Report]) -> str:
     seconds = Counter()
     for report in reports:
         seconds.update(report.seconds)
-    lines.append(", ".join(f"{name} {spent:.0f} s" for name, spent in seconds.items()))
+    lines.append("CPU time: " + ", ".join(f"{name} {spent:.0f} s" for name, spent in seconds.items()))
     return "\n".join(lines)
 
 

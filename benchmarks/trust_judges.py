@@ -54,26 +54,26 @@ def replaced(home: Any, name: str, value: Any) -> Iterator[None]:
 
 def _asked(judge) -> Answer:
     """What comes of it, and how long it takes."""
-    started = time.monotonic()
+    started = time.process_time()
     try:
         with silence():
             result: Result = judge()
     except AnyshapeError as error:
         findings = getattr(error, "findings", ())
         said = findings[0].headline if findings else str(error)
-        return Answer(is_accepted=False, said=said.splitlines()[0], seconds=time.monotonic() - started)
+        return Answer(is_accepted=False, said=said.splitlines()[0], seconds=time.process_time() - started)
     except Exception as error:
         return Answer(
-            is_accepted=False, said=f"{CRASH}{type(error).__name__}: {error}", seconds=time.monotonic() - started
+            is_accepted=False, said=f"{CRASH}{type(error).__name__}: {error}", seconds=time.process_time() - started
         )
     if result.verdict == "refused":
         said = result.findings[0].headline if result.findings else "refused"
-        return Answer(is_accepted=False, said=said, seconds=time.monotonic() - started)
+        return Answer(is_accepted=False, said=said, seconds=time.process_time() - started)
     open_ends = (line.strip() for line in str(result).splitlines() if "not settled" in line)
     told = (*result.notes, *(finding.headline for finding in result.findings), *open_ends)
     return Answer(
         is_accepted=True, said="", notes=told, run=tuple(result.verification.sizes_run),
-        seconds=time.monotonic() - started,
+        seconds=time.process_time() - started,
     )  # fmt: skip
 
 
@@ -129,13 +129,13 @@ def exported(subject: Subject, sizes: Mapping[str, str] | None = None) -> Export
         kept.append((survey, walk_strategies(survey, stage)))
         return kept[-1][1]
 
-    started = time.monotonic()
+    started = time.process_time()
     with replaced(export_verb, "walk_strategies", walk), silence():
         result = anyshape.export(module, subject.call(), dims=subject.dims, sizes=sizes or subject.sizes)
     survey, tries = kept[-1]
     last = tries[-1]
     traced = replace(subject, example={dim: survey.traced[dim] for dim in subject.ranges})
-    seconds = time.monotonic() - started
+    seconds = time.process_time() - started
     return Exporter(traced, module, result, survey, last.candidate, replace(last.attempt, outcome=""), seconds)
 
 

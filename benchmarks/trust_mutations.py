@@ -763,6 +763,8 @@ class Family:
     """Whether the ranges are declared without an end."""
     in_export: bool = True
     """Whether an export could make such a file: it writes the outputs' axes itself, from what was run."""
+    most: int = 1
+    """Files of each architecture; more where few have a place for any."""
 
     @property
     def name(self) -> str:
@@ -773,20 +775,22 @@ FAMILIES: tuple[Family, ...] = (
     *map(Family, (
         baked_size, clamped_size, size_of_another, rounded_size, frozen_reshape, cut_table, cut_sum,
         threshold, one_size, parity, equal_dims, related_dims, product_of_dims, congruence, bit_of_size,
-        hidden_threshold, two_conditions, shifted_axis, swapped_axes, batch_leak, dropped_mask, shifted_mask,
-        frozen_file_branch,
+        hidden_threshold, two_conditions, shifted_axis, swapped_axes, batch_leak, frozen_file_branch,
     )),
+    Family(dropped_mask, most=2),
+    Family(shifted_mask, most=2),
     Family(beyond_a_literal, is_open=True),
     Family(false_axes, is_everywhere=True, in_export=False),
-    Family(below_zero, ("negated",)),
+    Family(below_zero, ("negated",), most=2),
     Family(large_values, ("large",)),
     Family(all_zero, ("zeros",)),
-    Family(one_value_alone, ("ends", "full")),
+    Family(one_value_alone, ("ends", "full"), most=2),
     Family(nan_otherwise, ("nan",)),
     Family(infinity_otherwise, ("inf",)),
-    Family(other_ties, ("ties", "zeros")),
-    Family(other_ties_elsewhere, (PLAIN, "ties", "zeros")),
-    *map(Family, (scaled_elsewhere, small_beside_large, cancelled, one_element, one_output, whole_numbers)),
+    Family(other_ties, ("ties", "zeros"), most=3),
+    Family(other_ties_elsewhere, (PLAIN, "ties", "zeros"), most=3),
+    Family(whole_numbers, most=3),
+    *map(Family, (scaled_elsewhere, small_beside_large, cancelled, one_element, one_output)),
     *(Family(change, is_everywhere=True) for change in (
         scaled, wrong_type, one_weight, half_weights, other_epsilon, other_formula,
     )),
