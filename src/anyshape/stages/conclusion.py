@@ -121,10 +121,9 @@ def _excludes_written_sizes(limit: Limit, spec: Spec) -> bool:
     broken, written = limit.breaks_at, [dim for dim in limit.condition.names if dim in spec.explicit]
     if broken is None or not written:
         return False
-    ends = [
-        dict.fromkeys((broken[dim], spec.ranges[dim].lo, spec.ranges[dim].nearest(broken[dim] * 2**20)))
-        for dim in written
-    ]
+    ranges = {dim: spec.ranges[dim] for dim in written}
+    # an open range ends where the model does: its end was not written
+    ends = [[broken[d], r.lo, *([] if r.hi is None else [r.hi])] for d, r in ranges.items()]
     corners = (dict(zip(written, sizes, strict=True)) for sizes in itertools.product(*ends))
     return any(not _fits(limit.condition, spec, corner, broken) for corner in corners)
 
