@@ -106,7 +106,7 @@ class BenchReference(ABC, Generic[Run]):
     def effort(self, sizes: Sizes) -> Effort:
         """What one run is predicted to take, from the number of elements alone."""
         volume = self.volume(sizes)
-        return Effort(volume * budgets.WORK_OF_AN_INPUT).with_inputs(volume)
+        return Effort(volume * budgets.WORK_OF_AN_INPUT).with_values("inputs", volume)
 
     def refuses(self, sizes: Sizes) -> str | None:
         """Why no call of these sizes can be made, or None."""

@@ -161,7 +161,7 @@ class Reference:
         """What one run is predicted to take."""
         volume = self.volume(sizes)
         found = self._forecast.at(sizes) or Effort(volume * budgets.WORK_OF_AN_INPUT)
-        return found.with_inputs(volume)
+        return found.with_values("inputs", volume)
 
     def _count_at(self, sizes: Sizes) -> Effort | None:
         is_declared = all(size in self.spec.ranges[dim] for dim, size in sizes.items())
@@ -171,7 +171,8 @@ class Reference:
             outcome = self.run(sizes)
         except DeclarationError:  # what `make_inputs` gives is no such call: it is told where sizes are chosen
             return None
-        return counted_effort(lambda: self._again(outcome)) if outcome.runs else None
+        found = counted_effort(lambda: self._again(outcome)) if outcome.runs else None
+        return None if found is None else found.with_values("outputs", sum(one.numel() for one in outcome.outputs))
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""

@@ -19,8 +19,8 @@ WORK_OF_A_CALL = 2**13
 """Of an operator, whatever it computes."""
 WORK_OF_AN_INPUT = 2**10
 """For each element of the inputs, where operators cannot be counted."""
-WORK_TO_MAKE_INPUT = 8
-"""For each of its elements, which are drawn, copied and widened."""
+WORK_OF_A_VALUE = 16
+"""Of an input, which is drawn and copied, or of an output, which is widened and compared."""
 WORK_TO_CHECK = 3e9
 """About ten seconds."""
 WORK_OF_A_CONVERTED_CALL = 4e6

@@ -38,10 +38,10 @@ class Effort:
         """What a check needs at a time: some results that are as large as the largest."""
         return max(self.largest.values(), default=0.0) * budgets.RESULTS_HELD
 
-    def with_inputs(self, elements: int) -> Effort:
-        """And of making what goes in."""
-        largest = {**self.largest, "inputs": 4 * elements}
-        return Effort(self.computed + elements * budgets.WORK_TO_MAKE_INPUT, self.calls, largest)
+    def with_values(self, what: str, elements: int) -> Effort:
+        """And of making, widening and comparing what goes in or comes out."""
+        largest = {**self.largest, what: 8 * elements}
+        return Effort(self.computed + elements * budgets.WORK_OF_A_VALUE, self.calls, largest)
 
     def times(self, count: float) -> Effort:
         """So many runs, one after the other."""

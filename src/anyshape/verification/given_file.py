@@ -124,7 +124,7 @@ class FileReference(BenchReference[MadeUpCall]):
 
     def effort(self, sizes: Mapping[str, int]) -> Effort:
         found = None if self.forecast is None else self.forecast.at(sizes)
-        return super().effort(sizes) if found is None else found.with_inputs(self.volume(sizes))
+        return super().effort(sizes) if found is None else found.with_values("inputs", self.volume(sizes))
 
     def run(self, sizes: Mapping[str, int], content: int = 0) -> MadeUpCall:
         return MadeUpCall(dict(sizes), content, self.calls.shapes(sizes) or {})
