@@ -91,8 +91,10 @@ _TEXTS = (
 
 
 def _is_unknown(value: Any) -> bool:
-    """Sizes are none of these: what is written of them shows at other sizes."""
-    return isinstance(value, torch.Tensor) or bool(free_unbacked_symbols(value))
+    """A stand-in for a tensor, or a symbol for a value. What is made of a size shows at other sizes."""
+    if isinstance(value, torch.Tensor):
+        return type(value) is not torch.Tensor
+    return bool(free_unbacked_symbols(value))
 
 
 def _span_in_work() -> Span | None:
