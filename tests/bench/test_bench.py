@@ -18,7 +18,6 @@ from anyshape.bench.bench import (
     Expected,
     judge_until_wrong,
     smallest_failure,
-    tolerance_for,
     verify,
 )
 from anyshape.bench.judgement import FACTOR, MovedRuns, Tolerance
@@ -215,11 +214,6 @@ def test_a_tolerance_of_the_user_is_told_as_such():
     tolerant = replace(checker(Doubled(wrong_from=1)), tolerance=Tolerance(atol=1e3))
     found = verify(tolerant, PLAN, NoLimits(), Budget(60.0))
     assert (found.is_right, found.factor, found.measure) == (True, 1.0, "the tolerance in use")
-
-
-def test_fourier_transforms_may_round_more():
-    assert tolerance_for(["Add", "DFT"], Tolerance()).factor == 8 * FACTOR
-    assert tolerance_for(["Add"], Tolerance()) == Tolerance()
 
 
 # ---- what seems too dear

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from anyshape.bench.judgement import FACTOR, MovedRuns, Oracles, Tolerance, judge
+from anyshape.bench.judgement import MovedRuns, Oracles, Tolerance, judge
 from anyshape.bench.plan import Budget, Plan, choose
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
@@ -272,14 +272,6 @@ def judge_until_wrong(checker: Checker[Run], runs: Iterable[Run]) -> list[Judged
         if isinstance(judged[-1], Failure):
             break
     return judged
-
-
-_FOURIER = {"DFT", "STFT"}
-
-
-def tolerance_for(operators: Iterable[str], tolerance: Tolerance) -> Tolerance:
-    """ONNX Runtime's Fourier transform is a plain sum of products: it rounds about ten times more than PyTorch's."""
-    return replace(tolerance, factor=8 * FACTOR) if _FOURIER & set(operators) else tolerance
 
 
 # ---- a plan

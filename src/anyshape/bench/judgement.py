@@ -1,12 +1,14 @@
-"""Are two outputs the same up to rounding? The tolerance is rounding noise of that very call, never a fixed number.
+"""Are two outputs the same up to rounding? Each element is judged by the noise of that very element in that very call.
 
-One rule: an output is wrong when its error exceeds so many times the noise. Integers must be equal, except where
-rounding decides them (a tie under argmax). There are two ways to know the noise:
+One rule: an element is wrong when its error exceeds so many times its noise. Integers and flags must be equal, or what
+some run with moved roundings gave at that place (a tie under argmax). There are two ways to know the noise:
 
-- `Oracles`, beside a model: what PyTorch itself loses against float64. A right file mostly differs from float64 by 0.5
-  to 3 times that, a wrong one by far more, so the limit is a factor of 8.
+- `Oracles`, beside a model: what PyTorch itself loses there against float64, what it usually loses in elements of like
+  magnitude, and a rounding of the element's own value. A right file mostly differs from float64 by 0.5 to 3 times
+  that, a wrong one by far more, so the limit is a factor of 8. What that leaves in doubt is run with its roundings
+  moved, eight times as far: an element is excused as far as it moves, and no other for its sake.
 - `MovedRuns`, where only a file is there to be asked: what moving each float input by one rounding changes in it, and
-  at least a small part of the largest value, since integers as inputs cannot be moved at all.
+  at least a small part of the largest value alike, since integers as inputs cannot be moved at all.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 import ml_dtypes
 import numpy as np
 
+from anyshape.bench.likeness import NoiseByOctave, largest_alike, lent_noise
 from anyshape.runtime.session import Array, Feeds
 from anyshape.sizes import budgets
 
@@ -26,6 +29,8 @@ from anyshape.sizes import budgets
 # A fixed tolerance fails both ways: 1e-3 refuses right sums of thousands, and takes any error in small probabilities.
 FACTOR = 8.0
 """An output is wrong when its error exceeds this many times the rounding noise."""
+_JUMP = 256
+"""Roundings of the largest value alike: a loss beyond is a decision that fell otherwise; it tells nothing of others."""
 _UNSETTLED_FLOOR = 1e-5
 """Relative tolerance where no float64 run can be had."""
 
@@ -37,7 +42,7 @@ class Tolerance:
     atol: float | None = None
     rtol: float | None = None
     of_largest: float | None = None
-    """Relative to the output's largest value: the loss of a file in a narrow type, measured at the example's size."""
+    """Relative to the largest value alike: the loss of a file in a narrow type, measured at the example's size."""
     factor: float = FACTOR
     """How many times the rounding noise is allowed."""
 
@@ -46,9 +51,8 @@ class Tolerance:
         return self.atol is not None or self.rtol is not None or self.of_largest is not None
 
     def allowed(self, expected: Array) -> Array:
-        sizes = np.abs(expected)
-        loss = (self.of_largest or 0.0) * float(sizes.max())
-        return np.asarray(loss + (self.atol or 0.0) + (self.rtol or 0.0) * sizes)
+        loss = self.of_largest * largest_alike(expected) if self.of_largest else 0.0
+        return np.asarray(loss + (self.atol or 0.0) + (self.rtol or 0.0) * np.abs(expected))
 
 
 @dataclass(frozen=True)
@@ -80,17 +84,22 @@ class _Floats:
     tiny: float
 
     @property
-    def distance(self) -> float:
-        return float(np.abs(self.got - self.want).max())
+    def distance(self) -> Array:
+        """From the reference; a runtime may take numbers below the smallest normal one for zero."""
+        distance = np.abs(self.got - self.want)
+        return np.where(distance < self.tiny, 0.0, distance)
 
     @property
-    def largest(self) -> float:
-        return float(np.abs(self.want).max())
+    def rounding(self) -> Array:
+        """One, of each element's own value."""
+        return self.epsilon * np.abs(self.want)
 
-    def moved_by(self, runs: list[Array]) -> float:
-        """How far runs with roundings moved are from the reference."""
-        gaps = [np.abs(_in_float64(run)[self.finite] - self.want) for run in runs if run.shape == self.finite.shape]
-        return max((float(np.nan_to_num(gap, nan=0.0, posinf=0.0).max()) for gap in gaps), default=0.0)
+    def moved_by(self, run: Array) -> Array:
+        """How far a run with roundings moved is from the reference."""
+        if run.shape != self.finite.shape:
+            return np.zeros(self.want.shape)
+        gap = np.abs(_in_float64(run)[self.finite] - self.want)
+        return np.asarray(np.nan_to_num(gap, nan=0.0, posinf=0.0))
 
 
 def judge(actual: Array, expected: Array, noise: Oracles | MovedRuns, tolerance: Tolerance | None = None) -> Judgement:
@@ -153,17 +162,18 @@ def _special_values(got: Array, want: Array, noise: Oracles | MovedRuns) -> str 
 
 
 def _judge_by_user(got: Array, want: Array, tolerance: Tolerance) -> Judgement:
-    error, allowed = np.abs(got - want), tolerance.allowed(want)
-    worst = int((error - allowed).argmax())  # what exceeds its own allowance the most is told
-    return _judge_by_noise(float(error[worst]), float(allowed[worst]), 1.0)
+    return _judge_by_noise(np.abs(got - want), tolerance.allowed(want), 1.0)
 
 
-def _judge_by_noise(error: float, noise: float, factor: float) -> Judgement:
-    """The rule."""
-    ratio = error / noise if noise else (math.inf if error else 0.0)
-    if error <= factor * noise:
-        return Judgement(ratio)
-    return Judgement(ratio, Difference("wrong-values", _difference_in_words(error, factor * noise)))
+def _judge_by_noise(error: Array, noise: Array, factor: float) -> Judgement:
+    """The rule. Of what is wrong, the largest error is told."""
+    ratios = np.where(error == 0, 0.0, error / noise)
+    wrong = error > factor * noise
+    if not wrong.any():
+        return Judgement(float(ratios.max()))
+    worst = int(np.where(wrong, error, -1.0).argmax())
+    sentence = _difference_in_words(float(error[worst]), factor * float(noise[worst]))
+    return Judgement(float(ratios.max()), Difference("wrong-values", sentence))
 
 
 def _difference_in_words(error: float, allowed: float) -> str:
@@ -177,9 +187,9 @@ def _judge_integers(actual: Array, expected: Array, noise: Oracles | MovedRuns) 
         return Judgement(0.0)
     for run in noise.runs_for_ties():
         if run.shape == expected.shape:
-            wrong = wrong & (run == expected)
-    if not wrong.any():
-        return Judgement(0.0)
+            wrong = wrong & (run != actual)
+        if not wrong.any():
+            return Judgement(0.0)
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     return _wrong_judgement(
         "wrong-values",
@@ -190,24 +200,13 @@ def _judge_integers(actual: Array, expected: Array, noise: Oracles | MovedRuns) 
 
 # ---- the noise of a model
 
-_MOST_RELIED_ON = 4e-6
-"""Where results are mostly rounding, as differences of nearly equal numbers are, other sizes may be another matter."""
 
+@dataclass(frozen=True)
+class Noises:
+    """The rounding noise of one output as far as it was measured in earlier calls: against float64, and by jitter."""
 
-class Noise:
-    """The rounding noise of one output, as a part of its largest value, in the calls for which it was measured."""
-
-    def __init__(self) -> None:
-        self._measured: list[float] = []
-
-    def measured(self, noise: float) -> None:
-        self._measured.append(noise)
-
-    @property
-    def least(self) -> float:
-        """The least of all, to rely on elsewhere; 0 where too few were measured, or where it is no small part."""
-        least = min(self._measured) if len(self._measured) >= budgets.ENOUGH_MEASURED_CALLS else 0.0
-        return least if least <= _MOST_RELIED_ON else 0.0
+    against_float64: NoiseByOctave = field(default_factory=NoiseByOctave)
+    by_jitter: NoiseByOctave = field(default_factory=NoiseByOctave)
 
 
 @dataclass(frozen=True)
@@ -216,16 +215,18 @@ class Oracles:
 
     exact: Callable[[], Array | None]
     """This output in float64; None where the model cannot run in it."""
-    jittered: Callable[[int], list[Array]]
-    """This output when every operator's result moves by a rounding, so many times."""
-    noise: Noise = field(default_factory=Noise)
+    jittered: Callable[[int], Array | None]
+    """This output when every result that is rounded moves by as many roundings as are allowed, the n-th time."""
+    noises: Noises = field(default_factory=Noises)
     """What was measured before."""
+    takes_narrower: bool = False
+    """Whether the file computes in a narrower type than the model, by its own declaration."""
 
     whose = "PyTorch"
 
     def may_be_of_types(self, actual: np.dtype[np.generic], expected: np.dtype[np.generic]) -> bool:
-        """A file may compute and give its results in a wider or a narrower type."""
-        return is_floating(actual) and is_floating(expected)
+        is_narrower = is_floating(actual) and is_floating(expected) and actual.itemsize < expected.itemsize
+        return self.takes_narrower and is_narrower
 
     def misplaced(self, kind: str, here: int, there: int) -> str:
         counts = f"has {here} {kind}, in PyTorch {there}"
@@ -234,48 +235,72 @@ class Oracles:
     def unsettled(self, want: Array) -> Array:
         """The places at which rounding alone makes a NaN or an inf, or takes one away: only there it is excused."""
         places = np.zeros(want.shape, dtype=bool)
-        for run in self.jittered(budgets.JITTERED_RUNS_FOR_FLOATS):
+        for run in self._jittered_runs(budgets.JITTERED_RUNS_TO_BEGIN_WITH):
             if run.shape == want.shape:
                 places |= _special_kinds(_in_float64(run)) != _special_kinds(want)
         return places
 
     def runs_for_ties(self) -> Iterator[Array]:
-        yield from self.jittered(budgets.JITTERED_RUNS_FOR_TIES)
         if (exact := self.exact()) is not None:
             yield exact
+        yield from self._jittered_runs(budgets.MOST_JITTERED_RUNS)
+
+    def _jittered_runs(self, count: int) -> Iterator[Array]:
+        return (run for run in map(self.jittered, range(count)) if run is not None)
 
     def judge(self, floats: _Floats, factor: float) -> Judgement:
-        distance, scale = floats.distance, floats.largest
-        if distance < floats.tiny:
-            return Judgement(0.0)  # a runtime may take numbers so small for zero
-        floor = floats.epsilon * scale
-        # noise is at least `floor`, and PyTorch within it of the truth: so much is allowed, whatever float64 would say.
-        # Where it is half of that, small results are asked for their noise all the same: the ratio is told to the user
-        settled = (factor - 1) * floor if floats.want.size > budgets.SMALL_OUTPUT else (factor / 2 - 1) * floor
-        if distance <= settled:
-            return Judgement(distance / floor if floor else 0.0)
-        usual = scale * self.noise.least
-        if distance <= factor / 2 * usual:  # with room for less noise here than anywhere else
-            return Judgement(distance / usual)
+        distance, rounding = floats.distance, floats.rounding
+        # noise is at least a rounding, and PyTorch within it of the truth: so much is allowed, whatever float64 would
+        # say. Where it is half of that, small results are asked for their noise all the same: the ratio is told
+        settled = factor - 1 if floats.want.size > budgets.SMALL_OUTPUT else factor / 2 - 1
+        if (distance <= settled * rounding).all():
+            return _judge_by_noise(distance, rounding, factor)
+        # with room for less noise here than anywhere else
+        usual = self.noises.against_float64.least(floats.want)
+        if (distance <= np.maximum(settled * rounding, factor / 2 * usual)).all():
+            return _judge_by_noise(distance, np.maximum(rounding, usual), factor)
         exact = self.exact()
         truth = _in_float64(exact)[floats.finite] if exact is not None and exact.shape == floats.finite.shape else None
         if truth is None or not np.isfinite(truth).all():
-            least = _UNSETTLED_FLOOR / FACTOR * scale
-            return _judge_by_noise(distance, max(self._jitter(floats), floor, least), factor)
-        return self._judge_by_truth(floats, truth, factor)
+            noise = np.maximum(rounding, _UNSETTLED_FLOOR / FACTOR * np.abs(floats.want))
+            return self._judge_by_jitter(floats, distance, noise, factor)
+        error = np.abs(floats.got - truth)
+        noise = self._noise_beside(truth, floats, factor)
+        if (error <= factor * noise).all():
+            return _judge_by_noise(error, noise, factor)
+        return self._judge_by_jitter(floats, error, noise, factor)
 
-    def _judge_by_truth(self, floats: _Floats, truth: Array, factor: float) -> Judgement:
-        noise = max(float(np.abs(floats.want - truth).max()), floats.epsilon * float(np.abs(truth).max()))
-        if scale := floats.largest:
-            self.noise.measured(noise / scale)
-        error = float(np.abs(floats.got - truth).max())
-        if error > factor * noise:
-            # one sample of rounding may be lucky: a result that is exactly zero has none. Moving all results shows more
-            noise = max(noise, self._jitter(floats))
-        return _judge_by_noise(error, noise, factor)
+    def _noise_beside(self, truth: Array, floats: _Floats, factor: float) -> Array:
+        """An element's own loss counts in full where it is of the usual kind; one that jumps is allowed to jump so far,
+        and not eight times as far.
+        """
+        own = np.abs(floats.want - truth)
+        usual = np.where(own <= _JUMP * floats.epsilon * largest_alike(floats.want), own, 0.0)
+        alike = np.maximum(
+            lent_noise(floats.want, usual), floats.epsilon * np.maximum(np.abs(truth), np.abs(floats.want))
+        )
+        self.noises.against_float64.measured(floats.want, alike)
+        return np.asarray(np.maximum(alike, np.where(own <= factor * alike, own, own / factor)))
 
-    def _jitter(self, floats: _Floats) -> float:
-        return floats.moved_by(self.jittered(budgets.JITTERED_RUNS_FOR_FLOATS))
+    def _judge_by_jitter(self, floats: _Floats, error: Array, noise: Array, factor: float) -> Judgement:
+        """Each element that is in doubt is allowed to be as far off as it moves itself."""
+        distance = np.minimum(floats.distance, error)
+        usual = self.noises.by_jitter.least(floats.want)
+        if ((error <= factor * noise) | (distance <= factor / 2 * usual)).all():
+            return _judge_by_noise(distance, np.maximum(noise, usual), factor)
+        spread = np.zeros(distance.shape)
+        for number, run in enumerate(self._jittered_runs(budgets.MOST_JITTERED_RUNS), 1):
+            # runs move as far as is allowed by default; some files are allowed more
+            spread = np.maximum(spread, floats.moved_by(run) * (factor / FACTOR))
+            doubtful = (error > factor * noise) & (distance > spread)
+            if not doubtful.any():
+                break
+            is_enough = number >= budgets.JITTERED_RUNS_TO_BEGIN_WITH
+            if is_enough and distance[doubtful].max() > factor * float(spread.max()):
+                break  # nothing in this output moves nearly as far
+        self.noises.by_jitter.measured(floats.want, spread / factor)
+        error = np.where(error <= factor * noise, error, distance)
+        return _judge_by_noise(error, np.maximum(noise, spread / factor), factor)
 
 
 def _special_kinds(values: Array) -> Array:
@@ -306,12 +331,13 @@ class MovedRuns:
         return np.zeros(want.shape, dtype=bool)
 
     def runs_for_ties(self) -> Iterator[Array]:
-        return (self.moved(number) for number in range(budgets.JITTERED_RUNS_FOR_FLOATS))
+        return map(self.moved, range(budgets.JITTERED_RUNS_TO_BEGIN_WITH))
 
     def judge(self, floats: _Floats, factor: float) -> Judgement:
-        distance, noise = floats.distance, floats.largest * max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
-        if distance > factor * noise:
-            noise = max(noise, floats.moved_by(list(self.runs_for_ties())))  # as many as for ties
+        distance, noise = floats.distance, largest_alike(floats.want) * max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
+        if (distance > factor * noise).any():
+            spread = np.max([floats.moved_by(run) for run in self.runs_for_ties()], axis=0)
+            noise = np.maximum(noise, np.maximum(spread, lent_noise(floats.want, spread)))
         return _judge_by_noise(distance, noise, factor)
 
 

@@ -216,8 +216,8 @@ def _noise(reference: Reference, cut: BatchCut, output: int) -> float:
     plain = reference.computed_in(torch.float32, cut.whole)
     if plain is None:
         return 0.0
-    jittered = [outputs[output] for outputs in reference.jittered(cut.whole, range(budgets.JITTERS_FOR_MIXING))]
-    alike = [value for value in jittered if value.shape == plain[output].shape]
+    jittered = [reference.jittered(cut.whole, seed) for seed in range(budgets.JITTERS_FOR_MIXING)]
+    alike = [run[output] for run in jittered if run is not None and run[output].shape == plain[output].shape]
     return max((float(distance(plain[output], value).max()) for value in alike), default=0.0)
 
 

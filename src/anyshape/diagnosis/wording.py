@@ -130,6 +130,7 @@ def wrong_file(
     total = len(verification.failures)
     found = f"smallest of {total} failing sizes found" if total > 1 else "the failing size found"
     notes = [f"{found}: {place}; PyTorch runs there"] if failure.sizes else []
+    notes += [failure.note] if failure.note else []
     if broken := implicated(guards, failure, verification):
         guard = next((g for g in broken if g.span is not None), broken[0])
         return _frozen_branch(guard, (*notes, f"there {failure.sentence}"), home, failure.sizes)

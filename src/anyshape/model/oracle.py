@@ -6,10 +6,9 @@ strategies and the final check ask for the same sizes.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision
+from anyshape.torchkit.jitter import jitter
 from anyshape.torchkit.recorder import (
     CallTrack,
     ReadPath,
@@ -233,13 +233,14 @@ class Reference:
         self.largest_result = max(self.largest_result, mode.largest)
         return outputs
 
-    def jittered(self, outcome: Outcome, seeds: Iterable[int]) -> list[tuple[torch.Tensor, ...]]:
-        """The same call with every operator's result moved by a rounding, once for each seed."""
-        runs = []
-        for seed in seeds:
-            with contextlib.suppress(Exception):
-                runs.append(precision.run_jittered(lambda: self._again(outcome), seed))
-        return runs
+    def jittered(self, outcome: Outcome, seed: int, strength: float = 1.0) -> tuple[torch.Tensor, ...] | None:
+        """The same call with every rounded result moved by so many roundings; None where that fails."""
+        leaves = _copies(outcome.leaves)  # before: what goes in is not rounded
+        try:
+            with jitter(seed, strength):
+                return self.module.call(leaves, copies=False, gradients=outcome.gradients)[1]
+        except Exception:  # noqa: BLE001  the user's own model
+            return None
 
     def with_gradients(self, outcome: Outcome) -> Outcome | None:
         """The same call with gradients on, where that gives another result; it is PyTorch's answer just as well."""

@@ -33,6 +33,8 @@ class Failure:
     rule: str
     output: str | None
     sentence: str
+    note: str = ""
+    """What else is known of it, as a sentence of its own."""
     values: str = ""
     """As of a check."""
 

@@ -150,12 +150,20 @@ SECOND_CONTENT_UP_TO = 4
 """Times the volume of the traced call: what other values show, they show at moderate sizes."""
 SECOND_CONTENT_EVERY = 3
 """Sizes: other values show little that the first do not."""
-JITTERED_RUNS_FOR_FLOATS = 4
-"""Whose spread is the noise where float64 does not tell."""
-JITTERED_RUNS_FOR_TIES = 24
-"""A tie between two falls the same way in all of these once in 16 million."""
-ENOUGH_MEASURED_CALLS = 6
-"""Calls for which the noise is measured; after that it hardly differs, as a part of the largest value."""
+JITTERED_RUNS_TO_BEGIN_WITH = 4
+"""After which an output that moves far less than it is wrong by is given up."""
+MOST_JITTERED_RUNS = 24
+"""A tie between two falls the same way in all of these once in 16 million, and flips come in combinations."""
+ENOUGH_MEASURED_CALLS = 4
+"""Calls for which the noise of an octave is measured; after that it hardly differs."""
+FEW_ALIKE = 16
+"""Elements of like magnitude; with fewer of them, those of the next octaves are asked as well."""
+ENOUGH_ALIKE_TO_TELL = 4096
+"""Elements of one octave whose noise is looked at."""
+LARGEST_CHECKED_OPERAND = 2**24
+"""Elements: an operator on larger ones counts as one that rounds, without being asked in float64."""
+LARGEST_MOVED_OPERAND = 2**16
+"""Elements: weights beside few values are not moved as well, these tell as much at a part of the cost."""
 FEW_ENOUGH_FOR_ALL = 400
 """Sizes: where a declaration has no more, all of them are planned."""
 FEWEST_SPREAD_SIZES = 6

@@ -15,7 +15,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Budget, Plan
 from anyshape.declaration.spec import unnamed
@@ -38,6 +38,7 @@ from anyshape.torchkit.recorder import TOLD
 from anyshape.verification.contents import run_contents
 from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
+from anyshape.verification.lost_digits import with_lost_digits
 from anyshape.verification.model_reference import ModelChecker, checker_beside_model
 
 # ---- what is declared
@@ -168,7 +169,6 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     ports = match_ports(file.interface.inputs, _in_file(file.interface, names))
     leaf_of = {port.name: leaf for leaf, port in ports.items()}
     leaves = [leaf_of[port.name] for port in file.interface.inputs]
-    tolerance = tolerance_for((node.op_type for node in file.proto.graph.node), options.tolerance)
     boundaries = make_boundaries(subject.reference, request, start)
     if file.contract is not None:
         conditions = (*file.contract.limits, *file.contract.conditions)
@@ -177,7 +177,10 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     constants = integers_of(ir.from_proto(file.proto))
     plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
-    checker = checker_beside_model(session, file.interface, subject.reference, leaves, tolerance)
+    is_narrow = _is_narrow(file.proto)
+    checker = checker_beside_model(
+        session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow
+    )
     return ModelBench(checker, boundaries, plan, options, subject, file.proto)
 
 
@@ -293,4 +296,5 @@ def findings_beside_model(bench: ModelBench, verification: Verification) -> tupl
         return (wording.wrong_file(first, verification, (), home, None, unused_inputs(bench.proto)),)
     smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
     where = first_difference(bench.proto, bench.checker, smallest)
+    smallest = with_lost_digits(bench.proto, bench.checker, smallest)
     return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)

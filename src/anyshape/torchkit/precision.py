@@ -1,6 +1,6 @@
-"""Running a module in other arithmetic: in float64, or with every result jittered by one rounding.
+"""Running a module in wider arithmetic.
 
-Both are dispatch modes, so the module's own code runs unchanged. Operators that compare the types of their arguments
+It is a dispatch mode, so the module's own code runs unchanged. Operators that compare the types of their arguments
 before they are dispatched (convolutions) need wide parameters, too: these are lent for the time of a run; where a
 second copy of all would hurt, those of one part for the time of its call.
 """
@@ -17,7 +17,7 @@ from torch import nn
 
 from anyshape.sizes import budgets
 from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
-from anyshape.torchkit.schemas import gives_alias, is_view, schema_of, writes
+from anyshape.torchkit.schemas import is_view, writes
 
 _BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -40,11 +40,11 @@ class _Upcast(TorchDispatchMode):
             return _each_value(self._widen, func(*args, **self._own_type(func, kwargs or {})))
         if self._sparing and (spared := run_sparingly(func, args, kwargs or {}, self._widen)) is not NotImplemented:
             return spared
-        wide_args, wide_kwargs = _each_value(self._widen, args), _each_value(self._widen, kwargs or {})
+        wide_args, wide_kwargs = each_value(self._widen, args), each_value(self._widen, kwargs or {})
         result = func(*wide_args, **wide_kwargs)
         if writes(func):
             self._write_back(args, wide_args)
-        return _each_value(self._widen, result)
+        return each_value(self._widen, result)
 
     def _own_type(self, func: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         """The type that random numbers are drawn in without this mode: in a wide one they would be others."""
@@ -66,52 +66,16 @@ class _Upcast(TorchDispatchMode):
                 old.copy_(new)
 
 
-def _each_value(function: Callable[[Any], Any], value: Any) -> Any:
+def each_value(function: Callable[[Any], Any], value: Any) -> Any:
     """`pytree.tree_map` for what operators take and give: asked for every one of them, it took most of the time."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return kind([_each_value(function, one) for one in value])
+        return kind([each_value(function, one) for one in value])
     if kind is dict:
-        return {key: _each_value(function, one) for key, one in value.items()}
+        return {key: each_value(function, one) for key, one in value.items()}
     if isinstance(value, tuple):  # with names
         return pytree.tree_map(function, value)
     return function(value)
-
-
-class _Jitter(TorchDispatchMode):
-    """Every floating result is moved by about one rounding, at random."""
-
-    supports_higher_order_operators = True
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self._generator = torch.Generator().manual_seed(seed)
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        del types
-        result = func(*args, **(kwargs or {}))
-        is_operator = schema_of(func) is not None
-        if is_operator and (writes(func) or gives_alias(func) or torch.Tag.nondeterministic_seeded in func.tags):
-            return result
-        return _each_value(self._move, result)
-
-    def _move(self, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.numel() == 0:
-            return value
-        if value.is_complex():
-            return torch.view_as_complex(self._move(torch.view_as_real(value.resolve_conj()).contiguous()))
-        if not value.is_floating_point() or _is_whole_number(value):
-            return value
-        noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).to(value.device) * 2 - 1
-        step = torch.finfo(value.dtype).eps
-        moved = value + (value * noise * step).to(value.dtype)
-        moved = torch.where(value == 0, (noise * torch.finfo(value.dtype).tiny).to(value.dtype), moved)
-        return torch.where(torch.isfinite(value), moved, value)  # an inf moved by a part of itself would be NaN
-
-
-def _is_whole_number(value: torch.Tensor) -> bool:
-    """As arithmetic on sizes makes it, exactly: moved by a rounding it would be another size after `ceil`."""
-    return value.ndim == 0 and bool(value == value.round())
 
 
 _WITHOUT_MODES = "torch.utils._python_dispatch._disable_current_modes"
@@ -210,16 +174,10 @@ def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
             torch.set_default_dtype(default)
 
 
-def run_jittered(run: Callable[[], Any], seed: int) -> Any:
-    """What `run` returns when every operator's result moves by a rounding."""
-    with _Jitter(seed):
-        return run()
-
-
 # ---- operators on large tensors, without a wide copy of them
 
 _aten = torch.ops.aten
-_PICKS = (
+PICKS = (
     _aten.embedding.default, _aten.index.Tensor, _aten.index_select.default, _aten.gather.default, _aten.take.default,
 )  # fmt: skip
 """They pick numbers of their first argument and compute none."""
@@ -238,7 +196,7 @@ def run_sparingly(func: Any, args: Any, kwargs: Any, widen: Widen) -> Any:
 
     What is only looked at in another way stays narrow until somebody computes with it.
     """
-    if func in _PICKS:
+    if func in PICKS:
         return widen(func(*args, **kwargs))
     if not any(map(is_large, args)):
         return NotImplemented

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.bench import smallest_failure, tolerance_for, verify
+from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.plan import Budget, Plan, breaking_sizes, far_sizes, horizon
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
@@ -31,6 +31,7 @@ from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.contents import run_contents
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
+from anyshape.verification.lost_digits import with_lost_digits
 from anyshape.verification.model_reference import checker_beside_model
 
 
@@ -74,8 +75,9 @@ def try_out(
         session, computed_in = _load_candidate(stage, candidate.model, options)
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
-    tolerance = tolerance_for((node.op_type for node in proto.graph.node), options.tolerance)
-    checker = checker_beside_model(session, read_interface(proto), survey.reference, leaves, tolerance, computed_in)
+    checker = checker_beside_model(
+        session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in
+    )
     ranges = ranges or request.spec.ranges
     box = closed_box(ranges, survey)
     suspicion = suspicion or Suspicion()
@@ -108,7 +110,7 @@ def try_out(
     extra = Budget(max(2.0, budget.remaining))
     smallest = smallest_failure(checker, verification.failures, plan, extra)
     where = first_difference(proto, checker, smallest)
-    return Checked(candidate, verification, attempt.strategy, smallest, where)
+    return Checked(candidate, verification, attempt.strategy, with_lost_digits(proto, checker, smallest), where)
 
 
 def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from anyshape.bench.bench import BESIDE_A_MODEL, BenchReference, Checker, Expected
-from anyshape.bench.judgement import Noise, Oracles, Tolerance
+from anyshape.bench.judgement import FACTOR, Noises, Oracles, Tolerance
 from anyshape.model.oracle import Outcome, RandomOutputError, Reference, are_near
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
@@ -34,7 +34,9 @@ class ModelReference(BenchReference[Outcome]):
     """The leaf that each input of the file takes, in the file's order."""
     computed_in: torch.dtype | None = None
     """The wider type in which the graph is run, where the runtime cannot run its own."""
-    noises: defaultdict[str, Noise] = field(default_factory=partial(defaultdict, Noise))
+    takes_narrower: bool = False
+    """Whether the file computes in a narrower type than the model."""
+    noises: defaultdict[str, Noises] = field(default_factory=partial(defaultdict, Noises))
     """What was measured of each output's rounding."""
 
     @property
@@ -70,7 +72,8 @@ class ModelReference(BenchReference[Outcome]):
             outputs = self.oracle.computed_in(self.computed_in, run) or outputs
         further = _FurtherRuns(self.oracle, run)
         for index, (port, output) in enumerate(zip(self.interface.outputs, outputs, strict=True)):
-            oracles = Oracles(partial(further.exact, index), partial(further.jittered, index), self.noises[port.name])
+            exact, jittered = partial(further.exact, index), partial(further.jittered, index)
+            oracles = Oracles(exact, jittered, self.noises[port.name], self.takes_narrower)
             yield Expected(index, array_of(output), oracles)
 
     def other_answer(self, run: Outcome) -> Outcome | None:
@@ -84,24 +87,30 @@ class _FurtherRuns:
     def __init__(self, oracle: Reference, run: Outcome) -> None:
         self._oracle, self._run = oracle, run
         self._exact: tuple[torch.Tensor, ...] | None = None
-        self._jittered: list[tuple[torch.Tensor, ...]] = []
-        self._is_exact_asked = False
+        self._jittered: dict[int, tuple[torch.Tensor, ...] | None] = {}
+        self._is_exact_asked = self._is_repeatable = False
 
     def exact(self, index: int) -> Array | None:
         if not self._is_exact_asked:
             self._is_exact_asked = True
             # in float64, other numbers are drawn
             self._exact = None if self._run.draws else self._oracle.exact(self._run)
-            # what changes from run to run would be taken for rounding
-            is_near = self._exact is not None and are_near(self._run.outputs, self._exact)
-            if not is_near and self._oracle.is_random(self._run):
-                raise RandomOutputError(self._run)
+            self._is_repeatable |= self._exact is not None and are_near(self._run.outputs, self._exact)
+            self._require_repeatable()
         return None if self._exact is None else array_of(self._exact[index])
 
-    def jittered(self, index: int, count: int) -> list[Array]:
-        if len(self._jittered) < count:
-            self._jittered += self._oracle.jittered(self._run, range(len(self._jittered), count))
-        return [array_of(run[index]) for run in self._jittered[:count]]
+    def jittered(self, index: int, number: int) -> Array | None:
+        if number not in self._jittered:
+            self._require_repeatable()
+            self._jittered[number] = self._oracle.jittered(self._run, number, strength=FACTOR)
+        run = self._jittered[number]
+        return None if run is None else array_of(run[index])
+
+    def _require_repeatable(self) -> None:
+        """What changes from run to run would be taken for rounding."""
+        if not self._is_repeatable and self._oracle.is_random(self._run):
+            raise RandomOutputError(self._run)
+        self._is_repeatable = True
 
 
 def array_of(tensor: torch.Tensor) -> Array:
@@ -126,9 +135,11 @@ def checker_beside_model(
     leaves: Iterable[str],
     tolerance: Tolerance | None = None,
     computed_in: torch.dtype | None = None,
+    *,
+    takes_narrower: bool = False,
 ) -> ModelChecker:
     """A loaded file beside its model; each of its inputs takes one of these leaves."""
-    reference = ModelReference(oracle, interface, tuple(leaves), computed_in)
+    reference = ModelReference(oracle, interface, tuple(leaves), computed_in, takes_narrower)
     return ModelChecker(session, interface, reference, BESIDE_A_MODEL, tolerance or Tolerance())
 
 

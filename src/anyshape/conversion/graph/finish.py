@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front
+from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front, transform_in_double
 from anyshape.onnxfile.graph import describe, every_node
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.runtime.session import ir_version_for
@@ -29,6 +29,7 @@ def finish(
     Outputs stay without dims until all runs have shown what they are.
     """
     count_axes_from_the_front(model)
+    transform_in_double(model)
     _restore_lost_inputs(model.graph, inputs)
     _make_names_free(model.graph, {name for name, *_ in inputs} | set(outputs))
     for value, (name, axes, _) in zip(model.graph.inputs, inputs, strict=True):

@@ -1,4 +1,7 @@
-"""The same graph in float32, for runtimes that cannot run bfloat16; of a file, its weights stay where they are."""
+"""The same graph in a wider type: in float32, for runtimes that cannot run bfloat16, or in float64, for exact results.
+
+Of a file in bfloat16, its weights stay where they are.
+"""
 
 from __future__ import annotations
 
@@ -6,57 +9,57 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from anyshape.onnxfile.graph import constant, every_node, users
 from anyshape.sizes import budgets
 
 _NARROW, _WIDE = ir.DataType.BFLOAT16, ir.DataType.FLOAT
+_WIDER = {_NARROW: _WIDE, ir.DataType.FLOAT: ir.DataType.DOUBLE}
 
 
 def holds_bfloat16(model: ir.Model) -> bool:
     weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
     types = [*(value.dtype for value in model.graph.inputs), *(weight.dtype for weight in weights)]
     attributes = [attribute for node in every_node(model.graph) for attribute in node.attributes.values()]
-    return _NARROW in types or any(map(_casts, attributes))
+    return _NARROW in types or any(_casts(attribute, _NARROW) for attribute in attributes)
 
 
-def widened(model: ir.Model) -> ir.Model:
-    """A copy with every bfloat16 value, constant and cast in float32."""
+def widened(model: ir.Model, narrow: ir.DataType = _NARROW) -> ir.Model:
+    """A copy with every value, constant and cast of one type in the next wider one."""
     twin = ir.from_proto(ir.to_proto(model))
     for value in (*twin.graph.inputs, *twin.graph.initializers.values()):
-        _widen_value(value)
+        _widen_value(value, narrow)
     for node in every_node(twin.graph):
         for value in node.outputs:
-            _widen_value(value)
+            _widen_value(value, narrow)
         for name, attribute in list(node.attributes.items()):
             if isinstance(attribute, ir.Attr):
-                _widen_attribute(node, name, attribute)
+                _widen_attribute(node, name, attribute, narrow)
     return twin
 
 
-def _casts(attribute: ir.Attr) -> bool:
+def _casts(attribute: ir.Attr, narrow: ir.DataType) -> bool:
     is_type = attribute.type == ir.AttributeType.INT and attribute.name in ("to", "dtype")
-    return is_type and attribute.value == int(_NARROW)
+    return is_type and attribute.value == int(narrow)
 
 
-def _widen_value(value: ir.Value) -> None:
-    if value.dtype == _NARROW:
-        value.dtype = _WIDE
-    if value.const_value is not None and value.const_value.dtype == _NARROW:
+def _widen_value(value: ir.Value, narrow: ir.DataType) -> None:
+    if value.dtype == narrow:
+        value.dtype = _WIDER[narrow]
+    if value.const_value is not None and value.const_value.dtype == narrow:
         value.const_value = _widen_tensor(value.const_value)
 
 
 def _widen_tensor(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    return ir.Tensor(tensor.numpy().astype(np.float32), name=tensor.name)
+    return ir.Tensor(tensor.numpy().astype(_WIDER[tensor.dtype].numpy()), name=tensor.name)
 
 
-def _widen_attribute(node: ir.Node, name: str, attribute: ir.Attr) -> None:
-    if attribute.type == ir.AttributeType.TENSOR and attribute.value.dtype == _NARROW:
+def _widen_attribute(node: ir.Node, name: str, attribute: ir.Attr, narrow: ir.DataType) -> None:
+    if attribute.type == ir.AttributeType.TENSOR and attribute.value.dtype == narrow:
         node.attributes[name] = ir.AttrTensor(name, _widen_tensor(attribute.value))
-    elif _casts(attribute):
-        node.attributes[name] = ir.AttrInt64(name, int(_WIDE))
+    elif _casts(attribute, narrow):
+        node.attributes[name] = ir.AttrInt64(name, int(_WIDER[narrow]))
 
 
 # ---- a file whose bfloat16 weights stay in their data file: each is cast where it is used

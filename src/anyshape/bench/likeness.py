@@ -1,0 +1,126 @@
+"""Elements of one output that are alike in magnitude, and the rounding noise that they tell of each other.
+
+Magnitudes are counted in octaves, a factor of two each. Noise is lent from octave to octave, and not beyond a gap of
+several empty ones, so that a mask of -1e9 never lends its rounding to the scores beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anyshape.runtime.session import Array
+from anyshape.sizes import budgets
+
+_LOWEST = -1100
+"""Below the octave of any float64; of a zero, which has none."""
+
+
+_GAP = 4
+"""Octaves from one element to the next that are alike: the few smallest of many lie that far apart by chance."""
+
+
+def octaves_of(values: Array) -> Array:
+    """The exponent of each element's magnitude; zero has the lowest."""
+    return np.asarray(np.where(values == 0, _LOWEST, np.frexp(values)[1]))
+
+
+def lent_noise(values: Array, noise: Array) -> Array:
+    """For each element what is usual among those of like magnitude: a few of them that jump are not."""
+    octaves = octaves_of(values)
+    return _looked_up({octave: _usual(alike) for octave, alike in _neighbourhoods(octaves, noise)}, octaves)
+
+
+def _looked_up(by_octave: Mapping[int, float], octaves: Array) -> Array:
+    """The number of each element's octave; 0 where there is none."""
+    present = np.unique(octaves)
+    return np.asarray(
+        np.array([by_octave.get(octave, 0.0) for octave in present.tolist()])[np.searchsorted(present, octaves)]
+    )
+
+
+def _neighbourhoods(octaves: Array, noise: Array) -> Iterator[tuple[int, Array]]:
+    """Each octave, with the noise of its elements and, where these are few, of those in the next ones."""
+    order = np.argsort(octaves, kind="stable")
+    present, starts = np.unique(octaves[order], return_index=True)
+    parts = np.split(noise[order], starts[1:])
+    for place, octave in enumerate(present.tolist()):
+        if octave == _LOWEST:
+            continue
+        # thousands tell no more than a part of them, spread over all
+        chosen = [parts[place][:: max(1, parts[place].size // budgets.ENOUGH_ALIKE_TO_TELL)]]
+        low, high = place, place
+        while sum(part.size for part in chosen) < budgets.FEW_ALIKE:
+            down = present[low] - present[low - 1] if low > 0 else _LOWEST * -1
+            up = present[high + 1] - present[high] if high + 1 < len(present) else _LOWEST * -1
+            if min(down, up) > _GAP:
+                break
+            low, high = (low - 1, high) if down < up else (low, high + 1)
+            chosen.append(parts[low] if down < up else parts[high])
+        yield octave, np.concatenate(chosen)
+
+
+def _usual(noise: Array) -> float:
+    """About twice the deviation of what is drawn like this. The largest would be one that jumped, where one did."""
+    if noise.size < budgets.FEW_ALIKE:
+        return 3 * float(np.quantile(noise, 0.5, method="lower"))
+    return 2 * float(np.quantile(noise, 0.75))
+
+
+def largest_alike(values: Array) -> Array:
+    """For each element the largest magnitude that octaves without a gap lead to; zeros count to the smallest ones."""
+    octaves = octaves_of(values)
+    present = np.unique(octaves)
+    present = present[present != _LOWEST]
+    if not present.size:
+        return np.zeros(values.shape)
+    ends = [*np.flatnonzero(np.diff(present) > _GAP).tolist(), present.size - 1]
+    magnitudes = np.abs(values)
+    tops = np.array([magnitudes[octaves == present[end]].max() for end in ends])
+    return np.asarray(tops[np.searchsorted(present[ends], octaves)])
+
+
+@dataclass
+class NoiseByOctave:
+    """The rounding noise of one output in the calls for which it was measured, the least for each octave."""
+
+    _least: dict[int, float] = field(default_factory=dict)
+    _calls: dict[int, int] = field(default_factory=dict)
+
+    def measured(self, values: Array, noise: Array) -> None:
+        """What one call came to."""
+        octaves = octaves_of(values)
+        order = np.argsort(octaves, kind="stable")
+        present, starts = np.unique(octaves[order], return_index=True)
+        for octave, least in zip(present.tolist(), np.minimum.reduceat(noise[order], starts).tolist(), strict=True):
+            self._least[octave] = min(least, self._least.get(octave, np.inf))
+            self._calls[octave] = self._calls.get(octave, 0) + 1
+
+    def least(self, values: Array) -> Array:
+        """What can be relied on at other sizes; 0 where too few calls were measured."""
+        enough = [o for o, calls in self._calls.items() if calls >= budgets.ENOUGH_MEASURED_CALLS and o != _LOWEST]
+        octaves = octaves_of(values)
+        asked = np.unique(octaves[octaves != _LOWEST]).tolist()
+        return _looked_up({o: self._least_of(o, sorted(enough)) for o in asked} if enough else {}, octaves)
+
+    def _least_of(self, octave: int, known: list[int]) -> float:
+        """Measured, or between what was: larger numbers have no less noise, and it falls no faster than they do."""
+        below = max((one for one in known if one <= octave), default=None)
+        above = min((one for one in known if one >= octave), default=None)
+        from_below = 0.0 if below is None else self._least[below]
+        if above is None:
+            return from_below
+        slope = 1.0 if below is not None else self._slope(known)
+        return max(from_below, self._least[above] * math.pow(2.0, slope * (octave - above)))
+
+    def _slope(self, known: list[int]) -> float:
+        """How noise falls among the smallest numbers, per octave: not at all where it is that of what they are summed
+        of, and by half where it is their own.
+        """
+        lowest, near = known[0], [one for one in known if one <= known[0] + 3][-1]
+        if near == lowest or not self._least[lowest]:
+            return 1.0
+        return float(np.clip(np.log2(self._least[near] / self._least[lowest]) / (near - lowest), 0.0, 1.0))

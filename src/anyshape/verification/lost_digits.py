@@ -1,0 +1,58 @@
+"""Whether a file that is wrong in float32 is right in float64: then kernels of the runtime lose the digits.
+
+The file is computed in float64 by the operators' own reference, which onnx brings along: slow, and without kernels that
+approximate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx.reference import ReferenceEvaluator
+
+from anyshape.bench.judgement import is_floating
+from anyshape.conversion.graph.wider_types import widened
+from anyshape.results.verification import Failure
+from anyshape.sizes import budgets
+from anyshape.verification.model_reference import ModelChecker, array_of
+
+_ALIKE = 1e-9
+"""Of the largest value: what two computations in float64 may differ by, and none in float32 does."""
+
+
+def with_lost_digits(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> Failure:
+    """A failure with a note where the file gives PyTorch's values in float64."""
+    error = _error_in_float64(model, checker, failure)
+    if error is None:
+        return failure
+    sentence = f"in float64 the file differs from PyTorch by {error:.2g}: kernels of ONNX Runtime lose these digits"
+    return replace(failure, note=sentence)
+
+
+def _error_in_float64(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> float | None:
+    """None where it is more than rounding in float64, or cannot be asked for."""
+    index = next((i for i, port in enumerate(checker.interface.outputs) if port.name == failure.output), None)
+    run = checker.reference.run(failure.sizes, failure.content)
+    exact = checker.reference.oracle.exact(run) if run.runs and index is not None else None
+    if failure.rule != "wrong-values" or exact is None or index is None:
+        return None
+    if checker.reference.volume(failure.sizes) > budgets.SMALL_CALL or model.ByteSize() > budgets.LARGEST_WIDE_COPY:
+        return None
+    feeds = {name: _in_double(value) for name, value in checker.reference.inputs(run).items()}
+    truth, found = array_of(exact[index]), None
+    with contextlib.suppress(Exception):  # whatever the reference of some operator does not know
+        evaluator: Any = ReferenceEvaluator(ir.to_proto(widened(ir.from_proto(model), ir.DataType.FLOAT)))
+        found = evaluator.run(None, feeds)[index]
+    if found is None or found.shape != truth.shape or not is_floating(truth.dtype):
+        return None
+    error = float(np.abs(found - truth).max(initial=0.0))
+    return error if error <= _ALIKE * float(np.abs(truth).max(initial=0.0)) else None  # NaN is no agreement either
+
+
+def _in_double(value: Any) -> Any:
+    return value.astype(np.float64) if value.dtype == np.float32 else value

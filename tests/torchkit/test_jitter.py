@@ -1,0 +1,132 @@
+"""What is rounded moves, by about as much as was rounded; what is exact stays put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from anyshape.torchkit.jitter import jitter
+
+EPSILON = torch.finfo(torch.float32).eps
+
+
+def _drawn(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def _runs(function: Callable[[Tensor], Tensor], value: Tensor, count: int = 8, strength: float = 8.0) -> Tensor:
+    found = []
+    for seed in range(count):
+        given = value.clone()
+        with jitter(seed, strength):
+            found.append(function(given))
+    return torch.stack(found)
+
+
+def _padded_to_frames(x: Tensor) -> Tensor:
+    """To whole frames of three, counted in tensors."""
+    frames = torch.ceil(torch.tensor(x.shape[-1]) / 3)
+    return F.pad(x, (0, int(frames * 3) - x.shape[-1])) / 7
+
+
+def test_sizes_counted_in_tensors_do_not_move_but_values_do() -> None:
+    x = _drawn(2, 12)
+    assert bool((_runs(_padded_to_frames, x, strength=1.0) != _padded_to_frames(x)).any())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.clone(),
+        lambda x: x * 0.5,
+        lambda x: torch.cat([x, -x]),
+        lambda x: x.relu().sort(stable=True).values,
+        lambda x: torch.floor(x.round() * 0.5),
+        lambda x: (x > 0).float().sum(-1),
+        lambda x: x.round().mean(-1, keepdim=True) * 0 + x.amax(-1, keepdim=True),
+        lambda x: F.one_hot(x.relu().argmax(-1), 16).float(),
+        lambda x: F.max_pool1d(x, 2),
+        lambda x: x.masked_fill(x > 0, -1e4),
+        lambda x: x.round().cumsum(-1),
+        lambda x: x.mul_(2).neg_(),
+        lambda x: x.where(x > 0, 0.0) @ x.new_zeros(16, 3),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_what_is_exact_stays_put(function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
+    x = _drawn(4, 16).to(dtype)
+    assert bool((_runs(function, x) == function(x.clone())).all())
+
+
+def test_numbers_that_only_pass_through_stay_put_in_float64_too() -> None:
+    x = _drawn(4, 16).double()
+    assert bool((_runs(lambda x: torch.cat([x, x]).clone().amax(0), x) == torch.cat([x, x]).amax(0)).all())
+    assert bool((_runs(lambda x: x / 3, x) != x / 3).any())
+
+
+@pytest.mark.parametrize(
+    ("function", "least", "most"),
+    [
+        (lambda x: x / 3, 1, 9),
+        (lambda x: x.clone().div_(3), 1, 9),
+        (lambda x: torch.exp(x), 1, 9),
+        (lambda x: x.softmax(-1), 1, 60),
+        (lambda x: F.layer_norm(x, (16,)), 1, 60),
+    ],
+)
+def test_what_is_rounded_moves_by_a_few_roundings(
+    function: Callable[[Tensor], Tensor], least: float, most: float
+) -> None:
+    x = _drawn(4, 16) + 0.1
+    plain = function(x)
+    moved = ((_runs(function, x) - plain).abs().amax(0) / plain.abs() / EPSILON).median()
+    assert least < float(moved) < most
+
+
+def test_a_sum_that_cancels_moves_by_what_it_is_summed_of() -> None:
+    x = torch.tensor([[1000.0, -1000.0, 1e-3], [0.0, 0.0, 0.0]])
+    moved = (_runs(lambda x: x @ torch.full((3, 2), 0.3), x) - x @ torch.full((3, 2), 0.3)).abs().amax(0)
+    assert float(moved[0].min()) > 100 * EPSILON
+    assert float(moved[1].max()) == 0.0
+
+
+def test_a_zero_that_roundings_made_moves_and_one_that_none_made_does_not() -> None:
+    x = torch.full((1, 7), 0.1)
+    assert bool((_runs(lambda x: x - x.mean(-1, keepdim=True), x) != 0).any())
+    assert bool((_runs(lambda x: x - x.amax(-1, keepdim=True), x) == 0).all())
+
+
+def test_a_kernel_that_approximates_moves_by_its_own_error() -> None:
+    x = torch.full((5,), -17.0)
+    moved = (_runs(torch.sigmoid, x) - torch.sigmoid(x)).abs().amax(0)
+    assert bool((moved > 1.2e-7).all())
+    assert bool((moved < 1e-6).all())
+    assert bool(((_runs(lambda x: x.sigmoid_(), x) - torch.sigmoid(x)).abs().amax(0) > 1.2e-7).all())
+
+
+def test_a_norm_of_a_large_mean_loses_what_its_variance_does() -> None:
+    x = 300 + _drawn(2, 6, 8)
+    for norm in (nn.LayerNorm(8), nn.GroupNorm(3, 6)):
+        with torch.no_grad():
+            plain = norm(x)
+            moved = (_runs(norm, x) - plain).abs().amax(0)
+        assert float(moved.median()) > 1e-3
+
+
+def test_the_order_of_equal_values_is_open_where_pytorch_leaves_it_so() -> None:
+    x = torch.tensor([1.0, 3.0, 1.0, 3.0, 0.0])
+    assert _runs(lambda x: x.topk(2).indices, x)[:2].tolist() == [[1, 3], [3, 1]]
+    assert _runs(lambda x: x.sort().indices, x)[:2].tolist() == [[4, 0, 2, 1, 3], [4, 2, 0, 3, 1]]
+    assert bool((_runs(lambda x: x.sort(stable=True).indices, x) == torch.tensor([4, 0, 2, 1, 3])).all())
+    assert bool((_runs(lambda x: x.argmax(), x) == 1).all())
+
+
+def test_random_numbers_and_unwritten_memory_are_left_alone() -> None:
+    with jitter(0):
+        drawn = torch.rand(3, generator=torch.Generator().manual_seed(1))
+        assert torch.empty(3).shape == (3,)
+    assert torch.equal(drawn, torch.rand(3, generator=torch.Generator().manual_seed(1)))
