@@ -141,8 +141,10 @@ WRONG: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: x * 1, (X,),
     ),
     "`x` of three values in ties": (
-        file("y = ArgMax <axis: int = 1, keepdims: int = 0, select_last_index: int = 1> (x)", output="int64[n] y"),
-        lambda x: (x == x.amax(1, keepdim=True)).int().argmax(1), (X,),
+        file("p = ArgMax <axis: int = 1, keepdims: int = 0, select_last_index: int = 1> (x)"
+             "a = Constant <value_ints: ints = [1]> () t = ReduceSum <keepdims: int = 0> (x, a)"
+             "s = Sign (t) i = Cast <to: int = 7> (s) y = Mul (p, i)", output="int64[n] y"),
+        lambda x: x.argmax(1) * x.sum(1).sign().long(), (X,),
     ),
     "`mask` all False": (
         file("i = Cast <to: int = 6> (mask) m = ReduceMax <keepdims: int = 0> (i) a = Cast <to: int = 1> (m)"

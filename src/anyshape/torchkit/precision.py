@@ -37,7 +37,7 @@ class _Upcast(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) and not any(map(torch.is_tensor, args)):
-            return _each_value(self._widen, func(*args, **self._own_type(func, kwargs or {})))
+            return each_value(self._widen, func(*args, **self._own_type(func, kwargs or {})))
         if self._sparing and (spared := run_sparingly(func, args, kwargs or {}, self._widen)) is not NotImplemented:
             return spared
         wide_args, wide_kwargs = each_value(self._widen, args), each_value(self._widen, kwargs or {})
