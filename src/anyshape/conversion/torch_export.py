@@ -53,6 +53,7 @@ def by_export(
     with (
         capture.recording() as recorder,
         applied((*repairs, custom.repair)) as acted,
+        capture.texts_noted(recorder),
         _forks_of(job, recorder, both_sides=both_sides) as forks,
         uncollected(),
     ):

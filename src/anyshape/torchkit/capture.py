@@ -56,16 +56,20 @@ class Recorder:
         self.specialisations: list[Specialisation] = []
         self.sources: dict[sympy.Symbol, tuple[int, int | None]] = {}
         """Symbol -> index of the leaf, and its axis (None for a number)."""
-        self.texts: list[Span] = []
+        self.texts: dict[Span, None] = {}
         """Where the text or the memory of a value was read that the trace does not have, other than to be printed."""
 
-    def add_text(self, value: Any, frame: FrameType | None) -> None:
+    def add_text(self, name: str, value: Any, frame: FrameType | None) -> None:
         while frame is not None and (frame.f_code.co_name in _WAYS_TO_TEXT or is_ours(frame.f_code.co_filename)):
             frame = frame.f_back
         # torch writes such texts all the time
-        if frame is not None and is_users(frame.f_code.co_filename) and _is_unknown(value):
-            site = site_of_stack(frame)
-            self.texts += [site.span] if site is not None and not is_told(site) else []
+        if frame is None or not is_users(frame.f_code.co_filename):
+            return
+        site = site_of_stack(frame)
+        if site is not None and not is_told(site):
+            # a loop may be traced again with numbers that are known: these come to no `__repr__`
+            self.texts.pop(site.span, None)
+            self.texts |= {site.span: None} if name != "__format__" and _is_unknown(value) else {}
 
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
@@ -85,7 +89,7 @@ class Recorder:
 _WAYS_TO_TEXT = {"__format__", "__torch_function__", "handle_torch_function"}
 _TEXTS = (
     *((kind, "__repr__") for kind in (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)),
-    (torch.Tensor, "storage"), (torch.Tensor, "untyped_storage"),
+    *((torch.Tensor, name) for name in ("__format__", "storage", "untyped_storage")),
 )  # fmt: skip
 """What a trace answers for a value that it does not have, with a text or memory without it."""
 
@@ -133,17 +137,25 @@ def recording() -> Iterator[Recorder]:
         observed(f"{_SHAPES}._log_guard", lambda _self, _prefix, guard, *_, **__: record.add_guard(guard)),
         observed(f"{_SHAPES}._set_replacement", lambda _self, one, value, *_, **__: record.add_replacement(one, value)),
         observed(f"{_SHAPES}.create_symbol", add_symbol, after=True),
-        contextlib.ExitStack() as stack,
     ):
-        for kind, name in _TEXTS:
-            stack.enter_context(patched(kind, name, _noting(record, getattr(kind, name))))
         yield record
 
 
-def _noting(record: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+@contextlib.contextmanager
+def texts_noted(record: Recorder) -> Iterator[None]:
+    """Inside, the record hears of texts before whoever else replaces what makes them."""
+    with contextlib.ExitStack() as stack:
+        for kind, name in _TEXTS:
+            stack.enter_context(patched(kind, name, _noting(record, kind, name)))
+        yield
+
+
+def _noting(record: Recorder, kind: type, name: str) -> Callable[..., Any]:
+    original = getattr(kind, name)
+
     @functools.wraps(original)
     def text(value: Any, *args: Any, **kwargs: Any) -> Any:
-        record.add_text(value, sys._getframe(1))
+        record.add_text(name, value, sys._getframe(1))
         return original(value, *args, **kwargs)
 
     return text
