@@ -254,7 +254,7 @@ def test_what_is_printed_or_logged_is_a_note() -> None:
 
 
 def test_a_model_that_keeps_no_reads_is_followed_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anyshape.model.oracle.value_decisions", lambda *_: pytest.fail("nothing is read"))
+    monkeypatch.setattr("anyshape.torchkit.recorder.value_decisions", lambda *_: pytest.fail("nothing is read"))
     assert anyshape.export(nn.Linear(4, 4), X, dims={"input": "n 4"}, quick=True).verdict == "checked"
 
 

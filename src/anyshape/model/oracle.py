@@ -22,25 +22,10 @@ from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
-from anyshape.torchkit import precision
+from anyshape.torchkit import precision, recorder
 from anyshape.torchkit.jitter import jitter
-from anyshape.torchkit.recorder import (
-    CallTrack,
-    ReadPath,
-    floating_results,
-    meets_nan,
-    track_calls,
-    value_decisions,
-    watched_reads,
-)
-from anyshape.torchkit.state import (
-    Change,
-    ModuleState,
-    is_drawn_from,
-    kept_generators,
-    seed_generators,
-    untouched,
-)
+from anyshape.torchkit.recorder import CallTrack, ReadPath, watched_reads
+from anyshape.torchkit.state import Change, ModuleState, is_drawn_from, kept_generators, seed_generators, untouched
 
 
 @dataclass(frozen=True)
@@ -106,7 +91,7 @@ class EagerModule:
         copies: bool = True,
         gradients: bool = False,
         look: Callable[[Any], object] | None = None,
-        most_reads: int | None = None,
+        most_reads: float = math.inf,
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         """Names and values of the outputs; without `copies` the module may write to the leaves.
 
@@ -201,7 +186,7 @@ class Reference:
             return self.run(sizes, 0)
         return first
 
-    def _outcome(self, call: Outcome, most_reads: int | None = None) -> Outcome:
+    def _outcome(self, call: Outcome, most_reads: float = math.inf) -> Outcome:
         """What the module makes of a call, and what it does beside."""
         names, outputs = self.module.call(call.leaves, most_reads=most_reads)
         return replace(call, names=names, outputs=outputs, draws=self.module.draws, reads=frozenset(self.module.reads))
@@ -268,7 +253,7 @@ class Reference:
 
     def meets_nan(self, outcome: Outcome) -> bool:
         """Whether an operator gives a NaN on the way to the outputs."""
-        return meets_nan(lambda: self._again(outcome))
+        return recorder.meets_nan(lambda: self._again(outcome))
 
     def depends_on(self, leaf: str, outcome: Outcome) -> bool:
         """Whether another value of one input gives other results, or none."""
@@ -294,15 +279,15 @@ class Reference:
         leaves = _copies(outcome.leaves)
         tensors = [value for value in leaves.values() if isinstance(value, torch.Tensor)]
         # the very tensors that are followed have to go in
-        return value_decisions(lambda: self.module.call(leaves, copies=False), tensors)
+        return recorder.value_decisions(lambda: self.module.call(leaves, copies=False), tensors)
 
     def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
         """Every floating result on the way to the outputs, with the user's line that it came from."""
-        return floating_results(lambda: self.module.call(outcome.leaves, gradients=True))
+        return recorder.floating_results(lambda: self.module.call(outcome.leaves, gradients=True))
 
     def calls(self, outcome: Outcome) -> CallTrack:
         """Every call of torch on the way to the outputs."""
-        return track_calls(lambda: self.module.call(outcome.leaves))
+        return recorder.track_calls(lambda: self.module.call(outcome.leaves))
 
 
 def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,13 +94,9 @@ def is_librarys(filename: str) -> bool:
     return "site-packages" in filename or "dist-packages" in filename
 
 
-def is_ours(filename: str) -> bool:
-    return filename.startswith(OURS)
-
-
 def is_outer(filename: str) -> bool:
     """Whether what lies further out on the stack is no longer the model, but whoever called us."""
-    return is_ours(filename) and not filename.startswith(_HOOKS)
+    return filename.startswith(OURS) and not filename.startswith(_HOOKS)
 
 
 # ---- from frames, tracebacks and definitions

@@ -103,7 +103,7 @@ def _convert_and_check(
     if candidate is None:
         return Tried(attempt)
     if places := list(candidate.texts) if candidate.records_guards else frozen(survey):
-        return Tried(_freezing(attempt, places))
+        return Tried(_freezing_attempt(attempt, places))
     if (count := len(candidate.model.graph.outputs)) != len(survey.first.outputs):
         reason = f"returns {count} outputs, and {len(survey.first.outputs)} at other sizes"
         return Tried(replace(attempt, outcome="failed", reason=reason))
@@ -137,12 +137,12 @@ def _judged_try(survey: Survey, attempt: Attempt, checked: Checked) -> Tried:
         return Tried(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)), candidate, checked)
     found = frozen_elsewhere(survey, checked)
     if found.decisions:
-        return Tried(_freezing(attempt, found.decisions), candidate, checked)
+        return Tried(_freezing_attempt(attempt, found.decisions), candidate, checked)
     told = replace(checked, verification=replace(verification, notes=(*verification.notes, *found.notes)))
     return Tried(replace(attempt, outcome="checked"), candidate, told)
 
 
-def _freezing(attempt: Attempt, places: Sequence[Span]) -> Attempt:
+def _freezing_attempt(attempt: Attempt, places: Sequence[Span]) -> Attempt:
     reason = f"would freeze a decision at {in_words(places)}"
     return replace(attempt, outcome="failed", reason=reason, decisions=tuple(places))
 

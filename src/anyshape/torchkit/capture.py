@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -26,9 +26,9 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
 from anyshape.source.sites import is_told, site_of_stack
-from anyshape.source.spans import Span, is_ours, is_users, span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import OURS, Span, is_users, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
-from anyshape.torchkit.patches import configured, observed, patched
+from anyshape.torchkit.patches import configured, heard, observed, patched
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,11 @@ class Recorder:
         self.texts: dict[Span, None] = {}
         """Where the text or the memory of a value was read that the trace does not have, other than to be printed."""
 
-    def add_text(self, name: str, value: Any, frame: FrameType | None) -> None:
-        while frame is not None and (frame.f_code.co_name in _WAYS_TO_TEXT or is_ours(frame.f_code.co_filename)):
+    def add_text(self, name: str, value: Any, *_: Any, **__: Any) -> None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and (
+            frame.f_code.co_name in _WAYS_TO_TEXT or frame.f_code.co_filename.startswith(OURS)
+        ):
             frame = frame.f_back
         # torch writes such texts all the time
         if frame is None or not is_users(frame.f_code.co_filename):
@@ -90,7 +93,7 @@ _WAYS_TO_TEXT = {"__format__", "__torch_function__", "handle_torch_function"}
 _TEXTS = (
     *((kind, "__repr__") for kind in (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)),
     *((torch.Tensor, name) for name in ("__format__", "storage", "untyped_storage")),
-)  # fmt: skip
+)
 """What a trace answers for a value that it does not have, with a text or memory without it."""
 
 
@@ -146,19 +149,9 @@ def texts_noted(record: Recorder) -> Iterator[None]:
     """Inside, the record hears of texts before whoever else replaces what makes them."""
     with contextlib.ExitStack() as stack:
         for kind, name in _TEXTS:
-            stack.enter_context(patched(kind, name, _noting(record, kind, name)))
+            hook = functools.partial(record.add_text, name)
+            stack.enter_context(patched(kind, name, heard(getattr(kind, name), hook)))
         yield
-
-
-def _noting(record: Recorder, kind: type, name: str) -> Callable[..., Any]:
-    original = getattr(kind, name)
-
-    @functools.wraps(original)
-    def text(value: Any, *args: Any, **kwargs: Any) -> Any:
-        record.add_text(name, value, sys._getframe(1))
-        return original(value, *args, **kwargs)
-
-    return text
 
 
 def export_program(

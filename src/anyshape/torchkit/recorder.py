@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
-import torch.utils.dlpack
 from torch.overrides import TorchFunctionMode
+from torch.utils import dlpack
 from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.sizes import budgets
@@ -246,7 +247,8 @@ class _NanWatch(OperatorRecorder):
 
 def meets_nan(run: Callable[[], Any]) -> bool:
     """Whether an operator of `run` gives a NaN."""
-    with _NanWatch() as watch:
+    watch = _NanWatch()
+    with watch:
         run()
     return watch.found
 
@@ -270,40 +272,38 @@ class TooManyReadsError(Exception):
     """Code looked into tensors more often than it may."""
 
 
+@dataclass
 class _ReadWatch:
     """What was read so far; a read inside of another is a part of it."""
 
-    def __init__(self, most: int | None) -> None:
-        self.paths: set[ReadPath] = set()
-        self._left, self.is_reading = most, False
+    left: float
+    paths: set[ReadPath] = field(default_factory=set)
+    is_reading: bool = False
 
-    def note_read(self, frame: FrameType) -> None:
+    def read(self, original: Callable[..., Any], frame: FrameType, args: Any, kwargs: Any) -> Any:
         frames = frames_of_model(frame)
         self.paths.add(tuple((one.f_code, _extent_at(one.f_code, one.f_lasti)) for one in frames))
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
+        self.left, self.is_reading = self.left - 1, True
+        try:
+            if self.left < 0:
                 raise TooManyReadsError("values were asked for without end")
+            return original(*args, **kwargs)
+        finally:
+            self.is_reading = False
 
 
 _WATCHES: list[_ReadWatch] = []
 """The watch of the call that runs, if any."""
 
 
-def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
+def _watched_method(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def read(*args: Any, **kwargs: Any) -> Any:
-        watch = _WATCHES[-1] if _WATCHES else None
-        if watch is None or watch.is_reading:
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if not _WATCHES or _WATCHES[-1].is_reading:
             return original(*args, **kwargs)
-        watch.note_read(sys._getframe(1))
-        watch.is_reading = True
-        try:
-            return original(*args, **kwargs)
-        finally:
-            watch.is_reading = False
+        return _WATCHES[-1].read(original, sys._getframe(1), args, kwargs)
 
-    return read
+    return method
 
 
 _READ_PLACES: list[tuple[Any, str]] = [
@@ -311,25 +311,24 @@ _READ_PLACES: list[tuple[Any, str]] = [
     *((torch, name) for name in ("equal", "allclose", "is_nonzero")),
 ]
 _WATCHED = [
-    *((owner, name, _watched(getattr(owner, name)), vars(owner).get(name)) for owner, name in _READ_PLACES),
+    *((owner, name, _watched_method(getattr(owner, name)), vars(owner).get(name)) for owner, name in _READ_PLACES),
     # which no mode of torch's hears of
-    (torch.utils.dlpack, "to_dlpack", lambda tensor: tensor.__dlpack__(), torch.utils.dlpack.to_dlpack),
+    (dlpack, "to_dlpack", lambda tensor: tensor.__dlpack__(), vars(dlpack)["to_dlpack"]),
 ]
 """Owner, name, what stands there while somebody watches, and what stood there; None where the name is inherited."""
 
 
 @contextlib.contextmanager
-def watched_reads(most: int | None = None) -> Iterator[set[ReadPath]]:
+def watched_reads(most: float = math.inf) -> Iterator[set[ReadPath]]:
     """Inside, every place is noted at which Python code looks into a tensor, at next to no cost.
 
     The methods themselves are replaced: under a mode of torch's, every call would take longer, and fast paths be left.
     """
-    watch = _ReadWatch(most)
-    _WATCHES.append(watch)
+    _WATCHES.append(_ReadWatch(most))
     try:
         for owner, name, method, _ in _WATCHED:
             setattr(owner, name, method)
-        yield watch.paths
+        yield _WATCHES[-1].paths
     finally:
         _WATCHES.pop()
         for owner, name, _, kept in _WATCHED if not _WATCHES else ():
@@ -358,7 +357,7 @@ class _Dependents(OperatorRecorder):
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, torch.Tensor):
             return False
-        return value in self._marked or (bool(self._written) and _memory_of(value) in self._written)
+        return bool(value in self._marked or (self._written and _memory_of(value) in self._written))
 
     def mark(self, value: Any) -> None:
         if isinstance(value, torch.Tensor):
@@ -378,7 +377,7 @@ class _Dependents(OperatorRecorder):
 def _memory_of(tensor: torch.Tensor) -> int | None:
     """The identity of the memory that a tensor lies in; None for a kind of tensor that lies in none."""
     try:
-        return tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError, AttributeError):
         return None
 

@@ -27,7 +27,7 @@ from anyshape.verification.model_reference import ModelChecker
 
 
 @dataclass(frozen=True)
-class Change:
+class ValueChange:
     """Other values for leaves of one kind."""
 
     words: str
@@ -45,7 +45,7 @@ def _largest_magnitude(values: torch.Tensor) -> torch.Tensor:
     return values.abs().nan_to_num(0.0, 0.0, 0.0).max()
 
 
-def _tied(values: torch.Tensor) -> torch.Tensor:
+def _values_in_ties(values: torch.Tensor) -> torch.Tensor:
     """Each is one of the first three, by chance."""
     picked = torch.randint(min(3, values.numel()), values.shape, generator=torch.Generator().manual_seed(0))
     return values.flatten()[:3][picked.to(values.device)]
@@ -57,35 +57,35 @@ def _with_nan(values: torch.Tensor) -> torch.Tensor:
     return changed
 
 
-def _restrided(values: torch.Tensor) -> torch.Tensor:
+def _in_other_strides(values: torch.Tensor) -> torch.Tensor:
     """The same values, in memory as channels last or transposed."""
     if values.dim() == 4:
         return values.contiguous(memory_format=torch.channels_last)
     return values.transpose(0, -1).contiguous().transpose(0, -1) if values.dim() > 1 else values
 
 
-def _expanded(values: torch.Tensor) -> torch.Tensor:
+def _expanded_slice(values: torch.Tensor) -> torch.Tensor:
     """The first slice for all, which lies in memory once."""
     return values[:1].expand(values.shape) if values.dim() > 1 else values
 
 
-_common = partial(Change, is_common=True)
-_odd = partial(Change, is_common=True, is_odd=True)
-_CHANGES: dict[str, tuple[Change, ...]] = {
+_common = partial(ValueChange, is_common=True)
+_odd = partial(ValueChange, is_common=True, is_odd=True)
+_CHANGES: dict[str, tuple[ValueChange, ...]] = {
     "floating": (
         _common("negated", torch.neg),
-        Change("all positive", torch.abs),
-        Change("all negative", lambda values: -values.abs()),
-        Change("raised by ten times the largest value", lambda values: values + 10 * _largest_magnitude(values)),
-        Change("lowered by ten times the largest value", lambda values: values - 10 * _largest_magnitude(values)),
+        ValueChange("all positive", torch.abs),
+        ValueChange("all negative", lambda values: -values.abs()),
+        ValueChange("raised by ten times the largest value", lambda values: values + 10 * _largest_magnitude(values)),
+        ValueChange("lowered by ten times the largest value", lambda values: values - 10 * _largest_magnitude(values)),
         _common("thirty times as large", lambda values: values * 30, grows=True),
-        Change("a hundredth as large", lambda values: values / 100),
+        ValueChange("a hundredth as large", lambda values: values / 100),
         _odd("all zero", torch.zeros_like),
-        _common("of three values in ties", _tied),
+        _common("of three values in ties", _values_in_ties),
         _odd("holding a NaN", _with_nan),
     ),
     "bool": (
-        Change("inverted", torch.logical_not),
+        ValueChange("inverted", torch.logical_not),
         _odd("all False", torch.zeros_like),
         _odd("all True", torch.ones_like),
     ),
@@ -93,10 +93,13 @@ _CHANGES: dict[str, tuple[Change, ...]] = {
     "integer": (
         _odd("all at the smallest value", lambda values: values.min().expand_as(values).clone()),
         _odd("all at the largest value", lambda values: values.max().expand_as(values).clone()),
-        Change("all zero", lambda values: values * 0 if bool((values == 0).any()) else values),
+        ValueChange("all zero", lambda values: values * 0 if bool((values == 0).any()) else values),
     ),
 }
-_STRIDES = (Change("in other strides", _restrided), Change("expanded from one slice", _expanded, is_odd=True))
+_STRIDES = (
+    ValueChange("in other strides", _in_other_strides),
+    ValueChange("expanded from one slice", _expanded_slice, is_odd=True),
+)
 """For leaves of all kinds at once: nothing but PyTorch's own way to the result may depend on it."""
 _KINDS = {
     **dict.fromkeys((torch.float64, torch.float32, torch.float16, torch.bfloat16), "floating"),
@@ -117,7 +120,7 @@ class Content:
     """A change of the values of some leaves."""
 
     leaves: tuple[str, ...]
-    change: Change
+    change: ValueChange
 
     @property
     def words(self) -> str:
@@ -173,33 +176,22 @@ def run_contents(
 
     The same at the first size at which code looks into tensors where it does not at that size.
     """
-    reads = checker.reference.oracle.reads_at
-    others = [check for check in verification.checks if reads(check.sizes, check.content) - reads(traced)]
-    for sizes in (traced, *(check.sizes for check in others[:1])):
-        verification = _run_contents_at(checker, verification, sizes, model, budget)
-    return verification
-
-
-def _run_contents_at(
-    checker: ModelChecker, verification: Verification, sizes: Sizes, model: ir.Model, budget: Budget
-) -> Verification:
-    base, names = checker.reference.run(sizes), valued_leaves(checker)
-    if not base.runs:
-        return verification
-    floats = [name for leaf, name in names.items() if kind_of_change(base.leaves[leaf]) == "floating"]
-    may_grow = not _values_make_sizes(model, floats)
-    volume, left_out = checker.reference.volume(sizes), []
-    for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
-        if verification.failures:
-            break
-        if content.change.grows and not may_grow:
-            left_out.append((content, "values make sizes, which would grow as well"))
-        elif reason := budget.refuses(volume, checker.reference.largest_result):
-            left_out.append((content, reason))
-        else:
-            verification = _with_content(checker, verification, base, content, names)
-    notes = [f"not run with {content.told(names)}: {reason}" for content, reason in left_out]
-    return replace(verification, notes=(*verification.notes, *notes))
+    reference, names, notes = checker.reference, valued_leaves(checker), list[str]()
+    reads = reference.oracle.reads_at
+    others = [check.sizes for check in verification.checks if reads(check.sizes, check.content) - reads(traced)]
+    leaves = reference.run(traced).leaves
+    floats = [name for leaf, name in names.items() if kind_of_change(leaves[leaf]) == "floating"]
+    makes_sizes = _values_make_sizes(model, floats)
+    for base in (reference.run(sizes) for sizes in (traced, *others[:1])):
+        for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
+            reason = budget.refuses(reference.volume(base.sizes), reference.largest_result)
+            if makes_sizes and content.change.grows:
+                reason = "values make sizes, which would grow as well"
+            if reason is not None:
+                notes.append(f"not run with {content.told(names)}: {reason}")
+            elif not verification.failures:
+                verification = _with_content(checker, verification, base, content, names)
+    return replace(verification, notes=(*verification.notes, *dict.fromkeys(notes)))
 
 
 def valued_leaves(checker: ModelChecker) -> dict[str, str]:

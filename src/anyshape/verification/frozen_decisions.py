@@ -54,7 +54,7 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     read_values(survey, [run for run in others if run not in beyond], read, {TOLD})
     read_values(survey, [run for run in beyond if run in others or run in _a_few(beyond)], read)
     # where it was decided both ways, and the file was right each time, nothing is frozen
-    settled = (set(), {True, False})
+    settled: tuple[set[object], ...] = (set(), {True, False})
     doubtful = {place: one for place, one in read.items() if place not in kept and one.answers - {TOLD} not in settled}
     if doubtful and not _are_passed_by(survey, doubtful.values(), candidate.operators):
         return Frozen(tuple(_places(survey, doubtful)))
