@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 
@@ -21,7 +22,7 @@ from anyshape.model.oracle import Outcome
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.fit import observed_at
 from anyshape.sizes.notation import Sizes
-from anyshape.verification.model_reference import ModelChecker
+from anyshape.verification.model_reference import ModelChecker, array_of
 
 # ---- the table
 
@@ -225,7 +226,7 @@ def is_telling(outcome: Outcome) -> bool:
 def judged_with(
     checker: ModelChecker, verification: Verification, outcome: Outcome, content: Content, names: Mapping[str, str]
 ) -> Verification:
-    """The same with one call more; what only NaN makes different is a note, anything else a failure."""
+    """The same with one call more; what only NaN and inf make different is a note, anything else a failure."""
     result, words = checker.judge(outcome), content.told(names)
     if not isinstance(result, Failure):
         observed = observed_at(outcome.sizes, outcome.outputs)
@@ -233,7 +234,7 @@ def judged_with(
         return replace(verification, checks=checks, observations=(*verification.observations, observed))
     if _is_about_nan(checker, outcome, odd=content.change.is_odd):
         what = f"`{result.output}` is another" if result.output else "the file fails"
-        note = f"NaN is handled otherwise than in PyTorch: {what} with {words}"
+        note = f"NaN or inf is handled otherwise than in PyTorch: {what} with {words}"
         return replace(verification, notes=(*verification.notes, note))
     # the sizes are right ones with other values: these are the cause
     failure = replace(result, sentence=f"{result.sentence} with {words}", values=words)
@@ -241,11 +242,18 @@ def judged_with(
 
 
 def _is_about_nan(checker: ModelChecker, outcome: Outcome, *, odd: bool) -> bool:
-    """Whether PyTorch meets a NaN on the way; for an odd content, whether the file gives one."""
+    """Whether PyTorch meets a NaN on the way, or the file is right wherever PyTorch gives a finite number; for an odd
+    content, whether the file gives a NaN.
+    """
     if checker.reference.oracle.meets_nan(outcome):
         return True
-    results = checker.results(outcome) if odd else ()
-    return not isinstance(results, Failure) and any(bool((one != one).any()) for one in results)  # noqa: PLR0124
+    results = checker.results(outcome)
+    if isinstance(results, Failure) or (odd and any(bool((one != one).any()) for one in results)):  # noqa: PLR0124
+        return not isinstance(results, Failure)
+    for result, output in zip(results, map(array_of, outcome.outputs), strict=True):
+        if result.shape == output.shape and output.dtype.kind not in "iub":
+            result[~np.isfinite(output)] = output[~np.isfinite(output)]
+    return not isinstance(checker.compare(outcome, results), Failure)
 
 
 _SIZE_OPERANDS: Mapping[str, Sequence[int]] = {
