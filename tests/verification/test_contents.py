@@ -198,7 +198,7 @@ def test_nan_that_is_handled_otherwise_is_a_note(tmp_path: Path) -> None:
                 output="float[n] y")  # fmt: skip
     found = run(tmp_path, text, lambda x: x.amax(1))
     assert found.is_right
-    assert found.notes == ("NaN is handled otherwise than in PyTorch: `y` is another with `x` holding a NaN",)
+    assert found.notes == ("NaN or inf is handled otherwise than in PyTorch: `y` is another with `x` holding a NaN",)
 
 
 def test_nan_of_the_file_alone_is_a_note_where_a_mask_leaves_nothing(tmp_path: Path) -> None:
@@ -210,7 +210,15 @@ def test_nan_of_the_file_alone_is_a_note_where_a_mask_leaves_nothing(tmp_path: P
     """
     text = file(nodes, "float[n, 4] x, bool[n] mask")
     found = run(tmp_path, text, lambda x, mask: x * 1, (X, MASK))
-    assert found.notes == ("NaN is handled otherwise than in PyTorch: `y` is another with `mask` all False",)
+    assert found.notes == ("NaN or inf is handled otherwise than in PyTorch: `y` is another with `mask` all False",)
+
+
+def test_what_overflows_in_pytorch_alone_is_a_note(tmp_path: Path) -> None:
+    text = file("big = Constant <value_float: float = 3000.0> () y = Mul (x, big)")
+    found = run(tmp_path, text, lambda x: torch.where(x > 20, torch.inf, x * 3000))
+    assert found.is_right
+    (note,) = found.notes
+    assert note == "NaN or inf is handled otherwise than in PyTorch: `y` is another with `x` thirty times as large"
 
 
 def test_nan_of_the_file_alone_is_a_failure_for_plain_numbers(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 
@@ -184,13 +185,12 @@ def run_contents(
     makes_sizes = _values_make_sizes(model, floats)
     for base in (reference.run(sizes) for sizes in (traced, *others[:1])):
         for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
-            reason = budget.refuses(reference.effort(base.sizes))
+            reason = budget.refuses(reference.volume(base.sizes), reference.largest_result)
             if makes_sizes and content.change.grows:
                 reason = "values make sizes, which would grow as well"
             if reason is not None:
                 notes.append(f"not run with {content.told(names)}: {reason}")
             elif not verification.failures:
-                budget.charge(reference.effort(base.sizes))
                 verification = _with_content(checker, verification, base, content, names)
     return replace(verification, notes=(*verification.notes, *dict.fromkeys(notes)))
 
@@ -226,7 +226,7 @@ def is_telling(outcome: Outcome) -> bool:
 def judged_with(
     checker: ModelChecker, verification: Verification, outcome: Outcome, content: Content, names: Mapping[str, str]
 ) -> Verification:
-    """The same with one call more; what only NaN makes different is a note, anything else a failure."""
+    """The same with one call more; what only NaN and inf make different is a note, anything else a failure."""
     result, words = checker.judge(outcome), content.told(names)
     if not isinstance(result, Failure):
         observed = observed_at(outcome.sizes, outcome.outputs)
@@ -234,7 +234,7 @@ def judged_with(
         return replace(verification, checks=checks, observations=(*verification.observations, observed))
     if _is_about_nan(checker, outcome, odd=content.change.is_odd):
         what = f"`{result.output}` is another" if result.output else "the file fails"
-        note = f"NaN is handled otherwise than in PyTorch: {what} with {words}"
+        note = f"NaN or inf is handled otherwise than in PyTorch: {what} with {words}"
         return replace(verification, notes=(*verification.notes, note))
     # the sizes are right ones with other values: these are the cause
     failure = replace(result, sentence=f"{result.sentence} with {words}", values=words)
@@ -242,11 +242,18 @@ def judged_with(
 
 
 def _is_about_nan(checker: ModelChecker, outcome: Outcome, *, odd: bool) -> bool:
-    """Whether PyTorch meets a NaN on the way; for an odd content, whether the file gives one."""
+    """Whether PyTorch meets a NaN on the way, or the file is right wherever PyTorch gives a finite number; for an odd
+    content, whether the file gives a NaN.
+    """
     if checker.reference.oracle.meets_nan(outcome):
         return True
-    results = checker.results(outcome) if odd else ()
-    return not isinstance(results, Failure) and any(bool((one != one).any()) for one in results)  # noqa: PLR0124
+    results = checker.results(outcome)
+    if isinstance(results, Failure) or (odd and any(bool((one != one).any()) for one in results)):  # noqa: PLR0124
+        return not isinstance(results, Failure)
+    for result, output in zip(results, map(array_of, outcome.outputs), strict=True):
+        if result.shape == output.shape and output.dtype.kind not in "iub":
+            result[~np.isfinite(output)] = output[~np.isfinite(output)]
+    return not isinstance(checker.compare(outcome, results), Failure)
 
 
 _SIZE_OPERANDS: Mapping[str, Sequence[int]] = {
