@@ -26,6 +26,7 @@ from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision, recorder
 from anyshape.torchkit.jitter import jitter
+from anyshape.torchkit.operation_count import counted_effort
 from anyshape.torchkit.recorder import CallTrack, ReadPath, watched_reads
 from anyshape.torchkit.state import Change, ModuleState, is_drawn_from, kept_generators, seed_generators, untouched
 

@@ -26,7 +26,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
 from anyshape.source.sites import is_told, site_of_stack
-from anyshape.source.spans import OURS, Span, is_users, span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import OURS, Span, is_librarys, is_users, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, heard, observed, patched
 

@@ -22,7 +22,7 @@ from anyshape.model.oracle import Outcome
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.fit import observed_at
 from anyshape.sizes.notation import Sizes
-from anyshape.verification.model_reference import ModelChecker
+from anyshape.verification.model_reference import ModelChecker, array_of
 
 # ---- the table
 
@@ -185,12 +185,13 @@ def run_contents(
     makes_sizes = _values_make_sizes(model, floats)
     for base in (reference.run(sizes) for sizes in (traced, *others[:1])):
         for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
-            reason = budget.refuses(reference.volume(base.sizes), reference.largest_result)
+            reason = budget.refuses(reference.effort(base.sizes))
             if makes_sizes and content.change.grows:
                 reason = "values make sizes, which would grow as well"
             if reason is not None:
                 notes.append(f"not run with {content.told(names)}: {reason}")
             elif not verification.failures:
+                budget.charge(reference.effort(base.sizes))
                 verification = _with_content(checker, verification, base, content, names)
     return replace(verification, notes=(*verification.notes, *dict.fromkeys(notes)))
 
