@@ -95,3 +95,27 @@ def test_a_narrow_file_may_lose_what_it_loses_at_the_example_and_no_more(tmp_pat
         anyshape.check(written(NARROW + "z = Mul (w, w) }", tmp_path), lambda x: x * 2, torch.randn(3), quick=True)
     (note,) = refused.value.result.notes
     assert note.startswith("the file computes in a narrower type and loses more than a tenth of the largest value")
+
+
+class _ResizedLike(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, size=y.shape[0])
+
+
+def test_a_resize_whose_pixels_are_others_at_few_pairs_of_sizes_is_found(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 9, opset_import: ["" : 18]>
+    main (float[1, 2, a] x, float[b] y) => (float[1, 2, b] out) {
+        front = Shape <start = 0, end = 2> (x)
+        size = Shape (y)
+        sizes = Concat <axis = 0> (front, size)
+        out = Resize <nearest_mode = "floor", coordinate_transformation_mode = "asymmetric"> (x, , , sizes)
+    }
+    """
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    call = (torch.randn(1, 2, 10), torch.randn(20))
+    dims, sizes = {"x": "1 2 n", "y": "m"}, {"n": "1..100", "m": "1..100"}
+    with pytest.raises(anyshape.ExportError) as refusal:
+        anyshape.check(path, _ResizedLike(), call, dims=dims, sizes=sizes)
+    assert [finding.rule for finding in refusal.value.result.findings] == ["wrong-values"]

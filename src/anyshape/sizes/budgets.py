@@ -178,6 +178,16 @@ LARGEST_SUSPECT = 2**22
 """Size at which an assumption is broken on purpose."""
 MOST_BREAKING_SIZES = 12
 """For all assumptions of a trace together."""
+MOST_POINTS = 2**20
+"""Choices of sizes for which a formula is computed at once: in all, a second."""
+POINTS_AT_ONCE = 2**16
+"""Of these, with all values of a formula in memory."""
+MOST_PAIRS_RESIZED = 512
+"""Pairs of sizes, of those at once, whose pixels are compared one by one."""
+ROUNDED_SIZES_OF_ONE = 2
+"""The smallest sizes at which rounding decides, of one place; the largest is run, too."""
+MOST_ROUNDED_SIZES = 12
+"""For all places of a file together."""
 LARGEST_POWER_WRITTEN = 8
 """As many products in a row; an axis that is a higher power of a size is no model's."""
 MOST_PIECES_OF_A_PATTERN = 3

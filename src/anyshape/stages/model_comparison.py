@@ -28,6 +28,7 @@ from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
 from anyshape.onnxfile.baked_sizes import integers_of
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
+from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
@@ -172,8 +173,15 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
         claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
         boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
-    constants = integers_of(ir.from_proto(file.proto))
-    plan = plan_of_check(spec.ranges, start, constants, boundaries.admit, options)
+    graph = ir.from_proto(file.proto)
+    plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options)
+    if options.at is None:
+        for value in graph.graph.inputs:  # in the user's dims, whatever the file calls them
+            axes = spec.axes.get(leaf_of.get(value.name or "", ""), ())
+            if value.shape is not None and len(axes) == len(value.shape):
+                old = value.shape
+                value.shape = ir.Shape([n if one is None else one.text for one, n in zip(axes, old, strict=True)])
+        plan = replace(plan, first=tuple(rounded_sizes(graph, spec.ranges, start, options.seed)))
     is_narrow = _is_narrow(file.proto)
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow

@@ -22,6 +22,7 @@ from anyshape.model.limits import effective_range
 from anyshape.model.survey import ExportOptions, Survey
 from anyshape.onnxfile.baked_sizes import integers_of
 from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard
 from anyshape.results.verification import Failure, Verification
@@ -87,7 +88,8 @@ def try_out(
     # without a record of what the trace assumed, only far sizes may show it
     last = () if candidate.records_guards else tuple(far_sizes(ranges, survey.traced))
     kept = _at_kept_state(survey, ranges, candidate.suspects)
-    first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, survey.traced))
+    rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
+    first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, survey.traced), *rounded)
     plan = Plan(
         box, survey.traced, constants, tuple(g.holds for g in guards), survey.boundaries.admit, options.tier,
         options.seed, first, last, not any(declared.is_open for declared in ranges.values()),

@@ -89,11 +89,18 @@ def _by_tensor(function: Callable[[torch.Tensor], torch.Tensor]) -> Function:
     return compute
 
 
-def _log2(value: torch.Tensor) -> torch.Tensor:
-    """Exact at powers of two, as Python's."""
-    plain = torch.log(value) / math.log(2)
-    whole = torch.round(plain)
-    return torch.where(torch.pow(2.0, whole) == value, whole, plain)
+def _exact_at_powers(base: float) -> Function:
+    """A logarithm that is whole at powers of its base, as Python's."""
+
+    def logarithm(value: torch.Tensor) -> torch.Tensor:
+        plain = torch.log(value) / math.log(base)
+        whole = torch.round(plain)
+        return torch.where(torch.pow(base, whole) == value, whole, plain)
+
+    return _by_tensor(logarithm)
+
+
+_log2, _log10 = _exact_at_powers(2.0), _exact_at_powers(10.0)
 
 
 def _log(value: Any, base: Any = None) -> Any:
@@ -144,13 +151,13 @@ _OF_PYTHON: dict[str, Function] = {
 }  # fmt: skip
 _OF_MATH: dict[str, Function] = {
     "sqrt": torch.sym_sqrt, "isqrt": _isqrt, "prod": _product, "fabs": abs,
-    "log": _log, "log2": _by_tensor(_log2), "log10": _by_tensor(torch.log10), "log1p": _by_tensor(torch.log1p),
+    "log": _log, "log2": _log2, "log10": _log10, "log1p": _by_tensor(torch.log1p),
     "exp": _by_tensor(torch.exp), "pow": lambda base, power: sym_float(base) ** power,
     "sin": _by_tensor(torch.sin), "cos": _by_tensor(torch.cos), "tanh": _by_tensor(torch.tanh),
 }  # fmt: skip
 _OF_NUMPY: dict[str, Function] = {
-    "prod": _product, "mean": _mean, "sum": sum, "sqrt": torch.sym_sqrt, "log": _log, "log2": _by_tensor(_log2),
-    "log10": _by_tensor(torch.log10), "exp": _by_tensor(torch.exp), "abs": abs, "round": builtins.round,
+    "prod": _product, "mean": _mean, "sum": sum, "sqrt": torch.sym_sqrt, "log": _log, "log2": _log2,
+    "log10": _log10, "exp": _by_tensor(torch.exp), "abs": abs, "round": builtins.round,
     "ceil": lambda value: sym_float(math.ceil(value)), "floor": lambda value: sym_float(math.floor(value)),
     "maximum": sym_max, "minimum": sym_min, "max": _largest, "min": _smallest,
     "power": lambda base, power: base**power, "square": lambda value: value * value,

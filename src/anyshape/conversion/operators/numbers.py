@@ -20,7 +20,17 @@ import onnx_ir as ir
 import torch
 from torch import fx
 
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, INT64, exact, literal, op
+from anyshape.conversion.operators.onnx_words import (
+    DOUBLE,
+    FLOAT,
+    INT64,
+    counted,
+    exact,
+    literal,
+    op,
+    torchs_translation,
+    whole,
+)  # fmt: skip
 from anyshape.conversion.operators.resize import mark_layouts
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import lookup
@@ -31,9 +41,13 @@ Tree = Any
 """`(function's name, argument, ...)`; an argument is another tree, a number, or what comes from outside."""
 
 
-def exact_number(tree: Tree) -> Any:
-    """The target of a gathered node: never run, only translated."""
-    raise NotImplementedError(str(tree))
+def exact_number(tree: Tree, *, in_double: bool = False) -> Any:
+    """The target of a gathered node: never run, only translated; a float leaves in float32, or in double."""
+    raise NotImplementedError(f"{tree}, in double: {in_double}")
+
+
+_IN_DOUBLE = ("aten::full", "aten::scalar_tensor")
+"""Operators that cast a number to the type they are told: they are given all its digits, as a range is."""
 
 
 def _scalar_functions() -> dict[Any, str]:
@@ -82,8 +96,10 @@ def _gathered_for(graph: fx.Graph, user: fx.Node, argument: fx.Node) -> fx.Node:
     """A float number where it leaves the chain, for a tensor operator."""
     if not _is_chain(argument):
         return argument
+    name = getattr(getattr(user.target, "_schema", None), "name", "")
+    is_kept = name == "aten::arange" or (name in _IN_DOUBLE and user.kwargs.get("dtype") is not None)
     with graph.inserting_before(user):
-        made = graph.call_function(exact_number, (_tree_above(argument),))
+        made = graph.call_function(exact_number, (_tree_above(argument),), {"in_double": is_kept})
     made.meta = dict(user.meta) | {"val": _value(argument)}
     return made
 
@@ -93,7 +109,17 @@ def _is_scalar_function(node: fx.Node) -> bool:
 
 
 def _is_chain(node: Any) -> TypeGuard[fx.Node]:
-    return isinstance(node, fx.Node) and _is_scalar_function(node) and _is_float(node)
+    return isinstance(node, fx.Node) and (_is_scalar_function(node) or _is_item_in_double(node)) and _is_float(node)
+
+
+def _is_item_in_double(node: fx.Node) -> bool:
+    """`math.log(n)` goes by way of a tensor of one double, and is read as a number."""
+    schema = getattr(node.target, "_schema", None)
+    if node.op != "call_function" or schema is None or schema.name not in ("aten::_local_scalar_dense", "aten::item"):
+        return False
+    (source,) = node.args
+    value = _value(source) if isinstance(source, fx.Node) else None
+    return isinstance(value, torch.Tensor) and value.dtype == torch.float64
 
 
 def _is_float(argument: Any) -> bool:
@@ -108,7 +134,7 @@ def _value(node: fx.Node) -> Any:
 
 def _tree_above(node: fx.Node) -> Tree:
     """The chain above a node; whole numbers and what is no scalar function are its leaves."""
-    name = _NAMES[node.target]
+    name = _NAMES.get(node.target, "item")
     return (name, *(_tree_above(argument) if _is_chain(argument) else argument for argument in node.args))
 
 
@@ -153,11 +179,11 @@ def _is_a_size(value: Any) -> bool:
     return node is not None and node.op_type == "Shape"
 
 
-def number_from_tree(tree: Sequence[Any]) -> Any:
-    """The translation of a whole chain of scalar functions: double inside, int64 or float32 at its end."""
+def number_from_tree(tree: Sequence[Any], *, in_double: bool = False) -> Any:
+    """The translation of a whole chain of scalar functions: double inside, int64 or a float at its end."""
     name, *_ = tree
     value = _value_of_tree(tree)
-    return op.Cast(value, to=INT64 if name in _WHOLE_RESULTS else FLOAT)
+    return op.Cast(value, to=INT64 if name in _WHOLE_RESULTS else DOUBLE if in_double else FLOAT)
 
 
 def _value_of_tree(tree: Any) -> Any:
@@ -202,6 +228,27 @@ def _floor_quotient(left: Any, right: Any) -> Any:
     return op.Round(op.Div(op.Sub(left, _remainder(left, right)), right))
 
 
+def arange(*given: Any, dtype: int = -1, **layout: Any) -> Any:
+    """With a fraction among its numbers, as torch: the length and all values in double, and then cast.
+
+    ONNX's Range takes both in float32, and its length is wrong: at n = 41 it makes 42 steps of 1 / n from 0 to 1.
+    """
+    is_whole = dtype is not None and int(dtype) > 0 and ir.DataType(int(dtype)).is_integer()
+    if is_whole or not any(_is_fraction(one) for one in given):
+        name = ("core.aten_arange", "core.aten_arange_start", "core.aten_arange_start_step")[len(given) - 1]
+        return torchs_translation(name)(*given, dtype=-1 if dtype is None else dtype, **layout)
+    start, end, step = map(_in_double, (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3])
+    length = op.Cast(op.Ceil(op.Div(op.Sub(end, start), step)), to=INT64)
+    values = op.Add(start, op.Mul(op.Cast(counted(length), to=DOUBLE), step))
+    return op.Cast(values, to=FLOAT if dtype is None or int(dtype) < 0 else int(dtype))
+
+
+def _is_fraction(value: Any) -> bool:
+    if isinstance(value, ir.Value):
+        return value.dtype is not None and value.dtype.is_floating_point()
+    return isinstance(value, float)
+
+
 def _binary_logarithm(value: Any) -> Any:
     """Exact at powers of two, as Python's."""
     plain = op.Div(op.Log(value), exact(math.log(2)))
@@ -212,6 +259,7 @@ def _binary_logarithm(value: Any) -> Any:
 _WHOLE_RESULTS = {"trunc", "floor", "ceil", "round"}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": op.Add, "sub": op.Sub, "mul": op.Mul, "truediv": op.Div, "floordiv": _floor_quotient, "mod": _remainder,
+    "item": lambda x: op.Reshape(x, whole()),
     "pow": op.Pow, "neg": op.Neg, "abs": op.Abs, "max": op.Max, "min": op.Min, "float": lambda x: x,
     "sum": lambda *values: reduce(op.Add, values),
     "round": _half_to_even, "ceil": op.Ceil, "floor": op.Floor, "trunc": _towards_zero, "sqrt": op.Sqrt,
@@ -221,5 +269,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "_operator::floordiv": floordiv,
+    "aten::arange": arange,
+    "aten::arange.start": arange,
+    "aten::arange.start_step": arange,
     "anyshape.conversion.operators.numbers::exact_number": number_from_tree,
 }
