@@ -48,7 +48,7 @@ class _Jitter(TorchDispatchMode):
         if func.namespace not in ("aten", "prims"):  # somebody's own, which may do more than compute
             return each_value(self._rounded_anew, result)
         wide = _wide_result(func, args, kwargs)
-        if _is_exact(result, wide, args):
+        if _is_exact(result, wide, args) and not _has_fractions(func, args):
             return result
         if torch.Tag.pointwise not in func.tags:
             result = func(*each_value(self._operand_mover(result), args), **kwargs)
@@ -161,6 +161,12 @@ def _in_float64(value: Any) -> Any:
     return torch.float64 if value in narrow and isinstance(value, torch.dtype) else value
 
 
+def _has_fractions(func: Any, args: Any) -> bool:
+    """Whether a ramp starts or ends at one, or goes by them: float64 does not tell, since no tensor goes in."""
+    numbers = [one for one in args if isinstance(one, float)]
+    return func.overloadpacket in _RAMPS and not all(map(float.is_integer, numbers))
+
+
 def _is_exact(result: Any, wide: Any, args: Any) -> bool:
     """Whether nothing was rounded; without float64, whether all that came out are numbers that went in."""
     if wide is not None:
@@ -241,6 +247,11 @@ def _error_of_resize(args: Any, result: Any) -> Tensor:
     return (largest * 6e-8 * longest).expand(result.shape)
 
 
+def _error_of_ramp(_args: Any, result: Any) -> Tensor:
+    """Steps are added to the start: where they cross zero, most of both cancels."""
+    return torch.full_like(result, 1.25e-7 * float(torch.abs(result).max()))
+
+
 def _error_of_transform(args: Any, _result: Any) -> Tensor:
     """Of a sum of all, whatever cancels in it: the imaginary part of the first number is exactly zero in PyTorch."""
     value, dims, normalization, *_ = args
@@ -263,6 +274,7 @@ def _private(*names: str) -> list[Any]:
     return [found for name in names if (found := lookup(f"torch.ops.aten.{name}")) is not None]
 
 
+_RAMPS = (_aten.arange, _aten.linspace)
 _RESIZES = (
     _aten.upsample_linear1d, _aten.upsample_bilinear2d, _aten.upsample_trilinear3d, _aten.upsample_bicubic2d,
     _aten.grid_sampler_2d, _aten.grid_sampler_3d, *_private("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
@@ -284,6 +296,7 @@ _KERNEL_ERRORS: dict[Any, Callable[[Any, Any], Tensor]] = {
     _aten.logsumexp: _constant(1.25e-7),
     _aten.logcumsumexp: _constant(1.25e-7),
     **dict.fromkeys(_RESIZES, _error_of_resize),
+    **dict.fromkeys(_RAMPS, _error_of_ramp),
     **dict.fromkeys(_private("_fft_r2c", "_fft_c2c", "_fft_c2r"), _error_of_transform),
     _aten.native_layer_norm: _error_of_norm,
     _aten.native_group_norm: _error_of_norm,
