@@ -28,15 +28,18 @@ _KINDS = (np.float32, np.float64, np.longdouble)
 def rounded_sizes(
     model: ir.Model, ranges: Mapping[str, SizeRange], traced: Mapping[str, int], seed: int
 ) -> list[Sizes]:
-    """For each such place of the file the smallest sizes at which rounding decides, and the largest."""
+    """For each such place of the file the smallest sizes at which rounding decides; the largest where ranges end."""
     few = {dim: np.asarray([declared.lo, traced[dim]]) for dim, declared in ranges.items()}
     known = _Formulas(few, np.float64)
     places = [node for node in every_node(model.graph, *_ROUNDINGS) if known.whole_numbers_at(node) is not None]
     columns = _points_of(ranges, traced, seed) if places and ranges else {}
     found: dict[tuple[int, ...], Sizes] = {}
+    is_closed = not any(declared.is_open for declared in ranges.values())
     for points in _disputed_points(places, columns):
-        for index in (*points[: budgets.ROUNDED_SIZES_OF_ONE], *points[-1:]):
-            sizes = {dim: int(column[index]) for dim, column in columns.items()}
+        choices = [{dim: int(column[index]) for dim, column in columns.items()} for index in points]
+        # a dim that does not matter stays as it was traced
+        alone = [sizes for sizes in choices if sum(sizes[dim] != traced[dim] for dim in sizes) <= 1] or choices
+        for sizes in (*alone[: budgets.ROUNDED_SIZES_OF_ONE], *(alone[-1:] if is_closed else ())):
             found.setdefault(tuple(sizes.values()), sizes)
     return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_ROUNDED_SIZES]
 
