@@ -35,11 +35,12 @@ def rounded_sizes(
     columns = _points_of(ranges, traced, seed) if places and ranges else {}
     found: dict[tuple[int, ...], Sizes] = {}
     is_closed = not any(declared.is_open for declared in ranges.values())
+    moved: Array = sum((column != traced[dim]).astype(int) for dim, column in columns.items())
     for points in _disputed_points(places, columns):
-        choices = [{dim: int(column[index]) for dim, column in columns.items()} for index in points]
         # a dim that does not matter stays as it was traced
-        alone = [sizes for sizes in choices if sum(sizes[dim] != traced[dim] for dim in sizes) <= 1] or choices
-        for sizes in (*alone[: budgets.ROUNDED_SIZES_OF_ONE], *(alone[-1:] if is_closed else ())):
+        chosen = [index for index in points if moved[index] <= 1] or points
+        for index in (*chosen[: budgets.ROUNDED_SIZES_OF_ONE], *(chosen[-1:] if is_closed else ())):
+            sizes = {dim: int(column[index]) for dim, column in columns.items()}
             found.setdefault(tuple(sizes.values()), sizes)
     return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_ROUNDED_SIZES]
 

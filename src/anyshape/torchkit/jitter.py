@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from anyshape.sizes import budgets
-from anyshape.torchkit.precision import PICKS, each_value
+from anyshape.torchkit.precision import BELOW_FLOAT64, PICKS, each_value
 from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
 from anyshape.torchkit.schemas import gives_alias, schema_of, writes
 
@@ -157,8 +157,7 @@ def _in_float64(value: Any) -> Any:
     if isinstance(value, Tensor):
         wide = torch.complex128 if value.is_complex() else torch.float64
         return value.to(wide, copy=True) if _is_floating(value) else value
-    narrow = (torch.float16, torch.bfloat16, torch.float32)
-    return torch.float64 if value in narrow and isinstance(value, torch.dtype) else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in BELOW_FLOAT64 else value
 
 
 def _has_fractions(func: Any, args: Any) -> bool:
