@@ -109,18 +109,17 @@ def test_brute_force_finds_a_lone_size_and_leaves_out_what_is_equal(trust) -> No
     assert failures(zero_for_nan, ("nan",))
 
 
-MOST_MISSED = {"check": 99, "export": 99}
-"""Of the quick form with seed 0: later work may only lower it."""
+MOST_MISSED = 0.4
+"""Of the wrong files of the quick form with seed 0; it began at about 0.3, and later work may only lower it."""
 
 
 @pytest.mark.slow
 def test_the_quick_form_misses_no_more_than_it_did(trust) -> None:
     reports, statics = trust.run(trust.plans(quick=True), range(0, len(trust.STATIC), 3), jobs=1, tell=lambda _: None)
-    missed = {
-        judge: sum(trust.outcome_of(one, judge) == trust.MISSED for report in reports for one in report.wrong)
-        for judge in trust.JUDGES
-    }
-    assert all(missed[judge] <= MOST_MISSED[judge] for judge in missed), missed
+    rows = [one for report in reports for one in report.wrong]
+    for judge in trust.JUDGES:
+        said = [outcome for one in rows if (outcome := trust.outcome_of(one, judge))]
+        assert said.count(trust.MISSED) <= MOST_MISSED * len(said), (judge, trust.misses(reports))
     assert [text for report in reports for row in report.right.values() for text in row if text] == []
     assert [text for report in reports for text in report.unclean] == []
     assert [one.why for one in statics if not one.is_suspect and one.outcome != "freed, right"] == []

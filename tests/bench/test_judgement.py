@@ -317,8 +317,8 @@ def test_a_jittered_run_of_another_size_excuses_no_integer():
         (Tolerance(atol=0.5), 0.5),
         (Tolerance(rtol=0.1), 0.1),
         (Tolerance(atol=0.2, rtol=0.1), 0.3),
-        (Tolerance(of_largest=0.01), 0.01),
-        (Tolerance(of_largest=0.01, atol=0.5), 0.51),
+        (Tolerance(of_largest=0.01), 1.0),
+        (Tolerance(of_largest=0.01, atol=0.5), 1.5),
     ],
 )
 def test_the_users_tolerance_is_elementwise(tolerance, allowed):
@@ -327,6 +327,12 @@ def test_the_users_tolerance_is_elementwise(tolerance, allowed):
     assert judged(just, expected, unasked(), tolerance).difference is None
     assert judged(just, expected, unasked(), tolerance).ratio == pytest.approx(0.99)
     assert sentence(more, expected, unasked(), tolerance) == f"differs by {1.6 * allowed:.2g} (allowed {allowed:.2g})"
+
+
+def test_what_a_narrow_file_loses_of_a_mask_is_not_allowed_elsewhere():
+    expected, tolerance = torch.tensor([1.0, 2.0, -1e9]), Tolerance(of_largest=0.01)
+    assert judged(torch.tensor([1.015, 2.0, -1.005e9]), expected, unasked(), tolerance).difference is None
+    assert judged(torch.tensor([1.1, 2.0, -1e9]), expected, unasked(), tolerance).difference is not None
 
 
 def test_a_tolerance_of_zero_allows_nothing():

@@ -106,3 +106,27 @@ def test_a_number_that_sizes_are_compared_with_is_run_far_beyond_the_example(tmp
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.check(path, lambda x: x + x, torch.randn(3))
     assert refused.value.findings[0].breaks_at == {"n": 641}
+
+
+class _ResizedLike(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, size=y.shape[0])
+
+
+def test_a_resize_whose_pixels_are_others_at_few_pairs_of_sizes_is_found(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 9, opset_import: ["" : 18]>
+    main (float[1, 2, a] x, float[b] y) => (float[1, 2, b] out) {
+        front = Shape <start = 0, end = 2> (x)
+        size = Shape (y)
+        sizes = Concat <axis = 0> (front, size)
+        out = Resize <nearest_mode = "floor", coordinate_transformation_mode = "asymmetric"> (x, , , sizes)
+    }
+    """
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    call = (torch.randn(1, 2, 10), torch.randn(20))
+    dims, sizes = {"x": "1 2 n", "y": "m"}, {"n": "1..100", "m": "1..100"}
+    with pytest.raises(anyshape.ExportError) as refusal:
+        anyshape.check(path, _ResizedLike(), call, dims=dims, sizes=sizes)
+    assert [finding.rule for finding in refusal.value.result.findings] == ["wrong-values"]

@@ -31,6 +31,8 @@ FACTOR = 8.0
 """An output is wrong when its error exceeds this many times the rounding noise."""
 _JUMP = 256
 """Roundings of the largest value alike: a loss beyond is a decision that fell otherwise; it tells nothing of others."""
+_GAP_OF_NARROW_FILES = 12
+"""Octaves: what is quantised together loses alike, whatever the single value; a mask is further away than that."""
 _UNSETTLED_FLOOR = 1e-5
 """Relative tolerance where no float64 run can be had."""
 
@@ -51,7 +53,7 @@ class Tolerance:
         return self.atol is not None or self.rtol is not None or self.of_largest is not None
 
     def allowed(self, expected: Array) -> Array:
-        loss = self.of_largest * largest_alike(expected) if self.of_largest else 0.0
+        loss = self.of_largest * largest_alike(expected, _GAP_OF_NARROW_FILES) if self.of_largest else 0.0
         return np.asarray(loss + (self.atol or 0.0) + (self.rtol or 0.0) * np.abs(expected))
 
 

@@ -70,14 +70,14 @@ def _usual(noise: Array) -> float:
     return 2 * float(np.quantile(noise, 0.75))
 
 
-def largest_alike(values: Array) -> Array:
+def largest_alike(values: Array, gap: int = _GAP) -> Array:
     """For each element the largest magnitude that octaves without a gap lead to; zeros count to the smallest ones."""
     octaves = octaves_of(values)
     present = np.unique(octaves)
     present = present[present != _LOWEST]
     if not present.size:
         return np.zeros(values.shape)
-    ends = [*np.flatnonzero(np.diff(present) > _GAP).tolist(), present.size - 1]
+    ends = [*np.flatnonzero(np.diff(present) > gap).tolist(), present.size - 1]
     magnitudes = np.abs(values)
     tops = np.array([magnitudes[octaves == present[end]].max() for end in ends])
     return np.asarray(tops[np.searchsorted(present[ends], octaves)])

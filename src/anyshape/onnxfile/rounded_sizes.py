@@ -28,14 +28,18 @@ _KINDS = (np.float32, np.float64, np.longdouble)
 def rounded_sizes(
     model: ir.Model, ranges: Mapping[str, SizeRange], traced: Mapping[str, int], seed: int
 ) -> list[Sizes]:
-    """For each such place of the file the smallest sizes at which rounding decides, and the largest."""
+    """For each such place of the file the smallest sizes at which rounding decides; the largest where ranges end."""
     few = {dim: np.asarray([declared.lo, traced[dim]]) for dim, declared in ranges.items()}
     known = _Formulas(few, np.float64)
     places = [node for node in every_node(model.graph, *_ROUNDINGS) if known.whole_numbers_at(node) is not None]
     columns = _points_of(ranges, traced, seed) if places and ranges else {}
     found: dict[tuple[int, ...], Sizes] = {}
+    is_closed = not any(declared.is_open for declared in ranges.values())
+    moved: Array = sum((column != traced[dim]).astype(int) for dim, column in columns.items())
     for points in _disputed_points(places, columns):
-        for index in (*points[: budgets.ROUNDED_SIZES_OF_ONE], *points[-1:]):
+        # a dim that does not matter stays as it was traced
+        chosen = [index for index in points if moved[index] <= 1] or points
+        for index in (*chosen[: budgets.ROUNDED_SIZES_OF_ONE], *(chosen[-1:] if is_closed else ())):
             sizes = {dim: int(column[index]) for dim, column in columns.items()}
             found.setdefault(tuple(sizes.values()), sizes)
     return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_ROUNDED_SIZES]

@@ -15,6 +15,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
+from anyshape.bench.batches import Row
 from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Budget, Plan
@@ -180,17 +181,21 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     graph = ir.from_proto(file.proto)
     plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options, size_literals(graph))
     if options.at is None:
-        for value in graph.graph.inputs:  # in the user's dims, whatever the file calls them
-            axes = spec.axes.get(leaf_of.get(value.name or "", ""), ())
-            if value.shape is not None and len(axes) == len(value.shape):
-                old = value.shape
-                value.shape = ir.Shape([n if one is None else one.text for one, n in zip(axes, old, strict=True)])
+        _name_by_user(graph, {name: spec.axes.get(leaf, ()) for name, leaf in leaf_of.items()})
         plan = replace(plan, first=tuple(rounded_sizes(graph, spec.ranges, start, options.seed)))
     is_narrow = _is_narrow(file.proto)
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow
     )
     return ModelBench(checker, boundaries, plan, options, subject, file.proto)
+
+
+def _name_by_user(model: ir.Model, axes: Mapping[str, Row]) -> None:
+    """Write the user's dims to the inputs, whatever the file calls them."""
+    for value in model.graph.inputs:
+        row = axes.get(value.name or "", ())
+        if value.shape is not None and len(row) == len(value.shape):
+            value.shape = ir.Shape([n if one is None else one.text for one, n in zip(row, value.shape, strict=True)])
 
 
 def _confirmed_limit(condition: Condition, subject: ModelSubject, boundaries: Boundaries) -> Limit:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from anyshape.sizes import budgets
-from anyshape.torchkit.precision import PICKS, each_value
-from anyshape.torchkit.private_names import TorchDispatchMode, pytree
+from anyshape.torchkit.precision import BELOW_FLOAT64, PICKS, each_value
+from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
 from anyshape.torchkit.schemas import gives_alias, schema_of, writes
 
 _aten = torch.ops.aten
@@ -48,7 +48,7 @@ class _Jitter(TorchDispatchMode):
         if func.namespace not in ("aten", "prims"):  # somebody's own, which may do more than compute
             return each_value(self._rounded_anew, result)
         wide = _wide_result(func, args, kwargs)
-        if _is_exact(result, wide, args):
+        if _is_exact(result, wide, args) and not _has_fractions(func, args):
             return result
         if torch.Tag.pointwise not in func.tags:
             result = func(*each_value(self._operand_mover(result), args), **kwargs)
@@ -93,7 +93,7 @@ class _Jitter(TorchDispatchMode):
             return result
         first, *others = result if isinstance(result, tuple) else (result,)
         values = torch.view_as_real(first).contiguous() if first.is_complex() else first
-        sizes = error(args, result)
+        sizes = error(args, result) * (torch.finfo(values.dtype).eps / torch.finfo(torch.float32).eps)
         sizes = sizes.unsqueeze(-1) if first.is_complex() else sizes
         sign = torch.rand(values.shape, generator=self._generator).sub(0.5).sign().to(values.device, values.dtype)
         # a quarter, moved as many times as is allowed: a kernel's largest error is no typical one
@@ -157,8 +157,13 @@ def _in_float64(value: Any) -> Any:
     if isinstance(value, Tensor):
         wide = torch.complex128 if value.is_complex() else torch.float64
         return value.to(wide, copy=True) if _is_floating(value) else value
-    narrow = (torch.float16, torch.bfloat16, torch.float32)
-    return torch.float64 if value in narrow and isinstance(value, torch.dtype) else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in BELOW_FLOAT64 else value
+
+
+def _has_fractions(func: Any, args: Any) -> bool:
+    """Whether a ramp starts or ends at one, or goes by them: float64 does not tell, since no tensor goes in."""
+    numbers = [one for one in args if isinstance(one, float)]
+    return func.overloadpacket in _RAMPS and not all(map(float.is_integer, numbers))
 
 
 def _is_exact(result: Any, wide: Any, args: Any) -> bool:
@@ -241,6 +246,11 @@ def _error_of_resize(args: Any, result: Any) -> Tensor:
     return (largest * 6e-8 * longest).expand(result.shape)
 
 
+def _error_of_ramp(_args: Any, result: Any) -> Tensor:
+    """Steps are added to the start: where they cross zero, most of both cancels."""
+    return torch.full_like(result, 1.25e-7 * float(torch.abs(result).max()))
+
+
 def _error_of_transform(args: Any, _result: Any) -> Tensor:
     """Of a sum of all, whatever cancels in it: the imaginary part of the first number is exactly zero in PyTorch."""
     value, dims, normalization, *_ = args
@@ -249,18 +259,24 @@ def _error_of_transform(args: Any, _result: Any) -> Tensor:
     return total * (1.25e-7 / math.pow(count, normalization / 2))
 
 
-def _error_of_norm(_args: Any, result: Any) -> Tensor:
-    """The variance is computed from the mean of squares: where the mean is large, most of it cancels."""
+def _error_of_norm(args: Any, result: Any) -> Tensor:
+    """The mean is rounded as a sum is, and taken off."""
     value, mean, scale = result
-    lost: Tensor = 6e-8 * (mean * scale).square()
-    if mean.dim() != value.dim():  # one number for each group
-        lost = lost.unsqueeze(-1).expand(*mean.shape, value.numel() // max(mean.numel(), 1)).reshape(value.shape)
-    return torch.abs(value) * lost
+    ratio: Tensor = torch.abs(mean * scale) * 2.5e-7
+    if isinstance(args[1], list | tuple):  # the axes of a layer
+        return ratio
+    return ratio.unsqueeze(-1).expand(*mean.shape, value.numel() // max(mean.numel(), 1)).reshape(value.shape)
 
 
+def _private(*names: str) -> list[Any]:
+    """Operators by names that torch may change."""
+    return [found for name in names if (found := lookup(f"torch.ops.aten.{name}")) is not None]
+
+
+_RAMPS = (_aten.arange, _aten.linspace)
 _RESIZES = (
     _aten.upsample_linear1d, _aten.upsample_bilinear2d, _aten.upsample_trilinear3d, _aten.upsample_bicubic2d,
-    _aten._upsample_bilinear2d_aa, _aten._upsample_bicubic2d_aa, _aten.grid_sampler_2d, _aten.grid_sampler_3d,
+    _aten.grid_sampler_2d, _aten.grid_sampler_3d, *_private("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
 )  # fmt: skip
 # Measured on 320,000 numbers from -90 to 90 each: all other kernels of ONNX Runtime's lose less than four roundings of
 # the result. Its sigmoid is a quotient of polynomials, and 1 is taken off, or added, where PyTorch has another formula.
@@ -279,7 +295,8 @@ _KERNEL_ERRORS: dict[Any, Callable[[Any, Any], Tensor]] = {
     _aten.logsumexp: _constant(1.25e-7),
     _aten.logcumsumexp: _constant(1.25e-7),
     **dict.fromkeys(_RESIZES, _error_of_resize),
-    **dict.fromkeys((_aten._fft_r2c, _aten._fft_c2c, _aten._fft_c2r), _error_of_transform),
+    **dict.fromkeys(_RAMPS, _error_of_ramp),
+    **dict.fromkeys(_private("_fft_r2c", "_fft_c2c", "_fft_c2r"), _error_of_transform),
     _aten.native_layer_norm: _error_of_norm,
     _aten.native_group_norm: _error_of_norm,
 }

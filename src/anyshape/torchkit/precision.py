@@ -19,7 +19,7 @@ from anyshape.sizes import budgets
 from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
 from anyshape.torchkit.schemas import is_view, writes
 
-_BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
+BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class _Upcast(TorchDispatchMode):
@@ -155,7 +155,7 @@ def _at_calls_of(parts: set[nn.Module], lender: _Lender) -> Iterator[None]:
 @contextlib.contextmanager
 def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     """Inside, everything of this module below `dtype` is computed in `dtype`."""
-    narrow = tuple(d for d in _BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
+    narrow = tuple(d for d in BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
     default = torch.get_default_dtype()
     held = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.dtype in narrow)
     sparing = held > budgets.LARGEST_WIDE_COPY and lookup(_WITHOUT_MODES) is not None

@@ -105,6 +105,12 @@ _ROWS = (
     ("torch.nn.modules.transformer", "_detect_is_causal_mask", "masks that are not compared", _UNMASKED),
     ("torch.utils._python_dispatch", "_disable_current_modes", "weights widened part by part", _MEMORY),
     ("torch.ops.aten", "_embedding_bag _embedding_bag_forward_only", "tables widened by rows", _MEMORY),
+    (
+        "torch.ops.aten",
+        "_fft_r2c _fft_c2c _fft_c2r _upsample_bilinear2d_aa _upsample_bicubic2d_aa",
+        "the error of transforms and resizes",
+        "right files with a transform or an antialiased resize may be refused",
+    ),
     # branches and loops
     (_SHAPES, "evaluate_expr evaluate_sym_node", "the questions that a trace asks about sizes", _BRANCHES),
     (_SHAPES, "_maybe_evaluate_static _refine_ranges", "what torch infers from one path alone", _BRANCHES),
