@@ -75,7 +75,7 @@ def test_masks_and_integers_have_contents_of_their_own(tmp_path: Path) -> None:
     text = file("y = Where (mask, x, x)", "int64[n] x, bool[n] mask", "int64[n] y")
     found = run(tmp_path, text, lambda x, mask: torch.where(mask, x, x), (IDS, MASK))
     assert [check.values for check in found.checks[1:]] == [
-        "`mask` all False", "`mask` all True", "`x` all at the smallest value", "`x` all at the largest value",
+        "`mask` all off", "`mask` all on", "`x` all at the smallest value", "`x` all at the largest value",
     ]  # fmt: skip
 
 
@@ -146,12 +146,12 @@ WRONG: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
              "s = Sign (t) i = Cast <to: int = 7> (s) y = Mul (p, i)", output="int64[n] y"),
         lambda x: x.argmax(1) * x.sum(1).sign().long(), (X,),
     ),
-    "`mask` all False": (
+    "`mask` all off": (
         file("i = Cast <to: int = 6> (mask) m = ReduceMax <keepdims: int = 0> (i) a = Cast <to: int = 1> (m)"
              "d = Add (x, x) y = Mul (d, a)", "float[n, 4] x, bool[n] mask"),
         lambda x, mask: x + x, (X, MASK),
     ),
-    "`mask` all True": (
+    "`mask` all on": (
         file("i = Cast <to: int = 6> (mask) m = ReduceMin <keepdims: int = 0> (i) a = Cast <to: int = 1> (m)"
              "d = Add (x, x) y = Sub (d, a)", "float[n, 4] x, bool[n] mask"),
         lambda x, mask: x + x, (X, MASK),
@@ -210,7 +210,7 @@ def test_nan_of_the_file_alone_is_a_note_where_a_mask_leaves_nothing(tmp_path: P
     """
     text = file(nodes, "float[n, 4] x, bool[n] mask")
     found = run(tmp_path, text, lambda x, mask: x * 1, (X, MASK))
-    assert found.notes == ("NaN or inf is handled otherwise than in PyTorch: `y` is another with `mask` all False",)
+    assert found.notes == ("NaN or inf is handled otherwise than in PyTorch: `y` is another with `mask` all off",)
 
 
 def test_what_overflows_in_pytorch_alone_is_a_note(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_nothing_is_written_where_relabelling_changed_the_computation(
 
 
 def test_a_freed_file_is_held_to_the_reading_that_was_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    static, out = write(tmp_path / "s.onnx", TIMES.replace("[n]", "[4]")), tmp_path / "out.onnx"
+    static, out = write(tmp_path / "s.onnx", TIMES.replace("[n]", "[7]")), tmp_path / "out.onnx"
     real = free_readings._write_to_stage
 
     def spoilt(trial, stage, verdict):

@@ -238,7 +238,7 @@ class Reference:
         """The same call with every rounded result moved by so many roundings; None where that fails."""
         leaves = _copies(outcome.leaves)  # before: what goes in is not rounded
         try:
-            with jitter(seed, strength):
+            with precision.without_whole_layers(), jitter(seed, strength):
                 return self.module.call(leaves, copies=False, gradients=outcome.gradients)[1]
         except Exception:  # noqa: BLE001  the user's own model
             return None

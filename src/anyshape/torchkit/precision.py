@@ -153,6 +153,14 @@ def _at_calls_of(parts: set[nn.Module], lender: _Lender) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def without_whole_layers() -> Iterator[None]:
+    """Inside, recurrent layers are computed step by step: mkldnn's kernels know float32 alone, and hide their gates."""
+    # switching it off warns about hardware that nobody asked for
+    with warnings.catch_warnings(action="ignore"), torch.backends.mkldnn.flags(enabled=False):
+        yield
+
+
+@contextlib.contextmanager
 def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     """Inside, everything of this module below `dtype` is computed in `dtype`."""
     narrow = tuple(d for d in BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
@@ -160,9 +168,7 @@ def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     held = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.dtype in narrow)
     sparing = held > budgets.LARGEST_WIDE_COPY and lookup(_WITHOUT_MODES) is not None
     mode = _Upcast(narrow, dtype, sparing=sparing)
-    # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
-    lent = _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing))
-    with warnings.catch_warnings(action="ignore"), torch.backends.mkldnn.flags(enabled=False), lent:
+    with without_whole_layers(), _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing)):
         torch.set_default_dtype(dtype)
         try:
             with mode:

@@ -85,10 +85,10 @@ _CHANGES: dict[str, tuple[ValueChange, ...]] = {
         _common("of three values in ties", _values_in_ties),
         _odd("holding a NaN", _with_nan),
     ),
-    "bool": (
-        ValueChange("inverted", torch.logical_not),
-        _odd("all False", torch.zeros_like),
-        _odd("all True", torch.ones_like),
+    "flag": (
+        ValueChange("inverted", lambda values: (values == 0).to(values.dtype)),
+        _odd("all off", torch.zeros_like),
+        _odd("all on", torch.ones_like),
     ),
     # the values of integers stay among those that occur: they may be indices
     "integer": (
@@ -105,15 +105,22 @@ _STRIDES = (
 _KINDS = {
     **dict.fromkeys((torch.float64, torch.float32, torch.float16, torch.bfloat16), "floating"),
     **dict.fromkeys((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8), "integer"),
-    torch.bool: "bool",
+    torch.bool: "flag",
 }
 
 
 def kind_of_change(value: Any) -> str | None:
     """How a leaf may change: not at all where it is empty, or a Python integer, which is a size."""
     if isinstance(value, torch.Tensor):
-        return _KINDS.get(value.dtype) if value.numel() else None
+        kind = _KINDS.get(value.dtype) if value.numel() else None
+        return "flag" if kind == "floating" and _is_mask(value) else kind
     return "floating" if isinstance(value, float) else None
+
+
+def _is_mask(values: torch.Tensor) -> bool:
+    """Whether floats are on or off, some of each: to negate them is nobody's call."""
+    is_on = values == 1
+    return bool((is_on | (values == 0)).all()) and 0 < int(is_on.sum()) < values.numel()
 
 
 @dataclass(frozen=True)

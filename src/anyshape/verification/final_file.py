@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from anyshape.onnxfile.untrusted import stored_tensors
+from anyshape.onnxfile.untrusted import attribute_tensors, stored_tensors
 from anyshape.results.finding import Finding
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
 from anyshape.source.spans import Span
@@ -28,6 +28,8 @@ def computation_of(path: Path) -> str:
     del proto.metadata_props[:]
     for output in proto.graph.output:
         output.type.tensor_type.ClearField("shape")
+    for tensor in attribute_tensors(proto.graph, *proto.functions):
+        tensor.ClearField("name")
     for tensor in stored_tensors(proto.graph, *proto.functions):
         for entry in (entry for entry in tensor.external_data if entry.key == "location"):
             found = (path.parent / entry.value).stat()

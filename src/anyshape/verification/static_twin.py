@@ -65,7 +65,9 @@ class Pair:
         """What a run of the dynamic file takes: as much more than one of the static file as its inputs are larger."""
         volume = self.volume(self.sizes)
         grown = self.volume(sizes) / max(volume, 1)
-        own = self.static.effort(self.feeds(self.sizes, 0)) or Effort(volume * budgets.WORK_OF_AN_INPUT)
+        own = self.static.effort({**self.feeds(self.sizes, 0), **self.told(self.sizes)}) or Effort(
+            volume * budgets.WORK_OF_AN_INPUT
+        )
         return Effort(own.computed * grown, own.calls, {kind: size * grown for kind, size in own.largest.items()})
 
     def axes(self, name: str, dim: str) -> list[int]:
