@@ -8,14 +8,12 @@ from typing import Any
 import torch
 
 from anyshape.sizes.effort import Effort, OperatorShapes, effort_of
-from anyshape.torchkit.private_names import TorchDispatchMode
+from anyshape.torchkit.operator_mode import OperatorMode
 from anyshape.torchkit.schemas import is_view
 
 
-class _HeardCalls(TorchDispatchMode):
+class _HeardCalls(OperatorMode):
     """Keeps the shapes of all operators."""
-
-    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -16,16 +16,15 @@ import torch
 from torch import nn
 
 from anyshape.sizes import budgets
-from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
+from anyshape.torchkit.operator_mode import OperatorMode
+from anyshape.torchkit.private_names import lookup, pytree
 from anyshape.torchkit.schemas import is_view, writes
 
 BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
 
 
-class _Upcast(TorchDispatchMode):
+class _Upcast(OperatorMode):
     """Every operator computes in `wide`, from the first to the last."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, *, sparing: bool) -> None:
         super().__init__()

@@ -24,7 +24,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, is_told, site_of_stack
 from anyshape.source.spans import OURS, Extent, Span, extent_of, frames_of_model, span_of_stack
-from anyshape.torchkit.private_names import TorchDispatchMode, pytree
+from anyshape.torchkit.operator_mode import OperatorMode
+from anyshape.torchkit.private_names import pytree
 from anyshape.torchkit.schemas import schema_of, writes
 
 
@@ -57,10 +58,8 @@ class FunctionRecorder(TorchFunctionMode):
         return result
 
 
-class OperatorRecorder(TorchDispatchMode):
+class OperatorRecorder(OperatorMode):
     """Hears of every operator that torch dispatches, after it has run."""
-
-    supports_higher_order_operators = True  # torch.cond and its kin: one step, as an operator is
 
     def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None: ...
 
