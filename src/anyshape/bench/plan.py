@@ -54,11 +54,13 @@ class Plan:
 
 def horizon(declared: SizeRange, traced: int) -> SizeRange:
     """The range to run: as declared, or for an open one up to a moderate multiple of the traced size."""
-    if not declared.is_open:
-        return declared
-    # far enough to pass one doubling and both neighbours, near enough to be run in moments
+    return declared.up_to(reach(declared, traced)) if declared.is_open else declared
+
+
+def reach(declared: SizeRange, traced: int) -> int:
+    """How far an open range is run: past one doubling and both neighbours, and still in moments."""
     few_steps = max(traced + 2 * declared.step, declared.lo + 8)
-    return declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), few_steps))
+    return max(2 * traced + 1, min(4 * traced + 1, 64), few_steps)
 
 
 def choose(plan: Plan) -> list[Sizes]:

@@ -320,7 +320,7 @@ def size_literals(model: ir.Model) -> set[int]:
             is_passed_on = node.op_type in _BY_FIRST_INPUT and node.inputs[0] in sized
             if is_computed or is_passed_on or node.op_type in _OF_SIZES:
                 sized |= set(node.outputs)
-            if is_computed:
+            if is_computed and node.op_type != "Concat":  # which puts sizes beside those of weights
                 found |= _positive(abs(n) for one in numbers for n in one or ())
             elif node.op_type == "Slice":
                 found |= _positive(abs(n) for one in numbers[1:3] for n in one or ())

@@ -14,7 +14,7 @@ import torch
 
 from anyshape.bench.assumptions import Assumptions
 from anyshape.bench.bench import smallest_failure, verify
-from anyshape.bench.plan import Budget, Plan, choose, far_sizes, horizon, sizes_at_literals, smallest_sizes
+from anyshape.bench.plan import Budget, Plan, choose, far_sizes, reach, sizes_at_literals, smallest_sizes
 from anyshape.conversion.candidates import Candidate, make_job
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.conversion.strategies import repaired_assumptions
@@ -139,6 +139,7 @@ def _plan(
 ) -> Plan:
     """What to run: where the declaration ends, where the file or its trace may break, and where others were wrong."""
     options = survey.options
+    box, at_limits = _closed_box(ranges, survey)
     guards = (*candidate.guards, *candidate.branches, *itertools.chain(*suspicion.paths))
     # numbers of guards before those of the file: a plan keeps the first where there are too many
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
@@ -148,9 +149,9 @@ def _plan(
     # without a record of what the trace assumed, only far sizes may show it
     last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
     rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
-    first = (*suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *rounded)
+    first = (*at_limits, *suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *rounded)
     plan = Plan(
-        closed_box(ranges, survey), survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit,
+        box, survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit,
         options.tier, options.seed, first, tuple(last), not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
     return replace(plan, first=(*first, *_sizes_to_break(plan, assumptions, candidate, suspicion)))
@@ -217,9 +218,15 @@ def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Se
     return [example, *kept_sizes(example, ranges, suspects), *kept_sizes(example, ranges, lengths)]
 
 
-def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
-    left = {dim: narrowed_range(declared, survey.boundaries.conditions, dim) for dim, declared in ranges.items()}
-    return {dim: horizon(declared, survey.traced[dim]) for dim, declared in left.items()}
+def _closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> tuple[dict[str, SizeRange], list[Sizes]]:
+    """What to run of each dim; of an open one that a limit ends, no more than without it, and the limit itself."""
+    box, at_limits = dict[str, SizeRange](), list[Sizes]()
+    for dim, declared in ranges.items():
+        box[dim] = left = narrowed_range(declared, survey.boundaries.conditions, dim)
+        if declared.is_open:
+            box[dim] = left.up_to(reach(left, survey.traced[dim]))
+            at_limits += [{**survey.traced, dim: left.hi}] if left.hi is not None else []
+    return box, at_limits
 
 
 def _load_candidate(stage: Stage, model: ir.Model, options: ExportOptions) -> tuple[Session, torch.dtype | None]:
