@@ -122,7 +122,9 @@ class Forecast:
         self._curves = {dims: points for dims, points in alone.items() if len(points) > 1}
         if still := tuple(dim for (dim,) in alone if (dim,) not in self._curves):
             self._curves[still] = self._points(still, first)  # those that move only together, or not at all
-        moved = {dim: self._size(dim, points[-1][0]) for dims, points in self._curves.items() for dim in dims}
+        # as little as tells: where dims multiply each other, a run of all of them moved far is much work
+        steps = {dims: next((x for x, _ in points if x > 1), 1.0) for dims, points in self._curves.items()}
+        moved = {dim: self._size(dim, step) for dims, step in steps.items() for dim in dims}
         multiplied = self._number(_computed_by, moved)
         self._share = 0.0
         added = self._number(_computed_by, moved)
