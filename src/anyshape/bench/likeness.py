@@ -114,10 +114,10 @@ class NoiseByOctave:
         )
         octaves = octaves_of(values)
         asked = np.unique(octaves[octaves != _LOWEST]).tolist() if known else ()
-        return _looked_up({octave: _between(octave, known) for octave in asked}, octaves)
+        return _looked_up({octave: _noise_at(octave, known) for octave in asked}, octaves)
 
 
-def _between(octave: int, known: list[tuple[int, float]]) -> float:
+def _noise_at(octave: int, known: list[tuple[int, float]]) -> float:
     """Measured, or between what was: larger numbers have no less noise, and it falls no faster than they do."""
     below = max((one for one in known if one[0] <= octave), default=None)
     above = min((one for one in known if one[0] >= octave), default=None)

@@ -201,6 +201,8 @@ MOST_PAIRS_RESIZED = 512
 """Pairs of sizes, of those at once, whose pixels are compared one by one."""
 ROUNDED_SIZES_OF_ONE = 2
 """The smallest sizes at which rounding decides, of one place; the largest is run, too."""
+MOST_DECIDED_SIZES = 16
+"""At which comparisons of sizes in a file come out otherwise, for all of them together."""
 MOST_ROUNDED_SIZES = 12
 """For all places of a file together."""
 SIZES_COMPUTED_NEAR = 4096

@@ -44,7 +44,7 @@ class Answer:
 
     is_proved: bool = False
     sizes: tuple[Sizes, ...] = ()
-    """SizesInQuestion sizes at which it does not hold."""
+    """Declared sizes at which it does not hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +178,7 @@ def _broken_in(question: Question, columns: Columns, *, is_all: bool = False) ->
     # a dim that is not among these stays at the base, so that nothing is proved where it matters
     if is_all and not kept.any() and (not broken.any() or _depends_on(question) <= set(columns)):
         return Answer(is_proved=True)
-    places = _telling_rows(columns, kept, base)
+    places = telling_rows(columns, kept, base)
     return Answer(sizes=tuple({d: int(columns[d][at]) if d in columns else rest[d] for d in base} for at in places))
 
 
@@ -186,7 +186,7 @@ def _depends_on(question: Question) -> set[str]:
     return {name for holds in question.conditions for name in names_of(holds)}
 
 
-def _telling_rows(columns: Columns, kept: Rows, base: Sizes) -> list[int]:
+def telling_rows(columns: Columns, kept: Rows, base: Sizes) -> list[int]:
     """The smallest one and the nearest to the base; where all dims are at least 3, if may be, since 1 hides bugs."""
     places = np.flatnonzero(kept)
     if not len(places):

@@ -29,6 +29,7 @@ from anyshape.model.oracle import Outcome, RandomOutputError, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
 from anyshape.onnxfile.baked_sizes import integers_of, size_literals
+from anyshape.onnxfile.decided_sizes import decided_sizes
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.results.finding import Finding
@@ -182,7 +183,8 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options, size_literals(graph))
     if options.at is None:
         _name_by_user(graph, {name: spec.axes.get(leaf, ()) for name, leaf in leaf_of.items()})
-        plan = replace(plan, first=tuple(rounded_sizes(graph, spec.ranges, start, options.seed)))
+        rounded = rounded_sizes(graph, spec.ranges, start, options.seed)
+        plan = replace(plan, first=(*rounded, *decided_sizes(graph, spec.ranges, start)))
     is_narrow = _is_narrow(file.proto)
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow

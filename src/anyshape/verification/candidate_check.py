@@ -24,6 +24,7 @@ from anyshape.model.oracle import describe
 from anyshape.model.survey import ExportOptions, Survey
 from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.contract import Assumption
+from anyshape.onnxfile.decided_sizes import decided_sizes
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.onnxfile.saving import Stage
@@ -149,6 +150,7 @@ def _plan(
     # without a record of what the trace assumed, only far sizes may show it
     last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
     rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
+    rounded += decided_sizes(candidate.model, ranges, survey.traced)
     first = (*at_limits, *suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *rounded)
     plan = Plan(
         box, survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit,
