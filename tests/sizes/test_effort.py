@@ -90,7 +90,7 @@ def test_little_work_is_counted_once_and_at_larger_sizes():
     for _ in range(2):
         found.at({"a": 1, "b": 1})
     assert asked == [{"a": 3, "b": 5}, *({"a": a, "b": 5} for a in (6, 12)), *({"a": 3, "b": b} for b in (10, 20)),
-                     {"a": 12, "b": 20}]  # fmt: skip
+                     {"a": 6, "b": 10}]  # fmt: skip
 
 
 def test_dims_that_move_only_together_are_moved_together():
