@@ -100,13 +100,13 @@ class NoiseByOctave:
 
     def least(self, values: Array) -> Array:
         """What can be relied on at other sizes, whatever they are; 0 where too few calls were measured."""
-        return self._at(values, min)
+        return self._chosen_noise(values, min)
 
     def typical(self, values: Array) -> Array:
         """The same of most sizes: at some, as where one pixel is an image, hardly anything is rounded."""
-        return self._at(values, statistics.median_low)
+        return self._chosen_noise(values, statistics.median_low)
 
-    def _at(self, values: Array, choose: Callable[[list[float]], float]) -> Array:
+    def _chosen_noise(self, values: Array, choose: Callable[[list[float]], float]) -> Array:
         known = sorted(
             (octave, choose(calls))
             for octave, calls in self._measured.items()
