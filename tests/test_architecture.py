@@ -31,7 +31,7 @@ ORDER = (
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]
 
 MOST_FILES = 270
-MOST_LINES_OF_CODE = 30_500
+MOST_LINES_OF_CODE = 33_500
 """For the whole, not for a file: what is added pays for its room, or the reason for more stands here.
 
 29,500 after the house was rebuilt; 1,000 for a judge of single elements, which knows what rounds and by how much, and

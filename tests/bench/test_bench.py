@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx.parser
 import pytest
-import torch
 
-import anyshape
 from anyshape.bench.bench import (
     ALONE,
     BESIDE_A_MODEL,
@@ -25,6 +23,8 @@ from anyshape.bench.plan import Budget, Plan
 from anyshape.onnxfile.interface import read_interface
 from anyshape.results.verification import Check, Failure
 from anyshape.runtime.session import Session
+from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import SizeRange, parse_condition
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20]> g '
@@ -52,7 +52,7 @@ class Doubled:
     wrong_from: int = 10**9
     fails_from: int = 10**9
     is_forgiving: bool = False
-    largest_result: int = 0
+    work_of_an_element: float = 1.0
 
     def __post_init__(self):
         self.runs = []
@@ -66,6 +66,9 @@ class Doubled:
 
     def volume(self, sizes):
         return sizes["n"]
+
+    def effort(self, sizes):
+        return Effort(sizes["n"] * self.work_of_an_element)
 
     def refuses(self, sizes):
         return "a number of ill luck" if sizes["n"] == 13 else None
@@ -96,22 +99,20 @@ class Doubled:
 
 class NoLimits:
     def __init__(self):
-        self.base, self.limits = {"n": 4}, []
+        self.base, self.conditions, self.ran = {"n": 4}, [], []
 
     def holds(self, sizes):
-        return all(limit.condition.holds(sizes) for limit in self.limits)
+        return all(condition.holds(sizes) for condition in self.conditions)
 
     def admit(self, sizes):
         return sizes if self.holds(sizes) else None
 
     def explain(self, sizes):
-        self.limits.append(Limit(parse_condition(f"n <= {sizes['n'] - 1}")))
+        self.conditions.append(parse_condition(f"n <= {sizes['n'] - 1}"))
         return True
 
-
-@dataclass(frozen=True)
-class Limit:
-    condition: object
+    def note_run(self, sizes):
+        self.ran.append(sizes["n"])
 
 
 def checker(reference, text=DOUBLE, rules=BESIDE_A_MODEL):
@@ -171,7 +172,8 @@ def test_where_the_reference_fails_the_plan_is_chosen_anew_inside_its_limits():
     limits = NoLimits()
     found = verified(Doubled(fails_from=7), limits=limits)
     assert found.is_right
-    assert str(limits.limits[-1].condition) == "n <= 6"
+    assert str(limits.conditions[-1]) == "n <= 6"
+    assert set(limits.ran) == set(range(1, 7))
     assert found.invalid[0]["n"] >= 7
     assert {sizes["n"] for sizes in found.sizes_run} == set(range(1, 7))
 
@@ -216,41 +218,21 @@ def test_a_tolerance_of_the_user_is_told_as_such():
     assert (found.is_right, found.factor, found.measure) == (True, 1.0, "the tolerance in use")
 
 
-# ---- what seems too dear
+# ---- what is too dear
 
 
-@pytest.fixture
-def dear_at_first(monkeypatch):
-    """Sizes of more than 40 elements seem too dear when they are asked for the first time."""
-    asked = set()
-
-    def refuses(self, volume, largest_result):
-        is_first = volume not in asked
-        asked.add(volume)
-        return "predicted to take longer than the budget" if volume > 40 and is_first else None
-
-    monkeypatch.setattr(Budget, "refuses", refuses)
-
-
-def test_what_seemed_too_dear_at_first_is_run_when_more_is_known(dear_at_first):
-    result = anyshape.export(
-        torch.nn.ReLU(), torch.randn(3, 4), dims={"input": "batch seq"}, sizes={"batch": "1..9", "seq": "1..60"}
+def test_a_size_is_cut_for_its_work_and_cheaper_ones_are_still_run():
+    reference = Doubled(work_of_an_element=budgets.WORK_TO_CHECK / 21)
+    found = verified(reference, rules=ALONE, seconds=None)
+    assert [sizes["n"] for sizes in found.sizes_run] == [4, 1, 2, 12]
+    assert found.skipped[0] == (
+        {"n": 3},
+        "predicted to be more work than a check takes by itself (budget= allows more)",
     )
-    assert result.verification.skipped == ()
-    assert {"batch": 9, "seq": 60} in result.verification.sizes_run
+    assert len(verified(reference, rules=ALONE).sizes_run) == 12  # a user's seconds are not counted in work
 
 
-class Table(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.table = torch.nn.Parameter(torch.randn(29))
-
-    def forward(self, x):
-        return x + self.table[torch.arange(x.shape[1])]
-
-
-def test_a_second_chance_is_one_inside_the_limits(dear_at_first):
-    result = anyshape.export(Table(), torch.randn(3, 4), dims={"x": "batch seq"})
-    assert result.limits == ("seq <= 29",)
-    assert result.notes == ()
-    assert max(sizes["seq"] for sizes in result.verification.sizes_run) == 29
+def test_what_the_limits_exclude_was_not_cut():
+    found = verified(Doubled(fails_from=7), seconds=0.0, plan=replace(PLAN, traced={"n": 8}))
+    assert found.invalid == ({"n": 8}, {"n": 7})
+    assert {sizes["n"] for sizes, _ in found.skipped} == {1, 2, 3, 4, 5}

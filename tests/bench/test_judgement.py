@@ -485,3 +485,37 @@ def test_numpy_and_torch_come_to_the_same_judgement(shape, dtype):
         # elements alike may lend some of their noise, and nothing is refused that the element itself allows
         assert found.difference is None or not is_right
         assert found.difference is not None or is_right or found.ratio > 1
+
+
+# ---- what was measured before
+
+
+def measured_before(values, *noises):
+    known = Noises()
+    for noise in noises:
+        known.against_float64.measured(array(values), np.full(values.shape, noise))
+    return known
+
+
+def test_files_that_differ_as_much_as_most_calls_round_need_no_float64():
+    want = by_lot(400).double()
+    got = want + by_lot(400).double().roll(7) * 1e-6
+    known = measured_before(want, 1e-6, 1e-6, 1e-6, 1e-11)  # at one size, hardly anything was rounded
+    asked = Oracles(unasked().exact, unasked().jittered, known)
+    assert judged(got, want, asked).difference is None
+
+
+@pytest.mark.parametrize("error", [1e-5, 1e-4])
+def test_one_element_that_differs_more_than_those_like_it_is_asked_about(error):
+    want = by_lot(400).double()
+    got = want + by_lot(400).double().roll(7) * 1e-7
+    got[3] += error
+    known = measured_before(want, 1e-5, 1e-5, 1e-5, 1e-11)
+    assert judged(got, want, oracles(want, noises=known)).difference is not None
+
+
+def test_all_elements_that_differ_more_than_calls_round_are_asked_about():
+    want = by_lot(400).double()
+    got = want * (1 + 1e-3)
+    known = measured_before(want, 1e-6, 1e-6, 1e-6, 1e-11)
+    assert judged(got, want, oracles(want, noises=known)).difference is not None

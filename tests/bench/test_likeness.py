@@ -84,3 +84,11 @@ def test_noise_that_is_the_same_for_all_small_numbers_does_not_fall() -> None:
     for _ in range(budgets.ENOUGH_MEASURED_CALLS):
         noise.measured(np.array([1.5, 0.75, 0.2]), np.array([1e-7, 1e-7, 1e-7]))
     assert noise.least(np.array([1e-3, 0.4])).tolist() == pytest.approx([1e-7, 1e-7])
+
+
+def test_what_is_typical_does_not_follow_one_call_that_rounds_less() -> None:
+    noise = NoiseByOctave()
+    for size in (1e-7, 1e-7, 1e-10, 2e-7):
+        noise.measured(np.array([1.5]), np.array([size]))
+    assert noise.least(np.array([1.2])).tolist() == [1e-10]
+    assert noise.typical(np.array([1.2, 0.0])).tolist() == [1e-7, 0.0]

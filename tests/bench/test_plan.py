@@ -102,13 +102,6 @@ def test_the_first_constants_are_kept_where_there_are_too_many():
     assert len(run) < 150
 
 
-def test_sizes_that_break_a_guard_are_run_early():
-    guards = (lambda s: s["a"] != 9, lambda s: s["a"] < s["b"], lambda s: s["a"] % 4 == 0)
-    plan = Plan(box_of(a="1..30", b="1..30"), {"a": 4, "b": 7}, (), guards, tier="quick")
-    chosen = choose(plan)
-    assert all(any(not holds(sizes) for sizes in chosen[:12]) for holds in guards[1:])
-
-
 def test_quick_is_shorter_than_normal_and_normal_than_thorough():
     counts = [
         len(choose(Plan(box_of(a="1..64", b="1..64"), {"a": 3, "b": 5}, (7, 9), tier=tier)))

@@ -1,50 +1,80 @@
-"""What a size costs is predicted from those that were measured."""
+"""A budget is counted in work, which no clock and no load changes; or in seconds, where the user gives them."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from anyshape.bench.plan import Budget
+from anyshape.bench import plan
+from anyshape.bench.plan import Budget, available_memory
+from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
+
+MORE_WORK = "predicted to be more work than a check takes by itself (budget= allows more)"
 
 
-def measured(*rows, seconds=100.0, memory=None):
-    budget = Budget(seconds, memory)
-    for row in rows:
-        budget.measured(*row)
-    return budget
+@pytest.fixture
+def clock(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(plan.time, "monotonic", lambda: now[0])
+    return now
 
 
-def test_without_time_nothing_is_run():
-    assert measured(seconds=0.0).refuses(1, 0) == "the budget was used up"
-    assert not measured(seconds=0.0).is_cheap(1)
+def test_work_is_cut_where_it_exceeds_what_is_left():
+    budget = Budget(work=100)
+    budget.charge(Effort(60))
+    assert budget.remaining == 40
+    assert budget.refuses(Effort(40)) is None
+    assert budget.refuses(Effort(41)) == MORE_WORK
 
 
-@pytest.mark.parametrize(
-    ("volume", "reason"),
-    [(2**15, None), (10**6, None), (10**7, "predicted to take longer than the budget")],
-)
-def test_time_grows_with_the_square_of_the_largest_that_was_measured(volume, reason):
-    assert measured((10, 0.001), (10**6, 2.0)).refuses(volume, 0) == reason
+def test_time_cuts_nothing_until_it_is_absurd(clock):
+    budget = Budget()
+    clock[0] += 10 * 60
+    assert budget.refuses(Effort(1)) is None
+    clock[0] += 10 * 60
+    assert budget.refuses(Effort(1)) == "this machine took more than 15 minutes for what is work of seconds"
+    assert budget.refuses(Effort(1e12)) == MORE_WORK
 
 
-def test_small_sizes_are_run_whatever_was_measured():
-    assert measured((10, 99.0)).refuses(2**15, 0) is None
+def test_seconds_of_the_user_are_kept_whatever_the_work(clock):
+    budget = Budget(10.0)
+    assert budget.refuses(Effort(1e15)) is None  # nothing is known of this machine yet
+    budget.charge(Effort(1000))
+    clock[0] += 2.0
+    assert budget.refuses(Effort(4000)) is None
+    assert budget.refuses(Effort(4001)) == "predicted to take longer than the budget"
+    clock[0] += 8.0
+    assert budget.refuses(Effort(0)) == "the budget was used up"
 
 
-@pytest.mark.parametrize(
-    ("volume", "largest", "is_refused"), [(100, 0, False), (10**6, 0, True), (70_000, 10**5, True)]
-)
-def test_memory_is_predicted_from_inputs_and_from_the_largest_result(volume, largest, is_refused):
-    found = measured((1000, 0.0001), memory=3 * 10**6).refuses(volume, largest)
-    assert found == ("predicted to need more memory than there is" if is_refused else None)
+def test_a_part_starts_anew(clock):
+    assert Budget(work=100).part(0.25).remaining == 25
+    spent = Budget(10.0)
+    clock[0] += 10.0
+    assert spent.part(0.25).remaining == 2.5
 
 
-def test_a_size_teaches_something_where_it_is_much_larger_than_those_known():
-    budget = measured((100, 0.1))
-    assert [budget.is_cheap(volume) for volume in (100, 400, 401, 2**15, 2**15 + 1)] == [
-        False,
-        False,
-        True,
-        True,
-        False,
-    ]
+def test_memory_is_cut_at_a_fixed_size_and_where_the_machine_has_none(monkeypatch):
+    monkeypatch.setattr(plan, "available_memory", lambda: math.inf)
+    assert Budget().refuses(Effort(1, largest={"mm": 2**31})) is None
+    assert Budget().refuses(Effort(1, largest={"mm": 2**31 + 1})) == "predicted to need more than 8 GB"
+    monkeypatch.setattr(plan, "available_memory", lambda: 2**32)
+    assert Budget().refuses(Effort(1, largest={"mm": 2**30})) is None
+    assert Budget().refuses(Effort(1, largest={"mm": 2**31})) == (
+        "this machine has less memory free than the 8.0 GB predicted"
+    )
+
+
+def test_there_is_some_memory():
+    assert available_memory() > 2**20
+
+
+def test_where_the_system_does_not_tell_there_is_enough(monkeypatch, tmp_path):
+    monkeypatch.setattr(plan, "Path", lambda _: tmp_path / "nothing")
+    assert available_memory() == math.inf
+
+
+def test_the_default_is_the_work_of_about_ten_seconds():
+    assert Budget().remaining == budgets.WORK_TO_CHECK

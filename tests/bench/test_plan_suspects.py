@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,39 +10,21 @@ import torch
 from torch import Tensor
 
 import anyshape
-from anyshape.bench.plan import breaking_sizes, far_sizes
+from anyshape.bench.plan import far_sizes, sizes_at_literals
 from anyshape.sizes.notation import SizeRange
 from tests.running import is_right
 
 
-@dataclass(frozen=True)
-class Assumed:
-    test: Callable[[int], bool]
-    constants: set[int]
-    dims: tuple[str, ...] = ("n",)
-
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        return self.test(sizes["n"])
-
-
-@pytest.mark.parametrize(
-    ("assumed", "size"),
-    [
-        (Assumed(lambda n: n <= 1000, {1000}), 1001),
-        (Assumed(lambda n: n != 371, {371}), 371),
-        (Assumed(lambda n: n % 64 != 0, {64, 0}), 64),
-        (Assumed(lambda n: (n + 63) // 64 == 1, {63, 64, 1}), 65),
-        (Assumed(lambda n: 4 * n <= 10_000, {4, 10_000}), 2501),
-        (Assumed(lambda n: n * n <= 5000, {5000}), 129),
-    ],
-)
-def test_a_breaking_size_is_found_from_the_condition_alone(assumed: Assumed, size: int) -> None:
-    assert breaking_sizes([assumed], {"n": SizeRange()}, {"n": 5}) == [{"n": size}]
-
-
 def test_sizes_that_were_not_declared_are_left_alone() -> None:
-    assert breaking_sizes([Assumed(lambda n: n <= 1000, {1000})], {"n": SizeRange(1, 512)}, {"n": 5}) == []
     assert far_sizes({"n": SizeRange(1, 512)}, {"n": 5}) == []
+    assert sizes_at_literals({64}, {"n": SizeRange(1, 512)}, {"n": 5}, "normal") == []
+
+
+def test_literals_are_met_beyond_the_horizon_of_an_open_range() -> None:
+    ranges = {"n": SizeRange(), "m": SizeRange(1, 512)}
+    found = sizes_at_literals({64, 7, 2**30}, ranges, {"n": 5, "m": 6}, "normal")
+    assert found == [{"n": 64, "m": 6}, {"n": 65, "m": 6}, {"n": 63, "m": 6}]
+    assert sizes_at_literals({64}, ranges, {"n": 5, "m": 6}, "quick") == []
 
 
 @pytest.mark.parametrize(
@@ -87,9 +68,17 @@ def test_a_size_that_proved_one_file_wrong_is_run_on_the_next() -> None:
     assert [outcomes[strategy] for strategy in straight] == ["wrong", "wrong"]
 
 
-def test_a_size_that_would_fill_the_memory_is_not_run_and_said() -> None:
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (None, "predicted to be more work than a check takes by itself (budget= allows more)"),
+        (10**15, "predicted to need more than 8 GB"),
+    ],
+)
+def test_a_size_that_would_fill_the_memory_is_not_run_and_said(budget: float | None, reason: str) -> None:
+    sizes = {"b": "1..100000000000"}
     result = anyshape.export(
-        torch.nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "b 4"}, sizes={"b": "1..100000000000"}
+        torch.nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "b 4"}, sizes=sizes, budget=budget
     )
     skipped = {sizes["b"]: reason for sizes, reason in result.verification.skipped}
-    assert skipped[100000000000] == "predicted to need more memory than there is"
+    assert skipped[100000000000] == reason

@@ -36,8 +36,19 @@ def test_sizes_of_one_run_are_listed(text: str, sizes: dict[str, int]) -> None:
 
 
 def test_options_that_belong_together_are_parsed_together() -> None:
-    found = parsed(freeing_options, "--input", "x: float32[batch, 3] < 9", "--unchecked", "seq", "--model", "m.py:Net")
+    found = parsed(
+        freeing_options,
+        "--input",
+        "x: float32[batch, 3] < 9",
+        "--unchecked",
+        "seq",
+        "--model",
+        "m.py:Net",
+        "--constant",
+        "a=1/n",
+    )
     assert found == {
         "inputs": [InputText("x", "float32", "batch, 3", 9)], "dims": {}, "sizes": {}, "unchecked": ("seq",),
+        "constants": {"a": "1/n"},
         "target": "m.py:Net", "weights": None,
     }  # fmt: skip

@@ -25,8 +25,8 @@ ABOVE_FOUR = Guard(N > 4, {N: parse_expression("n")}, None, None)
 BY_NAME = {strategy.name: strategy for strategy in STRATEGIES}
 
 
-def past(*attempts: Attempt, decides: bool = False) -> Past:
-    return Past(attempts, lambda: decides)
+def past(*attempts: Attempt, decides: bool = False, calls: int = 0) -> Past:
+    return Past(attempts, lambda: decides, calls)
 
 
 def job(**changes: object) -> Job:
@@ -73,8 +73,9 @@ def test_other_sizes_are_the_smallest_beyond_the_assumption() -> None:
     beyond = Attempt("torch.export", "wrong", guards=(ABOVE_FOUR,), wrong_at=({"n": 9}, {"n": 3}, {"n": 2}))
     assert elsewhere.applies(past(beyond))
     assert elsewhere.sizes(past(beyond)) == {"n": 2}
-    slow = Attempt("torch.export", "wrong", seconds=31.0, guards=(ABOVE_FOUR,), wrong_at=({"n": 3},))
-    assert not elsewhere.applies(past(slow))
+    slow = Attempt("torch.export", "wrong", seconds=1e6, guards=(ABOVE_FOUR,), wrong_at=({"n": 3},))
+    assert elsewhere.applies(past(slow))
+    assert not elsewhere.applies(past(beyond, calls=4001))
 
 
 def test_parts_are_traced_in_full_where_they_only_looked_alike() -> None:
@@ -83,11 +84,12 @@ def test_parts_are_traced_in_full_where_they_only_looked_alike() -> None:
     assert not in_full.applies(past(Attempt("torch.export", "wrong", wrong_at=({"n": 9},))))
 
 
-def test_nothing_is_lifted_that_decides_or_is_slow() -> None:
+def test_nothing_is_lifted_that_decides_or_is_long() -> None:
     lifting = BY_NAME["lifting from static exports"]
     assert lifting.applies(past(Attempt("torch.export", "failed")))
     assert not lifting.applies(past(Attempt("torch.export", "failed"), decides=True))
-    assert not lifting.applies(past(Attempt("torch.export", "failed", seconds=21.0)))
+    assert lifting.applies(past(Attempt("torch.export", "failed", seconds=1e6)))
+    assert not lifting.applies(past(Attempt("torch.export", "failed"), calls=1501))
     beyond = Attempt("torch.export", "wrong", guards=(ABOVE_FOUR,), wrong_at=({"n": 2},))
     assert not lifting.applies(past(beyond))
 

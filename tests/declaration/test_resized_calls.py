@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import embedding, embedding_bag, normalize
 
-from anyshape.declaration.resized_calls import LEVELS, Example, ValueRange, learn_value_ranges, resize
+from anyshape.declaration.resized_calls import LEVELS, Example, ValueRange, learn_value_ranges, levels_of, resize
 from anyshape.sizes.notation import Expression
 
 _VALUES = torch.Generator().manual_seed(0)
@@ -648,3 +648,42 @@ def test_leaves_that_are_no_tensors_stay():
     leaves = {"x": normal(2), "none": None, "rate": 0.5, "flag": True, "name": "sum", "count": 2}
     made = resize(example_of(leaves, {"x": "b"}, {"b": 2}), {"b": 5}, ranges={})
     assert {name: made[name] for name in leaves if name != "x"} == {n: v for n, v in leaves.items() if n != "x"}
+
+
+# ---- values that mean nothing
+
+
+def _flattened():
+    leaves = {
+        "x": torch.randn(3, 5),
+        "index": torch.tensor([0, 14, 7, 2]),
+        "flag": torch.tensor([True, False, True, True]),
+    }
+    axes = {name: tuple(map(Expression, text.split())) for name, text in (("x", "n k"), ("index", "m"), ("flag", "m"))}
+    return Example(leaves, axes, {}, {"n": 3, "k": 5, "m": 4})
+
+
+def test_an_index_into_what_was_flattened_is_bounded_by_the_product():
+    example = _flattened()
+
+    def runs(leaves):
+        return int(leaves["index"].max()) < leaves["x"].numel()
+
+    ranges = learn_value_ranges(example, runs)
+    assert ranges == {"index": ValueRange("index", ("n * k",))}
+    for n, k, m in ((1, 1, 3), (2, 3, 9), (7, 4, 2)):
+        for content in (0, 1):
+            made = resize(example, {"n": n, "k": k, "m": m}, ranges=ranges, content=content)
+            assert runs(made)
+
+
+def test_the_last_rungs_fill_integers_and_flags_whatever_they_mean():
+    example, sizes = _flattened(), {"n": 2, "k": 2, "m": 6}
+    made = [resize(example, sizes, ranges={}, level=level) for level in range(LEVELS, levels_of(example))]
+    assert [row["index"].tolist() for row in made[:3]] == [[0, 14, 7, 2, 0, 14], [0] * 6, [1] * 6]
+    assert [row["flag"].tolist() for row in made[1:3]] == [[False] * 6, [True] * 6]
+    assert len(made) == 9
+    assert made[4]["index"].tolist() == [0] * 6
+    assert made[4]["flag"].tolist() not in ([False] * 6, [True] * 6)
+    assert all(row["x"].shape == (2, 2) for row in made)
+    assert levels_of(Example({"x": torch.randn(3)}, {"x": (Expression("n"),)}, {}, {"n": 3})) == LEVELS

@@ -10,6 +10,7 @@ import torch
 
 from anyshape.diagnosis import wording
 from anyshape.model.limits import Limit, Pin
+from anyshape.model.oracle import Outcome
 from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.sizes.notation import parse_condition, parse_expression, parse_sizes
@@ -47,16 +48,20 @@ def test_dims_that_one_expression_pins_share_a_finding() -> None:
 
 
 def test_a_limit_says_which_rule_it_is_and_what_to_declare() -> None:
-    declared = parse_sizes("1..64", dim="n")
+    declared = {dim: parse_sizes("1..64", dim=dim) for dim in ("m", "n")}
     found = [
-        wording.limited_in_pytorch(Limit(parse_condition(text), ValueError(), {"n": 9}), "n", declared, HOME)
-        for text in ("n <= 8", "n % 4 == 1", "n <= m")
+        wording.limited_in_pytorch(Limit(parse_condition(text), ValueError(), {"n": 9}), declared, HOME)
+        for text in ("n <= 8", "n % 4 == 1", "n <= m", "n <= 9 or n >= 21", "n == m or m == 1")
     ]
-    assert [one.rule for one in found] == ["bounded-dim", "divided-dim", "tied-dims"]
+    assert [one.rule for one in found] == ["bounded-dim", "divided-dim", "tied-dims", "bounded-dim", "tied-dims"]
+    assert found[2].message == "`m` and `n` cannot take every declared size together"
+    assert found[2].helps == ('declare it: where=["n <= m"]',)
+    assert found[3].helps == ('declare it: where=["n <= 9 or n >= 21"]',)
+    assert found[4].helps == ('declare it: one name for both dims, or where=["n == m or m == 1"]',)
     assert found[0].helps == ('declare it: sizes={"n": "1..8"} instead of "1..64"',)
     assert found[1].helps == ('declare it: sizes={"n": "1..61 step 4"} instead of "1..64"',)
     assert found[0].notes == ("n = 9 breaks it; PyTorch fails there too: ValueError",)
-    assert wording.limited_in_pytorch(Limit(parse_condition("n <= 8")), "n", declared, HOME).notes == ()
+    assert wording.limited_in_pytorch(Limit(parse_condition("n <= 8")), declared, HOME).notes == ()
 
 
 # ---- what only the export cannot do
@@ -107,7 +112,13 @@ def test_an_operator_is_shown_with_what_the_user_would_write() -> None:
 
 
 def test_randomness_and_decisions() -> None:
-    assert wording.random_output(["y", "z"], HOME).message.startswith("`y`, `z` changes from call to call")
+    drawn = wording.random_output(Outcome({"n": 41}, 0, {}, ("y", "z"), draws=True), HOME)
+    assert drawn.message == "`y`, `z` changes from call to call, so that no file can be checked against it"
+    assert drawn.notes == ("in eval mode, the same inputs gave other results under another random seed",)
+    far = wording.random_output(Outcome({"n": 41}, 0, {}, ("y",)), HOME, elsewhere=True)
+    assert far.message == "`y` changes from call to call at n = 41, so that no file can be checked against it"
+    assert far.notes == ("in eval mode, the same inputs gave other results, although no generator was drawn from",)
+    assert far.breaks_at == {"n": 41}
     known, unknown = wording.frozen_decisions([Span("net.py", 4), None], HOME)
     assert (known.span.line, unknown.span) == (4, HOME)
     assert wording.decided_by_values([Attempt("one", "failed", error=_raised())]) == []

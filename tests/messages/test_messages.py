@@ -509,6 +509,29 @@ error[unchecked-dim]: nothing in the file tells whether other sizes of `seq` are
     )
 
 
+def test_an_ambiguous_number_says(tmp_path: Path) -> None:
+    graph = """
+        <ir_version: 9, opset_import: ["" : 20]>
+        shared (float[batch, 7, 4] x) => (float[batch, 7, 4] y) <float[1] seven = {7.0}> { y = Div (x, seven) }
+"""
+    onnx.save(onnx.parser.parse_model(graph), tmp_path / "model.onnx")
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.make_dynamic(tmp_path / "model.onnx", {"x": "batch seq 4"})
+    assert (
+        _text(refused.value)
+        == """\
+error[ambiguous-number]: 7 in Div node `y` may be `seq`, or a number of its own
+  --> model.onnx:1:1
+  = note: `seven` is both at seq = 7, so that the static file does not tell
+  = note: at batch = 3, seq = 2 the results differ
+  = help: where it follows: `constants={"y": "seq"}`, `--constant y=seq`   [tried: right at 6 sizes]
+  = help: where it is a number of its own: `constants={"y": "fixed"}`, `--constant y=fixed`
+  = help: or check against the model: `--model FILE.py:NAME`, in Python `model=`
+"""
+    )
+
+
 def test_every_rule_has_its_text_here() -> None:
-    shown = {name.split(":")[0] for name in (*EXPORTS, *FILES, *DIAGNOSED)} | {"lost-input", "unchecked-dim"}
+    alone = {"lost-input", "unchecked-dim", "ambiguous-number"}
+    shown = {name.split(":")[0] for name in (*EXPORTS, *FILES, *DIAGNOSED)} | alone
     assert shown == set(RULES)

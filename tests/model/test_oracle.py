@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -94,6 +98,76 @@ def test_randomness_and_inputs_that_matter() -> None:
     assert not model.is_random(outcome)
     assert (model.depends_on("x", outcome), model.depends_on("y", outcome)) == (True, False)
     assert model.with_leaves(outcome, {"x": torch.zeros(2, 3)}).outputs[0].eq(2).all()
+
+
+@pytest.mark.parametrize(
+    ("draw", "draws"),
+    [
+        (lambda: torch.rand(()), True),
+        (lambda: random.random(), True),
+        (lambda: float(np.random.rand()), True),
+        (lambda: float(OWN.random()), False),
+        (lambda: time.perf_counter_ns() % 1000, False),
+    ],
+)
+def test_what_changes_from_call_to_call_is_random_whoever_draws(draw: Callable[[], Any], draws: bool) -> None:
+    model = _reference(lambda x: x * draw() if x.shape[0] > 2 else x, torch.randn(2, 3), dims=ROWS)
+    few, many = model.run({"n": 2}), model.run({"n": 3})
+    assert (few.draws, many.draws) == (False, draws)
+    assert not model.is_random(few)
+    assert model.is_random(many)
+
+
+OWN = np.random.default_rng(0)
+
+
+def test_what_is_drawn_without_effect_or_from_a_seed_is_not_random() -> None:
+    def seeded(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        return x * torch.rand(3)
+
+    for model in (lambda x: x + 0 * torch.rand(3), seeded):
+        reference = _reference(model, torch.randn(2, 3), dims=ROWS)
+        outcome = reference.run({"n": 2})
+        assert outcome.draws
+        assert not reference.is_random(outcome)
+
+
+def test_an_embedding_that_scales_its_rows_is_not_random() -> None:
+    torch.manual_seed(0)
+    reference = _reference(nn.Embedding(50, 7, max_norm=0.3), torch.arange(40), dims={"input": "n"})
+    outcome = reference.run({"n": 40})
+    assert not outcome.draws
+    assert not reference.is_random(outcome)
+
+
+def test_the_user_s_own_function_draws_the_same_numbers_every_time() -> None:
+    def made(n: int) -> torch.Tensor:
+        return torch.from_numpy(np.random.rand(n, 3)) * random.random()
+
+    before = random.getstate()
+    runs = [_reference(lambda x: x + 1, made(2), dims=ROWS, make_inputs=made).run({"n": 5}) for _ in range(2)]
+    assert torch.equal(runs[0].leaves["x"], runs[1].leaves["x"])
+    assert random.getstate() != before  # by `made(2)` alone
+
+
+def test_places_that_look_into_tensors_are_noted_at_every_size() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] > 2 and x.sum() > 0 else x
+
+    reference = _reference(forward, torch.rand(2, 3), dims=ROWS)
+    assert reference.reads_at({"n": 2}) == frozenset()
+    (((code, (line, *_)), *_),) = reference.reads_at({"n": 3})
+    assert (code, line) == (forward.__code__, forward.__code__.co_firstlineno + 1)
+
+
+def test_values_in_other_strides_reach_the_module() -> None:
+    seen = []
+    reference = _reference(lambda x: seen.append(x.stride()) or x * 1, torch.randn(2, 3), dims=ROWS)
+    outcome = reference.run({"n": 2})
+    for other in (torch.randn(3, 2).t(), torch.randn(1, 3).expand(2, 3)):
+        reference.with_leaves(outcome, {"x": other})
+        assert seen[-1] == other.stride()
 
 
 def test_values_that_decide_are_seen() -> None:

@@ -63,3 +63,11 @@ def test_relations_hold_whoever_says_so():
 def test_without_a_contract_a_label_is_a_name_and_no_size_is_refused():
     accepted = acceptance_of(PORTS, None)
     assert accepted.check(feeds(batch=99, mask=7)) == {"batch": 99, "2*seq": 7}
+
+
+def test_a_relation_with_alternatives_holds_by_any_of_them():
+    accepted = acceptance_of(PORTS, contract(limits=(parse_condition("batch == seq or batch == 1"),)))
+    assert accepted.check(feeds(1, 4)) == {"batch": 1, "seq": 4}
+    with pytest.raises(DeclarationError) as error:
+        accepted.check(feeds(3, 4))
+    assert str(error.value) == "the file takes `batch == seq or batch == 1`, but `batch` = 3 and `seq` = 4"

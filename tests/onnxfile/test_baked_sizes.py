@@ -12,7 +12,7 @@ import onnx_ir as ir
 import pytest
 
 import anyshape
-from anyshape.onnxfile.baked_sizes import Baked, integer_constants, integers_of, sizes_written
+from anyshape.onnxfile.baked_sizes import Baked, integer_constants, integers_of, size_literals, sizes_written
 from tests.onnxfile import drawing
 
 
@@ -175,3 +175,30 @@ def test_data_beside_the_file_is_not_read() -> None:
     made.graph.initializer[0].external_data.add(key="location", value="nowhere")
     made.graph.initializer[0].data_location = onnx.TensorProto.EXTERNAL
     assert "shape" not in integer_constants(made)
+
+
+SIZED = """
+<ir_version: 9, opset_import: ["" : 20]>
+g (float[n, 3] x) => (float[n, 3] y, float[m, 3] z, float[n, 3] w)
+<int64 zero = {0}, int64 far = {64}, float near = {91.0}, int64[1] first = {0}, int64[1] end = {77},
+ int64[1] back = {-55}, int64[1] last = {9223372036854775807}, float weight = {1000.0}, int64 one = {1}>
+{
+    shape = Shape(x)
+    n = Gather(shape, zero)
+    long = Greater(n, far)
+    c = Cast<to = 1>(n)
+    near_end = Less(c, near)
+    both = And(long, near_end)
+    scaled = Mul(x, weight)
+    y = Where(both, scaled, x)
+    head = Slice(x, first, end, first)
+    z = Slice(head, back, last, first)
+    places = Range(zero, n, one)
+    w = Identity(x)
+}
+"""
+
+
+def test_numbers_that_have_to_do_with_sizes_are_told_from_others() -> None:
+    graph = ir.from_proto(onnx.parser.parse_model(SIZED))
+    assert {n for n in size_literals(graph) if n > 9} == {64, 91, 77, 55}

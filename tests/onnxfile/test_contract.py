@@ -37,7 +37,7 @@ def stored(text):
 
 FULL = Contract(
     {"batch": SizeRange(1), "seq": parse_sizes("8..512 step 8", dim="seq"), "n": parse_sizes([1, 4], dim="n")},
-    (parse_condition("seq <= 512"), parse_condition("b2 == b"), parse_condition("h % 32 == 0")),
+    (parse_condition("seq <= 512"), parse_condition("b2 == b or b == 1"), parse_condition("h % 32 == 0")),
     (parse_condition("seq >= 3"),),
     {"logits": ("batch", "seq", "5"), "größe": ("?",), "scalar": ()},
     {"keep": 4, "flag": True, "scale": 0.5},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from anyshape.onnxfile.interface import Port
 from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verb
-from anyshape.results.verification import Check, Verification
+from anyshape.results.verification import THIS_MACHINE, Check, Verification
 from anyshape.sizes.notation import parse_sizes
 from anyshape.source.edits import Change, Edit
 from anyshape.source.spans import Span
@@ -133,6 +134,18 @@ def test_a_result_says_where_it_is_right_and_what_it_took() -> None:
         "  not run  1 planned size n = 64: too dear",
         "  took     1.0 s to convert by with repairs (opset 20), 0.3 s to check",
     ]
+
+
+def test_what_the_machine_cut_stands_in_the_headline() -> None:
+    cut = replace(CHECKED, skipped=(({"n": 64}, f"{THIS_MACHINE} has less memory free than the 8.0 GB predicted"),))
+    lines = str(_result(verification=cut, path=Path("net.onnx"))).splitlines()
+    assert lines[0] == (
+        "checked: net.onnx, right at 2 sizes in ONNX Runtime 1.2 against PyTorch, CUT SHORT by this machine"
+    )
+    assert "  not run  1 planned size n = 64: this machine has less memory free than the 8.0 GB predicted" in lines
+    assert (
+        "  note     the clock or the memory of this machine cut sizes: elsewhere, or later, more would be run" in lines
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime
 import pytest
 import torch
@@ -15,6 +16,7 @@ import anyshape
 from anyshape.runtime import session as runtime
 from anyshape.runtime.session import Session
 from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
 
 
 @pytest.fixture
@@ -93,3 +95,61 @@ def test_a_model_that_holds_its_weights_itself_has_none_beside(tmp_path, monkeyp
     anyshape.export(model, (torch.randn(3, 24),), tmp_path / "m.onnx", dims={"input": "batch 24"}, quick=True)
     (tmp_path / "m.onnx.data").write_bytes(b"somebody else's")
     assert runtime._weights_beside(tmp_path / "m.onnx") == (0, set())
+
+
+# ---- what a run takes
+
+
+def test_a_run_is_counted_in_the_nodes_of_the_file(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 20]>
+    g (float[n, 64] x) => (float[n, 8] y) <float[64, 8] w = {WEIGHTS}> { z = MatMul (x, w)  y = Relu (z) }"""
+    model = onnx.parser.parse_model(text.replace("WEIGHTS", ", ".join(["1.0"] * 512)))
+    session = Session(model.SerializeToString())
+    x = np.zeros((4, 64), np.float32)
+    effort = session.effort({"x": x})
+    assert effort == Effort(2 * 32 + 4 * 64 * 8 / 32, 2, {"matmul": 128, "relu": 128})
+    assert session.effort({"x": x}) is effort
+    assert session.effort({"x": np.zeros((4, 3), np.float32)}) is None
+
+
+# ---- as users open it
+
+
+def test_large_files_are_run_once_with_the_default_options(tmp_path, monkeypatch, opened) -> None:
+    monkeypatch.setattr(budgets, "BYTES_OF_BIG_WEIGHTS", 1000)
+    export(tmp_path / "m.onnx", torch.float32)
+    packed = [options.enable_cpu_mem_arena for options in opened]
+    assert packed.count(True) == 1
+    opened.clear()
+    assert len(anyshape.check(tmp_path / "m.onnx").notes) == 1  # that only shapes were checked
+    assert [options.enable_cpu_mem_arena for options in opened if not options.enable_profiling].count(True) == 1
+
+
+def test_files_too_large_to_be_packed_say_so(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(budgets, "BYTES_OF_BIG_WEIGHTS", 1000)
+    monkeypatch.setattr(budgets, "MOST_BYTES_TO_PACK", 1000)
+    model = export(tmp_path / "m.onnx", torch.float32)
+    _, note = anyshape.check(tmp_path / "m.onnx").notes
+    assert note == (
+        "run with weights that are mapped, and never with ONNX Runtime's default options, which pack them: "
+        "that takes more than 0.0 GB"
+    )
+    assert note in anyshape.check(tmp_path / "m.onnx", model, torch.randn(3, 24)).notes
+
+
+def test_a_file_that_is_wrong_with_default_options_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(budgets, "BYTES_OF_BIG_WEIGHTS", 1000)
+    model = export(tmp_path / "m.onnx", torch.float32)
+    real = Session.by_default
+
+    def spoilt(self):
+        session = real(self)
+        run = session.run
+        session.run = lambda feeds: [result + 1 for result in run(feeds)]
+        return session
+
+    monkeypatch.setattr(Session, "by_default", spoilt)
+    with pytest.raises(anyshape.ExportError, match="with ONNX Runtime's default options"):
+        anyshape.check(tmp_path / "m.onnx", model, torch.randn(3, 24))
+    with pytest.raises(anyshape.ExportError, match="with ONNX Runtime's default options"):
+        export(tmp_path / "n.onnx", torch.float32)

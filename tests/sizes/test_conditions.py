@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anyshape.errors import DeclarationError
 from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
-from anyshape.sizes.notation import Condition, SizeRange, parse_sizes
+from anyshape.sizes.notation import Condition, SizeRange, parse_condition, parse_sizes
 
 _OPEN = {dim: SizeRange() for dim in ("a", "b", "c")}
 _SIDES = ["a", "b", "c", "2*a", "a + b", "b*c", "a - 1", "c % 3", "4", "7", "12"]
@@ -88,3 +88,14 @@ def test_relations_that_exclude_each_other_are_named_with_the_smallest_sizes() -
         "no sizes were found that fit `a > b` and `b >= a` with a 1.., b 1..: "
         "at the smallest, a = 1, b = 1, `a > b` does not hold"
     )
+
+
+def test_a_relation_may_have_alternatives():
+    (found,) = parse_where(["b == a or a == 1"], ["a", "b"])
+    assert (str(found), found.names) == ("b == a or a == 1", ("b", "a"))
+    ranges = {"a": SizeRange(1, 9), "b": SizeRange(4, 9)}
+    assert fitting_sizes({"a": 3, "b": 5}, ranges, [found]) in ({"a": 3, "b": 3}, {"a": 5, "b": 5}, {"a": 4, "b": 4})
+    assert fitting_sizes({"a": 1, "b": 5}, ranges, [found]) == {"a": 1, "b": 5}
+    hole = parse_condition("a <= 3 or a >= 6")
+    assert narrowed_range(SizeRange(1, 9), [hole], "a") == SizeRange(1, 9)
+    assert str(narrowed_range(parse_sizes([2, 5, 7], dim="a"), [hole], "a")) == "{2, 7}"

@@ -8,7 +8,20 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod, TruncToInt
+from torch.utils._sympy.functions import (
+    BitwiseFn_bitwise_and,
+    BitwiseFn_bitwise_xor,
+    FloorDiv,
+    LShift,
+    Max,
+    Min,
+    Mod,
+    PowByNatural,
+    PythonMod,
+    RShift,
+    ToFloat,
+    TruncToInt,
+)
 
 from anyshape.diagnosis.causes import agree
 from anyshape.errors import AnyshapeError
@@ -19,6 +32,7 @@ from anyshape.sizes.expressions import (
     evaluated,
     from_dim,
     holds,
+    in_words,
     integers,
     raising,
     solved,
@@ -202,12 +216,15 @@ def test_a_guard_on_other_things_has_no_such_form(condition):
         (sympy.Eq(TruncToInt(a / 2), 3), {"seq": 9, "past": 1, "n": 1}, False),
         (sympy.Eq(c, 9), {"seq": 1, "past": 1, "n": 4}, True),
         (sympy.Eq(c, 9), {"seq": 1, "past": 1, "n": 5}, False),
-        (sympy.Eq(sympy.Symbol("u0"), 3), {"seq": 1, "past": 1, "n": 1}, True),
-        (sympy.Le(a, 5), {"past": 1}, True),
-        (sympy.Eq(Mod(a, b), 0), {"seq": 3, "past": 0, "n": 1}, True),
+        (sympy.Eq(sympy.Symbol("u0"), 3), {"seq": 1, "past": 1, "n": 1}, None),
+        (sympy.Le(a, 5), {"past": 1}, None),
+        (sympy.Eq(Mod(a, b), 0), {"seq": 3, "past": 0, "n": 1}, None),
+        (sympy.Eq(BitwiseFn_bitwise_and(a, 64), 0), {"seq": 65, "past": 1, "n": 1}, False),
+        (sympy.Eq(BitwiseFn_bitwise_xor(a, 5), 12), {"seq": 9, "past": 1, "n": 1}, True),
+        (sympy.Eq(RShift(a, 5) + LShift(a, 2), 9 + 4 * 288), {"seq": 288, "past": 1, "n": 1}, True),
     ],
 )
-def test_a_guard_holds_unless_the_sizes_contradict_it(condition, values, expected):
+def test_a_guard_holds_or_not_or_cannot_be_told(condition, values, expected):
     assert holds(condition, MEANING, values) is expected
 
 
@@ -275,3 +292,23 @@ def test_a_part_that_was_computed_before_is_taken_from_there():
 def test_what_has_no_value_raises_one_of_a_few_errors(value):
     with pytest.raises(NO_VALUE), raising():
         evaluate(value, {a: np.array([4]), b: np.array([0])})
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (sympy.Eq(BitwiseFn_bitwise_and(a, 64), 0), "seq & 64 == 0"),
+        (sympy.Ne(PowByNatural(2, Mod(a, 11)), 512), "2 ** (seq % 11) != 512"),
+        (sympy.And(a >= 6, b >= 6), "past >= 6 and seq >= 6"),
+        (sympy.Lt(sympy.Symbol("u0", integer=True), a - 1), "? < seq - 1"),
+        (TruncToInt(sympy.Float(0.6) * ToFloat(a)) > 0, "int(0.6 * float(seq)) > 0"),
+    ],
+)
+def test_a_guard_is_written_for_people(condition, text):
+    assert in_words(condition, MEANING) == text
+
+
+def test_a_guard_on_bits_is_a_condition():
+    condition = to_condition(sympy.Eq(BitwiseFn_bitwise_and(a, 64), 0), MEANING)
+    assert str(condition) == "seq & 64 == 0"
+    assert (condition.holds({"seq": 63}), condition.holds({"seq": 64})) == (True, False)

@@ -11,6 +11,7 @@ from anyshape.sizes.notation import (
     Expression,
     InputText,
     SizeRange,
+    any_of,
     did_you_mean,
     evaluator,
     parse_axes,
@@ -141,7 +142,17 @@ def test_no_text_is_ever_executed(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["seq <= 512", "h % 32 == 0", "b2 == b", "a + b < 40", "a != 7", "a >= b", "2 * a > b"]
+    "text",
+    [
+        "seq <= 512",
+        "h % 32 == 0",
+        "b2 == b",
+        "a + b < 40",
+        "a != 7",
+        "a >= b",
+        "2 * a > b",
+        "a == b or a == 1 or 2 * b <= 3",
+    ],
 )
 def test_a_condition_is_the_same_after_it_was_written_and_read(text):
     assert str(parse_condition(text)) == text
@@ -160,6 +171,21 @@ def test_a_condition_holds_where_python_says_so(relation):
 def test_a_condition_that_divides_by_zero_does_not_hold():
     assert not parse_condition("a // b == 0").holds({"a": 1, "b": 0})
     assert not parse_condition("a % b != 1").holds({"a": 1, "b": 0})
+
+
+def test_alternatives_hold_one_by_one():
+    condition = parse_condition("c // b == 2 or a == 1 or b == 3")
+    assert condition.names == ("c", "b", "a")
+    assert [str(part) for part in condition.parts] == ["c // b == 2", "a == 1", "b == 3"]
+    assert any_of(condition.parts) == condition
+    held = [condition.holds({"a": a, "b": b, "c": 4}) for a, b in ((2, 2), (1, 0), (2, 3), (2, 0), (2, 4))]
+    assert held == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("text", ["a <= b or", "a <= b <= c or a == 1", "or", "a or b"])
+def test_each_alternative_is_a_relation(text):
+    with pytest.raises(DeclarationError, match="is not a condition"):
+        parse_condition(text)
 
 
 @pytest.mark.parametrize("text", ["a", "a <= b <= c", "a = b", "", "a <<= b"])

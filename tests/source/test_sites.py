@@ -12,6 +12,7 @@ from anyshape.source.sites import (
     UNKNOWN,
     Site,
     is_decision,
+    is_told,
     names_at,
     read,
     site_of_error,
@@ -120,6 +121,35 @@ def test_a_decision_is_told_from_other_uses_of_a_value() -> None:
     assert is_decision(_raising(_by_while))
     assert is_decision(_raising(lambda x: 1 if x else 2))
     assert not is_decision(_raising(_by_conversion))
+
+
+def _by_log(x: Any, log: list[object]) -> None:
+    def warning_once(text: object) -> None:
+        log.append(text)
+
+    warning_once(f"{bool(x)}")
+
+
+def _by_message(x: Any) -> None:
+    assert not x.__dict__, f"{bool(x)}"
+
+
+def _by_assertion(x: Any) -> None:
+    assert bool(x), "a text"
+
+
+def _by_named(x: Any) -> None:
+    print(kept := bool(x))  # noqa: T201
+    del kept
+
+
+def test_what_is_only_told_is_told_from_what_is_used() -> None:
+    assert is_told(_raising(lambda x: _by_log(x, [])))
+    assert is_told(_raising(lambda x: (setattr(x, "a", 1), _by_message(x))))
+    assert not is_told(_raising(_by_assertion))
+    assert not is_told(_raising(_by_named))
+    assert not is_told(_raising(_by_conversion))
+    assert not is_told(_raising(_by_if))
 
 
 def test_code_without_source_has_no_expression() -> None:

@@ -97,6 +97,17 @@ def test_a_narrow_file_may_lose_what_it_loses_at_the_example_and_no_more(tmp_pat
     assert note.startswith("the file computes in a narrower type and loses more than a tenth of the largest value")
 
 
+def test_a_number_that_sizes_are_compared_with_is_run_far_beyond_the_example(tmp_path: Path) -> None:
+    path = written(
+        "(float[n] x) => (float[n] z) { c = Size (x) e = Constant <value_int: int = 640> () l = Greater (c, e) "
+        "f = CastLike (l, x) d = Add (x, x) z = Add (d, f) }",
+        tmp_path,
+    )
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.check(path, lambda x: x + x, torch.randn(3))
+    assert refused.value.findings[0].breaks_at == {"n": 641}
+
+
 class _ResizedLike(torch.nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.interpolate(x, size=y.shape[0])

@@ -53,12 +53,12 @@ def test_all_that_apply_are_told_in_their_order() -> None:
     ]
 
 
-def test_when_the_time_is_up_the_rest_is_skipped_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{WALK}._is_late", lambda tries: len(tries) > 0)
+def test_when_enough_was_converted_the_rest_is_skipped_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anyshape.sizes.budgets.MOST_CALLS_OF_STRATEGIES", 0)
     with pytest.raises(anyshape.ExportError) as refused:
         export(More())
     first, *others = refused.value.result.attempts
     assert first.outcome == "wrong"
     assert {(other.outcome, other.reason) for other in others} == {
-        ("skipped", "the time for further strategies was used up")
+        ("skipped", "the model is too long for further strategies")
     }

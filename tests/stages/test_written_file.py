@@ -29,12 +29,12 @@ def test_the_contract_holds_ranges_and_formulas(tmp_path: Path) -> None:
 
 class Moody(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        if x.shape[0] in (5, 11, 17):
+        if x.shape[0] in (2, 5, 7, 8, 11):
             raise RuntimeError("not today")
         return x * 2
 
 
 def test_failures_of_pytorch_that_follow_no_rule_are_noted() -> None:
-    result = anyshape.export(Moody(), torch.randn(3), dims={"x": "n"}, sizes={"n": "1..20"}, budget=5)
+    result = anyshape.export(Moody(), torch.randn(3), dims={"x": "n"}, budget=5)
     (note,) = [note for note in result.notes if note.startswith("PyTorch fails at")]
     assert "by no rule that was found (RuntimeError: not today)" in note

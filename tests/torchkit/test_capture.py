@@ -50,6 +50,24 @@ def test_a_size_that_became_a_number_has_its_line() -> None:
     assert ("5", Halves.forward.__code__.co_firstlineno + 4) in places
 
 
+class Worded(nn.Module):
+    def forward(self, *values: Tensor) -> Tensor:
+        (x,) = values
+        size, number = f"{x.shape[0]}", x.sum().item()
+        texts = [str(x), f"{x[0]}", f"{number}", size]
+        print(f"{x}")  # noqa: T201
+        return x * len(texts)
+
+
+def test_texts_of_values_that_a_trace_does_not_have_are_noted() -> None:
+    before = Tensor.__repr__, torch.SymFloat.__repr__
+    with capture.recording() as record, capture.texts_noted(record):
+        capture.export_program(Worded(), (torch.ones(6, 4),), [{0: DYNAMIC}])
+    line = Worded.forward.__code__.co_firstlineno + 3
+    assert [(place.line, place.column) for place in record.texts] == [(line, 18), (line, 26), (line, 37)]
+    assert (Tensor.__repr__, torch.SymFloat.__repr__) == before
+
+
 def test_size_one_is_no_special_size() -> None:
     program = capture.export_program(_Flat(nn.ReLU()), (torch.ones(1, 4),), [{0: DYNAMIC}])
     (shape,) = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder"]

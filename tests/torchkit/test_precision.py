@@ -138,3 +138,15 @@ def test_a_failure_gives_the_parameters_back(monkeypatch: pytest.MonkeyPatch, li
     assert [parameter.data_ptr() for parameter in model.parameters()] == storages
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert not nn.modules.module._global_forward_hooks
+
+
+def test_random_numbers_are_those_of_the_narrow_type() -> None:
+    def drawn() -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        return [torch.rand(3), torch.randn(3), torch.randint(9, (3,)), torch.rand(2, dtype=torch.float64)]
+
+    narrow = drawn()
+    with precision.computing_in(torch.float64, nn.Identity()):
+        wide = drawn()
+    assert [value.dtype for value in wide] == [torch.float64, torch.float64, torch.int64, torch.float64]
+    assert all(torch.equal(one, other.to(one.dtype)) for one, other in zip(wide, narrow, strict=True))

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import array
+import copy
+import io
+import pickle
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -100,3 +107,72 @@ def test_a_failure_is_heard_with_what_the_call_was_given() -> None:
         torch.matmul(x, other=x)
     assert heard[0][0] == "matmul"
     assert [value is x for value in heard[0][1:]] == [True, True]
+
+
+READERS: dict[str, Callable[[Tensor], object]] = {
+    "bool": lambda x: bool(x[0] > 0), "int": lambda x: int(x[0]), "float": lambda x: float(x[0]),
+    "complex": lambda x: complex(x[0]), "index": lambda x: [1, 2, 3][x[0].long()], "in": lambda x: 1.0 in x,
+    "item": lambda x: x[0].item(), "tolist": Tensor.tolist, "numpy": lambda x: x.detach().cpu().numpy(),
+    "asarray": np.asarray, "number": lambda x: np.float32(x[0]), "dlpack": torch.from_dlpack,
+    "numpy's dlpack": np.from_dlpack, "capsule": lambda x: torch.utils.dlpack.to_dlpack(x), "str": str, "repr": repr,
+    "text": lambda x: f"{x}", "format": format, "percent": "%s".__mod__, "memory": Tensor.untyped_storage,
+    "pickle": pickle.dumps, "save": lambda x: torch.save(x, io.BytesIO()), "address": Tensor.data_ptr,
+    "bytes": lambda x: bytes(x.to(torch.uint8)), "array": lambda x: array.array("f", x), "sorted": sorted,
+    "equal": lambda x: torch.equal(x, x), "close": lambda x: torch.allclose(x, other=x),
+    "nonzero": lambda x: torch.is_nonzero(x[0]), "memoryview": lambda x: memoryview(x.numpy()),
+}  # fmt: skip
+"""Ways to look into a tensor."""
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_look_into_a_tensor_is_seen(name: str) -> None:
+    x, other = torch.rand(3), torch.rand(3)
+
+    def model() -> None:
+        with recorder.watched_reads() as paths:  # as every call of a module is watched
+            READERS[name](x)
+        assert len(paths) == 1
+
+    assert recorder.value_decisions(model, [x])
+    assert not recorder.value_decisions(model, [other])
+
+
+def test_what_is_no_look_at_values_is_not_seen() -> None:
+    x = torch.rand(3, 4)
+    with recorder.watched_reads() as paths:
+        x.view(2, 6), x.shape, x.dtype, list(x), x.sum(), hash(x), x[x > 0.5], x.nonzero(), x.stride(), len(x)
+    assert paths == set()
+
+
+def test_afterwards_every_method_is_the_one_it_was() -> None:
+    names = ("__bool__", "item", "__repr__", "storage", "numpy")
+    before = [(name, vars(Tensor).get(name), getattr(Tensor, name)) for name in names]
+    with pytest.raises(ZeroDivisionError), recorder.watched_reads(), recorder.watched_reads():
+        assert Tensor.item is not before[1][2]
+        1 / 0
+    assert before == [(name, vars(Tensor).get(name), getattr(Tensor, name)) for name in names]
+
+
+def test_looks_without_end_are_stopped() -> None:
+    def endless() -> None:
+        x = torch.zeros(1)
+        while x.sum() < 1:
+            x = x * 2
+
+    with pytest.raises(recorder.TooManyReadsError), recorder.watched_reads(100):
+        endless()
+
+
+def test_what_is_written_into_a_tensor_and_copied_still_depends() -> None:
+    def run(x: Tensor) -> bool:
+        kept = torch.zeros(3)
+        kept[1] = x.max()
+        return bool(copy.deepcopy(x).sum() > 0) and bool(kept[2] > 0)
+
+    x = torch.ones(2)
+    assert list(recorder.value_decisions(lambda: run(x), [x]).values()) == [{True}, {False}]
+
+
+def test_a_nan_on_the_way_is_met() -> None:
+    assert recorder.meets_nan(lambda: torch.zeros(2).log().mul(0).nan_to_num())
+    assert not recorder.meets_nan(lambda: torch.zeros(2).log())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections import OrderedDict, deque
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -171,3 +173,24 @@ def test_large_buffers_are_kept_in_memory_where_the_disk_is_full(monkeypatch: py
     model(torch.ones(1))
     state.restore()
     assert float(model.kept.float().sum()) == 66.0
+
+
+def test_a_generator_that_was_drawn_from_is_told() -> None:
+    draws = (lambda: torch.rand(1), random.random, lambda: np.random.rand(1), lambda: torch.manual_seed(9))
+    with kept_state.kept_generators():
+        for seed in (0, 1):
+            kept_state.seed_generators(seed)
+            assert not kept_state.is_drawn_from(seed)
+            for draw in draws:
+                kept_state.seed_generators(seed)
+                draw()
+                assert kept_state.is_drawn_from(seed)
+
+
+def test_generators_are_afterwards_where_they_were() -> None:
+    random.seed(3), np.random.seed(3), torch.manual_seed(3)
+    wanted = random.random(), np.random.rand(), torch.rand(1)
+    random.seed(3), np.random.seed(3), torch.manual_seed(3)
+    with kept_state.kept_generators():
+        kept_state.seed_generators(0)
+    assert (random.random(), np.random.rand(), torch.rand(1)) == wanted

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -173,6 +177,36 @@ def test_random_results_are_refused_with_a_sentence() -> None:
 
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.export(Noisy(), torch.randn(3, 4), dims={"x": "batch 4"})
+    assert [finding.rule for finding in refused.value.findings] == ["random-output"]
+
+
+@pytest.mark.parametrize(
+    "draw", [random.random, lambda: float(np.random.rand()), lambda: torch.rand(()), lambda: time.time() % 1]
+)
+def test_results_that_are_random_at_some_sizes_are_refused_with_the_size(draw: Callable[[], Any]) -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * draw() if x.shape[0] > 40 else x
+
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(Noisy(), torch.randn(3, 4), dims={"x": "n 4"}, sizes={"n": "1..64"}, quick=True)
+    (finding,) = refused.value.findings
+    assert finding.rule == "random-output"
+    at = finding.breaks_at["n"]
+    assert at > 40
+    assert finding.message == (
+        f"`output` changes from call to call at n = {at}, so that no file can be checked against it"
+    )
+
+
+def test_a_file_is_not_checked_beside_a_model_that_is_random_at_some_sizes(tmp_path: Path) -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * random.random() if x.shape[0] > 40 else x * 1
+
+    anyshape.export(lambda x: x * 1, torch.randn(3, 4), tmp_path / "model.onnx", dims={"x": "n 4"}, quick=True)
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.check(tmp_path / "model.onnx", Noisy(), torch.randn(3, 4), sizes={"n": "1..64"}, quick=True)
     assert [finding.rule for finding in refused.value.findings] == ["random-output"]
 
 

@@ -70,6 +70,7 @@ def test_everything_is_plain_values_for_json(tmp_path):
             "call": None,
             "returns": None,
             "checked": None,
+            "assumptions": None,
         },
         "opset": 18,
         "domains": {},

@@ -79,7 +79,9 @@ checked: dynamic.onnx, right at 5 sizes in ONNX Runtime N against static.onnx
   rewrite  Reshape `view`: target [2, 12] became [0, 12]
   checked  batch 1 to 5 (5 sizes), sample by sample
   error    at most N x the static file's rounding noise (8 is allowed)
-  took     N s to free (opset 18), N s to check"""
+  took     N s to free (opset 18), N s to check
+  note     static.onnx cannot show which branches `batch` decided, nor what `batch - 1` \
+multiplied or divided, being 1 there"""
     )
     x = np.arange(7 * 12, dtype=np.float32).reshape(7, 3, 4)
     assert np.array_equal(run(tmp_path / "dynamic.onnx", x=x), x.reshape(7, 12))
@@ -119,7 +121,7 @@ def test_a_table_is_a_limit_beyond_which_the_runtime_says_no(write, tmp_path):
 
 def test_nothing_declared_means_the_batch_and_is_said(write):
     result = anyshape.make_dynamic(write(FLATTEN))
-    assert result.notes == ("no dims were declared: `batch` is axis 0 of `x`",)
+    assert result.notes[0] == "no dims were declared: `batch` is axis 0 of `x`"
     assert result.inputs[0].axes == ("batch", 3, 4)
 
 
@@ -169,7 +171,9 @@ unchecked: d.onnx, not every dim could be checked
   checked  seq 4 to 16 (4 sizes), never: `y`
   error    at most N x the static file's rounding noise (8 is allowed)
   took     N s to free (opset 18), N s to check
-  note     other sizes of `seq` are UNCHECKED: nothing was compared with `y`"""
+  note     other sizes of `seq` are UNCHECKED: nothing was compared with `y`
+  note     static.onnx cannot show which branches `batch` and `seq` decided, nor what `batch - 1` \
+multiplied or divided, being 1 there"""
     )
     assert read_contract(onnx.load(tmp_path / "d.onnx")).verdict == "unchecked"
 
@@ -206,6 +210,12 @@ def test_an_unrolled_loop_is_refused(write):
         ({"unchecked": ["seq"]}, "unchecked names `seq`, but the dims are `batch`"),
         ({"unchecked": "batch"}, "unchecked is 'batch': give a list of text"),
         ({"sizes": {"seq": 3}}, "sizes given for `seq`, but the dims are `batch`"),
+        ({"constants": ["view"]}, '`constants` is a list: give {"node": "1/batch"}'),
+        ({"constants": {"view": 3}}, "`constants` has 'view': 3: give the name of a node and a text, as \"1/batch\""),
+        (
+            {"constants": {"veiw": "fixed"}},
+            "`constants` names `veiw`, but the file has no such node; did you mean `view`?",
+        ),
         ({"budget": -1}, "budget is -1: give a number that is not negative"),
         ({"out": "/nowhere/d.onnx"}, "the folder `/nowhere` does not exist"),
     ],
@@ -362,6 +372,23 @@ def test_wrong_usage_has_its_exit_code(write, tmp_path):
     assert command(path, "-o", tmp_path / "d.onnx", "--weights", "w.pt").exit_code == USAGE
     assert command(path, "-o", tmp_path / "d.onnx", "--quick", "--thorough").exit_code == USAGE
     assert list(tmp_path.iterdir()) == [path]
+
+
+SHARE = "main (float[4, 6] x) => (float[4, 6] y) <float four = {4.0}> { [share] y = Div(x, four) }"
+
+
+def test_the_command_takes_what_a_number_is(write, tmp_path):
+    path, out = write(SHARE), tmp_path / "d.onnx"
+    outcome = command(path, "-o", out)
+    assert outcome.exit_code == NOTHING_WRITTEN
+    assert "--constant share=batch" in outcome.output
+    assert command(path, "-o", out, "--constant", "share=1/batch").exit_code == USAGE
+    assert not out.exists()
+    x = np.ones((5, 6), np.float32)
+    for told, divisor in (("share=batch", 5), ("share=fixed", 4)):
+        outcome = command(path, "-o", out, "--constant", told)
+        assert outcome.exit_code == 0, outcome.output
+        assert np.allclose(run(out, x=x), x / divisor)
 
 
 def test_the_command_checks_against_a_model_of_the_user(write, tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from anyshape.bench.plan import Budget
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange
 from anyshape.verification.freed_file import TwinScope, check_against_file
 
@@ -48,8 +49,21 @@ def test_only_declared_sizes_are_run():
     assert {one["seq"] for one in sizes} == {2, 6}
 
 
-def test_without_time_few_sizes_are_run():
-    assert checked(CAUSAL, seconds=0.0).reports[0].sentence == "1 to 3 (2 sizes), sample by sample"
+def test_without_time_few_sizes_are_run_and_the_others_are_told():
+    done = checked(CAUSAL, seconds=0.0)
+    assert done.reports[0].sentence == "1 to 3 (2 sizes), sample by sample"
+    assert ({"batch": 5, "seq": 6}, "the budget was used up") in done.verification.skipped
+    assert not any(sizes in done.verification.sizes_run for sizes, _ in done.verification.skipped)
+
+
+def test_by_itself_a_check_is_cut_by_work(monkeypatch):
+    monkeypatch.setattr(budgets, "WORK_OF_A_CALL", budgets.WORK_TO_CHECK)
+    done = checked(CAUSAL, seconds=None)
+    assert done.reports[0].sentence == "1 to 3 (2 sizes), sample by sample"
+    assert {reason for _, reason in done.verification.skipped} == {
+        "predicted to be more work than a check takes by itself (budget= allows more)"
+    }
+    assert checked(CAUSAL, seconds=60.0).verification.skipped == ()
 
 
 def test_a_file_that_is_wrong_at_its_own_sizes_ends_it_all():

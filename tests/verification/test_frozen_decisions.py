@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import ctypes
+import inspect
+import io
+import logging
+import pickle
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnxruntime
 import pytest
 import torch
@@ -143,3 +152,122 @@ def test_a_number_that_is_read_is_no_decision_that_a_trace_passes_by() -> None:
     call = (torch.randn(2, 7, 4), torch.tensor([7, 7]))
     result = anyshape.export(ReadingBelowAWindow(), call, dims={"x": "batch seq 4", "lengths": "batch"})
     assert result.attempts[0].reason.startswith("would freeze a decision at")
+
+
+# ---- reads other than decisions
+
+
+READERS: dict[str, Callable[[Tensor], Any]] = {
+    "set": lambda x: len(set(x.flatten().tolist())),
+    "asarray": lambda x: float(np.asarray(x).max() > 50),
+    "dlpack": lambda x: float(torch.from_dlpack(x).max() > 50),
+    "storage": lambda x: float(x.untyped_storage()[3] == 255),
+    "text": lambda x: float("e+" in f"{x}"),
+    "str": lambda x: float("e+" in str(x)),
+    "repr": lambda x: float("nan" in repr(x)),
+    "format": lambda x: float("e+" in format(x)),
+    "text of a number": lambda x: float("e+" in str(x.max().item())),
+    "pickle": lambda x: float(b"never" in pickle.dumps(x)),
+    "saved": lambda x: float(_saved(x) < 0),
+    "numpy": lambda x: float(x.detach().cpu().numpy().max() > 50),
+    "address": lambda x: float(ctypes.c_float.from_address(x.data_ptr()).value > 50),
+    "copy": lambda x: float(copy.deepcopy(x).max().item() > 50),
+    "written before": lambda x: float(_written(x).max() > 50),
+}
+
+
+def _saved(x: Tensor) -> int:
+    torch.save(x, file := io.BytesIO())
+    return file.tell()
+
+
+def _written(x: Tensor) -> Tensor:
+    kept = torch.zeros(2)
+    kept[1] = x.max()
+    return kept
+
+
+class Reading(nn.Module):
+    def __init__(self, read: Callable[[Tensor], Any], beyond: int) -> None:
+        super().__init__()
+        self.read, self.beyond = read, beyond
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * (1 + self.read(x)) if x.shape[0] > self.beyond else x * 1
+
+
+X = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
+
+
+QUICK = {("set", 8), ("text", 0), ("text", 8), ("text of a number", 0), ("numpy", 8), ("written before", 8)}
+"""Of every kind one."""
+
+
+@pytest.mark.parametrize(
+    ("name", "beyond"),
+    [pytest.param(n, b, marks=() if (n, b) in QUICK else pytest.mark.slow) for n in READERS for b in (0, 8)],
+)
+def test_what_python_reads_is_followed_or_refused(name: str, beyond: int) -> None:
+    model = Reading(READERS[name], beyond)
+    try:
+        result = anyshape.export(model, X, dims={"x": "n 4"}, quick=True, sizes={"n": "1..12"})
+    except anyshape.ExportError as refused:
+        (finding,) = refused.findings
+        assert finding.rule in ("frozen-branch", "pinned-dim", "bounded-dim", "data-dependent-size", "wrong-values")
+    else:
+        for x in (X * 1000, torch.full((9, 4), 1e9), torch.zeros(10, 4)):
+            assert torch.equal(result(x)[0], model(x))
+
+
+def test_a_text_that_decides_is_refused_at_its_line() -> None:
+    class Worded(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            words = f"largest {x.max()}"
+            return x * 2 if "e+" in words else x
+
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(Worded(), X, dims={"x": "n 4"}, quick=True)
+    (finding,) = refused.value.findings
+    assert finding.rule == "frozen-branch"
+    assert finding.span.line == inspect.getsourcelines(Worded.forward)[1] + 1
+    assert finding.message == "a decision on values would be frozen in the export"
+
+
+def test_what_is_printed_or_logged_is_a_note() -> None:
+    class Talking(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if x.shape[0] > 8:
+                print(f"long: {x.mean()}")  # noqa: T201
+            logging.getLogger(__name__).warning(f"{x}")  # noqa: G004
+            assert x.shape[1] == 4, f"{x}"
+            return x * 2
+
+    first = inspect.getsourcelines(Talking.forward)[1]
+    result = anyshape.export(Talking(), X, dims={"x": "n 4"}, quick=True, sizes={"n": "1..12"})
+    assert result.verdict == "checked"
+    (note,) = result.notes
+    assert note.startswith("values are printed or logged, which the file does not do: ")
+    assert all(f"test_frozen_decisions.py:{first + line}:" in note for line in (2, 3))
+    # what only long inputs come to is run with other values there, too
+    values = [row for row in result.to_dict()["verification"]["values_run"] if row["sizes"]["n"] > 8]
+    assert {"sizes": values[0]["sizes"], "values": "`x` negated"} in values
+
+
+def test_a_model_that_keeps_no_reads_is_followed_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anyshape.torchkit.recorder.value_decisions", lambda *_: pytest.fail("nothing is read"))
+    assert anyshape.export(nn.Linear(4, 4), X, dims={"input": "n 4"}, quick=True).verdict == "checked"
+
+
+def test_a_check_says_where_the_model_decides_by_values(tmp_path: Path) -> None:
+    class Deciding(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * 0 if bool(x.sum() > 1e30) else x * 2
+
+    class Doubling(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * 2
+
+    anyshape.export(Doubling(), X, tmp_path / "model.onnx", dims={"x": "n 4"}, quick=True)
+    (note,) = anyshape.check(tmp_path / "model.onnx", Deciding(), X, quick=True).notes
+    assert note.startswith("the model decides by values, of which only those that were run are checked: ")
+    assert f"test_frozen_decisions.py:{inspect.getsourcelines(Deciding.forward)[1] + 1}:" in note

@@ -28,6 +28,11 @@ def test_open_ranges_end_at_a_horizon_and_numbers_of_the_file_are_met() -> None:
     assert {"batch": 2, "seq": 17} in choose(plan)
 
 
+def test_numbers_that_have_to_do_with_sizes_are_met_beyond_the_horizon() -> None:
+    plan = plan_of_check(RANGES, BASE, (17,), as_it_is, CheckOptions(), {64})
+    assert choose(plan)[-3:] == [{"batch": 2, "seq": size} for size in (64, 65, 63)]
+
+
 def test_one_size_is_run_alone_and_the_rest_stays_at_the_base() -> None:
     plan = plan_of_check(RANGES, BASE, (17,), as_it_is, CheckOptions(at={"seq": 900}))
     assert choose(plan) == [{"batch": 2, "seq": 900}]

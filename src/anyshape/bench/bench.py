@@ -6,7 +6,6 @@ itself. All values are numpy's. How the references differ in what is asked of th
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +15,13 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from anyshape.bench.judgement import MovedRuns, Oracles, Tolerance, judge
-from anyshape.bench.plan import Budget, Plan, choose
+from anyshape.bench.plan import Budget, Plan, available_memory, choose
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
+from anyshape.sizes.effort import Effort
 from anyshape.sizes.fit import Observation, observed_at
 from anyshape.sizes.notation import Condition, Sizes
 
@@ -40,10 +40,6 @@ class Rules:
     """So many wrong sizes say that a file is wrong; None: all that fail are wanted, to find the rule behind them."""
     has_second_contents: bool = False
     """Whether some sizes are run with other values, too."""
-    learns_costs: bool = False
-    """Whether a size that seems too dear is timed halfway, and asked for again at the end: beside a model, the dearest
-    sizes are the ends of all ranges at once, which find the most. A file alone is cheap, and only its shapes count.
-    """
     broken_promise: Literal["mislabelled-dim", "wrong-shape"] = "mislabelled-dim"
     """What it is called when the declared axes are not kept: the labels of a file that was made dynamic were worked out
     from its nodes, so that a run which contradicts them shows that the nodes are wrong."""
@@ -55,9 +51,7 @@ class Rules:
     """What errors are counted in; None where values are not compared at all."""
 
 
-BESIDE_A_MODEL = Rules(
-    always_run=3, enough_wrong=3, has_second_contents=True, learns_costs=True, measure="the model's own rounding noise"
-)
+BESIDE_A_MODEL = Rules(always_run=3, enough_wrong=3, has_second_contents=True, measure="the model's own rounding noise")
 BESIDE_ITS_STATIC_TWIN = Rules(
     always_run=2, enough_wrong=1, broken_promise="wrong-shape", promises_come_first=True, takes_texts=True,
     measure="the static file's rounding noise",
@@ -102,17 +96,17 @@ Run = TypeVar("Run", bound=BenchRun)
 class BenchReference(ABC, Generic[Run]):
     """What a file is held to; what only some references have to say is nothing here."""
 
-    @property
-    def largest_result(self) -> int:
-        """The bytes of the largest result so far: what a prediction of memory starts from."""
-        return 0
-
     @abstractmethod
     def run(self, sizes: Sizes, content: int = 0) -> Run: ...
 
     @abstractmethod
     def volume(self, sizes: Sizes) -> int:
-        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+        """The number of elements of all inputs at these sizes."""
+
+    def effort(self, sizes: Sizes) -> Effort:
+        """What one run is predicted to take, from the number of elements alone."""
+        volume = self.volume(sizes)
+        return Effort(volume * budgets.WORK_OF_AN_INPUT).with_values("inputs", volume)
 
     def refuses(self, sizes: Sizes) -> str | None:
         """Why no call of these sizes can be made, or None."""
@@ -144,13 +138,6 @@ class BenchReference(ABC, Generic[Run]):
         """Another run of the same call that is right just as well."""
 
 
-class HasCondition(Protocol):
-    """One limit."""
-
-    @property
-    def condition(self) -> Condition: ...
-
-
 class Limits(Protocol):
     """What is known of where the reference runs; it learns while a plan is run."""
 
@@ -158,7 +145,8 @@ class Limits(Protocol):
     def base(self) -> Sizes: ...
 
     @property
-    def limits(self) -> Sequence[HasCondition]: ...
+    def conditions(self) -> Sequence[Condition]:
+        """All that must hold for it to be run."""
 
     def holds(self, sizes: Mapping[str, int]) -> bool: ...
 
@@ -167,6 +155,9 @@ class Limits(Protocol):
 
     def explain(self, sizes: Sizes) -> bool:
         """Look for the limit behind a failing size."""
+
+    def note_run(self, sizes: Sizes) -> None:
+        """The reference runs there: a limit that says otherwise is none."""
 
 
 # ---- one call
@@ -298,31 +289,53 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
     """Run the plan until it ends, the budget ends or enough sizes were wrong to say so."""
     start = time.monotonic()
     progress = _Progress()
-    queue = choose(plan)
-    has_second_chance = checker.rules.learns_costs
-    while queue or has_second_chance:
-        if not queue:
-            has_second_chance, queue = False, _too_dear_at_first(progress, limits)
-            continue
+    given, queue = plan, choose(plan)
+    while queue or (queue := _sizes_not_thought_of(plan, progress)):
         sizes = queue.pop(0)
         key = tuple(sizes.values())
         if key in progress.done:
             continue
         progress.done.add(key)
-        known = len(limits.limits)  # a failing size may teach a limit
+        known = list(limits.conditions)  # a failing size may teach a limit
         _run_size(checker, limits, budget, sizes, progress)
         if progress.is_wrong(checker.rules):
             break
-        if len(limits.limits) != known:
-            # the model's limits are narrower than thought: choose again inside them, ends included
-            plan = _plan_inside(plan, limits)
+        if list(limits.conditions) != known:
+            # the model's limits are others than thought: choose again inside them, ends included
+            plan = _plan_inside(given, limits)
             queue = [s for s in choose(plan) if tuple(s.values()) not in progress.done]
-    return replace(
+    verification = replace(
         verification_of(checker, progress.judged, time.monotonic() - start),
         invalid=tuple(progress.invalid),
-        skipped=tuple(progress.skipped),
+        skipped=tuple((sizes, reason) for sizes, reason in progress.skipped if limits.holds(sizes)),
         observations=tuple(progress.observations),
     )
+    return run_by_default(checker, verification)
+
+
+_NOT_BY_DEFAULT = "run with weights that are mapped, and never with ONNX Runtime's default options, which pack them"
+
+
+def run_by_default(checker: Checker[Run], verification: Verification) -> Verification:
+    """A right file with large weights once more, at the first size, as users open it; or a note that it was not."""
+    size = checker.session.bytes_of_large_weights
+    if not size or not verification.is_right:
+        return verification
+    needed = size * budgets.COPIES_OF_PACKED_WEIGHTS
+    if size > budgets.MOST_BYTES_TO_PACK or needed > available_memory():
+        least = f"{min(needed, budgets.MOST_BYTES_TO_PACK) / 2**30:.1f} GB"
+        return replace(verification, notes=(*verification.notes, f"{_NOT_BY_DEFAULT}: that takes more than {least}"))
+    first = verification.checks[0]
+    run = checker.reference.run(first.sizes, first.content)
+    checker.session.rest()
+    try:
+        judged = replace(checker, session=checker.session.by_default()).judge(run)
+    except RuntimeFailureError as failure:
+        judged = _failure(run, "runtime-error", None, f"is not loaded: {failure}")
+    if isinstance(judged, Check):
+        return verification
+    wrong = replace(judged, sentence=f"{judged.sentence}, with ONNX Runtime's default options")
+    return replace(verification, failures=(wrong,))
 
 
 def verification_of(checker: Checker[Run], judged: Sequence[Judged], seconds: float) -> Verification:
@@ -341,38 +354,39 @@ def verification_of(checker: Checker[Run], judged: Sequence[Judged], seconds: fl
     return replace(verification, factor=tolerance.factor, measure=measure)
 
 
-def _too_dear_at_first(progress: _Progress, limits: Limits) -> list[Sizes]:
-    """What was skipped, to ask again now that larger sizes were timed: among it are the ends of all ranges at once."""
-    skipped = [sizes for sizes, _ in progress.skipped if limits.holds(sizes)]
-    progress.skipped = []  # what is refused again comes back with the reason of then
-    progress.done.difference_update(tuple(sizes.values()) for sizes in skipped)
-    return skipped
+def _sizes_not_thought_of(plan: Plan, progress: _Progress) -> list[Sizes]:
+    """What the runs so far leave to ask, as long as all are right."""
+    right = {tuple(one.sizes.items()): one.sizes for one in progress.judged if isinstance(one, Check)}
+    if any(isinstance(one, Failure) for one in progress.judged):
+        return []
+    further = plan.further(list(right.values()), progress.invalid)
+    return [sizes for sizes in further if tuple(sizes.values()) not in progress.done]
 
 
 def _plan_inside(plan: Plan, limits: Limits) -> Plan:
-    conditions = [limit.condition for limit in limits.limits]
+    conditions = limits.conditions
     return replace(plan, box={dim: narrowed_range(declared, conditions, dim) for dim, declared in plan.box.items()})
 
 
 def _run_size(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes, progress: _Progress) -> None:
-    cost = _cost(checker, sizes, limits.base)
+    contents = _contents_for(checker, sizes, limits.base, len(progress.done))
     reason = checker.reference.refuses(sizes)
     if reason is None:
-        too_dear = _too_dear(checker, limits, budget, sizes, cost)
-        reason = too_dear if progress.ran >= checker.rules.always_run else None
+        effort = checker.reference.effort(sizes).times(len(contents))
+        reason = budget.refuses(effort) if progress.ran >= checker.rules.always_run else None
     if reason is not None:
         progress.skipped.append((sizes, reason))
         return
     progress.ran += 1
-    started = time.monotonic()
-    examined = checker.examine(sizes, _contents_for(checker, sizes, limits.base, len(progress.done)))
+    budget.charge(effort)
+    examined = checker.examine(sizes, contents)
     progress.judged += examined.judged
     progress.observations += examined.observations
     if not examined.is_valid:
         progress.invalid.append(sizes)
         limits.explain(sizes)
-        return  # its time says nothing of a run
-    budget.measured(cost, time.monotonic() - started)
+    elif not any(isinstance(one, Failure) and one.rule == "runtime-error" for one in examined.judged):
+        limits.note_run(sizes)  # alone, a file that fails is its own reference
 
 
 def _contents_for(checker: Checker[Run], sizes: Sizes, base: Sizes, count: int) -> tuple[int, ...]:
@@ -381,41 +395,6 @@ def _contents_for(checker: Checker[Run], sizes: Sizes, base: Sizes, count: int) 
         return (0,)
     moderate = max(budgets.SMALL_VOLUME, budgets.SECOND_CONTENT_UP_TO * checker.reference.volume(base))
     return (0, 1) if checker.reference.volume(sizes) <= moderate else (0,)
-
-
-def _cost(checker: Checker[Run], sizes: Sizes, base: Sizes) -> int:
-    """The volume of a call, or what it would be if all dims had grown as much as the one that grew the most."""
-    volume = checker.reference.volume
-    if not checker.rules.learns_costs:
-        return volume(sizes)
-    # a dim that adds little to the volume may be the one whose square is computed
-    growth = max((size / max(base[dim], 1) for dim, size in sizes.items()), default=1.0)
-    return max(volume(sizes), int(volume(base) * growth))
-
-
-def _too_dear(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes, cost: int) -> str | None:
-    """Why the budget does not let a size be run, after a closer look; or None."""
-    reference = checker.reference
-    reason = budget.refuses(cost, reference.largest_result)
-    if reason is not None and checker.rules.learns_costs and _time_halfway(checker, limits, budget, sizes):
-        reason = budget.refuses(cost, reference.largest_result)
-    return reason
-
-
-def _time_halfway(checker: Checker[Run], limits: Limits, budget: Budget, sizes: Sizes) -> bool:
-    """Time the module halfway to a size that seems too dear: small runs are mostly overhead, and tell little."""
-    # halfway in the exponent: costs grow by powers
-    halfway = {d: math.isqrt(max(size, 1) * max(limits.base[d], 1)) for d, size in sizes.items()}
-    middle = limits.admit(halfway)
-    if middle is None:
-        return False
-    cost = _cost(checker, middle, limits.base)
-    if not budget.is_cheap(cost):
-        return False
-    started = time.monotonic()
-    checker.reference.run(middle)
-    budget.measured(cost, time.monotonic() - started)
-    return True
 
 
 # ---- the smallest failing size
@@ -439,6 +418,7 @@ def _smaller_failure(checker: Checker[Run], failure: Failure, plan: Plan, budget
             # a dim that is tied to this one may have moved the other way: then nothing is smaller
             if admitted is None or sum(admitted.values()) >= sum(failure.sizes.values()):
                 continue
+            budget.charge(checker.reference.effort(admitted))
             run = checker.reference.run(admitted, failure.content)
             if run.error is None and isinstance(found := checker.judge(run), Failure):
                 return found

@@ -261,6 +261,12 @@ class Oracles:
         usual = self.noises.against_float64.least(floats.want)
         if (distance <= np.maximum(settled * rounding, factor / 2 * usual)).all():
             return _judge_by_noise(distance, np.maximum(rounding, usual), factor)
+        # two programs that differ no more than either rounds, mostly, and nowhere more than elements like it do: there
+        # PyTorch is within two such noises of the truth
+        usual = self.noises.against_float64.typical(floats.want)
+        alike = np.minimum(usual, lent_noise(floats.want, distance))
+        if (distance <= np.maximum(settled * rounding, (factor - 2) * alike)).all():
+            return _judge_by_noise(distance, np.maximum(rounding, usual), factor)
         exact = self.exact()
         truth = _in_float64(exact)[floats.finite] if exact is not None and exact.shape == floats.finite.shape else None
         if truth is None or not np.isfinite(truth).all():

@@ -7,7 +7,8 @@ several empty ones, so that a mask of -1e9 never lends its rounding to the score
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import statistics
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,10 +86,9 @@ def largest_alike(values: Array, gap: int = _GAP) -> Array:
 
 @dataclass
 class NoiseByOctave:
-    """The rounding noise of one output in the calls for which it was measured, the least for each octave."""
+    """The rounding noise of one output in the calls for which it was measured, for each octave the least of each."""
 
-    _least: dict[int, float] = field(default_factory=dict)
-    _calls: dict[int, int] = field(default_factory=dict)
+    _measured: dict[int, list[float]] = field(default_factory=dict)
 
     def measured(self, values: Array, noise: Array) -> None:
         """What one call came to."""
@@ -96,31 +96,41 @@ class NoiseByOctave:
         order = np.argsort(octaves, kind="stable")
         present, starts = np.unique(octaves[order], return_index=True)
         for octave, least in zip(present.tolist(), np.minimum.reduceat(noise[order], starts).tolist(), strict=True):
-            self._least[octave] = min(least, self._least.get(octave, np.inf))
-            self._calls[octave] = self._calls.get(octave, 0) + 1
+            self._measured.setdefault(octave, []).append(least)
 
     def least(self, values: Array) -> Array:
-        """What can be relied on at other sizes; 0 where too few calls were measured."""
-        enough = [o for o, calls in self._calls.items() if calls >= budgets.ENOUGH_MEASURED_CALLS and o != _LOWEST]
+        """What can be relied on at other sizes, whatever they are; 0 where too few calls were measured."""
+        return self._chosen_noise(values, min)
+
+    def typical(self, values: Array) -> Array:
+        """The same of most sizes: at some, as where one pixel is an image, hardly anything is rounded."""
+        return self._chosen_noise(values, statistics.median_low)
+
+    def _chosen_noise(self, values: Array, choose: Callable[[list[float]], float]) -> Array:
+        known = sorted(
+            (octave, choose(calls))
+            for octave, calls in self._measured.items()
+            if len(calls) >= budgets.ENOUGH_MEASURED_CALLS and octave != _LOWEST
+        )
         octaves = octaves_of(values)
-        asked = np.unique(octaves[octaves != _LOWEST]).tolist()
-        return _looked_up({o: self._least_of(o, sorted(enough)) for o in asked} if enough else {}, octaves)
+        asked = np.unique(octaves[octaves != _LOWEST]).tolist() if known else ()
+        return _looked_up({octave: _noise_at(octave, known) for octave in asked}, octaves)
 
-    def _least_of(self, octave: int, known: list[int]) -> float:
-        """Measured, or between what was: larger numbers have no less noise, and it falls no faster than they do."""
-        below = max((one for one in known if one <= octave), default=None)
-        above = min((one for one in known if one >= octave), default=None)
-        from_below = 0.0 if below is None else self._least[below]
-        if above is None:
-            return from_below
-        slope = 1.0 if below is not None else self._slope(known)
-        return max(from_below, self._least[above] * math.pow(2.0, slope * (octave - above)))
 
-    def _slope(self, known: list[int]) -> float:
-        """How noise falls among the smallest numbers, per octave: not at all where it is that of what they are summed
-        of, and by half where it is their own.
-        """
-        lowest, near = known[0], [one for one in known if one <= known[0] + 3][-1]
-        if near == lowest or not self._least[lowest]:
-            return 1.0
-        return float(np.clip(np.log2(self._least[near] / self._least[lowest]) / (near - lowest), 0.0, 1.0))
+def _noise_at(octave: int, known: list[tuple[int, float]]) -> float:
+    """Measured, or between what was: larger numbers have no less noise, and it falls no faster than they do."""
+    below = max((one for one in known if one[0] <= octave), default=None)
+    above = min((one for one in known if one[0] >= octave), default=None)
+    from_below = 0.0 if below is None else below[1]
+    if above is None:
+        return from_below
+    slope = 1.0 if below is not None else _slope(known)
+    return max(from_below, above[1] * math.pow(2.0, slope * (octave - above[0])))
+
+
+def _slope(known: list[tuple[int, float]]) -> float:
+    """How noise falls among the smallest numbers, per octave: not at all where it is that of what they are summed of,
+    and by half where it is their own.
+    """
+    (lowest, least), (near, noise) = known[0], [one for one in known if one[0] <= known[0][0] + 3][-1]
+    return 1.0 if near == lowest or not least else float(np.clip(np.log2(noise / least) / (near - lowest), 0.0, 1.0))

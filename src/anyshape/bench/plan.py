@@ -8,19 +8,21 @@ spread sizes.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from anyshape.errors import DeclarationError
+from anyshape.results.verification import THIS_MACHINE
 from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import SizeRange, Sizes
-
-if TYPE_CHECKING:
-    from anyshape.results.attempt import Guard
 
 Tier = Literal["quick", "normal", "thorough"]
 _MOST_CONSTANTS = {"quick": 0, "normal": 24, "thorough": 64}
@@ -36,8 +38,8 @@ class Plan:
     traced: Mapping[str, int]
     constants: tuple[int, ...] = ()
     """Integers of the file and of the guards: the only thing that finds a lone wrong size."""
-    suspects: tuple[Callable[[Mapping[str, int]], bool], ...] = ()
-    """Guards: for each, a size at which it does not hold is worth a run."""
+    further: Callable[[Sequence[Sizes], Sequence[Sizes]], list[Sizes]] = field(default=lambda *_: [])
+    """What else to run, once all was: asked with the sizes that were right, and those at which the reference fails."""
     admit: Callable[[Sizes], Sizes | None] = field(default=lambda sizes: sizes)
     """Moves sizes into what the model can do; None where it cannot."""
     tier: Tier = "normal"
@@ -52,11 +54,13 @@ class Plan:
 
 def horizon(declared: SizeRange, traced: int) -> SizeRange:
     """The range to run: as declared, or for an open one up to a moderate multiple of the traced size."""
-    if not declared.is_open:
-        return declared
-    # far enough to pass one doubling and both neighbours, near enough to be run in moments
+    return declared.up_to(reach(declared, traced)) if declared.is_open else declared
+
+
+def reach(declared: SizeRange, traced: int) -> int:
+    """How far an open range is run: past one doubling and both neighbours, and still in moments."""
     few_steps = max(traced + 2 * declared.step, declared.lo + 8)
-    return declared.up_to(max(2 * traced + 1, min(4 * traced + 1, 64), few_steps))
+    return max(2 * traced + 1, min(4 * traced + 1, 64), few_steps)
 
 
 def choose(plan: Plan) -> list[Sizes]:
@@ -95,7 +99,6 @@ def _telling_sizes(plan: Plan) -> Iterator[Sizes]:
     low, high = _corners(plan)
     traced = dict(plan.traced)
     yield high  # finds the most of any single size: clamps and tables that end
-    yield from _sizes_against_guards(plan)
     yield from _pairwise({d: _ends(plan, d) for d in plan.box})
     if plan.tier == "quick":
         return
@@ -178,19 +181,6 @@ def _around_constants(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
             for dim, box in plan.box.items():
                 if near in box:
                     yield {**traced, dim: near}
-
-
-def _sizes_against_guards(plan: Plan) -> Iterator[Sizes]:
-    """For each guard, up to two sizes at which it fails."""
-    if not plan.suspects:
-        return
-    generator = random.Random(plan.seed)  # noqa: S311  sizes, not secrets
-    pool = [*_one_at_a_time(plan, dict(plan.traced)), *_pairwise({d: _ends(plan, d) for d in plan.box})]
-    pool += [{d: generator.randint(box.lo, _end(box)) for d, box in plan.box.items()} for _ in range(60)]
-    pool = [{d: plan.box[d].nearest(s) for d, s in sizes.items()} for sizes in pool]
-    for holds in plan.suspects:
-        broken = (sizes for sizes in pool if not holds(sizes))
-        yield from itertools.islice(broken, 2)
 
 
 def _harder_sizes(plan: Plan, traced: Sizes) -> Iterator[Sizes]:
@@ -300,10 +290,11 @@ def spread_sizes(
     constants: Iterable[int],
     admit: Callable[[Sizes], bool],
     seed: int,
+    telling: Sequence[Sizes] = (),
 ) -> tuple[Sizes, ...]:
-    """The base first; then each dim alone, all dims alike, and dims at random."""
+    """The base first, and what is known to tell; then each dim alone, all dims alike, and dims at random."""
     pool = {dim: _sizes_of_dim(declared, base[dim], constants) for dim, declared in ranges.items()}
-    found: list[Sizes] = [dict(base)]
+    found: list[Sizes] = [dict(base), *telling]
     found += [{**base, dim: size} for dim, sizes in pool.items() for size in sizes]
     found += [{dim: declared.nearest(size) for dim, declared in ranges.items()} for size in (*range(1, 34), 64, 128)]
     chance = random.Random(seed)  # noqa: S311  not for secrets
@@ -320,13 +311,10 @@ def _sizes_of_dim(declared: SizeRange, base: int, constants: Iterable[int]) -> l
     return sorted(size for size in wanted if 0 <= size <= most and size in declared) or [base]
 
 
-def breaking_sizes(
-    suspects: Iterable[Guard], ranges: Mapping[str, SizeRange], traced: Mapping[str, int]
-) -> list[Sizes]:
-    """For each condition and dim the smallest size found at which it is another than at the traced sizes."""
-    breaks = [_first_break(suspect, dim, ranges[dim], traced) for suspect in suspects for dim in suspect.dims]
-    found = {tuple(sizes.values()): sizes for sizes in breaks if sizes is not None}
-    return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_BREAKING_SIZES]
+def smallest_sizes(declared: SizeRange) -> list[int]:
+    """The smallest sizes of a dim, where each stands for itself."""
+    sizes = declared.up_to(declared.lo + budgets.SIZES_OF_A_NUMBER * declared.step)
+    return list(members(sizes))[: budgets.SIZES_OF_A_NUMBER]
 
 
 _FAR = (33, 64, 65, 100, 128, 129, 200, 256, 257, 512, 1000, 1024)
@@ -339,58 +327,76 @@ def far_sizes(ranges: Mapping[str, SizeRange], traced: Mapping[str, int]) -> lis
     return [{**traced, dim: size} for size in _FAR for dim, declared in opened.items() if size in declared]
 
 
-def _first_break(suspect: Guard, dim: str, declared: SizeRange, traced: Mapping[str, int]) -> Sizes | None:
-    at_traced = suspect.holds(traced)
-    candidates = sorted(size for size in set(_candidate_sizes(suspect.constants)) if size in declared)
-    tried = ({**traced, dim: size} for size in candidates)
-    return next((sizes for sizes in tried if suspect.holds(sizes) != at_traced), None)
-
-
-def _candidate_sizes(constants: Iterable[int]) -> Iterator[int]:
-    """Around the numbers of a condition, their multiples and quotients, and powers of two."""
-    known = {number for number in constants if 0 < number <= budgets.LARGEST_SUSPECT}
-    for number in known:
-        yield from (number - 1, number, number + 1, 2 * number, 2 * number + 1)
-        yield from (number // other + 1 for other in known if other > 1)
-    yield from (2**power + 1 for power in range(22))
+def sizes_at_literals(
+    literals: Iterable[int], ranges: Mapping[str, SizeRange], traced: Mapping[str, int], tier: Tier
+) -> list[Sizes]:
+    """Beyond the horizon of open ranges: at the numbers that a file compares sizes with, cuts at or computes with."""
+    far = {dim: horizon(one, traced[dim]) for dim, one in ranges.items() if one.is_open}
+    near = [size for number in sorted(literals)[: _MOST_CONSTANTS[tier]] for size in (number, number + 1, number - 1)]
+    return [
+        {**traced, dim: size}
+        for size in near
+        for dim, box in far.items()
+        if size > _end(box) and size in ranges[dim] and size <= budgets.LARGEST_SUSPECT
+    ]
 
 
 # ---- for how long
 
 
 class Budget:
-    """Seconds for checking, and what a size is predicted to cost."""
+    """What a check may take, in predicted work; or a user's seconds, which may cut elsewhere on another day."""
 
-    def __init__(self, seconds: float, memory: int | None = None) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float | None = None, work: float | None = None) -> None:
+        self._seconds, self._work = seconds, budgets.WORK_TO_CHECK if work is None else work
         self._start = time.monotonic()
-        self._memory = memory
-        self._measured: list[tuple[int, float]] = []
+        self._spent = 0.0
 
     @property
     def remaining(self) -> float:
-        return self.seconds - (time.monotonic() - self._start)
+        return self._work - self._spent if self._seconds is None else self._seconds - self._seconds_gone
 
-    def measured(self, volume: int, seconds: float) -> None:
-        self._measured.append((volume, seconds))
+    @property
+    def _seconds_gone(self) -> float:
+        return time.monotonic() - self._start
 
-    def is_cheap(self, volume: int) -> bool:
-        """Whether a size of this volume may be run to learn from, and teaches something new."""
-        is_new = all(volume > 4 * known for known, _ in self._measured)
-        return self.remaining > 0 and volume <= budgets.SMALL_CALL and is_new
+    def part(self, share: float) -> Budget:
+        """A budget of its own, so much smaller than this one was."""
+        return Budget(None if self._seconds is None else self._seconds * share, self._work * share)
 
-    def refuses(self, volume: int, largest_result: int) -> str | None:
-        """Why a size of this volume is not run, or None."""
+    def charge(self, effort: Effort) -> None:
+        self._spent += effort.work
+
+    def refuses(self, effort: Effort) -> str | None:
+        """Why this is not run, or None."""
+        return (self._too_much_work if self._seconds is None else self._too_long)(effort) or _too_much_memory(effort)
+
+    def _too_much_work(self, effort: Effort) -> str | None:
+        if effort.work > self.remaining:
+            return "predicted to be more work than a check takes by itself (budget= allows more)"
+        is_absurd = self._seconds_gone > budgets.SECONDS_UNTIL_ABSURD
+        minutes = f"{budgets.SECONDS_UNTIL_ABSURD / 60:.0f} minutes"
+        return f"{THIS_MACHINE} took more than {minutes} for what is work of seconds" if is_absurd else None
+
+    def _too_long(self, effort: Effort) -> str | None:
         if self.remaining <= 0:
             return "the budget was used up"
-        if self._memory and volume * budgets.BYTES_PER_ELEMENT > self._memory:
-            return "predicted to need more memory than there is"
-        if self._measured and volume > budgets.SMALL_CALL:
-            base, seconds = max(self._measured)
-            growth = max(volume / max(base, 1), 0.0)
-            # squared: attention and all pairs cost so much, and to be wrong the other way would cost the user's time
-            if growth > 1 and seconds * growth**2 > self.remaining:
-                return "predicted to take longer than the budget"
-            if self._memory and largest_result * max(growth, 1.0) ** 2 > self._memory:
-                return "predicted to need more memory than there is"
-        return None
+        rate = self._seconds_gone / self._spent if self._spent else 0.0
+        return "predicted to take longer than the budget" if effort.work * rate > self.remaining else None
+
+
+def _too_much_memory(effort: Effort) -> str | None:
+    needed = effort.bytes_held
+    if needed > budgets.MOST_BYTES_OF_A_RUN:
+        return f"predicted to need more than {budgets.MOST_BYTES_OF_A_RUN // 2**30} GB"
+    has_room = needed <= available_memory()
+    return None if has_room else f"{THIS_MACHINE} has less memory free than the {needed / 2**30:.1f} GB predicted"
+
+
+def available_memory() -> float:
+    """Bytes that could be had without swapping; all that are wanted where the system does not tell."""
+    try:
+        told = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+    except OSError:
+        return math.inf
+    return math.inf if told is None else int(told[1]) * 1024

@@ -122,9 +122,9 @@ def export_folder(source: Folder, out: str | os.PathLike[str], options: Checkpoi
     with staged_folder(destination) as stage:
         files = {stage.path / layout.file(part.name): part for part in parts}
         results = [_export_part(part, file, options) for file, part in files.items()]
+        told = put_rest(built, layout, files, stage.path)  # before anything is generated: by the final files
         evidence = _checked_generation(built, files, results, options)
-        notes = (*built.notes, *(note for part in parts for note in part.notes), *evidence.notes)
-        notes = (*notes, *put_rest(built, layout, files, stage.path))
+        notes = (*built.notes, *(note for part in parts for note in part.notes), *evidence.notes, *told)
         written = stage.files
         stage.commit()
     placed = tuple(

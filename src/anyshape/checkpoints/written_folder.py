@@ -22,8 +22,9 @@ from anyshape.checkpoints.built_model import BuiltModel
 from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.folders import ADAPTER, CONFIG, Folder, read_json
 from anyshape.checkpoints.parts import ModelPart, ends_of, first_set
-from anyshape.errors import DeclarationError
+from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.sizes.notation import did_you_mean
+from anyshape.verification.final_file import computation_of
 
 # ---- names
 
@@ -168,7 +169,7 @@ def _rename_data(models: Iterable[Path]) -> Iterator[str]:
         data = model.with_name(f"{model.name}.data")
         if not data.exists():
             continue
-        renamed = model.with_name(f"{model.name}_data")
+        renamed, judged = model.with_name(f"{model.name}_data"), computation_of(model)
         proto = onnx.load(model, load_external_data=False)
         for tensor in proto.graph.initializer:
             for entry in tensor.external_data:
@@ -176,6 +177,8 @@ def _rename_data(models: Iterable[Path]) -> Iterator[str]:
                     entry.value = renamed.name
         data.rename(renamed)
         onnx.save(proto, model)
+        if computation_of(model) != judged:
+            raise AnyshapeError(f"{model.name} with its data renamed is not what was checked: please report this")
         yield model.name
 
 

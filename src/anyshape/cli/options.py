@@ -88,6 +88,9 @@ freeing_options = _all_of(
     ),
     _SIZES,
     option("--unchecked", "A dim to which no check applies: write the file all the same.", "DIM", multiple=True),
+    pairs_option(
+        "--constant constants", "What a number of the file is: node_7=1/batch, or node_7=fixed.", "NODE=FORMULA"
+    ),
     option("--model target", "The PyTorch model to check against, as for `anyshape export`.", "TARGET"),
     _WEIGHTS,
 )

@@ -30,7 +30,7 @@ _EXPORT_OPTIONS = {
     "dtype": "dtype", "metadata": "metadata", "external_data": "external_data", "optimize": "optimize",
 }  # fmt: skip
 _CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
-_FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked")}
+_FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked", "constants")}
 _CHECKPOINT_OPTIONS = {name: name for name in ("task", "trust_remote_code", "sizes", "custom_ops")}
 
 

@@ -23,6 +23,7 @@ from anyshape.model.survey import Survey, model_constants
 from anyshape.results.attempt import Attempt, Guard
 from anyshape.runtime.session import newest_opset, opset_of_release
 from anyshape.sizes.notation import Expression, Sizes
+from anyshape.source.spans import Span
 from anyshape.torchkit import capture
 
 
@@ -68,6 +69,8 @@ class Candidate:
     """What was replaced during the trace, a sentence each."""
     suspects: tuple[int, ...] = ()
     """Sizes at which a repair may not hold."""
+    texts: tuple[Span, ...] = ()
+    """Where the trace gave the text of a value that it does not have."""
     program: torch.export.ExportedProgram | None = field(default=None, compare=False, repr=False)
     """What was traced, to be written again in a plainer form; None where the form is the trace's business, too."""
 
@@ -79,13 +82,19 @@ Conversion = tuple[Candidate | None, Attempt]
 # ---- the job of one export
 
 
-def make_job(survey: Survey, outcome: Outcome | None = None, constants: Iterable[int] = ()) -> Job:
-    """The job at the sizes to trace at, or at those of another run; sizes around `constants` count, too."""
+def make_job(
+    survey: Survey, outcome: Outcome | None = None, constants: Iterable[int] = (), telling: Sequence[Sizes] = ()
+) -> Job:
+    """The job at the sizes to trace at, or at those of another run.
+
+    Sizes around `constants` count, too, and the `telling` ones at which other files were wrong.
+    """
     request, options = survey.request, survey.options
     outcome = outcome or survey.first
     names = request.spec.inputs(request.signature)
     constants = {*model_constants(request.target.module), *constants}
-    spread = partial(spread_sizes, request.spec.ranges, outcome.sizes, constants, survey.boundaries.holds, options.seed)
+    admit = survey.boundaries.holds
+    spread = partial(spread_sizes, request.spec.ranges, outcome.sizes, constants, admit, options.seed, telling)
     return Job(
         Adapter(request.target, request.signature, names),
         tuple((name, _traceable(outcome.leaves[name])) for name in names),

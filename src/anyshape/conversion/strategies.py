@@ -18,8 +18,8 @@ from anyshape.conversion.candidates import Candidate, Conversion, Job
 from anyshape.conversion.graph.rewrites import is_rewritten
 from anyshape.conversion.operators.repair import Repair
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, by_torchscript, operators_at, translate_again
-from anyshape.results.attempt import Attempt, hold
+from anyshape.conversion.torch_export import assumptions_at, by_export, by_torchscript, operators_at, translate_again
+from anyshape.results.attempt import Attempt, Guard, hold
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 
@@ -31,6 +31,8 @@ class Past:
     attempts: tuple[Attempt, ...]
     decides_on_values: Callable[[], bool]
     """Whether the model does; asked only by those who must know, since the model has to be run for it."""
+    calls: float = 0
+    """Of operators in one run: what a conversion takes grows with them."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _sizes_beyond_assumptions(past: Past) -> Sizes | None:
     everywhere, as padding by nothing is.
     """
     wrong = [attempt for attempt in past.attempts if breaks_assumptions(attempt)]
-    if not wrong or wrong[-1].seconds > budgets.SECONDS_FOR_OTHER_SIZES:
+    if not wrong or past.calls > budgets.MOST_CALLS_ELSEWHERE:
         return None
     possible = [sizes for sizes in wrong[-1].wrong_at if not hold(wrong[-1].guards, sizes)]
     return min(possible, key=lambda sizes: sum(sizes.values()))
@@ -89,9 +91,8 @@ def _sizes_beyond_assumptions(past: Past) -> Sizes | None:
 
 def _may_be_lifted(past: Past) -> bool:
     """Several static exports take several times as long as one, and freeze every decision: on sizes and on values."""
-    fastest = min((attempt.seconds for attempt in past.attempts), default=0.0)
     decides_on_sizes = any(breaks_assumptions(attempt) for attempt in past.attempts)
-    return fastest <= budgets.SECONDS_TO_LIFT and not decides_on_sizes and not past.decides_on_values()
+    return past.calls <= budgets.MOST_CALLS_TO_LIFT and not decides_on_sizes and not past.decides_on_values()
 
 
 # ---- what each way does
@@ -102,6 +103,11 @@ _ALWAYS = tuple(repair for repair in REPAIRS if repair.always)
 def plain_operators(job: Job) -> Counter[str] | None:
     """What the first way calls at the job's sizes alone, where it comes through and decides nothing by values."""
     return operators_at(job, _ALWAYS)
+
+
+def repaired_assumptions(job: Job) -> tuple[Guard, ...]:
+    """What a trace at the job's sizes assumes, with all repairs, so that it comes far."""
+    return assumptions_at(job, REPAIRS)
 
 
 def _export_as(name: str, repairs: Sequence[Repair], *, copying: bool = False) -> Callable[[Job], Conversion]:
@@ -183,7 +189,7 @@ STRATEGIES = (
     ),
     Strategy(
         LIFTED,
-        "conversion is fast, and neither sizes nor values decide anything",
+        "the model is of moderate length, and neither sizes nor values decide anything",
         "static exports at several sizes become one file: numbers that moved are computed from the sizes",
         _by_lifting,
         applies=_may_be_lifted,

@@ -53,6 +53,7 @@ def by_export(
     with (
         capture.recording() as recorder,
         applied((*repairs, custom.repair)) as acted,
+        capture.texts_noted(recorder),
         _forks_of(job, recorder, both_sides=both_sides) as forks,
         uncollected(),
     ):
@@ -78,11 +79,24 @@ def by_export(
     )
     candidate = Candidate(
         translation.model, job.opset, guards, branches, operators, outputs,
-        repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)),
+        repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)), texts=tuple(recorder.texts),
         # a program with several paths is translated with the knowledge of its trace
         program=None if both_sides else program,
     )  # fmt: skip
     return candidate, attempt, acted
+
+
+def assumptions_at(job: Job, repairs: Sequence[Repair]) -> tuple[Guard, ...]:
+    """What a trace at the job's sizes assumes, as far as it comes."""
+    custom = CustomOperators(job.extra.get("custom_translation_table", {}), job.opset)
+    with (
+        capture.recording() as recorder,
+        applied((*repairs, custom.repair)),
+        uncollected(),
+        contextlib.suppress(Exception),  # what was asked up to there is known all the same
+    ):
+        trace(job.adapter, job.leaves, job.spec)
+    return guards_of(recorder, meaning_of(recorder, job.names, job.spec))
 
 
 def operators_at(job: Job, repairs: Sequence[Repair]) -> Counter[str] | None:
@@ -224,7 +238,8 @@ def guards_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple
 
 
 def _guard_of(one: capture.RecordedAssumption | Decision, meaning: expressions.Meaning) -> Guard:
-    return Guard(one.condition, meaning, expressions.to_condition(one.condition, meaning), one.span)
+    decides = isinstance(one, Decision) or one.decides
+    return Guard(one.condition, meaning, expressions.to_condition(one.condition, meaning), one.span, decides)
 
 
 def branches_of(decisions: Iterable[Decision], meaning: expressions.Meaning) -> tuple[Guard, ...]:

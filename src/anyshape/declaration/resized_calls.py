@@ -8,6 +8,7 @@ another where the example allows it, and a second content shows what the example
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,7 +19,8 @@ from torch import Tensor
 from anyshape.declaration import resized_values
 from anyshape.declaration.resized_masks import read_mask, resize_mask
 from anyshape.declaration.resized_values import draw_offsets, even_step, rises_strictly, tile
-from anyshape.sizes.notation import Expression, Sizes
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import Expression, Sizes, evaluator, parse_expression
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,14 @@ class ValueRange:
 
     kind: Literal["index", "length"]
     dims: tuple[str, ...]
+    """Or expressions of them: `n * k` for an index into what was flattened."""
+
+    def sizes_at(self, sizes: Mapping[str, int]) -> list[int]:
+        return [evaluator(dim)(sizes) for dim in self.dims]
 
     def highest(self, sizes: Mapping[str, int]) -> int:
         """The highest value that is valid at these sizes; 0 where none is."""
-        return max(min(sizes[dim] for dim in self.dims) - (self.kind == "index"), 0)
+        return max(min(self.sizes_at(sizes)) - (self.kind == "index"), 0)
 
 
 @dataclass(frozen=True)
@@ -240,7 +246,7 @@ def _bounded_integers(resizing: LeafResizing) -> Tensor | None:
         folded = _folded_below(_repeated_slices(resizing), highest)
         return resized_values.restore_order(folded, tensor, resizing.dynamic)
     made = _draw_bounded(resizing, resizing.range.kind, highest)
-    if not resizing.is_second and all(sizes[dim] == known_sizes[dim] for dim in resizing.range.dims):
+    if not resizing.is_second and resizing.range.sizes_at(sizes) == resizing.range.sizes_at(known_sizes):
         common = tuple(slice(min(a, b)) for a, b in zip(made.shape, tensor.shape, strict=True))
         made[common] = tensor[common]
     elif int(tensor.max()) == resizing.range.highest(known_sizes) and int(made.max()) < highest:
@@ -420,7 +426,30 @@ RULES: tuple[Callable[[LeafResizing], Tensor | None], ...] = (
 
 LEVELS = 3
 """The ladder a caller climbs while the model refuses: 0 meaningful content; 1 tiled; 2 the edge repeated and integers
-kept below the dims that shrank. From 1 on a second content differs in its floats alone."""
+kept below the dims that shrank. From 1 on a second content differs in its floats alone. Below these lie the rungs on
+which integers and flags mean nothing any more, so that what the model refuses there is the size."""
+
+
+def levels_of(example: Example) -> int:
+    """The rungs of the whole ladder."""
+    return LEVELS + len(_bare_rungs(example))
+
+
+def _bare_rungs(example: Example) -> list[tuple[str, tuple[str, ...]]]:
+    """How integers and flags are filled, and which: all; where there are several each alone, in a call with meaning."""
+    tensors = {name: leaf for name, leaf in example.leaves.items() if isinstance(leaf, Tensor) and leaf.numel()}
+    whole = tuple(name for name, leaf in tensors.items() if not (leaf.is_floating_point() or leaf.is_complex()))
+    if not whole:
+        return []
+    alone = [(name,) for name in whole] if len(whole) > 1 else []
+    return [(fill, names) for names in (whole, *alone) for fill in ("cut", "zeros", "ones")]
+
+
+def _bare_tensor(tensor: Tensor, shape: tuple[int, ...], fill: str) -> Tensor:
+    """Zeros, which are an index of all that is not empty; ones, lengths of the same; or the example's own values."""
+    if fill == "cut":
+        return tile(tensor, shape) if 0 not in shape else tensor.new_zeros(shape)
+    return torch.full(shape, fill == "ones", dtype=tensor.dtype)
 
 
 def resize(
@@ -433,6 +462,8 @@ def resize(
     """
     if content == 0 and all(sizes[dim] == size for dim, size in example.sizes.items()):
         return {name: _without_gradient(leaf) for name, leaf in example.leaves.items()}
+    fill, bare = _bare_rungs(example)[level - LEVELS] if level >= LEVELS else ("", ())
+    level = level if level < LEVELS else 0
     resized: dict[str, Any] = {}
     for name, leaf in example.leaves.items():
         if name in example.scalars:
@@ -444,7 +475,8 @@ def resize(
             lot = torch.Generator().manual_seed(_leaf_seed(seed, content, name, sizes))
             bound, is_second = ranges.get(name), content > 0
             resizing = LeafResizing(example, sizes, wide, axes, shape, bound, is_second, level, _tolerance(leaf), lot)
-            resized[name] = _in_own_type(resized_tensor(resizing), resizing, leaf)
+            made = _bare_tensor(wide, shape, fill) if name in bare else resized_tensor(resizing)
+            resized[name] = _in_own_type(made, resizing, leaf)
         else:
             resized[name] = leaf
     return resized
@@ -498,7 +530,8 @@ def _holds_integers(leaf: Tensor) -> bool:
 def _value_range_of(example: Example, name: str, runs: Callable[[Mapping[str, Any]], bool]) -> ValueRange | None:
     leaf: Tensor = example.leaves[name]
     highest = int(leaf.to(torch.int64).max())
-    sizes = sorted({s for s in example.sizes.values() if highest <= s < torch.iinfo(leaf.dtype).max})
+    known = _possible_bounds(example)
+    sizes = sorted({s for s in known.values() if highest <= s < torch.iinfo(leaf.dtype).max})
 
     def accepts(value: int) -> bool:
         return value <= highest or runs({**example.leaves, name: _with_highest(leaf, value)})
@@ -507,12 +540,18 @@ def _value_range_of(example: Example, name: str, runs: Callable[[Mapping[str, An
         return None  # whatever bounds the values is larger than every dim
     for size in sizes:
         kind = _stops_at(size, accepts)
-        dims = [
-            d for d, s in example.sizes.items() if s == size and kind and _bound_follows(example, name, d, kind, runs)
-        ]
+        dims = [d for d, s in known.items() if s == size and kind and _bound_follows(example, name, d, kind, runs)]
         if kind and dims:
             return ValueRange(kind, tuple(dims))
     return None
+
+
+def _possible_bounds(example: Example) -> dict[str, int]:
+    """What may bound values: dims, what stands on an axis, and products and sums of two dims."""
+    written = [e.text for axes in example.axes.values() for e in axes if e is not None]
+    pairs = [f"{d} {sign} {e}" for d, e in itertools.combinations(example.sizes, 2) for sign in "*+"]
+    texts = dict.fromkeys((*example.sizes, *written, *pairs[: budgets.MOST_PAIRS_THAT_BOUND_VALUES]))
+    return {text: evaluator(text)(example.sizes) for text in texts}
 
 
 def _stops_at(size: int, accepts: Callable[[int], bool]) -> Literal["index", "length"] | None:
@@ -530,8 +569,9 @@ def _bound_follows(
 
     Where the dim can neither grow by one nor double, it is taken to.
     """
-    for size in (example.sizes[dim] + 1, 2 * example.sizes[dim]):
-        sizes = {**example.sizes, dim: size}
+    names = parse_expression(dim).names
+    for factor, more in ((1, 1), (2, 0)):
+        sizes = {d: factor * size + more if d in names else size for d, size in example.sizes.items()}
         grown = resize(example, sizes, ranges={}, level=1)
         highest = ValueRange(kind, (dim,)).highest(sizes)
         if runs({**grown, name: _with_highest(grown[name], highest)}):

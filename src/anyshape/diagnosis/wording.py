@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.model.limits import Limit, Pin, effective_range
-from anyshape.model.oracle import describe
+from anyshape.model.oracle import Outcome, describe
 from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
@@ -66,29 +66,45 @@ def _where_it_breaks(sizes: Mapping[str, int], error: BaseException | None) -> s
     return f"{describe(sizes)} breaks it; PyTorch fails there too: {said}"
 
 
-def limited_in_pytorch(limit: Limit, dim: str, declared: SizeRange, home: Span) -> Finding:
+def limited_in_pytorch(limit: Limit, ranges: Mapping[str, SizeRange], home: Span) -> Finding:
     """The user declared sizes that PyTorch cannot do."""
-    condition, sizes = limit.condition, limit.breaks_at
+    condition, sizes, dim = limit.condition, limit.breaks_at, limit.condition.names[0]
     if len(condition.names) > 1:
-        rule, message = "tied-dims", f"`{condition}` must hold"
+        dims = with_and(one for one in ranges if one in condition.names)
+        rule, message = "tied-dims", f"{dims} cannot take every declared size together"
     elif "%" in condition.left.text:
         rule, message = "divided-dim", f"`{dim}` must satisfy `{condition}`"
+    elif condition.others:
+        rule, message = "bounded-dim", f"`{dim}` cannot take every declared size"
     else:
         rule, message = "bounded-dim", f"`{dim}` is bounded"
     span, label = _place_of(limit.error, home), f"runs only for `{condition}`"
     notes = () if sizes is None else (_where_it_breaks(sizes, limit.error),)
-    helps = (f'declare it: sizes={{"{dim}": "{_range_left(declared, limit, dim)}"}} instead of "{declared}"',)
+    helps = (_declaration_of(limit, ranges),)
     return Finding(rule, message, span, label, notes, helps, dims=condition.names, breaks_at=sizes)
 
 
-def _range_left(declared: SizeRange, limit: Limit, dim: str) -> str:
-    kept = effective_range(declared, [limit], dim)
-    left, right = limit.condition.left.text, limit.condition.right.text
-    if limit.condition.names == (dim,) and left.startswith(f"{dim} % "):
-        step = int(left.removeprefix(f"{dim} % "))
-        first = kept.lo + (int(right) - kept.lo) % step
-        return f"{first}..{'' if kept.hi is None else kept.hi} step {step}"
-    return str(kept)
+def _declaration_of(limit: Limit, ranges: Mapping[str, SizeRange]) -> str:
+    """The range that is left; a relation where no range says it."""
+    condition, dim = limit.condition, limit.condition.names[0]
+    kept = effective_range(ranges[dim], [limit], dim)
+    if len(condition.names) == 1 and kept != ranges[dim]:
+        return f'declare it: sizes={{"{dim}": "{kept}"}} instead of "{ranges[dim]}"'
+    tied = condition.relation == "==" and condition.left.is_name and condition.right.is_name
+    return f'declare it: {"one name for both dims, or " if tied else ""}where=["{condition}"]'
+
+
+def failing_in_pytorch(
+    failing: Sequence[tuple[Mapping[str, int], Exception]], dims: Sequence[str], home: Span
+) -> Finding:
+    """The user declared sizes that PyTorch cannot do, and no rule says which."""
+    sizes, error = failing[0]
+    more = f" and at {len(failing) - 1} more sizes that were run" if len(failing) > 1 else ""
+    message = f"{with_and(dims)} cannot take every declared size"
+    notes = (_where_it_breaks(sizes, error), f"PyTorch fails there{more}, by no rule that was found")
+    helps = ("declare only sizes that the model can do; if the values of the call are to blame, give make_inputs=",)
+    rule = "bounded-dim" if len(dims) == 1 else "tied-dims"
+    return Finding(rule, message, _place_of(error, home), "fails here", notes, helps, dims=tuple(dims), breaks_at=sizes)
 
 
 def pinned_by_export(attempt: Attempt, home: Span) -> list[Finding]:
@@ -112,9 +128,9 @@ def _pinned_by_export_at(span: Span, pins: Sequence[PinnedByTrace]) -> Finding:
 def implicated(guards: Iterable[Guard], failure: Failure, verification: Verification) -> list[Guard]:
     """Guards that hold at every right size and not at the wrong one: no longer suspects."""
     right = [check.sizes for check in verification.checks]
-    # torch notes `!=` all the time, to no effect
-    telling = [guard for guard in guards if guard.condition is not None and guard.condition.relation != "!="]
-    return [guard for guard in telling if not guard.holds(failure.sizes) and all(map(guard.holds, right))]
+    # torch notes `!=` all the time, to no effect; the model's own code means it
+    telling = [g for g in guards if g.decides or (g.condition is not None and g.condition.relation != "!=")]
+    return [guard for guard in telling if guard.holds(failure.sizes) is False and all(map(guard.holds, right))]
 
 
 def wrong_file(
@@ -154,12 +170,18 @@ def lost_input(
     return _of_export("lost-input", message, home, "", notes, helps, dims=tuple(sizes or ()), breaks_at=sizes)
 
 
+def unsettled(guard: Guard, sizes: Mapping[str, int], verification: Verification, home: Span) -> Finding:
+    """A declared size takes another path than the export did, and nobody knows what the file gives there."""
+    reason = next((f": {why}" for skipped, why in verification.skipped if skipped == sizes), "")
+    note = f"{describe(sizes)} breaks it, and was not run{reason}"
+    return _frozen_branch(guard, (note,), home, sizes)
+
+
 def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapping[str, int]) -> Finding:
-    assert guard.condition is not None
-    dims = guard.condition.names
+    dims = guard.dims
     rule, listed = "bounded-dim" if len(dims) == 1 else "tied-dims", with_and(dims)
     message = f"{listed} cannot take every declared size in the export"
-    label = f"exported only for `{guard.condition}`"
+    label = f"exported only for `{guard.text}`"
     helps = (f"declare only these sizes, or write the model without this condition on {listed}",)
     return _of_export(rule, message, guard.span or home, label, notes, helps, dims=dims, breaks_at=sizes)
 
@@ -200,12 +222,15 @@ def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Findi
     return _of_export("unsupported-op", message, error.span or home, label, (error.why,), helps)
 
 
-def random_output(names: Sequence[str], home: Span) -> Finding:
-    listed = ", ".join(f"`{name}`" for name in names)
-    message = f"{listed} changes from call to call, so that no file can be checked against it"
-    notes = ("in eval mode, the same inputs gave other results under another random seed",)
+def random_output(outcome: Outcome, home: Span, *, elsewhere: bool = False) -> Finding:
+    """`elsewhere`: at other sizes than the first."""
+    listed = ", ".join(f"`{name}`" for name in outcome.names)
+    where = f" at {describe(outcome.sizes)}" if elsewhere and outcome.sizes else ""
+    message = f"{listed} changes from call to call{where}, so that no file can be checked against it"
+    seed = " under another random seed" if outcome.draws else ", although no generator was drawn from"
+    notes = (f"in eval mode, the same inputs gave other results{seed}",)
     helps = ("pass the random numbers as an input, or draw them from a fixed table",)
-    return Finding("random-output", message, home, notes=notes, helps=helps)
+    return Finding("random-output", message, home, notes=notes, helps=helps, breaks_at=outcome.sizes if where else None)
 
 
 def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]:

@@ -28,6 +28,7 @@ class Builder:
         self._sizes: dict[Size, ir.Value] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         self._taken = names_in(model)
+        self._made: set[str] = set()
         self._count = 0
 
     # ---- where
@@ -153,11 +154,16 @@ class Builder:
     def _root_node(self, operator: str, inputs: Inputs, length: int = 1, **attributes: Any) -> ir.Value:
         return self.insert(ir.node(operator, list(inputs), attributes), (number(length),), _INT64, root=True)
 
+    def made(self, one: ir.Node | ir.Value) -> bool:
+        """Whether a node or a constant is ours, and not the file's."""
+        return one.name in self._made
+
     def _new_name(self, hint: str) -> str:
         while True:
             self._count += 1
             name = f"freed_{hint}_{self._count}"
             if name not in self._taken:
+                self._made.add(name)
                 return name
 
 

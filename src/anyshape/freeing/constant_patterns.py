@@ -100,6 +100,8 @@ def _slope(three: Array) -> int:
 
 # ---- as formulas in the file, which have no limit
 
+START = "anyshape.start"
+"""Under this key the sum that begins a ramp at its first entry knows how long the ramp is, and its step."""
 _WHOLE = "iub"
 """Kinds of dtypes that NumPy has for whole numbers; their formulas are computed in int64."""
 
@@ -142,7 +144,11 @@ def _ramps(walk: Walk, array: Any, wants: Wants) -> ir.Value | None:
     zero = walk.constant(first)
     if zero is not None and not zero.any() and zero.size == 1:
         return ramp
-    return build.joined("Add", ramp, first)
+    whole = build.joined("Add", ramp, first)
+    producer = whole.producer()
+    if producer is not None and zero is not None and zero.size == 1 and step.size == 1:
+        producer.meta[START] = (size, int(step.flat[0]))
+    return whole
 
 
 def _first_entry(walk: Walk, array: Any, axis: int, size: Size) -> ir.Value:

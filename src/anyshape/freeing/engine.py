@@ -19,6 +19,7 @@ from anyshape.errors import AnyshapeError, DeclarationError, first_line
 from anyshape.freeing.observation import AxisSizes, forget_shapes, guesses, observe, prepared
 from anyshape.freeing.records import Chooser, Dims, DisagreeingError, Freed, PinnedError, State, StatePinnedError
 from anyshape.freeing.rules import rule_for
+from anyshape.freeing.suspects import Readings, numbers_in, numbers_left
 from anyshape.freeing.walk import Walk
 from anyshape.freeing.wanted import Wanted
 from anyshape.sizes import budgets
@@ -85,9 +86,11 @@ class _Search:
         walk = Walk(model, dims, self.observed, chooser, self.states, rule_for, strict=strict)
         walk.graph(model.graph)
         outputs = tuple(_name_output_axes(walk, value) for value in model.graph.outputs)
+        suspects = list(numbers_in(walk, Readings(dims.sizes)))
         _remove_leftovers(model)
         taken = (tuple(chooser.counts), tuple(chooser.taken))
-        return Freed(model, dict(dims.sizes), tuple(walk.rewrites), walk.bounds(), outputs, *taken)
+        rewrites, bounds = tuple(walk.rewrites), walk.bounds()
+        return Freed(model, dict(dims.sizes), rewrites, bounds, outputs, *taken, numbers_left(model, suspects))
 
 
 def _refuse_unknown_inputs(graph: ir.Graph, wanted: Wanted) -> None:
@@ -221,7 +224,9 @@ def named(model: ir.Model, wanted: Wanted, sizes: Sizes) -> Freed:
         if (row := wanted.get(str(value.name))) is not None and value.shape is not None:
             dims = zip(row, value.shape, strict=True)
             value.shape = ir.Shape([size if dim is None else ir.SymbolicDim(dim) for dim, size in dims])
-    return Freed(made, sizes, (), (), tuple(() for _ in made.graph.outputs), (), ())
+    unwalked = Walk(made, Dims(sizes, {}), {}, Chooser(()), {}, rule_for, strict=False)
+    suspects = numbers_left(made, list(numbers_in(unwalked, Readings(sizes))))
+    return Freed(made, sizes, (), (), tuple(() for _ in made.graph.outputs), (), (), suspects)
 
 
 def with_outputs(freed: Freed, shapes_at: ShapesAt) -> Freed:

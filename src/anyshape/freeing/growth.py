@@ -159,6 +159,8 @@ def _table(walk: Walk, value: ir.Value, wants: Wants) -> ir.Value:
 #
 # A node is not changed but gets a twin beside it: the same operator on operands that have grown.
 
+ORIGIN = "anyshape.origin"
+"""Under this key a twin knows the node of the file that it stands beside."""
 Pushed = ir.Value | None
 """The grown output of a twin; None where the node is not understood."""
 
@@ -198,6 +200,7 @@ class Twin:
         """The same node on other inputs."""
         node = self.node
         twin = ir.node(node.op_type, list(inputs), attributes=dict(node.attributes), domain=node.domain)
+        twin.meta[ORIGIN] = node.meta.get(ORIGIN, node)
         return self.walk.builder.insert(twin, shape, node.outputs[0].dtype)
 
     def shape_after(self, operand: ir.Value, inner: Wants) -> Shape:

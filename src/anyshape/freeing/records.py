@@ -46,6 +46,12 @@ class Freed:
     """How many readings each ambiguous place had, in the order of the walk."""
     taken: tuple[int, ...]
     """Which of them stands in the model; a reading that led to a contradiction was left by itself."""
+    suspects: tuple[Any, ...] = ()
+    """Numbers that may follow from a freed size, as `suspects.py` has them."""
+
+
+SETTLED = "anyshape.settled"
+"""Under this key a node knows for which of its inputs the user has said what they are."""
 
 
 # ---- refusals

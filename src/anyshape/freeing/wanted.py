@@ -36,6 +36,11 @@ class Declaration:
         return tuple(self.sizes)
 
     @property
+    def frozen_sizes(self) -> dict[str, int]:
+        """The dims that are numbers in the file."""
+        return {dim: size for dim, size in self.sizes.items() if dim not in self.kept}
+
+    @property
     def open_dims(self) -> tuple[str, ...]:
         """The dims without a size so far."""
         return tuple(dim for dim in self.ranges if dim not in self.sizes)

@@ -8,7 +8,6 @@ the check, which has to run those sizes. Where a table ends, so may the sizes th
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,13 +27,16 @@ def building_sizes(
     lengths: Sequence[int],
 ) -> Sizes:
     """`start`, or near it sizes at which the module builds something that it does not build there."""
-    until = time.monotonic() + budgets.SECONDS_FOR_KEPT_STATE
+    spent = 0.0
     best, most = start, reference.changes(reference.run(start))
     for proposed in itertools.islice(_other_sizes(start, ranges, lengths), budgets.MOST_SIZES_FOR_KEPT_STATE):
         sizes = admit(proposed)
-        if time.monotonic() > until:
+        if sizes is None:
+            continue
+        spent += reference.effort(sizes).work
+        if spent > budgets.WORK_FOR_KEPT_STATE:
             break
-        if sizes is not None and (outcome := reference.run(sizes)).runs:
+        if (outcome := reference.run(sizes)).runs:
             changes = reference.changes(outcome)
             if changes > most:
                 best, most = sizes, changes

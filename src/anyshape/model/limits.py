@@ -1,21 +1,30 @@
 """What the model itself cannot do in PyTorch: a bound, a multiple, a tie, a relation. Found by asking it.
 
 Dims that cannot move by themselves are asked for ties and multiples first. Later, a failing size is reduced to the dims
-that cause it and explained: bisection finds where it begins to fail, and a bound that moves with another dim is a joint
-one. A limit must explain the failure and admit every size that ran; what no rule explains is kept as it is and said.
+that cause it and explained (`limit_search`). A limit must explain the failure and admit every size that ran, and the
+model was asked at what it excludes; what no rule explains is kept as it is and said. Sizes that the user's own
+`make_inputs` cannot make are no limit of the model: they are not run, and that is said.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import operator
+import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from anyshape.errors import named_line
+from anyshape.model.limit_search import find_limit, multiples_of_two, tie_candidates, true_condition
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
+from anyshape.source.spans import span_of_error
+
+
+class UnmadeCallError(Exception):
+    """The user's own function makes no call of a size; its exception is the cause."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,8 @@ class Limit:
     """A size at which PyTorch fails."""
     of_export: bool = False
     """Whether only the export is limited, and PyTorch is not."""
+    of_inputs: bool = False
+    """Whether the user's own function makes no call elsewhere, so that PyTorch was not asked."""
 
     def __str__(self) -> str:
         return str(self.condition)
@@ -57,6 +68,7 @@ class Boundaries:
         tables: Iterable[int],
         suggestions: Iterable[Condition] = (),
         where: Iterable[Condition] = (),
+        volume: Callable[[Sizes], int] = lambda sizes: math.prod(sizes.values()),
     ) -> None:
         self._error_at = error_at
         self._ranges = ranges
@@ -64,7 +76,10 @@ class Boundaries:
         self._tables = sorted(set(tables))
         self._suggestions = tuple(suggestions)
         self.where = tuple(where)
+        self._volume = volume
         self._ran: dict[tuple[int, ...], Sizes] = {}
+        self._failed: dict[tuple[int, ...], Sizes] = {}
+        self._patchwork: frozenset[frozenset[str]] = frozenset()
         self._limits: tuple[Limit, ...] = ()
         self._pins: tuple[Pin, ...] = ()
         self._unexplained: tuple[tuple[Sizes, Exception], ...] = ()
@@ -81,16 +96,53 @@ class Boundaries:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        return self._limits
+        """Of the model, or of an export; not of the user's function that makes the calls."""
+        return tuple(limit for limit in self._limits if not limit.of_inputs)
+
+    @property
+    def limits_of_inputs(self) -> tuple[Limit, ...]:
+        """Where the user's own function makes a call."""
+        return tuple(limit for limit in self._limits if limit.of_inputs)
 
     @property
     def pins(self) -> tuple[Pin, ...]:
         return self._pins
 
     @property
+    def failures_without_a_rule(self) -> list[tuple[Sizes, Exception]]:
+        """The same without those that the user's own function is to blame for."""
+        return [row for row in self.unexplained if not isinstance(row[1], UnmadeCallError)]
+
+    @property
     def unexplained(self) -> tuple[tuple[Sizes, Exception], ...]:
         """Sizes at which the model fails by no rule that was found, and how it fails there."""
-        return self._unexplained
+        return tuple(row for row in self._unexplained if self.holds(row[0]))  # a limit may have been found since
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The user's line that fails beyond a limit of the model, where it is known."""
+        spans = {str(one): span_of_error(one.error) for one in self.limits if one.error is not None}
+        return {limit: f"{span.path}:{span.line}" for limit, span in spans.items() if span is not None}
+
+    @property
+    def notes(self) -> list[str]:
+        """For the user, on sizes at which PyTorch fails by no rule, or was not asked."""
+        notes = [
+            f"{limit.error}; PyTorch was asked, and the file run, only where `{limit}` holds"
+            for limit in self.limits_of_inputs
+        ]
+        failing = self.failures_without_a_rule
+        unmade = [row for row in self.unexplained if row not in failing]
+        if unmade and not notes:
+            more = f", and fails at {len(unmade) - 1} more sizes" if len(unmade) > 1 else ""
+            notes.append(f"{unmade[0][1]}{more}: PyTorch was not asked, and the file not run there")
+        if failing:
+            sizes, error = failing[0]
+            more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+            place = f"PyTorch fails at {', '.join(f'{dim} = {size}' for dim, size in sizes.items())}{more}"
+            told = f"{place} by no rule that was found ({named_line(error)})"
+            notes.append(f"{told}; if the call is to blame, give make_inputs=")
+        return notes
 
     def suggest(self, conditions: Iterable[Condition]) -> None:
         self._suggestions = (*self._suggestions, *conditions)
@@ -109,20 +161,50 @@ class Boundaries:
         return other
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        return all(condition.holds(sizes) for condition in self._conditions)
+        return all(condition.holds(sizes) for condition in self.conditions)
 
     @property
-    def _conditions(self) -> list[Condition]:
+    def conditions(self) -> list[Condition]:
         """What the user declared, and what the model needs."""
         return [*self.where, *(limit.condition for limit in self._limits)]
 
+    # ---- asking, and the memory of it
+
+    @property
+    def ran(self) -> list[Sizes]:
+        return list(self._ran.values())
+
+    @property
+    def failed(self) -> list[Sizes]:
+        """Sizes within all limits at which PyTorch fails."""
+        return [sizes for sizes in self._failed.values() if self.holds(sizes)]
+
     def runs(self, sizes: Mapping[str, int], ties: Sequence[Condition] = ()) -> bool:
         """Whether PyTorch runs there, tied dims moved along. What was not declared is not asked."""
-        followed = self._follow(sizes, ties)
-        if not self._is_declared(followed) or self._error_at(followed) is not None:
-            return False
-        self._ran[tuple(followed.values())] = followed
-        return True
+        followed = self.follow(sizes, ties)
+        return self._is_declared(followed) and self._error(followed) is None
+
+    def _error(self, sizes: Sizes) -> Exception | None:
+        error = self._error_at(sizes)
+        (self._ran if error is None else self._failed)[tuple(sizes.values())] = sizes
+        return error
+
+    def is_affordable(self, sizes: Sizes, known: Sizes) -> bool:
+        """Whether a size costs little beside one that is known."""
+        most = max(self._volume(known), budgets.FARTHEST_OUTSIDE_A_LIMIT * self._volume(self._base))
+        return self._volume(sizes) <= max(most, budgets.SMALL_VOLUME)
+
+    def runs_worth(self, sizes: Sizes) -> int:
+        """How many runs a limit is worth that such a size has shown."""
+        small = self._volume(sizes) <= budgets.SMALL_VOLUME
+        return budgets.MOST_RUNS_OUTSIDE_A_LIMIT if small else budgets.FEWEST_RUNS_OUTSIDE_A_LIMIT
+
+    def note_run(self, sizes: Sizes) -> None:
+        """PyTorch ran there, whoever asked: a limit that says otherwise is none."""
+        self._ran[tuple(sizes.values())] = sizes
+        for limit in self._limits:
+            if limit.error is not None and not limit.condition.holds(sizes):
+                self._take_back(limit)
 
     def _is_declared(self, sizes: Mapping[str, int]) -> bool:
         return all(size in self._ranges[dim] for dim, size in sizes.items()) and self._is_wanted(sizes)
@@ -134,32 +216,38 @@ class Boundaries:
 
     @property
     def _ties(self) -> list[Condition]:
-        return [c for c in self._conditions if c.relation == "==" and c.left.is_name]
+        named = [c for c in self.conditions if c.relation == "==" and c.left.is_name]
+        return [c for c in named if c.right.names or not c.others]
+
+    def loose(self, sizes: Sizes) -> list[str]:
+        """The dims that follow no other there: with `b == a or a == 1`, `b` is one of them where `a` is 1."""
+        followers = {tie.left.text for tie in self._ties if not tie.others or tie.parts[0].holds(sizes)}
+        return [dim for dim in self._base if dim not in followers]
 
     @property
     def free(self) -> list[str]:
-        """The dims that follow no other."""
-        followers = {tie.left.text for tie in self._ties}
-        return [dim for dim in self._base if dim not in followers]
+        return self.loose(self._base)
 
-    def _follow(self, sizes: Mapping[str, int], ties: Sequence[Condition] = ()) -> Sizes:
+    def follow(self, sizes: Mapping[str, int], ties: Sequence[Condition] = ()) -> Sizes:
+        """The sizes with tied dims moved along, where the tie does not hold anyway."""
         moved = dict(sizes)
         for tie in (*self._ties, *ties) * 2:  # twice, since one that follows may lead another
             with contextlib.suppress(ZeroDivisionError):
-                moved[tie.left.text] = tie.right.value(moved)
+                if not tie.holds(moved):
+                    moved[tie.left.text] = tie.right.value(moved)
         return moved
 
     # ---- sizes into the limits
 
     def admit(self, sizes: Sizes) -> Sizes | None:
         """The sizes moved inside the limits: by a small move where one does it, else towards the base."""
-        moved = self._follow(sizes)
-        for condition in self._conditions:
+        moved = self.follow(sizes)
+        for condition in self.conditions:
             if not condition.holds(moved):
-                moved = self._follow(self._moved_inside(moved, condition))
+                moved = self.follow(self._moved_inside(moved, condition))
         for eighths in range(8, 0, -1):
             between = {dim: self._towards_base(dim, moved[dim], eighths) for dim in moved}
-            if self.holds(followed := self._follow(between)) and self._is_declared(followed):
+            if self.holds(followed := self.follow(between)) and self._is_declared(followed):
                 return followed
         return None
 
@@ -190,32 +278,70 @@ class Boundaries:
     def probe(self) -> None:
         """Find ties, multiples and pins: which dims move alone, in steps, together with others, or not at all."""
         for dim in self._base:
-            if dim not in self.free or not self._neighbours(dim) or self._moves(dim):
-                continue
-            stands = not any(self.runs({**self._base, dim: size}) for size in self._neighbours(dim))
-            is_tied = stands and self._finds_tie(dim)
-            if dim in self.free and not self._moves(dim) and not self._moves_in_steps(dim) and stands and not is_tied:
-                self._note_pin(dim)
+            stands = True
+            for _ in range(budgets.MOST_LIMITS_PER_PROBE):
+                if dim not in self.free or not self._neighbours(dim) or self._moves(dim):
+                    break
+                stands = stands and not any(self.runs({**self._base, dim: size}) for size in self._neighbours(dim))
+                if not self._finds_relation(dim):
+                    if stands and not self._runs_elsewhere(dim):
+                        self._note_pin(dim)
+                    break
+                stands = False
 
     def _neighbours(self, dim: str) -> list[int]:
         """Sizes that a dim could move to, the nearest first."""
         box, size = self._ranges[dim], self._base[dim]
         near = (size + box.step, size - box.step, size + 2 * box.step, 2 * size, size // 2, 3 * size)
         inside = (s for s in dict.fromkeys(near) if s in box and s != size)
-        return [s for s in inside if self._is_wanted(self._follow({**self._base, dim: s}))]
+        return [s for s in inside if self._is_wanted(self.follow({**self._base, dim: s}))]
 
     def _moves(self, dim: str) -> bool:
-        """Whether a neighbour runs; further sizes may run for being multiples."""
-        return any(self.runs({**self._base, dim: size}) for size in self._neighbours(dim)[:2])
+        """Whether a neighbour runs; further sizes may run for being multiples, and size 1 for being broadcast."""
+        return any(self.runs({**self._base, dim: size}) for size in self._telling_neighbours(dim)[:2])
 
-    def _finds_tie(self, dim: str) -> bool:
-        for texts in tie_candidates(dim, self._base):
-            ties = [parse_condition(text) for text in texts]
-            if self._ties_are_new(ties) and self._move_together(ties):
-                for tie in self._without_chance(ties):
-                    self._note_limit(tie, self._sizes_that_break(tie))
-                return True
+    def _telling_neighbours(self, dim: str) -> list[int]:
+        near = self._neighbours(dim)
+        return [size for size in near if size != 1] or near
+
+    def _finds_relation(self, dim: str) -> bool:
+        """A tie, a step, or a multiple of two dims, noted; plain ones first, then those with alternatives."""
+        for most_others in range(budgets.MOST_ALTERNATIVES_OF_A_LIMIT + 1):
+            for conditions in self._proposals(dim):
+                moved = [(dim,) if len(conditions) == 1 else condition.names for condition in conditions]
+                broken = [self._sizes_that_break(one, dims) for one, dims in zip(conditions, moved, strict=True)]
+                found = [
+                    (self._true_beside(condition, conditions, sizes, most_others), sizes)
+                    for condition, sizes in zip(conditions, broken, strict=True)
+                    if sizes is not None
+                ]
+                true = [(condition, sizes) for condition, sizes in found if condition is not None]
+                if len(true) == len(conditions) and any(s[dim] not in (1, self._base[dim]) for s in self.ran):
+                    for condition, sizes in true:
+                        self._note_limit(condition, sizes)
+                    return True
         return False
+
+    def _true_beside(
+        self, condition: Condition, conditions: Sequence[Condition], broken: Sizes, most_others: int
+    ) -> Condition | None:
+        """A condition made true, with what is proposed beside it taken for granted."""
+        beside = self.with_limits(Limit(other) for other in conditions if other is not condition)
+        return true_condition(beside, condition, broken, most_others=most_others)
+
+    def _proposals(self, dim: str) -> Iterator[Sequence[Condition]]:
+        """Sets of conditions that would explain why a dim does not move by itself."""
+        if not any(self.runs({**self._base, dim: size}) for size in self._telling_neighbours(dim)):
+            for texts in tie_candidates(dim, self._base):
+                ties = [parse_condition(text) for text in texts]
+                if self._ties_are_new(ties) and self._move_together(ties):
+                    yield self._without_chance(ties)
+        yield from ([condition] for condition in self._steps(dim))
+        for other in self.free:
+            if other != dim:
+                yield from (
+                    [condition] for condition in multiples_of_two(self, *sorted((dim, other), key=self.free.index))
+                )
 
     def _ties_are_new(self, ties: Sequence[Condition]) -> bool:
         """Whether only free dims are spoken of, and none that others follow would follow itself."""
@@ -225,7 +351,7 @@ class Boundaries:
     def _move_together(self, ties: Sequence[Condition]) -> bool:
         """Whether each dim that leads runs where the others follow, and does not where they stay."""
         leading = dict.fromkeys(name for tie in ties for name in tie.right.names)
-        near = ([{**self._base, dim: size} for size in self._neighbours(dim)[:4]] for dim in leading)
+        near = ([{**self._base, dim: size} for size in self._telling_neighbours(dim)[:4]] for dim in leading)
         return all(any(self.runs(moved, ties) and not self.runs(moved) for moved in sizes) for sizes in near)
 
     def _without_chance(self, ties: list[Condition]) -> list[Condition]:
@@ -236,25 +362,30 @@ class Boundaries:
                 return self._without_chance(fewer)
         return ties
 
-    def _sizes_that_break(self, tie: Condition) -> Sizes:
-        dim = tie.right.names[0]
-        sizes = [{**self._base, dim: size} for size in self._neighbours(dim)]
-        return next(s for s in sizes if not tie.holds(s) and self._error_at(s) is not None)
+    def _sizes_that_break(self, condition: Condition, dims: Iterable[str]) -> Sizes | None:
+        near = (self.follow({**self._base, dim: size}) for dim in dims for size in self._neighbours(dim))
+        outside = (sizes for sizes in near if self.holds(sizes) and not condition.holds(sizes))
+        return next((sizes for sizes in outside if self._error(sizes) is not None), None)
 
-    def _moves_in_steps(self, dim: str) -> bool:
+    def _steps(self, dim: str) -> Iterator[Condition]:
         size, box = self._base[dim], self._ranges[dim]
         divisors = [k for k in range(2, budgets.LARGEST_MULTIPLE + 1) if size % k == 0]
         for step in dict.fromkeys((*divisors, *range(2, budgets.MULTIPLES_TO_TRY + 1))):
             up = [s for s in (size + step, size + 2 * step) if s in box]
-            ahead = up or [s for s in (size - step, size - 2 * step) if s in box]
+            ahead = up or [s for s in (size - step, size - 2 * step) if s in box and s > 1]
             if ahead and all(self.runs({**self._base, dim: s}) for s in ahead):
-                self._note_limit(parse_condition(f"{dim} % {step} == {size % step}"), self._first_that_breaks(dim))
-                return True
-        return False
+                yield parse_condition(f"{dim} % {step} == {size % step}")
 
-    def _first_that_breaks(self, dim: str) -> Sizes:
-        moved = [{**self._base, dim: size} for size in self._neighbours(dim)]
-        return next((s for s in map(self._follow, moved) if self._error_at(s) is not None), moved[0])
+    def _runs_elsewhere(self, dim: str) -> bool:
+        """Whether a dim that stands runs at some further size; one broadcasts, and frees nothing."""
+        box, size = self._ranges[dim], self._base[dim]
+        wanted = (
+            *range(2, budgets.SMALL_SIZES_BEFORE_A_PIN),
+            *(size + k * box.step for k in (-3, -2, 3, 4, 9)),
+            4 * size,
+        )
+        inside = [s for s in dict.fromkeys(wanted) if s in box and s != size]
+        return any(self.runs({**self._base, dim: s}) for s in inside)
 
     def _note_pin(self, dim: str) -> None:
         broken = {**self._base, dim: min(self._neighbours(dim))}
@@ -264,7 +395,7 @@ class Boundaries:
         """Run one size beyond every table of the model: where a range is open, this is how its end is found."""
         for dim in self.free:
             for length in self._tables:
-                sizes = self._follow({**self._base, dim: self.grid(dim).nearest(length + 1)})
+                sizes = self.follow({**self._base, dim: self.grid(dim).nearest(length + 1)})
                 if length < self._base[dim] or not self.holds(sizes) or not self._is_declared(sizes):
                     continue
                 if not affordable(sizes):
@@ -278,35 +409,66 @@ class Boundaries:
     def explain(self, sizes: Sizes) -> bool:
         """Find the limit that a failing size violates; False where no rule is found."""
         cause = self._cause_within(sizes)
-        error = self._error_at(cause)
+        error = self._error(cause)
         if error is None:
             return True  # it runs: nothing to explain
         found = find_limit(self, cause) if len(self._unexplained) < budgets.MOST_UNEXPLAINED_FAILURES else None
-        if found is None:
+        if found is None or self._is_patchwork(found):
             self._unexplained = (*self._unexplained, (cause, error))
-        else:
-            self._note_limit(found, cause)
-        return found is not None
+            return False
+        self._note_limit(found, cause)
+        return True
 
     def _cause_within(self, sizes: Sizes) -> Sizes:
         """Set every dim that does not matter back to the base."""
         cause: Sizes = dict(sizes)
-        for dim in self.free:
-            reduced = self._follow({**cause, dim: self._base[dim]})
-            if self.holds(reduced) and self._error_at(reduced) is not None:
+        for dim in self.loose(cause):
+            reduced = self.follow({**cause, dim: self._base[dim]})
+            if self.holds(reduced) and self._error(reduced) is not None:
                 cause = reduced
         return cause
+
+    def _is_patchwork(self, condition: Condition) -> bool:
+        """A limit with an exception for every failing size that is met is none: such ones are taken back."""
+        if not _has_hole(condition):
+            return False
+        names = frozenset(condition.names)
+        holes = [one for one in self.limits if _has_hole(one.condition) and names == {*one.condition.names}]
+        if len(holes) >= budgets.MOST_HOLES_IN_A_DIM:
+            self._patchwork |= {names}
+            for limit in holes:
+                self._take_back(limit)
+        return names in self._patchwork
 
     def grid(self, dim: str) -> SizeRange:
         """The sizes that the limits on a dim alone leave."""
         return effective_range(self._ranges[dim], self._limits, dim)
 
-    def explains(self, condition: Condition, cause: Sizes) -> bool:
-        """Whether a condition fails there and holds at the base and at every size that ran."""
-        return not condition.holds(cause) and all(map(condition.holds, (self._base, *self._ran.values())))
-
     def _note_limit(self, condition: Condition, broken: Sizes) -> None:
-        self._limits = (*self._limits, Limit(condition, self._error_at(broken), dict(broken)))
+        """Of PyTorch, if it was asked and failed outside; else of the function that makes the calls."""
+        outside = [broken, *(sizes for sizes in self.failed if not condition.holds(sizes))]
+        by_model = next((sizes for sizes in outside if not isinstance(self._error_at(sizes), UnmadeCallError)), None)
+        shown = broken if by_model is None else by_model
+        limit = Limit(condition, self._error_at(shown), dict(shown), of_inputs=by_model is None)
+        self._limits = (*(other for other in self._limits if not _is_needless(other, condition)), limit)
+
+    def _take_back(self, limit: Limit) -> None:
+        self._limits = tuple(other for other in self._limits if other is not limit)
+        if limit.breaks_at is not None and limit.error is not None:
+            self._unexplained = (*self._unexplained, (limit.breaks_at, limit.error))
+
+
+def _has_hole(condition: Condition) -> bool:
+    return bool(condition.others) and not any(part.relation == "==" and part.right.names for part in condition.parts)
+
+
+def _is_needless(limit: Limit, beside: Condition) -> bool:
+    """Whether a limit with alternatives holds, as far as can be seen, wherever a later one of the same dims does."""
+    names, own = limit.condition.names, limit.breaks_at is not None and bool(limit.condition.others)
+    if not own or set(names) != set(beside.names) or len(names) > 2:
+        return False
+    sizes = (dict(zip(names, row, strict=True)) for row in itertools.product(range(64), repeat=len(names)))
+    return all(limit.condition.holds(one) for one in sizes if beside.holds(one))
 
 
 # ---- a range as the limits leave it
@@ -315,188 +477,3 @@ class Boundaries:
 def effective_range(declared: SizeRange, limits: Iterable[Limit], dim: str) -> SizeRange:
     """A declared range as the limits on this dim alone leave it."""
     return narrowed_range(declared, (limit.condition for limit in limits), dim)
-
-
-# ---- why does PyTorch fail at a size? The condition that it violates
-
-
-def find_limit(known: Boundaries, cause: Sizes) -> Condition | None:
-    """The condition that a failing size violates, as far as one explains all that is known."""
-    return next((condition for condition in _conditions_to_try(known, cause) if known.explains(condition, cause)), None)
-
-
-def _conditions_to_try(known: Boundaries, cause: Sizes) -> Iterator[Condition]:
-    moved = [dim for dim in known.free if cause[dim] != known.base[dim]]
-    if len(moved) == 1:
-        yield from _conditions_on_one(known, moved[0], cause)
-    else:
-        yield from _suggestions_about(known, moved)
-    if len(moved) == 2:
-        yield from _conditions_on_two(known, moved[0], moved[1], cause)
-
-
-def _suggestions_about(known: Boundaries, dims: Iterable[str]) -> Iterator[Condition]:
-    return (condition for condition in known.suggestions if set(condition.names) <= set(dims))
-
-
-def _conditions_on_one(known: Boundaries, dim: str, cause: Sizes) -> Iterator[Condition]:
-    size, failing = known.base[dim], cause[dim]
-    if step := _step_between(known, dim, failing):
-        yield parse_condition(f"{dim} % {step} == {size % step}")
-        return
-    last, beyond = _edge_towards(known, dim, failing, known.base)
-    if other := _depends_on(known, {**known.base, dim: beyond}, (dim,)):
-        yield from _suggestions_about(known, (dim, other))
-        yield from _joint_bounds(known, dim, other, _sizes_around(known, other), cause)
-    else:
-        yield parse_condition(f"{dim} {_relation(failing, size)} {last}")
-
-
-def _conditions_on_two(known: Boundaries, d: str, e: str, cause: Sizes) -> Iterator[Condition]:
-    near, far, grid = known.base[e], cause[e], known.grid(e)
-    sizes = (far, grid.nearest((near + far) // 2), grid.nearest((near + 3 * far) // 4))
-    return _joint_bounds(known, d, e, dict.fromkeys(sizes), cause)
-
-
-# ---- a limit of one dim
-
-
-def _step_between(known: Boundaries, dim: str, failing: int) -> int | None:
-    """A multiple: sizes on both sides of the failing one run."""
-    size, grid = known.base[dim], known.grid(dim)
-    stride = grid.step if failing > size else -grid.step
-    beyond = [s for s in (failing + stride * k for k in range(1, 9)) if s in grid]
-    running = [s for s in beyond if known.runs({**known.base, dim: s})]
-    for step in range(2 * grid.step, budgets.LARGEST_MULTIPLE + 1, grid.step) if running else ():
-        if (failing - size) % step and all((s - size) % step == 0 for s in running):
-            nearby = [s for s in (size + step, size + 2 * step) if s in grid]
-            if all(known.runs({**known.base, dim: s}) for s in nearby):
-                return step
-    return None
-
-
-def _edge_towards(known: Boundaries, dim: str, failing: int, base: Mapping[str, int]) -> tuple[int, int]:
-    """The last size that runs and the next, which does not, on the way from the base to one that fails."""
-    way = _sizes_between(known.grid(dim), base[dim], failing)
-    low, high = 0, len(way) - 1
-    middle = high - 1  # what lies beyond a table fails at once
-    while high - low > 1:
-        if known.runs({**base, dim: way[middle]}):
-            low = middle
-        else:
-            high = middle
-        middle = (low + high) // 2
-    return way[low], way[high]
-
-
-def _sizes_between(grid: SizeRange, start: int, end: int) -> Sequence[int]:
-    """The sizes of a range from one to another."""
-    sign = 1 if end > start else -1
-    if grid.values is not None:
-        return sorted((v for v in grid.values if min(start, end) <= v <= max(start, end)), reverse=sign < 0)
-    return range(start, end + sign, sign * grid.step)
-
-
-def _relation(failing: int, running: int) -> str:
-    return "<=" if failing > running else ">="
-
-
-# ---- a limit of two dims: where it lies at a few sizes of the other tells a sum from a difference from a product
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """At one size of another dim, the last size that runs and the next, which does not."""
-
-    last: int
-    beyond: int
-    other: int
-
-
-def _sizes_around(known: Boundaries, dim: str) -> list[int]:
-    """The base and sizes on both sides of it, the telling ones first."""
-    grid, size = known.grid(dim), known.base[dim]
-    wanted = (size, size // 2, 2 * size, size - grid.step, size + grid.step)
-    return list(dict.fromkeys(map(grid.nearest, wanted)))
-
-
-def _depends_on(known: Boundaries, failing: Sizes, dims: Sequence[str]) -> str | None:
-    """Another dim at whose smaller or larger size these run as well: the bound is a joint one."""
-    for other in known.free:
-        if other not in dims and any(known.runs({**failing, other: size}) for size in _sizes_around(known, other)[1:]):
-            return other
-    return None
-
-
-_FORMS: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-
-
-def _joint_bounds(known: Boundaries, d: str, e: str, sizes: Iterable[int], cause: Sizes) -> Iterator[Condition]:
-    """Where `d` begins to fail at some sizes of `e`, as a condition on both."""
-    edges = _edges_at(known, d, e, sizes, cause[d])
-    if len(edges) < 2 or _depends_on(known, {**known.base, d: edges[0].beyond, e: edges[0].other}, (d, e)):
-        return
-    relation = _relation(cause[d], known.base[d])
-    first, second = _in_order((d, e), known.base)
-    for sign, value in _FORMS.items():
-        bound = _dividing_value(edges, value, relation)
-        if bound == 0 and sign == "-":
-            yield parse_condition(f"{d} {relation} {e}")
-        elif bound is not None:
-            left = f"{d} - {e}" if sign == "-" else f"{first} {sign} {second}"
-            yield parse_condition(f"{left} {relation} {bound}")
-
-
-def _dividing_value(edges: Sequence[_Edge], value: Callable[[int, int], int], relation: str) -> int | None:
-    """The value that parts what runs from what does not on all edges."""
-    inside = [value(edge.last, edge.other) for edge in edges]
-    outside = [value(edge.beyond, edge.other) for edge in edges]
-    if relation == "<=":
-        return max(inside) if max(inside) < min(outside) else None
-    return min(inside) if min(inside) > max(outside) else None
-
-
-def _edges_at(known: Boundaries, d: str, e: str, sizes: Iterable[int], failing: int) -> list[_Edge]:
-    far = known.grid(d).nearest(failing + 2 * (failing - known.base[d]))
-    edges: list[_Edge] = []
-    for size in sizes:
-        base = {**known.base, e: size}
-        if len(edges) < budgets.ENOUGH_EDGES_OF_A_LIMIT and known.runs(base) and not known.runs({**base, d: far}):
-            edges.append(_Edge(*_edge_towards(known, d, far, base), size))
-    return edges
-
-
-# ---- ties, which are only proposed here: `b2 == b`, `total == past + seq`; the model decides which of them hold
-
-
-def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
-    """Sets of equalities that hold at these sizes and speak of one dim, the simplest first; the left side follows."""
-    others = [other for other in sizes if other != dim]
-    same = [other for other in others if sizes[other] == sizes[dim]]
-    pairs = [sorted((dim, other), key=lambda d: -sizes[d]) for other in others if other not in same]
-    for first, second in (_in_order((dim, other), sizes) for other in same):
-        yield (f"{second} == {first}",)
-    for large, small in pairs:
-        yield from ((text,) for text in _sums_and_products(large, small, sizes))
-    for large, small in pairs:
-        if sizes[small] and sizes[large] % sizes[small] == 0:
-            yield (f"{large} == {sizes[large] // sizes[small]} * {small}",)
-        yield (f"{large} == {small} + {sizes[large] - sizes[small]}",)
-    if len(same) > 1:
-        first, *rest = _in_order((dim, *same), sizes)
-        yield tuple(f"{name} == {first}" for name in rest)
-
-
-def _sums_and_products(large: str, small: str, sizes: Mapping[str, int]) -> Iterator[str]:
-    for third in sizes:
-        if third == large or sizes[third] > sizes[large]:
-            continue
-        if third != small and sizes[small] + sizes[third] == sizes[large]:
-            yield f"{large} == {' + '.join(_in_order((small, third), sizes))}"
-        if sizes[small] * sizes[third] == sizes[large] and sizes[small] > 1:
-            yield f"{large} == {' * '.join(_in_order((small, third), sizes))}"
-
-
-def _in_order(names: Iterable[str], sizes: Mapping[str, int]) -> list[str]:
-    """As the dims were declared."""
-    return sorted(names, key=list(sizes).index)

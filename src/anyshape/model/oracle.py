@@ -18,14 +18,17 @@ from anyshape.declaration import resized_calls
 from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_outputs, read_call
 from anyshape.declaration.spec import Spec
 from anyshape.declaration.targets import Target
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, named_line
+from anyshape.model.limits import UnmadeCallError
 from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
-from anyshape.torchkit import precision
+from anyshape.torchkit import precision, recorder
 from anyshape.torchkit.jitter import jitter
-from anyshape.torchkit.recorder import CallTrack, floating_results, track_calls, value_decisions
-from anyshape.torchkit.state import Change, ModuleState, seed_generators, untouched
+from anyshape.torchkit.operation_count import counted_effort
+from anyshape.torchkit.recorder import CallTrack, ReadPath, watched_reads
+from anyshape.torchkit.state import Change, ModuleState, is_drawn_from, kept_generators, seed_generators, untouched
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,22 @@ class Outcome:
     error: Exception | None = None
     gradients: bool = False
     """Whether gradients were on: PyTorch's fast paths for attention give other results at masked places."""
+    draws: bool = False
+    """Whether a random generator was drawn from."""
+    reads: frozenset[ReadPath] = frozenset()
+    """Where Python code looked into tensors, of whatever they hold."""
 
     @property
     def runs(self) -> bool:
         return self.error is None
+
+
+class RandomOutputError(Exception):
+    """A call gives other results each time: no file can be checked against it."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(f"results change from call to call at {describe(outcome.sizes)}")
+        self.outcome = outcome
 
 
 def run_once(target: Target, signature: Signature) -> None:
@@ -66,6 +81,10 @@ class EagerModule:
         self.target = target
         self.signature = signature
         self._state = ModuleState(target.module)
+        self.draws = False
+        """Whether the last call drew from a random generator."""
+        self.reads: set[ReadPath] = set()
+        """Where Python code looked into tensors in the last call."""
 
     def call(
         self,
@@ -75,8 +94,11 @@ class EagerModule:
         copies: bool = True,
         gradients: bool = False,
         look: Callable[[Any], object] | None = None,
+        most_reads: float = math.inf,
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         """Names and values of the outputs; without `copies` the module may write to the leaves.
+
+        Code that looks into tensors more often than `most_reads` is stopped: loops that values end may never end.
 
         `look` is shown what the module returns, which may be a part of its state, before that is put back.
         """
@@ -84,13 +106,15 @@ class EagerModule:
         seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
-                returned = self.target.call(*args, **kwargs)
+                with watched_reads(most_reads) as self.reads:
+                    returned = self.target.call(*args, **kwargs)
                 if look is not None:
                     look(returned)
                 result = flatten_outputs(returned)
             # an output may be a view of a buffer, which is put back next
             outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
         finally:
+            self.draws = is_drawn_from(seed)
             self._state.restore()
         return tuple(name for name, _ in result), outputs
 
@@ -121,22 +145,43 @@ class Reference:
         self._levels = levels
         self.module = EagerModule(target, signature)
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
+        self._reads: dict[tuple[Any, ...], frozenset[ReadPath]] = {}
         self._bytes = 0
-        self.largest_result = 0
+        self._forecast = Forecast(self._count_at, spec.start)
 
     # ---- runs, and the memory of them
 
     def volume(self, sizes: Sizes) -> int:
-        """The number of elements of all inputs at these sizes: what a cost is predicted from."""
+        """The number of elements of all inputs at these sizes."""
         values = self.signature.values
         shapes = (self.spec.shape(name, sizes, tuple(values[name].shape)) for name in self.spec.axes)
         return 1 + sum(math.prod(max(n, 1) for n in shape) for shape in shapes)
+
+    def effort(self, sizes: Sizes) -> Effort:
+        """What one run is predicted to take."""
+        volume = self.volume(sizes)
+        found = self._forecast.at(sizes) or Effort(volume * budgets.WORK_OF_AN_INPUT)
+        return found.with_values("inputs", volume)
+
+    def _count_at(self, sizes: Sizes) -> Effort | None:
+        is_declared = all(size in self.spec.ranges[dim] for dim, size in sizes.items())
+        if not is_declared or not all(condition.holds(sizes) for condition in self.spec.where):
+            return None
+        given: list[torch.Tensor] = []
+        try:
+            known = self._remembered.get((*sorted(sizes.items()), 0))
+            leaves = self._make_call(sizes, 0, 0) if known is None else known.leaves
+        except Exception:  # noqa: BLE001  what `make_inputs` gives is no such call: it is told where sizes are chosen
+            return None
+        found = counted_effort(lambda: given.extend(self.module.call(leaves)[1]))
+        return None if found is None else found.with_values("outputs", sum(one.numel() for one in given))
 
     def run(self, sizes: Sizes, content: int = 0) -> Outcome:
         """The module's outputs at these sizes, for one of the contents."""
         key = (*sorted(sizes.items()), content)
         if key not in self._remembered:
             outcome = self._first_accepted(sizes, content)
+            self._reads[key] = outcome.reads
             self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
             if self._bytes > budgets.BYTES_OF_REMEMBERED_RUNS:
                 return outcome
@@ -148,34 +193,35 @@ class Reference:
         first: Outcome | None = None
         for level in range(self._levels):
             try:
-                leaves = self._make_call(sizes, content, level)
-                names, outputs = self.module.call(leaves)
+                outcome = self._outcome(Outcome(dict(sizes), content, self._make_call(sizes, content, level)))
             except DeclarationError:
                 raise
             except Exception as error:  # noqa: BLE001  the user's own model
                 first = first or Outcome(dict(sizes), content, {}, error=error)
             else:
-                held = [value for value in (*leaves.values(), *outputs) if isinstance(value, torch.Tensor)]
-                self.largest_result = max(self.largest_result, sum(t.numel() * t.element_size() for t in held))
-                return Outcome(dict(sizes), content, leaves, names, outputs)
+                return outcome
         assert first is not None
         if content:
             # the module refuses the second content: it is judged by the first alone
             return self.run(sizes, 0)
         return first
 
+    def _outcome(self, call: Outcome, most_reads: float = math.inf) -> Outcome:
+        """What the module makes of a call, and what it does beside."""
+        names, outputs = self.module.call(call.leaves, most_reads=most_reads)
+        return replace(call, names=names, outputs=outputs, draws=self.module.draws, reads=frozenset(self.module.reads))
+
     def forgetful(self) -> Reference:
         """The same oracle without its memory: for a module whose code has changed."""
         return Reference(self.target, self.signature, self.spec, self._make_call, levels=self._levels)
 
     def with_leaves(self, outcome: Outcome, leaves: Mapping[str, Any]) -> Outcome:
-        """The same call with other values for these leaves."""
-        leaves = {**outcome.leaves, **leaves}
+        """The same call with other values for these leaves; a loop that values end may not take for ever."""
+        changed = Outcome(outcome.sizes, outcome.content, {**outcome.leaves, **leaves})
         try:
-            names, outputs = self.module.call(leaves)
+            return self._outcome(changed, budgets.MOST_READS_OF_A_CALL)
         except Exception as error:  # noqa: BLE001  the user's own model
-            return Outcome(outcome.sizes, outcome.content, leaves, error=error)
-        return replace(outcome, leaves=leaves, names=names, outputs=outputs)
+            return replace(changed, error=error)
 
     # ---- the same call in other arithmetic
 
@@ -185,18 +231,16 @@ class Reference:
 
     def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
         try:
-            with precision.computing_in(dtype, self.target.module) as mode:
-                outputs = self._again(outcome)
+            with precision.computing_in(dtype, self.target.module):
+                return self._again(outcome)
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
             return None
-        self.largest_result = max(self.largest_result, mode.largest)
-        return outputs
 
     def jittered(self, outcome: Outcome, seed: int, strength: float = 1.0) -> tuple[torch.Tensor, ...] | None:
         """The same call with every rounded result moved by so many roundings; None where that fails."""
         leaves = _copies(outcome.leaves)  # before: what goes in is not rounded
         try:
-            with jitter(seed, strength):
+            with precision.without_whole_layers(), jitter(seed, strength):
                 return self.module.call(leaves, copies=False, gradients=outcome.gradients)[1]
         except Exception:  # noqa: BLE001  the user's own model
             return None
@@ -211,14 +255,23 @@ class Reference:
             return None
         return replace(outcome, names=names, outputs=outputs, gradients=True)
 
-    def _again(self, outcome: Outcome) -> tuple[torch.Tensor, ...]:
-        return self.module.call(outcome.leaves, gradients=outcome.gradients)[1]
+    def _again(self, outcome: Outcome, seed: int = 0) -> tuple[torch.Tensor, ...]:
+        return self.module.call(outcome.leaves, seed=seed, gradients=outcome.gradients)[1]
 
     # ---- questions about a call's values, and about what it leaves behind
 
     def is_random(self, outcome: Outcome) -> bool:
-        """Whether the same call gives other results under another random seed."""
-        return not _are_equal(outcome.outputs, self.module.call(outcome.leaves, seed=1)[1])
+        """Whether the same call gives other results under another random seed.
+
+        Where nothing was drawn, only what is more than rounding tells: a clock, or a generator of the model's own. An
+        embedding with a largest norm scales its rows again in every call.
+        """
+        again = self._again(outcome, seed=1)
+        return not (_are_equal(outcome.outputs, again) or (not outcome.draws and are_near(outcome.outputs, again)))
+
+    def meets_nan(self, outcome: Outcome) -> bool:
+        """Whether an operator gives a NaN on the way to the outputs."""
+        return recorder.meets_nan(lambda: self._again(outcome))
 
     def depends_on(self, leaf: str, outcome: Outcome) -> bool:
         """Whether another value of one input gives other results, or none."""
@@ -234,30 +287,55 @@ class Reference:
         """The module as it was handed over, whatever a trace left in it."""
         self.module.put_back()
 
+    def reads_at(self, sizes: Sizes, content: int = 0) -> frozenset[ReadPath]:
+        """Where Python code looks into tensors in this run, which is not made again if it was made before."""
+        key = (*sorted(sizes.items()), content)
+        return self._reads[key] if key in self._reads else self.run(sizes, content).reads
+
     def value_decisions(self, outcome: Outcome) -> dict[Span | None, set[object]]:
         """Where the module reads values of this call into Python, and what it reads there."""
         leaves = _copies(outcome.leaves)
         tensors = [value for value in leaves.values() if isinstance(value, torch.Tensor)]
         # the very tensors that are followed have to go in
-        return value_decisions(lambda: self.module.call(leaves, copies=False), tensors)
+        return recorder.value_decisions(lambda: self.module.call(leaves, copies=False), tensors)
 
     def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
         """Every floating result on the way to the outputs, with the user's line that it came from."""
-        return floating_results(lambda: self.module.call(outcome.leaves, gradients=True))
+        return recorder.floating_results(lambda: self.module.call(outcome.leaves, gradients=True))
 
     def calls(self, outcome: Outcome) -> CallTrack:
         """Every call of torch on the way to the outputs."""
-        return track_calls(lambda: self.module.call(outcome.leaves))
+        return recorder.track_calls(lambda: self.module.call(outcome.leaves))
 
 
 def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
+    return {
+        name: _copy_in_strides(value) if isinstance(value, torch.Tensor) else value for name, value in leaves.items()
+    }
+
+
+def _copy_in_strides(value: torch.Tensor) -> torch.Tensor:
+    """A copy that lies in memory as the tensor does: expanded where it is, too."""
+    if 0 not in value.stride() or not value.numel():
+        return value.clone()
+    one = tuple(slice(None) if stride else slice(1) for stride in value.stride())
+    return value[one].clone().expand(value.shape)
 
 
 def _are_equal(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
     """Whether outputs are alike to the last bit; NaN is no difference, since it never equals itself."""
     return all(
         a.shape == b.shape and torch.equal(_without_nan(a), _without_nan(b)) for a, b in zip(some, others, strict=True)
+    )
+
+
+def are_near(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    """Whether outputs differ by rounding at most."""
+    return all(
+        a.is_floating_point()
+        and a.shape == b.shape
+        and torch.allclose(a, b.to(a.dtype), rtol=1e-4, atol=1e-6, equal_nan=True)
+        for a, b in zip(some, others, strict=True)
     )
 
 
@@ -277,7 +355,7 @@ def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int)
         leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
         return leaves | _float_scalars(spec, signature, content)
 
-    reference = Reference(target, signature, spec, make_call, levels=resized_calls.LEVELS)
+    reference = Reference(target, signature, spec, make_call, levels=resized_calls.levels_of(example))
 
     def runs(leaves: Mapping[str, Any]) -> bool:
         try:
@@ -300,10 +378,15 @@ def may_be_provoked(target: Target, signature: Signature) -> bool:
 def from_make_inputs(
     target: Target, signature: Signature, spec: Spec, make_inputs: Callable[..., Any], *, seed: int
 ) -> Reference:
-    """A reference whose calls the user's own function makes; an exception in it means that the size is invalid."""
+    """A reference whose calls the user's own function makes; where that raises, the model is not asked."""
 
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
-        made = call_make_inputs(make_inputs, sizes, seed=seed + content, target=target)
+        try:
+            made = call_make_inputs(make_inputs, sizes, seed=seed + content, target=target)
+        except DeclarationError:
+            raise
+        except Exception as error:
+            raise UnmadeCallError(f"make_inputs fails at {describe(sizes)}: {named_line(error)}") from error
         _check_shapes(made, signature, spec, sizes)
         leaves = made.values
         if content and level == 0:
@@ -320,8 +403,8 @@ def call_make_inputs(make_inputs: Callable[..., Any], sizes: Sizes, *, seed: int
     parameters = inspect.signature(make_inputs).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     wanted = {name: size for name, size in sizes.items() if takes_any or name in parameters}
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with kept_generators():
+        seed_generators(seed)
         made = make_inputs(**wanted)
     return bind_call(target, *read_call(made))
 

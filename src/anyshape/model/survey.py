@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from anyshape.errors import DeclarationError, first_line
 from anyshape.model import oracle as references
 from anyshape.model.kept_state import building_sizes, kept_lengths, table_lengths
 from anyshape.model.labels import check_labels, output_names
-from anyshape.model.limits import Boundaries
+from anyshape.model.limits import Boundaries, UnmadeCallError
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
 from anyshape.runtime.custom_ops import CustomOps
@@ -84,10 +83,9 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     boundaries.probe()
     traced = start if boundaries.pins else _trace_sizes(reference, request, boundaries, start)
     boundaries.rebase(traced)
-    started = time.monotonic()
     first = reference.run(traced) if traced != start else example
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
-        boundaries.probe_tables(_affordable(reference, traced, time.monotonic() - started))
+        boundaries.probe_tables(lambda sizes: reference.effort(sizes).work <= budgets.WORK_OF_A_TRIAL)
     notes = [*options.notes, *request.notes, *blind_spots(request.target.module)]
     if options.training:
         parts = ", ".join(f"`{name or request.target.name}`" for name in options.training[:3])
@@ -95,17 +93,6 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
         notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
     home = span_of_definition(request.target.source)
     return Survey(request, options, reference, boundaries, traced, first, home, tuple(notes), start)
-
-
-def _affordable(reference: Reference, traced: Sizes, seconds: float) -> Callable[[Sizes], bool]:
-    """Whether a size is predicted to run in about a second, without filling the memory."""
-
-    def affordable(sizes: Sizes) -> bool:
-        wanted, base = reference.volume(sizes), reference.volume(traced)
-        predicted = max(seconds, 1e-3) * (wanted / base) ** 1.5
-        return wanted <= budgets.MOST_ELEMENTS_OF_A_TABLE_PROBE and predicted <= budgets.SECONDS_PER_TABLE_PROBE
-
-    return affordable
 
 
 def make_reference(request: Request, seed: int) -> Reference:
@@ -120,6 +107,8 @@ def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]
     start = request.spec.start
     outcome = reference.run(start)
     if (error := outcome.error) is not None:
+        if isinstance(error, UnmadeCallError):
+            raise DeclarationError(str(error)) from error.__cause__
         where = f" at {references.describe(start)}" if start else ""
         said = f"{type(error).__name__}: {first_line(error)}"
         raise DeclarationError(f"the model fails on the example{where}: {said}") from error
@@ -138,7 +127,7 @@ def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]
 def make_boundaries(reference: Reference, request: Request, base: Mapping[str, int]) -> Boundaries:
     return Boundaries(
         lambda sizes: reference.run(sizes).error, request.spec.ranges, base, table_lengths(request.target.module),
-        where=request.spec.where,
+        where=request.spec.where, volume=reference.volume,
     )  # fmt: skip
 
 

@@ -291,3 +291,46 @@ def _is_weight(value: ir.Value) -> bool:
 
 def _positive(numbers: Iterable[int]) -> set[int]:
     return {int(number) for number in numbers if 0 < int(number) < budgets.LARGEST_SIZE_WRITTEN_IN_A_FILE}
+
+
+# ---- numbers that have to do with sizes
+
+_OF_SIZES = {"Shape", "Size"}
+_BY_FIRST_INPUT = {
+    "Cast", "CastLike", "ConstantOfShape", "CumSum", "Expand", "Gather", "Identity", "NonZero", "ReduceMax",
+    "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+}  # fmt: skip
+"""Operators that give on what they are given first, in another form."""
+_COMPUTED = {
+    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Ceil", "Clip", "Concat", "Div", "Equal",
+    "Floor", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or",
+    "Pow", "Range", "Round", "Sign", "Sqrt", "Sub", "Trunc", "Where", "Xor",
+}  # fmt: skip
+
+
+def size_literals(model: ir.Model) -> set[int]:
+    """Whole numbers that sizes are compared with or computed with, and those at which an axis is cut."""
+    found: set[int] = set()
+    sized: set[ir.Value | None] = set()
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for node in every_node(graph):
+            numbers = [_whole_numbers_of(value) for value in node.inputs]
+            varying = [value for value, one in zip(node.inputs, numbers, strict=True) if value and one is None]
+            is_computed = node.op_type in _COMPUTED and bool(varying) and sized.issuperset(varying)
+            is_passed_on = node.op_type in _BY_FIRST_INPUT and node.inputs[0] in sized
+            if is_computed or is_passed_on or node.op_type in _OF_SIZES:
+                sized |= set(node.outputs)
+            if is_computed and node.op_type != "Concat":  # which puts sizes beside those of weights
+                found |= _positive(abs(n) for one in numbers for n in one or ())
+            elif node.op_type == "Slice":
+                found |= _positive(abs(n) for one in numbers[1:3] for n in one or ())
+    return found
+
+
+def _whole_numbers_of(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The whole numbers of a short constant of any type; None where it is no constant, or a long one."""
+    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    if tensor is None or tensor.size > budgets.MOST_NUMBERS_OF_A_SIZE_CONSTANT or isinstance(tensor, ir.ExternalTensor):
+        return None
+    numbers = np.asarray(tensor.numpy()).ravel()
+    return tuple(int(n) for n in numbers if numbers.dtype.kind in "iuf" and np.isfinite(n) and int(n) == n)

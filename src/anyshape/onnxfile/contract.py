@@ -190,6 +190,32 @@ class Evidence:
         return f"{where}, error at most {self.error:.1f} x {self.unit} ({self.allowed:g} is allowed)"
 
 
+End = Literal["proved", "run", "open"]
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A condition on sizes that the conversion took for granted, and what became of it."""
+
+    expression: str
+    place: str
+    """The line that it comes from, `model.py:12`; empty where it is not known."""
+    end: End
+    """`proved` for all declared sizes, `run` on both sides, or `open`."""
+    holds_at: Mapping[str, int] | None = None
+    """Sizes at which it holds that were run."""
+    breaks_at: Mapping[str, int] | None = None
+    """Sizes at which it does not hold: run and right, or, where it is open, known and not run."""
+
+    def __str__(self) -> str:
+        return f"{self.expression} ({self.place})" if self.place else self.expression
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is open and speaks of sizes alone, so that somebody can do something about it."""
+        return self.end == "open" and "?" not in self.expression
+
+
 @dataclass(frozen=True)
 class Contract:
     """What the file promises, and for which sizes."""
@@ -214,6 +240,7 @@ class Contract:
     evidence: Evidence | None = None
     where: tuple[Condition, ...] = ()
     """Relations between dims that the user declared."""
+    assumptions: tuple[Assumption, ...] = ()
 
     @property
     def relations(self) -> tuple[Condition, ...]:
@@ -240,7 +267,13 @@ class Contract:
         if self.evidence is not None:
             ranges = {dim: list(ends) for dim, ends in self.evidence.ranges.items()}
             rows["checked"] = {**vars(self.evidence), "ranges": ranges}
+        if self.assumptions:
+            rows["assumptions"] = [assumption_to_rows(one) for one in self.assumptions]
         return json.dumps(rows, ensure_ascii=False)
+
+
+def assumption_to_rows(one: Assumption) -> dict[str, Any]:
+    return {name: value for name, value in vars(one).items() if value is not None}
 
 
 def read_contract(model: onnx.ModelProto) -> Contract | None:
@@ -278,7 +311,18 @@ def _contract_from_rows(rows: Any) -> Contract:
         returns=from_rows(rows["returns"]) if "returns" in rows else None,
         evidence=_evidence_from_rows(rows["checked"]) if "checked" in rows else None,
         where=tuple(parse_condition(str(text)) for text in rows.get("where", ())),
+        assumptions=tuple(map(_assumption_from_rows, rows.get("assumptions", ()))),
     )
+
+
+def _assumption_from_rows(rows: Any) -> Assumption:
+    if rows["end"] not in get_args(End):
+        raise ValueError("no such end")
+    sizes = [{str(dim): int(n) for dim, n in rows[key].items()} if key in rows else None for key in _KEYS_OF_SIZES]
+    return Assumption(str(rows["expression"]), str(rows["place"]), rows["end"], *sizes)
+
+
+_KEYS_OF_SIZES = ("holds_at", "breaks_at")
 
 
 def _call_from_rows(rows: Iterable[Any]) -> tuple[Parameter, ...]:
@@ -310,6 +354,7 @@ def contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
         yield "where", ", ".join(map(str, contract.where))
     yield from (("limit", f"{limit} (PyTorch itself)") for limit in contract.limits)
     yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
+    yield from (("assumed", f"{one}, not settled") for one in contract.assumptions if one.is_for_people)
     if contract.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
     # how the module is called and what it returns, where the list of inputs and outputs does not say it already
@@ -327,5 +372,5 @@ def contract_to_dict(contract: Contract) -> dict[str, Any]:
     rows = json.loads(contract.to_text())
     rows["constants"] = {name: str(value) for name, value in contract.constants.items()}
     told = ("verdict", "version", "dims", "where", "limits", "conditions", "constants")
-    may_be_absent = ("numbers", "call", "returns", "checked")
+    may_be_absent = ("numbers", "call", "returns", "checked", "assumptions")
     return {key: rows.get(key) for key in (*told, *may_be_absent)}

@@ -30,7 +30,7 @@ def rounded_sizes(
 ) -> list[Sizes]:
     """For each such place of the file the smallest sizes at which rounding decides; the largest where ranges end."""
     few = {dim: np.asarray([declared.lo, traced[dim]]) for dim, declared in ranges.items()}
-    known = _Formulas(few, np.float64)
+    known = SizeFormulas(few, np.float64)
     places = [node for node in every_node(model.graph, *_ROUNDINGS) if known.whole_numbers_at(node) is not None]
     columns = _points_of(ranges, traced, seed) if places and ranges else {}
     found: dict[tuple[int, ...], Sizes] = {}
@@ -48,7 +48,7 @@ def rounded_sizes(
 def _points_of(ranges: Mapping[str, SizeRange], traced: Mapping[str, int], seed: int) -> dict[str, Array]:
     """Every size of each dim with the others as they were traced, and dims together at random."""
     most = budgets.MOST_POINTS // (len(ranges) + 1)
-    lines = {dim: _members(declared, most) for dim, declared in ranges.items()}
+    lines = {dim: members(declared, most) for dim, declared in ranges.items()}
     chance = np.random.default_rng(seed)
     rows = [{**traced, dim: line} for dim, line in lines.items()]
     if len(lines) > 1:
@@ -64,7 +64,8 @@ def _points_of(ranges: Mapping[str, SizeRange], traced: Mapping[str, int], seed:
     }
 
 
-def _members(declared: SizeRange, most: int) -> Array:
+def members(declared: SizeRange, most: int) -> Array:
+    """The smallest sizes of a range."""
     if declared.values is not None:
         return np.asarray(declared.values[:most], dtype=np.int64)
     end = declared.lo + most * declared.step
@@ -77,7 +78,7 @@ def _disputed_points(places: Sequence[ir.Node], columns: Mapping[str, Array]) ->
     total = max((len(column) for column in columns.values()), default=0)
     for start in range(0, total, budgets.POINTS_AT_ONCE):
         part = {dim: column[start : start + budgets.POINTS_AT_ONCE] for dim, column in columns.items()}
-        known = [_Formulas(part, kind) for kind in _KINDS]
+        known = [SizeFormulas(part, kind) for kind in _KINDS]
         for index, node in enumerate(places):
             coarse, double, fine = (formulas.whole_numbers_at(node) for formulas in known)
             if coarse is None or double is None or fine is None:
@@ -89,19 +90,27 @@ def _disputed_points(places: Sequence[ir.Node], columns: Mapping[str, Array]) ->
     return found
 
 
-class _Formulas:
+class SizeFormulas:
     """What the values of a file are at many sizes, with fractions in one type; KeyError for all but formulas."""
 
-    def __init__(self, columns: Mapping[str, Array], kind: type) -> None:
+    def __init__(self, columns: Mapping[str, Array], kind: type = np.float64) -> None:
         self._columns = {expressions.dim_symbol(dim): column for dim, column in columns.items()}
         self._kind = kind
         self._known: dict[ir.Value, Array] = {}
 
     def whole_numbers_at(self, node: ir.Node) -> Array | None:
         """What a place that rounds makes of its operands; None where these are no fractions that sizes make."""
+        return self._unless_unknown(lambda: _ROUNDINGS[node.op_type](self, node))
+
+    def decision_of(self, node: ir.Node) -> Array | None:
+        """What a node gives; None where not sizes alone decide."""
+        return self._unless_unknown(lambda: self.of(node.outputs[0]))
+
+    @staticmethod
+    def _unless_unknown(compute: Callable[[], Array]) -> Array | None:
         try:
             with np.errstate(all="ignore"):
-                return _ROUNDINGS[node.op_type](self, node)
+                return compute()
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError):
             return None
 
@@ -125,29 +134,32 @@ class _Formulas:
         node = value.producer()
         if node is None:
             raise KeyError(value.name)
-        if node.op_type == "Shape":
-            return self._sizes_read(node)
-        if node.op_type == "Cast":
-            (source,) = (self.of(one) for one in node.inputs)
-            is_float = ir.DataType(attribute(node, "to")).is_floating_point()
-            return source.astype(self._kind if is_float else np.int64)
-        if node.op_type in ("Squeeze", "Unsqueeze", "Reshape", "Identity"):
-            return self.of(node.inputs[0])
-        if node.op_type == "Gather":
-            return self.of(node.inputs[0])[:, self.of(node.inputs[1])[0]]
-        parts = [self.of(one) for one in node.inputs]
-        if node.op_type == "Concat":
-            rows = max(len(part) for part in parts)
-            return np.concatenate([np.broadcast_to(part, (rows, part.shape[1])) for part in parts], axis=1)
-        return _FUNCTIONS[node.op_type](*parts)
+        compute = _LAYOUTS.get(node.op_type)
+        return _FUNCTIONS[node.op_type](*map(self.of, node.inputs)) if compute is None else compute(self, node)
 
-    def _sizes_read(self, node: ir.Node) -> Array:
+    def sizes_read(self, node: ir.Node) -> Array:
         (source,) = node.inputs
         shape = None if source is None else source.shape
         if shape is None:
             raise KeyError(node.name)
         dims = list(shape)[attribute(node, "start", 0) : attribute(node, "end", None)]
         return np.stack(np.broadcast_arrays(*map(self.size_of, dims)), axis=-1)
+
+    def cast(self, node: ir.Node) -> Array:
+        is_float = ir.DataType(attribute(node, "to")).is_floating_point()
+        return self.of(node.inputs[0]).astype(self._kind if is_float else np.int64)
+
+    def gathered(self, node: ir.Node) -> Array:
+        return self.of(node.inputs[0])[:, self.of(node.inputs[1])[0]]
+
+    def sliced(self, node: ir.Node) -> Array:
+        start, end = (int(self.of(one)[0, 0]) for one in node.inputs[1:3])
+        return self.of(node.inputs[0])[:, start:end]
+
+    def joined(self, node: ir.Node) -> Array:
+        parts = [self.of(one) for one in node.inputs]
+        rows = max(len(part) for part in parts)
+        return np.concatenate([np.broadcast_to(part, (rows, part.shape[1])) for part in parts], axis=1)
 
     def size_of(self, dim: int | ir.SymbolicDim) -> Array:
         return np.atleast_1d(expressions.evaluate(expressions.from_dim(dim), self._columns)).astype(np.int64)
@@ -196,24 +208,38 @@ def _last_wrong_pixel(before: Array, after: Array, kind: type) -> Array:
     return found[where.reshape(-1)]
 
 
-def _rounded_by(function: Callable[[Array], Array]) -> Callable[[_Formulas, ir.Node], Array]:
+def _rounded_by(function: Callable[[Array], Array]) -> Callable[[SizeFormulas, ir.Node], Array]:
     return lambda formulas, node: function(formulas.fractions(node.inputs[0]))
 
 
-def _cast_to_whole(formulas: _Formulas, node: ir.Node) -> Array:
+def _cast_to_whole(formulas: SizeFormulas, node: ir.Node) -> Array:
     if not ir.DataType(attribute(node, "to")).is_integer():
         raise KeyError("stays a fraction")
     return np.trunc(formulas.fractions(node.inputs[0]))
 
 
-_ROUNDINGS: Mapping[str, Callable[[_Formulas, ir.Node], Array]] = {
+_ROUNDINGS: Mapping[str, Callable[[SizeFormulas, ir.Node], Array]] = {
     "Floor": _rounded_by(np.floor),
     "Ceil": _rounded_by(np.ceil),
     "Round": _rounded_by(np.round),
     "Cast": _cast_to_whole,
-    "Range": _Formulas.steps,
-    "Resize": _Formulas.resized,
+    "Range": SizeFormulas.steps,
+    "Resize": SizeFormulas.resized,
 }
+
+
+_LAYOUTS: Mapping[str, Callable[[SizeFormulas, ir.Node], Array]] = {
+    "Shape": SizeFormulas.sizes_read,
+    "Size": lambda formulas, node: formulas.sizes_read(node).prod(axis=-1, keepdims=True),
+    "Cast": SizeFormulas.cast,
+    **dict.fromkeys(
+        ("Squeeze", "Unsqueeze", "Reshape", "Identity"), lambda formulas, node: formulas.of(node.inputs[0])
+    ),
+    "Gather": SizeFormulas.gathered,
+    "Slice": SizeFormulas.sliced,
+    "Concat": SizeFormulas.joined,
+}
+"""What reads sizes, and what puts numbers at other places."""
 
 
 def _quotient(left: Array, right: Array) -> Array:
@@ -233,5 +259,6 @@ _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     "Tanh": np.tanh, "Floor": np.floor, "Ceil": np.ceil, "Round": np.round, "Min": _fold_by(np.minimum),
     "Max": _fold_by(np.maximum), "Where": np.where, "Less": np.less, "Greater": np.greater, "Equal": np.equal,
     "LessOrEqual": np.less_equal, "GreaterOrEqual": np.greater_equal, "And": np.logical_and, "Or": np.logical_or,
-    "Xor": np.logical_xor, "Not": np.logical_not,
+    "Xor": np.logical_xor, "Not": np.logical_not, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
 }  # fmt: skip

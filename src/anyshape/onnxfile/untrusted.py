@@ -29,7 +29,7 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
     """External data must lie in the model's own folder; links may lead to where the model itself is linked from."""
-    for tensor in _tensors(model.graph, *model.functions):
+    for tensor in stored_tensors(model.graph, *model.functions):
         for entry in tensor.external_data:
             if entry.key != "location":
                 continue
@@ -70,17 +70,31 @@ def _target_inside(model: Path, location: str) -> Path | None:
     return target if any(target.is_relative_to(home) for home in homes) else None
 
 
-def _tensors(*graphs: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.TensorProto]:
+_Graph = onnx.GraphProto | onnx.FunctionProto
+
+
+def stored_tensors(*graphs: _Graph) -> Iterator[onnx.TensorProto]:
     """Every tensor that a file stores: weights, attributes, and those of inner graphs and functions."""
-    for graph in graphs:
+    for graph in _with_inner_graphs(*graphs):
         if isinstance(graph, onnx.GraphProto):
             yield from graph.initializer
             yield from _tensors_of_sparse(graph.sparse_initializer)
-        for attribute in (attribute for node in graph.node for attribute in node.attribute):
-            yield from (attribute.t, *attribute.tensors)
-            yield from _tensors_of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
-            inner = (attribute.g,) if attribute.HasField("g") else ()
-            yield from _tensors(*inner, *attribute.graphs)
+    yield from attribute_tensors(*graphs)
+
+
+def attribute_tensors(*graphs: _Graph) -> Iterator[onnx.TensorProto]:
+    """Those of attributes alone, whose names mean nothing."""
+    for attribute in (one for graph in _with_inner_graphs(*graphs) for node in graph.node for one in node.attribute):
+        yield from ((attribute.t,) if attribute.HasField("t") else ())
+        yield from attribute.tensors
+        yield from _tensors_of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
+
+
+def _with_inner_graphs(*graphs: _Graph) -> Iterator[_Graph]:
+    for graph in graphs:
+        yield graph
+        for attribute in (one for node in graph.node for one in node.attribute):
+            yield from _with_inner_graphs(*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs)
 
 
 def _tensors_of_sparse(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:

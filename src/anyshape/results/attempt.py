@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import sympy
 
@@ -35,6 +36,8 @@ class Attempt:
     """Sizes at which its file was wrong."""
     ran_right: bool = field(default=False, compare=False, repr=False)
     """Whether its file was right at every size that was run, whatever became of it for other reasons."""
+    decisions: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    """Places at which the model decides by values, and the file would not."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,41 @@ class Guard:
     meaning: expressions.Meaning
     condition: Condition | None
     span: Span | None
+    decides: bool = False
+    """Whether the user's own code asked, to choose a path: beyond it, others may be chosen."""
 
-    def holds(self, sizes: Mapping[str, int]) -> bool:
+    def holds(self, sizes: Mapping[str, int]) -> bool | None:
+        """None where it cannot be told."""
         return expressions.holds(self.expression, self.meaning, sizes)
+
+    @cached_property
+    def text(self) -> str:
+        """As people read it, in dims."""
+        return str(self.condition) if self.condition else expressions.in_words(self.expression, self.meaning)
+
+    @cached_property
+    def opposite(self) -> Guard:
+        expression = sympy.Not(self.expression)
+        return replace(self, expression=expression, condition=expressions.to_condition(expression, self.meaning))
+
+    @property
+    def claim(self) -> tuple[sympy.Basic, expressions.Meaning]:
+        return self.expression, self.meaning
+
+    @property
+    def place(self) -> str:
+        return f"{self.span.path}:{self.span.line}" if self.span is not None else ""
+
+    @property
+    def is_about_sizes(self) -> bool:
+        """Whether it speaks of nothing else: what values decide is no size that could be run."""
+        return expressions.symbols_of(self.expression) <= set(self.meaning)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether both sides are the same, as in `batch == batch`."""
+        one = self.condition
+        return one is not None and one.left == one.right and one.relation in ("==", "<=", ">=")
 
     @property
     def constants(self) -> set[int]:
@@ -61,8 +96,8 @@ class Guard:
 
 
 def hold(guards: Iterable[Guard], sizes: Mapping[str, int]) -> bool:
-    """Whether all that a trace assumed is so at these sizes."""
-    return all(guard.holds(sizes) for guard in guards)
+    """Whether all that a trace assumed is so at these sizes, as far as it can be told."""
+    return all(guard.holds(sizes) is not False for guard in guards)
 
 
 @dataclass(frozen=True)

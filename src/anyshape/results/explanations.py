@@ -30,6 +30,7 @@ RULES: Mapping[str, str] = {
     "mislabelled-dim": "the file declares a shape that it does not keep",
     "runtime-error": "ONNX Runtime fails where PyTorch runs",
     "unchecked-dim": "nothing shows whether other sizes of a static file's dim are right",
+    "ambiguous-number": "a number of a static file may follow from a size that is freed",
     "not-converted": "no exporter could convert the model",
     "random-output": "the model's result is random",
 }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+    from anyshape.onnxfile.contract import Assumption
     from anyshape.onnxfile.interface import Port
     from anyshape.results.attempt import Attempt
     from anyshape.results.finding import Finding
@@ -50,6 +51,10 @@ class Result:
     """What a narrowed file does not serve although it was declared."""
     where: tuple[str, ...] = ()
     """Relations between dims that were declared."""
+    limits_at: Mapping[str, str] = field(default_factory=dict)
+    """The line of the model that fails beyond a limit, where it is known."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What the conversion assumed about sizes, and what became of each: proved, run on both sides, or open."""
     shapes: str = "tested"
     what: Verb = "export"
     """The verb that it is the result of: each has its own words in `text.py`."""
@@ -63,6 +68,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
+        from anyshape.onnxfile.contract import assumption_to_rows
+
         return {
             "verdict": self.verdict,
             "shapes": self.shapes,
@@ -73,7 +80,9 @@ class Result:
             "dims": {dim: str(declared) for dim, declared in self.dims.items()},
             "where": list(self.where),
             "limits": list(self.limits),
+            "limits_at": dict(self.limits_at),
             "given_up": list(self.given_up),
+            "assumptions": [assumption_to_rows(one) for one in self.assumptions],
             "constants": dict(self.constants),
             "attempts": [
                 {"strategy": a.strategy, "outcome": a.outcome, "reason": a.reason, "seconds": round(a.seconds, 3)}
@@ -154,6 +163,7 @@ def _verification_to_dict(verification: Verification) -> dict[str, Any]:
         "against": verification.against,
         "how": dict(verification.how),
         "sizes_run": [dict(sizes) for sizes in verification.sizes_run],
+        "values_run": [{"sizes": dict(c.sizes), "values": c.values} for c in verification.checks if c.values],
         "sizes_not_run": [{"sizes": dict(sizes), "reason": reason} for sizes, reason in verification.skipped],
         "sizes_pytorch_refuses": [dict(sizes) for sizes in verification.invalid],
         "failures": [

@@ -90,7 +90,7 @@ class _Words:
 
     refused: str = "no file written"
     unchecked: str = "never run against the model"
-    limited_by: str = " (PyTorch itself)"
+    limited_by: str = "PyTorch itself"
     change: str = "repair"
     most_changes: int | None = None
     verb: str = ""
@@ -118,9 +118,10 @@ def _headline(result: Result) -> str:
         return f"unchecked: {_file_of(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
     where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
+    cut = ", CUT SHORT by this machine" if verification.is_cut_by_machine else ""
     if not verification.compares_values:
-        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}"
-    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}"
+        return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}{cut}"
+    return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}{cut}"
 
 
 def _file_of(result: Result) -> str:
@@ -136,7 +137,9 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     for text in result.given_up:
         yield "given up", text
     for limit in result.limits:
-        yield "limit", f"{limit}{words.limited_by}"
+        place = f", {result.limits_at[limit]})" if limit in result.limits_at else ")"
+        yield "limit", f"{limit} ({words.limited_by}{place}" if words.limited_by else limit
+    yield from (("assumed", f"{one}, not settled") for one in result.assumptions if one.is_for_people)
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
     shown = result.repairs[: words.most_changes]
@@ -169,6 +172,8 @@ def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]
         yield "mode", "as PyTorch with gradients on: its fast path for attention gives other values at masked places"
     if verification.skipped:
         yield "not run", _not_run(verification.skipped)
+    if verification.is_cut_by_machine:
+        yield "note", "the clock or the memory of this machine cut sizes: elsewhere, or later, more would be run"
 
 
 def _not_run(skipped: Sequence[tuple[Mapping[str, int], str]]) -> str:

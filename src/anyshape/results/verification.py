@@ -6,9 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anyshape.onnxfile.contract import Evidence
+from anyshape.onnxfile.contract import Assumption, Evidence
 from anyshape.sizes.fit import Observation
 from anyshape.sizes.notation import Sizes
+
+THIS_MACHINE = "this machine"
+"""How reasons begin that would be others on another machine, or on another day."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class Check:
     ratio: float
     gradients: bool = False
     """Whether it agrees with PyTorch with gradients on only: fast paths give another result."""
+    values: str = ""
+    """Which inputs held other values than those that were drawn: `x` negated."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Failure:
     sentence: str
     note: str = ""
     """What else is known of it, as a sentence of its own."""
+    values: str = ""
+    """As of a check."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,9 @@ class Verification:
     how: Mapping[str, str] = field(default_factory=dict)
     """Dim -> at which sizes and in which way it was checked, where there is no model to compare with."""
 
+    assumptions: tuple[Assumption, ...] = ()
+    """What became of each assumption about sizes that was made on the way to the file."""
+
     @property
     def sizes_run(self) -> tuple[Sizes, ...]:
         unique = {tuple(c.sizes.items()): c.sizes for c in self.checks}
@@ -73,6 +83,11 @@ class Verification:
     @property
     def is_right(self) -> bool:
         return bool(self.checks) and not self.failures
+
+    @property
+    def is_cut_by_machine(self) -> bool:
+        """Whether another machine would have run more sizes."""
+        return any(reason.startswith(THIS_MACHINE) for _, reason in self.skipped)
 
     @property
     def compares_values(self) -> bool:

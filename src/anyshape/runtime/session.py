@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ import onnx.parser
 
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort, OperatorShapes, effort_of
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -43,7 +46,8 @@ def runtime_version() -> str:
 class Session:
     """One file, loaded once, run at many sizes."""
 
-    _is_large = False
+    bytes_of_large_weights = 0
+    """That lie beside the file and are mapped, not packed, as the runtime's default options would; 0 where few."""
 
     def __init__(
         self,
@@ -52,21 +56,26 @@ class Session:
         providers: Sequence[str] | None = None,
         libraries: Sequence[str] = (),
         folder: Path | None = None,
+        by_default: bool = False,
     ) -> None:
-        """`folder` is where the weights of a model that is given as bytes lie."""
+        """`folder` is where the weights of a model that is given as bytes lie; `by_default` packs large ones, too."""
         self._providers, self._libraries = providers, libraries
         self._source, self._folder = model, folder
-        size, types = _weights_beside(model) if isinstance(model, Path) else (0, set())
-        self._is_large = size > budgets.BYTES_OF_BIG_WEIGHTS
+        size, types = _weights_beside(model, folder)
+        self.bytes_of_large_weights = size if size > budgets.BYTES_OF_BIG_WEIGHTS and not by_default else 0
         self._is_widened = onnx.TensorProto.BFLOAT16 in types  # in which the runtime does not compute on a CPU
         self._session: onnxruntime.InferenceSession | None = None
+        self._efforts: dict[tuple[Any, ...], Effort | None] = {}
         session = self._loaded_session()
         self.inputs = {i.name: (i.type, tuple(i.shape)) for i in session.get_inputs()}
         self.outputs = tuple(o.name for o in session.get_outputs())
 
     def _loaded_session(self) -> onnxruntime.InferenceSession:
-        if self._session is not None:
-            return self._session
+        if self._session is None:
+            self._session = self._open_session(self._options())
+        return self._session
+
+    def _options(self) -> Any:
         ort = load_runtime()
         options = ort.SessionOptions()
         options.log_severity_level = 4
@@ -75,29 +84,54 @@ class Session:
         refuse_missing_providers(ort, self._providers or ())
         for library in self._libraries:
             _register_library(options, library)
-        if self._is_large:
+        if self.bytes_of_large_weights:
             _leave_weights_in_their_file(ort, options)
             if self._is_widened:
                 # fused nodes come last in the runtime's order, when all that they need has been widened
                 options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         if self._folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
+        return options
+
+    def _open_session(self, options: Any) -> onnxruntime.InferenceSession:
         source = str(self._source) if isinstance(self._source, Path) else self._source
         providers = list(self._providers or ["CPUExecutionProvider"])
         try:
-            self._session = ort.InferenceSession(source, options, providers=providers)
+            return load_runtime().InferenceSession(source, options, providers=providers)
         except Exception as error:
             raise RuntimeFailureError(_in_short(error)) from error
-        return self._session
 
     def reopened(self, model: bytes) -> Session:
         """Another model in the same way: with the same providers and libraries."""
         return Session(model, providers=self._providers, libraries=self._libraries)
 
+    def by_default(self) -> Session:
+        """The same file with the runtime's default options, as most users open it."""
+        return Session(self._source, providers=self._providers, libraries=self._libraries, by_default=True)
+
     def rest(self) -> None:
         """Give back the memory of large weights; the next run maps them again."""
-        if self._is_large:
+        if self.bytes_of_large_weights:
             self._session = None
+
+    def effort(self, feeds: Mapping[str, Array]) -> Effort | None:
+        """What a run takes, counted in the file's own nodes; None where it fails."""
+        key = tuple((name, feeds[name].shape) for name in self.inputs)
+        if key not in self._efforts:
+            with tempfile.TemporaryDirectory() as folder:
+                options = self._options()
+                options.enable_profiling, options.profile_file_prefix = True, str(Path(folder) / "run")
+                options.graph_optimization_level = load_runtime().GraphOptimizationLevel.ORT_DISABLE_ALL
+                # weights that are packed are no inputs of their nodes any more
+                options.add_session_config_entry("session.disable_prepacking", "1")
+                try:
+                    session = self._open_session(options)
+                    session.run(None, {name: feeds[name] for name in self.inputs})
+                    events = json.loads(Path(session.end_profiling()).read_bytes())
+                except Exception:  # noqa: BLE001  no run, or no record of it
+                    events = []
+            self._efforts[key] = effort_of(calls) if (calls := list(_profiled_calls(events))) else None
+        return self._efforts[key]
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         session = self._loaded_session()
@@ -105,6 +139,18 @@ class Session:
             return list(session.run(None, {name: feeds[name] for name in self.inputs}))
         except Exception as error:
             raise RuntimeFailureError(_in_short(error)) from error
+
+
+def _profiled_calls(events: Iterable[Mapping[str, Any]]) -> Iterator[OperatorShapes]:
+    """The nodes of a run; shapes stand in its record as `[{"float": [2, 3]}]`."""
+    for event in events:
+        told = event.get("args") or {}
+        if "output_type_shape" in told and "op_name" in told:
+            inputs, outputs = (
+                [shape for one in told.get(key, ()) for shape in one.values()]
+                for key in ("input_type_shape", "output_type_shape")
+            )
+            yield told["op_name"], inputs, outputs, 4
 
 
 def refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
@@ -123,16 +169,21 @@ def _register_library(options: Any, library: str) -> None:
         raise DeclarationError(f"`{library}` is no library of custom operators: {_in_short(error)}") from None
 
 
-def _weights_beside(model: Path) -> tuple[int, set[int]]:
+def _weights_beside(model: Path | bytes, folder: Path | None = None) -> tuple[int, set[int]]:
     """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
-    if not model.is_file() or model.stat().st_size > budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS:
+    if isinstance(model, bytes) and folder is None:
+        return 0, set()
+    if isinstance(model, Path) and (
+        not model.is_file() or model.stat().st_size > budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS
+    ):
         return 0, set()
     try:
-        stored = onnx.load(model, load_external_data=False).graph.initializer
+        proto = onnx.load(model, load_external_data=False) if isinstance(model, Path) else onnx.load_from_string(model)
+        stored = proto.graph.initializer
     except Exception:  # noqa: BLE001  no model: the runtime will say so
         return 0, set()
     names = {entry.value for tensor in stored for entry in tensor.external_data if entry.key == "location"}
-    files = [model.parent / name for name in names]
+    files = [(model.parent if isinstance(model, Path) else folder or Path()) / name for name in names]
     types = {tensor.data_type for tensor in stored if tensor.external_data}
     return sum(file.stat().st_size for file in files if file.is_file()), types
 

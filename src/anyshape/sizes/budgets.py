@@ -6,28 +6,43 @@ are used.
 
 from __future__ import annotations
 
-# ---- time, in seconds
+# ---- time, in seconds: no size and no verdict depends on it, unless it has become absurd, which is then said aloud
 
-SECONDS_FOR_KEPT_STATE = 1.0
+SECONDS_UNTIL_ABSURD = 900.0
+"""Of one check or one search. What is begun is predicted to take seconds, so that a busy machine has room to spare."""
+SECONDS_OF_ALL_STRATEGIES = 3600.0
+"""Their number is bounded by what they have to convert; whoever waits for a refusal should not wait for hours."""
+
+# ---- work, in elements that are computed: a check takes about two nanoseconds for each on one core, eager half of it
+
+WORK_OF_A_CALL = 2**13
+"""Of an operator, whatever it computes."""
+WORK_OF_AN_INPUT = 2**10
+"""For each element of the inputs, where operators cannot be counted."""
+WORK_OF_A_VALUE = 16
+"""Of an input, which is drawn and copied, or of an output, which is widened and compared."""
+WORK_TO_CHECK = 3e9
+"""About ten seconds."""
+WORK_OF_A_CONVERTED_CALL = 4e6
+"""A check may take as long as the conversion, which takes some milliseconds for each operator that is called."""
+LITTLE_WORK = 2**25
+"""A run that may be counted at larger sizes, too."""
+MUCH_WORK = 2**29
+"""More is not run only to be counted."""
+WORK_FOR_KEPT_STATE = 1e9
 """Small models tell at once; for a large one the search must not cost more than it may save."""
-SECONDS_FOR_EXAMPLES = 60.0
-"""To settle what several calls leave open."""
-SECONDS_PER_TABLE_PROBE = 1.0
-"""A size just beyond a table is run only if it is predicted to be this cheap."""
-SECONDS_FOR_STATIC_EXPORTS = 60.0
-"""For all static exports of one way together."""
-SECONDS_FOR_OTHER_SIZES = 30.0
-"""A strategy that took longer is not tried again elsewhere."""
-SECONDS_TO_LIFT = 20.0
-"""Where the fastest strategy took longer, several static exports would take too long."""
-SECONDS_TO_CHECK_FREED = 10.0
-"""How long each reading of a file is checked, unless the user says otherwise."""
-SECONDS_TO_TRACE_DECISIONS = 30.0
-"""For traces at the sizes at which a decision was met."""
-SECONDS_TO_CHECK = 10.0
-"""An existing file, unless the user says otherwise."""
-SECONDS_FOR_STRATEGIES = 400.0
-"""A healthy model needs one strategy; whoever waits for a refusal should not wait for hours."""
+WORK_OF_A_TRIAL = 1e9
+"""In eager, of a size just beyond a table or at the end of a range that is looked for: about a second."""
+WORK_TO_FIND_DIMS = 2e10
+"""In eager: about twenty seconds."""
+MOST_CALLS_TO_LIFT = 1500
+"""Of operators in one run: several static exports of more would take minutes."""
+MOST_CALLS_ELSEWHERE = 4000
+"""Of operators in one run: a larger model is not traced again at other sizes."""
+MOST_CALLS_OF_DECISIONS = 4000
+"""Of operators in all traces at the sizes at which a decision was met."""
+MOST_CALLS_OF_STRATEGIES = 50_000
+"""Of operators in all conversions: a healthy model needs one, and nobody waits half an hour for a refusal."""
 
 # ---- memory, in bytes or in elements
 
@@ -47,16 +62,20 @@ MOST_ELEMENTS_MADE_UP = 2**26
 """Of all inputs together: the sizes stand in a file that nobody vouches for."""
 BYTES_OF_BIG_WEIGHTS = 256 * 2**20
 """From which a session maps weights instead of packing them."""
+MOST_BYTES_TO_PACK = 4 * 2**30
+"""Of weights: a file with more is run with its weights mapped, and not once as users open it, which is said."""
+COPIES_OF_PACKED_WEIGHTS = 3
+"""As they are, packed, and widened where the runtime has no kernel for their type."""
 LARGEST_GRAPH_WITHOUT_WEIGHTS = 32 * 2**20
 """Bytes of a model file that is read only to see how large its weights are."""
 LARGEST_FOLDED_CONSTANT = 2**20
 """Bytes of a constant that ONNX Runtime may compute ahead."""
 SMALL_VOLUME = 2**14
 """Elements of a call that costs little, whatever the traced one has."""
-SMALL_CALL = 2**15
-"""Elements of input up to which a size is simply run: there overheads cost more than what they carry."""
-BYTES_PER_ELEMENT = 32
-"""Of input: what a run is predicted to need, in all its operators."""
+RESULTS_HELD = 4
+"""As large as the largest, which a check holds at a time: measured on attention, with scores that are by far so."""
+MOST_BYTES_OF_A_RUN = 8 * 2**30
+"""Predicted for one size; every machine that trains models has as much."""
 SMALL_OUTPUT = 2**16
 """Elements of a result whose model runs in float64 at little cost."""
 MOST_ELEMENTS_COMPUTED = 2**23
@@ -87,8 +106,6 @@ BYTES_OF_REMEMBERED_RUNS = 512 * 2**20
 """Beyond so many bytes of outputs, a size is run again instead."""
 MOST_ELEMENTS_OF_A_PROBE = 2**20
 """Of all inputs together: a trial is small."""
-MOST_ELEMENTS_OF_A_TABLE_PROBE = 2**22
-"""Of all inputs together, just beyond a table."""
 LARGEST_CAST_IN_ONE = 2**25
 """Bytes in float32 of what is cast at once, where it can be helped."""
 MOST_ELEMENTS_OF_A_STATIC_EXPORT = 2**22
@@ -176,8 +193,6 @@ MOST_PAIRS_SPREAD = 600
 """Of sizes of two dims that stand for all."""
 LARGEST_SUSPECT = 2**22
 """Size at which an assumption is broken on purpose."""
-MOST_BREAKING_SIZES = 12
-"""For all assumptions of a trace together."""
 MOST_POINTS = 2**20
 """Choices of sizes for which a formula is computed at once: in all, a second."""
 POINTS_AT_ONCE = 2**16
@@ -186,8 +201,22 @@ MOST_PAIRS_RESIZED = 512
 """Pairs of sizes, of those at once, whose pixels are compared one by one."""
 ROUNDED_SIZES_OF_ONE = 2
 """The smallest sizes at which rounding decides, of one place; the largest is run, too."""
+MOST_DECIDED_SIZES = 16
+"""At which comparisons of sizes in a file come out otherwise, for all of them together."""
 MOST_ROUNDED_SIZES = 12
 """For all places of a file together."""
+SIZES_COMPUTED_NEAR = 4096
+"""At which a condition is computed first: a fraction of a millisecond, and most that can be broken break there."""
+SIZES_COMPUTED_FAR = 2**20
+"""At which a condition is computed where z3 does not know: tens of milliseconds."""
+WORK_OF_Z3 = 500_000
+"""By z3's own count, for one question: about a tenth of a second. Seconds would differ between machines."""
+ROUNDS_OF_BREAKING = 4
+"""In which sizes are looked for that break an assumption, where PyTorch fails at those found before."""
+SIZES_OF_A_NUMBER = 128
+"""Of a dim of which Python made a number: each may give another one."""
+MOST_PATHS_FOLLOWED = 4
+"""Of a model whose decisions were taken the other way and made no difference: each costs a trace."""
 LARGEST_POWER_WRITTEN = 8
 """As many products in a row; an axis that is a higher power of a size is no model's."""
 MOST_PIECES_OF_A_PATTERN = 3
@@ -208,6 +237,10 @@ FARTHEST_SIZE_OF_A_FREED_DIM = 2**20
 """No limit is searched for beyond."""
 FARTHEST_DIVISOR = 6
 """Nodes between a sum and its division: a cast, axes added and removed."""
+LONGEST_NUMBERS_TOLD = 16
+"""Entries of a constant that are read one by one: an axis has two pads, and few tensors have more than eight."""
+FARTHEST_USER = 24
+"""Nodes of ours between a table of the file and the node that needs it: a chain grows node by node."""
 MOST_READINGS_OF_A_RESHAPE = 64
 """Ways in which its axes can be regrouped."""
 MOST_STEPS_TO_REGROUP = 20_000
@@ -242,6 +275,26 @@ ENOUGH_EDGES_OF_A_LIMIT = 3
 """More are not looked for, each costs a bisection; fewer than two tell no form from another."""
 MULTIPLES_TO_TRY = 16
 """Steps that are tried whether or not they divide the size."""
+MOST_PAIRS_THAT_BOUND_VALUES = 12
+"""Products and sums of dims, each of which is asked for with a few runs of the example."""
+MOST_RUNS_OUTSIDE_A_LIMIT = 48
+"""Sizes that a condition excludes and that are run before it is called a limit, of a call that costs little."""
+FEWEST_RUNS_OUTSIDE_A_LIMIT = 20
+"""The same for large calls; most of these runs fail at once."""
+MOST_RUNS_INSIDE_A_LIMIT = 12
+"""Failing sizes that are moved inside each of its alternatives, to see whether they run there."""
+MOST_RUNS_FOR_A_LIMIT = 120
+"""Of the model, while one failing size is explained; most of them fail at once."""
+MOST_ALTERNATIVES_OF_A_LIMIT = 2
+"""`b == a or a == 1 or b == 1` has two; with more, it says where the model was asked, and not what it needs."""
+MOST_HOLES_IN_A_DIM = 3
+"""The same: limits with exceptions about the same dims, beyond which all of them are taken back."""
+MOST_LIMITS_PER_PROBE = 3
+"""A dim that is tied to another may still move in steps."""
+FARTHEST_OUTSIDE_A_LIMIT = 8
+"""Times the elements of the traced call."""
+SMALL_SIZES_BEFORE_A_PIN = 10
+"""Up to here all sizes are run before a dim is said to have one size only."""
 MOST_UNEXPLAINED_FAILURES = 6
 """After so many failures without a rule, further ones are not looked into."""
 MOST_NAMED_IN_A_NOTE = 3
@@ -262,6 +315,10 @@ FEW_NUMBERS_TO_OFFER = 4
 """Values of an axis that looks like features."""
 FEW_PLACES_TO_COMBINE = 8
 """Beyond so many partners, pairs of them are not tried one by one."""
+MOST_RUNS_TO_FIND = 400
+"""Of the model, to find what varies in one call."""
+FEWEST_RUNS_TO_FIND = 60
+"""However long one takes: with fewer, little would be found."""
 MOST_RUNS_FOR_EXAMPLES = 200
 """Of the model, to settle what several calls leave open."""
 MOST_STILL_PLACES_TOLD = 8
@@ -296,6 +353,8 @@ MOST_SIMPLIFYING_ROUNDS = 3
 """Of taking operators apart: what an operator is made of may itself have no translation."""
 MOST_TRACES = 6
 """Of one model whose branches meet further out each time."""
+MOST_READS_OF_A_CALL = 10_000
+"""Looks of a model's code into tensors, with values of ours: a loop that these never end is left."""
 MOST_CALLS_TO_PROVOKE = 24
 """With changed values, to reach the other side of a branch."""
 ENOUGH_SIZES_PER_SIDE = 2
@@ -334,6 +393,14 @@ MOST_READINGS_OF_A_FILE = 24
 """Each is walked, written and checked."""
 MOST_OTHER_READINGS = 3
 """Of one ambiguous place, beyond the likeliest."""
+MOST_SUSPECTS_TRIED = 64
+"""Numbers of a file with which it is run in another form; each takes a few runs."""
+MOST_SIZES_FOR_A_SUSPECT = 4
+"""Runs in which another number must have changed nothing before it is taken for one that does not matter."""
+MOST_READINGS_TOLD = 3
+"""Of one number: the simplest ones."""
+MOST_NAMES_TOLD = 4
+"""Nodes that are named one by one in an option; more are named by what their names have in common."""
 MOST_SECOND_LOOKS = 8
 """At other readings, where the one that is right has a limit."""
 NARROWING_ROUNDS = 6

@@ -29,7 +29,7 @@ def parse_where(where: Any, dims: Iterable[str]) -> tuple[Condition, ...]:
 
 def _leading_name(condition: Condition) -> Condition:
     """`4 <= seq` is read as `seq >= 4`, `past + seq == total` as `total == past + seq`: what follows stands left."""
-    if condition.right.is_name and not condition.left.is_name:
+    if condition.right.is_name and not condition.left.is_name and not condition.others:
         return Condition(condition.right, _MIRRORED.get(condition.relation, condition.relation), condition.left)
     return condition
 
@@ -73,7 +73,7 @@ _MULTIPLE = re.compile(r"\w+ % [1-9]\d* == \d+")
 
 def _bounds_of(condition: Condition) -> tuple[int | None, int | None] | None:
     """The lowest and the highest size of `dim <= 512` and its like."""
-    if not condition.left.is_name or condition.right.names:
+    if not condition.left.is_name or condition.right.names or condition.others:
         return None
     number = condition.right.value({})
     ends: dict[str, tuple[int | None, int | None]] = {

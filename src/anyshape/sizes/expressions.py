@@ -7,6 +7,8 @@ same number, but lie differently in memory. Those of torch are put into the user
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 import math
 import operator
@@ -146,7 +148,7 @@ def to_expression(value: Any, meaning: Meaning) -> Expression | None:
     return None if text is None else _parsed_or_none(parse_expression, text)
 
 
-_RELATIONS = {
+RELATION_NAMES = {
     "Equality": "==",
     "Unequality": "!=",
     "LessThan": "<=",
@@ -158,7 +160,7 @@ _RELATIONS = {
 
 def to_condition(condition: sympy.Basic, meaning: Meaning) -> Condition | None:
     """A guard as a condition on dims; None where it has no such form or speaks of other things."""
-    relation = _RELATIONS.get(type(condition).__name__)
+    relation = RELATION_NAMES.get(type(condition).__name__)
     if relation is None or not condition.free_symbols or not condition.free_symbols <= set(meaning):
         return None
     left, right = (_notation(_in_dims(side, meaning)) for side in condition.args)
@@ -178,7 +180,7 @@ def _parsed_or_none(parse: Callable[[str], _T], text: str) -> _T | None:
 
 def solved(condition: Condition) -> tuple[Expression, int] | None:
     """`8 * batch * seq == 24 * seq` as what must be which number: `batch`, 3; None where it has no such form."""
-    if condition.relation != "==":
+    if condition.relation != "==" or condition.others:
         return None
     left, right = (_as_sympy(side) for side in (condition.left, condition.right))
     if not right.free_symbols or not left.free_symbols:
@@ -202,20 +204,23 @@ def _in_dims(expression: sympy.Basic, meaning: Meaning) -> sympy.Basic:
 def _as_sympy(expression: Expression) -> sympy.Basic:
     """As sympy's arithmetic; what it would write in its own words, such as floor(), stays one symbol."""
     names: dict[str, Any] = {name: sympy.Symbol(name, integer=True, positive=True) for name in expression.names}
-    if re.search(r"//|%|\bmin\(|\bmax\(", expression.text):
+    if re.search(r"//|[%&|^]|\bmin\(|\bmax\(", expression.text):
         return sympy.Symbol(f"({expression.text})", integer=True, positive=True)
     return sympy.expand(expression.value(names))
 
 
-def _notation(expression: sympy.Basic) -> str | None:
+_Writer = Callable[[Any, list[str]], str | None]
+
+
+def _notation(expression: sympy.Basic, writer_of: Callable[[str], _Writer | None] | None = None) -> str | None:
     """Our notation for a sympy expression, or None."""
     if isinstance(expression, sympy.Symbol):
         return str(expression.name)
     if isinstance(expression, sympy.Integer):
         return str(int(expression))
-    parts = [_notation(argument) for argument in expression.args]
+    parts = [_notation(argument, writer_of) for argument in expression.args]
     texts = [part for part in parts if part is not None]
-    write = _WRITERS.get(type(expression).__name__)
+    write = (writer_of or _WRITERS.get)(type(expression).__name__)
     return write(expression, texts) if write is not None and len(texts) == len(parts) else None
 
 
@@ -226,25 +231,67 @@ def _power_text(expression: sympy.Basic, texts: list[str]) -> str | None:
     return None
 
 
-_WRITERS: dict[str, Callable[[Any, list[str]], str | None]] = {
+def _joined_by(sign: str) -> _Writer:
+    return lambda _, texts: f" {sign} ".join(f"({text})" for text in texts)
+
+
+def _call_text(name: str) -> _Writer:
+    return lambda _, texts: f"{name}({', '.join(texts)})"
+
+
+_WRITERS: dict[str, _Writer] = {
     "Add": lambda expression, _: _sum_text(expression),
-    "Mul": lambda _, texts: " * ".join(f"({text})" for text in texts),
+    "Mul": _joined_by("*"),
     "Pow": _power_text,
-    **dict.fromkeys(("FloorDiv", "CleanDiv"), lambda _, texts: f"({texts[0]}) // ({texts[1]})"),
-    **dict.fromkeys(("Mod", "PythonMod"), lambda _, texts: f"({texts[0]}) % ({texts[1]})"),
-    "Max": lambda _, texts: f"max({', '.join(texts)})",
-    "Min": lambda _, texts: f"min({', '.join(texts)})",
+    **dict.fromkeys(("FloorDiv", "CleanDiv"), _joined_by("//")),
+    **dict.fromkeys(("Mod", "PythonMod"), _joined_by("%")),
+    "BitwiseFn_bitwise_and": _joined_by("&"),
+    "BitwiseFn_bitwise_or": _joined_by("|"),
+    "BitwiseFn_bitwise_xor": _joined_by("^"),
+    "Max": _call_text("max"),
+    "Min": _call_text("min"),
 }
 """How to write each kind of expression, given its parts."""
+_LOOSE_WRITERS: dict[str, _Writer] = {
+    **_WRITERS,
+    **{name: _joined_by(relation) for name, relation in RELATION_NAMES.items()},
+    "Add": lambda expression, _: _sum_text(expression, _loose_writer),
+    **dict.fromkeys(("Pow", "PowByNatural", "FloatPow"), _joined_by("**")),
+    **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv"), _joined_by("/")),
+    "LShift": _joined_by("<<"),
+    "RShift": _joined_by(">>"),
+    "And": _joined_by("and"),
+    "Or": _joined_by("or"),
+    "Not": lambda _, texts: f"not ({texts[0]})",
+    "Float": lambda expression, _: repr(float(expression)),
+    "Abs": _call_text("abs"),
+    "ToFloat": _call_text("float"),
+    "TruncToInt": _call_text("int"),
+}
+"""The same with what the notation does not take, for people alone."""
 
 
-def _sum_text(expression: sympy.Add) -> str:
+def _loose_writer(name: str) -> _Writer:
+    return _LOOSE_WRITERS.get(name) or _call_text(name.rpartition("_")[2])
+
+
+def in_words(condition: sympy.Basic, meaning: Meaning) -> str:
+    """A guard as people read it, in dims; what is no size of an input is a question mark."""
+    foreign = sorted((s for s in symbols_of(condition) if s not in meaning), key=str)
+    hidden = {symbol: sympy.Symbol(f"unknown_{place}_") for place, symbol in enumerate(foreign)}
+    text = _notation(_in_dims(condition, meaning).xreplace(hidden), _loose_writer) or str(condition)
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        text = ast.unparse(ast.parse(text, mode="eval"))  # without the brackets that it does not need
+    return re.sub(r"\bunknown_\d+_", "?", text)
+
+
+def _sum_text(expression: sympy.Add, writer_of: Callable[[str], _Writer | None] | None = None) -> str:
     """As people write it: names first, numbers last, `- 3` instead of `+ -3`."""
     terms = sorted(expression.args, key=lambda term: (_is_negative(term), not term.free_symbols))
     text = ""
     for term in terms:
         negative = _is_negative(term)
-        part = f"({_notation(-term if negative else term)})"
+        part = f"({_notation(-term if negative else term, writer_of)})"
         text += f"-{part}" if negative and not text else f" - {part}" if negative else f" + {part}" if text else part
     return text
 
@@ -275,19 +322,28 @@ def symbols_of(expression: sympy.Basic) -> frozenset[sympy.Symbol]:
     return frozenset().union(*(symbols_of(part) for part in expression.args))
 
 
-def evaluate(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], known: Known | None = None) -> Any:
+Algebra = Mapping[str, Callable[..., Any]]
+"""What each of torch's and sympy's functions computes, by its name."""
+
+
+def evaluate(
+    expression: sympy.Basic,
+    columns: Mapping[sympy.Symbol, Any],
+    known: Known | None = None,
+    algebra: Algebra | None = None,
+) -> Any:
     """The expression where its symbols have these values; KeyError for what has none and for unknown functions.
 
     Parts that occur often are computed once: sizes of a loop that halves them are small as a graph, and vast as a tree.
-    With `known`, also those of earlier expressions.
+    With `known`, also those of earlier expressions. With an `algebra` of its own, the values may be anything.
     """
     known = {} if known is None else known
     if expression not in known:
-        known[expression] = _new_value_of(expression, columns, known)
+        known[expression] = _new_value_of(expression, columns, known, _FUNCTIONS if algebra is None else algebra)
     return known[expression]
 
 
-def _new_value_of(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], known: Known) -> Any:
+def _new_value_of(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], known: Known, algebra: Algebra) -> Any:
     if isinstance(expression, sympy.Symbol):
         return columns[expression]
     if isinstance(expression, sympy.Integer):
@@ -296,8 +352,8 @@ def _new_value_of(expression: sympy.Basic, columns: Mapping[sympy.Symbol, Any], 
         return float(expression)
     if expression in (sympy.true, sympy.false):
         return bool(expression)
-    parts = [evaluate(part, columns, known) for part in expression.args]
-    return _FUNCTIONS[type(expression).__name__](*parts)
+    parts = [evaluate(part, columns, known, algebra) for part in expression.args]
+    return algebra[type(expression).__name__](*parts)
 
 
 def _piecewise(*pairs: tuple[Any, Any]) -> Any:
@@ -315,10 +371,35 @@ def _fold_by(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lambda *parts: reduce(function, parts)
 
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "Add": _fold_by(operator.add),
-    "Mul": _fold_by(operator.mul),
-    **dict.fromkeys(("Pow", "PowByNatural", "FloatPow"), operator.pow),
+def _fold_exactly(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """OverflowError where 64 bits may not hold the result: arrays would wrap around and say nothing."""
+
+    def fold(*parts: Any) -> Any:
+        many = any(isinstance(part, np.ndarray) and part.dtype == np.int64 and part.size for part in parts)
+        if many and abs(reduce(function, [_largest_magnitude(part) for part in parts])) >= 2**63:
+            raise OverflowError
+        return reduce(function, parts)
+
+    return fold
+
+
+def _largest_magnitude(part: Any) -> Any:
+    return max(abs(int(part.max())), abs(int(part.min()))) if isinstance(part, np.ndarray) else abs(part)
+
+
+_FUNCTIONS: Algebra = {
+    "Add": _fold_exactly(operator.add),
+    "Mul": _fold_exactly(operator.mul),
+    **dict.fromkeys(("Pow", "PowByNatural"), _fold_exactly(operator.pow)),
+    "FloatPow": operator.pow,
+    "BitwiseFn_bitwise_and": operator.and_,
+    "BitwiseFn_bitwise_or": operator.or_,
+    "BitwiseFn_bitwise_xor": operator.xor,
+    "LShift": lambda value, places: _FUNCTIONS["Mul"](value, _FUNCTIONS["Pow"](2, places)),
+    "RShift": lambda value, places: value // _FUNCTIONS["Pow"](2, places),
+    "CeilDiv": lambda value, by: -(-value // by),
+    "ModularIndexing": lambda value, by, length: value // by % length,
+    "Where": np.where,
     **dict.fromkeys(("Mod", "PythonMod"), operator.mod),
     **dict.fromkeys(("FloorDiv", "CleanDiv"), operator.floordiv),
     **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv"), operator.truediv),
@@ -328,9 +409,10 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "CeilToInt": _to_whole_numbers(np.ceil),
     "RoundToInt": _to_whole_numbers(np.round),
     "OpaqueUnaryFn_sqrt": np.sqrt,
+    "Abs": abs,
     "Min": _fold_by(np.minimum),
     "Max": _fold_by(np.maximum),
-    **{name: RELATIONS[relation] for name, relation in _RELATIONS.items()},
+    **{name: RELATIONS[relation] for name, relation in RELATION_NAMES.items()},
     "And": _fold_by(np.logical_and),
     "Or": _fold_by(np.logical_or),
     "Not": np.logical_not,
@@ -340,14 +422,42 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 """torch's and sympy's functions of sizes, on arrays."""
 
 
-def holds(condition: sympy.Basic, meaning: Meaning, sizes: Mapping[str, int]) -> bool:
-    """Whether a guard holds at these sizes; True where that cannot be told."""
+def holds(condition: sympy.Basic, meaning: Meaning, sizes: Mapping[str, int]) -> bool | None:
+    """Whether a guard holds at these sizes; None where that cannot be told."""
     try:
         values = {s: meaning[s].value(sizes) for s in symbols_of(condition)}
         with raising():
             return bool(evaluate(condition, values))
     except NO_VALUE:
-        return True
+        return None
+
+
+_OPERATORS = {ast.Add: "Add", ast.Mult: "Mul", ast.FloorDiv: "FloorDiv", ast.Mod: "Mod"} | {
+    ast.BitAnd: "BitwiseFn_bitwise_and", ast.BitOr: "BitwiseFn_bitwise_or", ast.BitXor: "BitwiseFn_bitwise_xor",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def tree_of(text: str) -> sympy.Basic:
+    """An expression of dims as a tree that `evaluate` takes in any algebra; sympy simplifies nothing in it."""
+    return _tree_of_node(ast.parse(text, mode="eval").body)
+
+
+def _tree_of_node(node: ast.expr) -> sympy.Basic:
+    match node:
+        case ast.Name(id=name):
+            return dim_symbol(name)
+        case ast.Constant(value=int(value)):
+            return sympy.Integer(value)
+        case ast.UnaryOp(operand=operand):
+            return sympy.Function("Mul")(sympy.Integer(-1), _tree_of_node(operand))
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return sympy.Function("Add")(_tree_of_node(left), sympy.Function("Mul")(-1, _tree_of_node(right)))
+        case ast.BinOp(left=left, op=op, right=right):
+            return sympy.Function(_OPERATORS[type(op)])(_tree_of_node(left), _tree_of_node(right))
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return sympy.Function(name.capitalize())(*map(_tree_of_node, args))
+    raise AssertionError(ast.dump(node))  # the notation has nothing else
 
 
 def integers(condition: sympy.Basic) -> set[int]:

@@ -31,6 +31,9 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
 }
 FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
 
@@ -165,24 +168,40 @@ RELATIONS: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A relation between sizes: `seq <= 512`, `height % 32 == 0`, `b2 == b`."""
+    """A relation between sizes: `seq <= 512`, `height % 32 == 0`, `b2 == b`, `b2 == b or b == 1`."""
 
     left: Expression
     relation: str
     right: Expression
+    others: tuple[Condition, ...] = ()
+    """Relations of which each will do as well."""
+
+    @property
+    def parts(self) -> tuple[Condition, ...]:
+        """The relations of which one must hold."""
+        return (Condition(self.left, self.relation, self.right), *self.others)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.left.names, *self.right.names)))
+        others = (name for other in self.others for name in other.names)
+        return tuple(dict.fromkeys((*self.left.names, *self.right.names, *others)))
 
     def holds(self, sizes: Sizes) -> bool:
         try:
-            return RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes))
+            if RELATIONS[self.relation](self.left.value(sizes), self.right.value(sizes)):
+                return True
         except ZeroDivisionError:
-            return False
+            pass
+        return any(other.holds(sizes) for other in self.others)
 
     def __str__(self) -> str:
-        return f"{self.left} {self.relation} {self.right}"
+        return " or ".join((f"{self.left} {self.relation} {self.right}", *map(str, self.others)))
+
+
+def any_of(conditions: Sequence[Condition]) -> Condition:
+    """The condition that one of these holds."""
+    first, *others = (part for condition in conditions for part in condition.parts)
+    return Condition(first.left, first.relation, first.right, tuple(others))
 
 
 def parse_condition(text: str) -> Condition:
@@ -194,7 +213,10 @@ def parse_condition(text: str) -> Condition:
 
 
 def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """As Python reads it: `1 <= src <= tgt` is two conditions."""
+    """As Python reads it: `1 <= src <= tgt` is two conditions, `b == a or b == 1` one."""
+    alternatives = re.split(r"\bor\b", text)
+    if len(alternatives) > 1:
+        return (any_of([parse_condition(one) for one in alternatives]),)
     parts = [part.strip() for part in re.split(r"(==|<=|>=|!=|<|>)", text)]
     if len(parts) < 3 or not all(parts):
         raise DeclarationError(_not_a_condition(text))

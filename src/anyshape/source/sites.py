@@ -97,6 +97,33 @@ def is_decision(site: Site) -> bool:
     return isinstance(node, (ast.If, ast.While, ast.Assert))
 
 
+_TELLING = {"print", "log", "debug", "info", "warning", "warn", "error", "critical", "exception"}
+"""Words in the names of functions that tell people something."""
+
+
+def is_told(site: Site) -> bool:
+    """Whether what is computed here, or what a caller computes, is printed or logged, or is an assertion's message."""
+    place: Site | None = site
+    while place is not None:
+        reading = read(place)
+        if reading is not None and _is_message(reading):
+            return True
+        place = place.caller
+    return False
+
+
+def _is_message(reading: SourceReading) -> bool:
+    node, parent = reading.node, reading.source.parent_of(reading.node)
+    while not isinstance(node, (ast.stmt, ast.NamedExpr)) and parent is not None:
+        if isinstance(parent, ast.Assert):
+            return parent.msg is node
+        if isinstance(parent, ast.Expr) and isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            return not _TELLING.isdisjoint(name.split("_"))
+        node, parent = parent, reading.source.parent_of(parent)
+    return False
+
+
 def span_of_expression(reading: SourceReading) -> Span:
     """Where an expression stands that is not the one of its site."""
     change = reading.source.change(reading.node, "")

@@ -7,6 +7,7 @@ cut so that no failing size remains; a dim that cannot vary at all becomes stati
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from anyshape.conversion.strategies import REPAIRED
 from anyshape.declaration.spec import Spec
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.doubts import doubts
+from anyshape.errors import DeclarationError
 from anyshape.model.limits import Limit, effective_range
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.interface import unused_inputs
@@ -27,10 +29,12 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.unknown_operators import unknown_operators
 from anyshape.results.verification import Verification
 from anyshape.sizes import budgets
-from anyshape.sizes.notation import Condition, Expression, SizeRange, parse_expression
+from anyshape.sizes.conditions import fitting_sizes
+from anyshape.sizes.notation import Condition, Expression, SizeRange, any_of, parse_expression
 from anyshape.stages.strategy_walk import Tried
-from anyshape.stages.written_file import failures_without_a_rule, write_file
+from anyshape.stages.written_file import write_file
 from anyshape.verification.candidate_check import Checked, try_out
+from anyshape.verification.frozen_decisions import frozen
 
 
 @dataclass(frozen=True)
@@ -69,40 +73,80 @@ def _conclude_right(survey: Survey, stage: Stage, checked: Checked, attempts: Se
     if limited and not survey.options.narrow:
         return Conclusion(refuse(survey, attempts, findings, checked.verification))
     verdict: Verdict = "narrowed" if limited or survey.options.given_up else "checked"
-    return Conclusion(write_file(survey, stage, checked.candidate, attempts, checked.verification, verdict, findings))
+    right = checked.candidate, attempts, checked.verification, verdict, findings
+    return Conclusion(write_file(survey, stage, *right, judged=checked.judged))
 
 
 def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion:
     """No strategy is right for all that was declared: a refusal, or a narrower file at the user's wish."""
     attempts = [tried.attempt for tried in tries]
-    wrong = [tried.checked for tried in tries if tried.checked is not None and tried.checked.verification.failures]
-    findings = explain(survey, attempts, wrong)
-    refusal = refuse(survey, attempts, findings, wrong[0].verification if wrong else None)
+    ran = [tried.checked for tried in tries if tried.checked is not None]
+    wrong = [checked for checked in ran if checked.verification.failures]
+    doubtful = [checked for checked in ran if checked.unsettled]
+    findings = explain(survey, attempts, wrong, doubtful)
+    refusal = refuse(survey, attempts, findings, (wrong or doubtful)[0].verification if wrong or doubtful else None)
     if not survey.options.narrow:
         return Conclusion(refusal)
     telling = most_telling(attempts)
     if telling.outcome == "failed" and telling.pins:
         return Conclusion(refusal, tuple(sorted({pin.dim for pin in telling.pins})))
-    for checked in wrong:
+    for checked in (*doubtful, *wrong):
         if (result := narrowed_file(survey, stage, checked, attempts, findings)) is not None:
             return Conclusion(result)
     return Conclusion(refusal)
 
 
 def limits_against_declaration(survey: Survey) -> list[Finding]:
-    """Limits that exclude sizes which the user wrote, or leave a dim a single size."""
+    """Limits that exclude sizes which the user wrote, or leave a dim a single size; and failures without a rule."""
     spec, boundaries = survey.request.spec, survey.boundaries
-    findings = []
-    for limit in boundaries.limits:
-        names = limit.condition.names
-        if len(names) != 1:
-            continue
-        dim = names[0]
-        left = effective_range(spec.ranges[dim], boundaries.limits, dim)
-        single = not left.is_open and len(left) == 1 and (spec.ranges[dim].is_open or len(spec.ranges[dim]) > 1)
-        if dim in spec.explicit or single:
-            findings.append(wording.limited_in_pytorch(limit, dim, spec.ranges[dim], survey.home))
+    against = [one for one in boundaries.limits if _leaves_one_size(one, survey) or _excludes_written_sizes(one, spec)]
+    findings = [wording.limited_in_pytorch(limit, spec.ranges, survey.home) for limit in against]
+    failing = [row for row in boundaries.failures_without_a_rule if _written_dims(row[0], survey)]
+    if failing:
+        dims = _written_dims(failing[0][0], survey)
+        findings.append(wording.failing_in_pytorch(failing, dims, survey.home))
     return findings
+
+
+def _leaves_one_size(limit: Limit, survey: Survey) -> bool:
+    dim, spec = limit.condition.names[0], survey.request.spec
+    declared = spec.ranges[dim]
+    left = effective_range(declared, survey.boundaries.limits, dim)
+    is_one = not left.is_open and len(left) == 1 and (declared.is_open or len(declared) > 1)
+    return is_one and len(limit.condition.names) == 1
+
+
+def _excludes_written_sizes(limit: Limit, spec: Spec) -> bool:
+    """Whether the user wrote sizes for which it does not hold, whatever the dims take that were left open."""
+    broken, written = limit.breaks_at, [dim for dim in limit.condition.names if dim in spec.explicit]
+    if broken is None or not written:
+        return False
+    ranges = {dim: spec.ranges[dim] for dim in written}
+    # an open range ends where the model does: its end was not written
+    ends = [[broken[d], r.lo, *([] if r.hi is None else [r.hi])] for d, r in ranges.items()]
+    corners = (dict(zip(written, sizes, strict=True)) for sizes in itertools.product(*ends))
+    return any(not _fits(limit.condition, spec, corner, broken) for corner in corners)
+
+
+def _fits(condition: Condition, spec: Spec, corner: Mapping[str, int], start: Mapping[str, int]) -> bool:
+    """Whether a condition holds somewhere with these dims at these sizes; a corner that was not declared is none."""
+    ranges = {**spec.ranges, **{dim: SizeRange(size, size) for dim, size in corner.items()}}
+    try:
+        declared = fitting_sizes({**start, **corner}, ranges, spec.where)
+    except DeclarationError:
+        return True
+    try:
+        fitting_sizes(declared, ranges, (*spec.where, condition))
+    except DeclarationError:
+        return False
+    return True
+
+
+def _written_dims(sizes: Mapping[str, int], survey: Survey) -> tuple[str, ...]:
+    """The dims that make a size fail, if the user wrote the sizes of all of them; else none."""
+    base, spec = survey.boundaries.base, survey.request.spec
+    moved = tuple(dim for dim in spec.dims if sizes[dim] != base[dim])
+    return moved if set(moved) <= set(spec.explicit) else ()
 
 
 def most_telling(attempts: Sequence[Attempt]) -> Attempt:
@@ -114,25 +158,32 @@ def most_telling(attempts: Sequence[Attempt]) -> Attempt:
     return plain
 
 
-def explain(survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked]) -> list[Finding]:
-    """One finding per cause: the first wrong file, or the dims that tracing pinned, or why nothing was converted."""
+def explain(
+    survey: Survey, attempts: Sequence[Attempt], wrong: Sequence[Checked], doubtful: Sequence[Checked] = ()
+) -> list[Finding]:
+    """One finding per cause: the first wrong file, or what it assumes, or the dims that tracing pinned, or why nothing
+    was converted.
+    """
     telling = most_telling(attempts)
     for attempt in attempts:
         if isinstance(attempt.error, UntranslatedOperatorError):
             return [wording.untranslated_operator(attempt.error, survey.home)]
     pinned = wording.pinned_by_export(telling, survey.home)
-    if telling.outcome == "failed" and pinned:
-        return pinned
-    if decided := wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED)):
-        return decided
-    places = list(survey.reference.value_decisions(survey.first))
-    if places and not wrong:
+    decided = wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED))
+    if early := (pinned if telling.outcome == "failed" else []) or decided:
+        return early
+    at = {(place.path, place.line): place for attempt in attempts for place in attempt.decisions}
+    places = list(at.values())  # one way may stop at a part of the expression that another does not follow
+    if places or (not wrong and (places := frozen(survey))):
         return wording.frozen_decisions(places, survey.home)
     if wrong:
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])
         assert first.smallest is not None
-        guards, lost = first.candidate.guards, unused_inputs(ir.to_proto(first.candidate.model))
+        guards, lost = (*first.candidate.guards, *first.beyond), unused_inputs(ir.to_proto(first.candidate.model))
         return [wording.wrong_file(first.smallest, first.verification, guards, survey.home, first.where, lost)]
+    if doubtful:
+        verification = doubtful[0].verification
+        return [wording.unsettled(guard, sizes, verification, survey.home) for guard, sizes in doubtful[0].unsettled]
     return pinned or [wording.not_converted(attempts, survey.home)]
 
 
@@ -148,9 +199,11 @@ def refuse(
         attempts=tuple(attempts),
         verification=verification,
         findings=tuple(findings),
-        notes=(*survey.notes, *(() if any(one.breaks_at for one in findings) else failures_without_a_rule(survey))),
+        notes=(*survey.notes, *(() if any(one.breaks_at for one in findings) else survey.boundaries.notes)),
         seconds=sum(attempt.seconds for attempt in attempts),
         where=tuple(map(str, spec.where)),
+        limits_at=survey.boundaries.places,
+        assumptions=() if verification is None else verification.assumptions,
     )
 
 
@@ -163,7 +216,7 @@ def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
     axes = {name: [None if e is None else _with_sizes(e, fixed) for e in row] for name, row in spec.axes.items()}
     scalars = {name: _with_sizes(expression, fixed) for name, expression in spec.scalars.items()}
     known = {name: spec.scalars[name].value(spec.example) for name, left in scalars.items() if not left.names}
-    where = [Condition(_with_sizes(c.left, fixed), c.relation, _with_sizes(c.right, fixed)) for c in spec.where]
+    where = [any_of([_condition_with_sizes(part, fixed) for part in condition.parts]) for condition in spec.where]
     return replace(
         spec,
         axes={name: tuple(e if e is not None and e.names else None for e in row) for name, row in axes.items()},
@@ -174,6 +227,10 @@ def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
         explicit=spec.explicit - set(fixed),
         where=tuple(left for left in where if left.names),  # else nothing varies in it any more
     )
+
+
+def _condition_with_sizes(plain: Condition, fixed: Mapping[str, int]) -> Condition:
+    return Condition(_with_sizes(plain.left, fixed), plain.relation, _with_sizes(plain.right, fixed))
 
 
 def _with_sizes(expression: Expression, fixed: Mapping[str, int]) -> Expression:
@@ -237,6 +294,7 @@ def narrowed_file(
     attempt = next(a for a in attempts if a.strategy == checked.strategy)
     for _ in range(budgets.NARROWING_ROUNDS):
         assumed = assumed_conditions(checked.verification, conditions)
+        assumed += [guard.condition for guard, _ in checked.unsettled if guard.condition is not None]
         if assumed:
             # in a copy: limits of a narrower file are none of the model's, and another candidate starts without them
             limits = [Limit(condition, of_export=True) for condition in assumed]
@@ -248,9 +306,10 @@ def narrowed_file(
                 return None
             ranges = cut
         checked = try_out(survey, stage, checked.candidate, attempt, ranges)
-        if checked.verification.is_right:
+        if checked.verification.is_right and not checked.unsettled:
             told = [replace(a, outcome="narrowed") if a.strategy == checked.strategy else a for a in attempts]
             return write_file(
-                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges
-            )
+                survey, stage, checked.candidate, told, checked.verification, "narrowed", findings, ranges,
+                checked.judged,
+            )  # fmt: skip
     return None

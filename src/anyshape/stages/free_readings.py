@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import onnx
 import onnx_ir as ir
@@ -12,7 +12,10 @@ import onnx_ir as ir
 import anyshape
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.engine import free, named, with_outputs
+from anyshape.freeing.observation import prepared
 from anyshape.freeing.records import Bound, Freed, PinnedError
+from anyshape.freeing.suspects import Suspect
+from anyshape.freeing.told_numbers import ToldNumbers, read_told, with_formulas
 from anyshape.onnxfile.contract import KEY, Contract
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.saving import Stage
@@ -22,8 +25,10 @@ from anyshape.results.verification import evidence_of
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, parse_condition
+from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.freed_file import RunningFile, StaticFile, Trial, with_verdict
 from anyshape.verification.static_twin import Pair
+from anyshape.verification.suspect_trials import Doubt, doubts_about
 
 Choices = tuple[int, ...]
 
@@ -39,6 +44,9 @@ class _Job:
     running: RunningFile
     model: ir.Model
     stage: Stage
+    told: ToldNumbers = field(default_factory=ToldNumbers)
+    twin: Session | None = None
+    """The static file with inputs in place of the numbers that are told."""
 
     @property
     def file(self) -> StaticFile:
@@ -57,7 +65,16 @@ def first_that_is_right(running: RunningFile, stage: Stage) -> Trial:
     given = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     for value, port in zip(given, file.interface.inputs, strict=True):
         value.shape = ir.Shape([int(axis or 0) for axis in port.axes or ()])  # open axes as they are run
-    job = _Job(running, model, stage)
+    job = _with_told_numbers(_Job(running, model, stage), file.options.constants)
+    trial = _by_any_way(job)
+    suspects = _open_suspects(job, trial)
+    if trial.findings:
+        by_model = _by_model(job, model, suspects) if file.options.against_model is not None else None
+        return by_model or _with_hints(trial, suspects)
+    return _with_questions(job, model, trial, suspects) if suspects and file.options.against_model is None else trial
+
+
+def _by_any_way(job: _Job) -> Trial:
     trial = _by_readings(job)
     if trial.findings:
         renamed = _by_names_alone(job)
@@ -120,13 +137,108 @@ def _with_fewest_limits(job: _Job, right: Trial) -> Trial:
             trial = _by_engine(job, choices)
             if not trial.findings and trial.verdict == right.verdict and len(trial.limits) < len(best.limits):
                 best = trial
-        _write_to_stage(best, job.stage, best.verdict)
+        # what was judged last lies in the stage
+        assert best.freed is not None
+        best = _by_engine(job, best.freed.taken)
     return best
 
 
 def _with_count(findings: Sequence[Finding], tried: int) -> tuple[Finding, ...]:
     note = f"{tried} readings of what is ambiguous in the file were tried, and none is right"
     return tuple(replace(finding, notes=(*finding.notes, note)) for finding in findings)
+
+
+# ---- numbers that may follow from a size
+
+
+def _with_told_numbers(job: _Job, constants: Mapping[str, str]) -> _Job:
+    """What the user says about numbers, written into the model."""
+    if not constants:
+        return job
+    declaration = job.file.declaration
+    base = prepared(job.model)
+    told = read_told(base, constants, declaration.frozen_sizes)
+    twin = job.running.session
+    if told.numbers:
+        model = ir.to_proto(told.as_inputs(base)).SerializeToString()
+        twin = Session(model, folder=job.file.path.parent)
+    return replace(job, model=with_formulas(base, told, declaration.wanted), told=told, twin=twin)
+
+
+def _open_suspects(job: _Job, trial: Trial) -> list[Suspect]:
+    """The suspects of which the user has not spoken, as far as they may follow a size that the file does not have."""
+    frozen = set(job.file.declaration.frozen_sizes)
+    found = []
+    for number in trial.freed.suspects if trial.freed is not None else ():
+        readings = tuple(formula for formula in number.readings if frozen.issuperset(formula.names))
+        if readings and not job.told.covers(number.names):
+            found.append(replace(number, readings=readings))
+    return found
+
+
+def _with_hints(trial: Trial, suspects: Sequence[Suspect]) -> Trial:
+    """Where a file is refused, a number may be why."""
+    notes = tuple(f"{one.text} in {one.operator} node `{one.node}` may be `{one.readings[0].text}`" for one in suspects)
+    found = [replace(one, notes=(*one.notes, *notes[: budgets.MOST_NAMES_TOLD])) for one in trial.findings]
+    return replace(trial, findings=tuple(found))
+
+
+def _by_model(job: _Job, model: ir.Model, suspects: Sequence[Suspect]) -> Trial | None:
+    """With a model that says no, numbers are tried as sizes: all of them, then each alone."""
+    for chosen in (suspects, *([one] for one in suspects[: budgets.MOST_NAMES_TOLD] if len(suspects) > 1)):
+        told = _first_readings(chosen)
+        trial = _trial_with(job, model, told) if told else None
+        if trial is not None and not trial.findings:
+            notes = tuple(f"`{key}` is {text}, as PyTorch has it" for key, text in told.items())
+            return replace(trial, notes=(*trial.notes, *notes))
+    return None
+
+
+def _first_readings(numbers: Sequence[Suspect]) -> dict[str, str]:
+    """What the user would say if each number were the first of its readings; an attribute cannot be."""
+    numbers = [one for one in numbers if one.use[1] >= 0]
+    nodes = [one.node for one in numbers]
+    return {
+        one.node if nodes.count(one.node) == 1 else one.constant: one.whole.format(one.readings[0].text)
+        for one in numbers
+    }
+
+
+def _trial_with(job: _Job, model: ir.Model, told: Mapping[str, str]) -> Trial | None:
+    try:
+        return _by_any_way(_with_told_numbers(replace(job, model=model), {**job.file.options.constants, **told}))
+    except AnyshapeError:
+        return None
+
+
+def _with_questions(job: _Job, model: ir.Model, trial: Trial, suspects: Sequence[Suspect]) -> Trial:
+    """A trial that is right is refused all the same where a number that matters can be read in two ways."""
+    file = job.file
+    assert trial.freed is not None
+    assert trial.verification is not None
+    file.options.tell(f"trying {len(suspects)} numbers of {file.path.name} in two ways")
+    doubts = doubts_about(trial.freed, suspects, _pair_with_staged(job), trial.verification, file.path.parent)
+    accepted = [doubt for doubt in doubts if set(doubt.dims) <= set(file.options.unchecked)]
+    asked = accepted if len(accepted) == len(doubts) else doubts
+    tried = _tried_first_readings(job, model, asked) if asked and asked is not accepted else ""
+    findings = tuple(
+        doubt.finding([other for other in asked if other is not doubt], file.declaration.sizes, file.home, tried)
+        for doubt in asked
+    )
+    if asked is accepted:  # written unchecked, at the user's wish
+        warnings = tuple(replace(finding, level="warning") for finding in findings)
+        trial = replace(trial, warnings=warnings, verdict="unchecked" if warnings else trial.verdict)
+        _write_to_stage(trial, job.stage, trial.verdict)
+        return trial
+    return replace(trial, findings=findings, is_settled=True)
+
+
+def _tried_first_readings(job: _Job, model: ir.Model, doubts: Sequence[Doubt]) -> str:
+    """What came of the file in which all these numbers follow the sizes."""
+    numbers = [replace(one, readings=doubt.readings) for doubt in doubts for one in doubt.numbers]
+    trial = _trial_with(job, model, _first_readings(numbers))
+    right = trial.verification if trial is not None and not trial.findings else None
+    return "" if right is None else f"   [tried: right at {len(right.sizes_run)} sizes]"
 
 
 # ---- one reading
@@ -184,6 +296,10 @@ def _checked_reading(job: _Job, freed: Freed) -> Trial:
     except RuntimeFailureError as failure:
         return replace(trial, findings=(Finding("runtime-error", f"{trouble}: {failure}", file.home),))
     if not trial.findings:
+        ran = trial.verification.sizes_run if trial.verification is not None else ()
+        others = [sizes for sizes in ran if sizes != pair.sizes][:1]
+        calls = [pair.feeds(sizes, 1) for sizes in (pair.sizes, *others)]
+        trial = replace(trial, judged=JudgedFile.of(stage.path, pair.dynamic, calls))
         _write_to_stage(trial, stage, trial.verdict)  # with what was run; weights stay where they are
     return trial
 
@@ -194,8 +310,8 @@ def _pair_with_staged(job: _Job) -> Pair:
     dynamic = Session(path)
     interface = read_interface(onnx.load(path, load_external_data=False))
     return Pair(
-        running.session, dynamic, interface, declaration.wanted, declaration.sizes, running.contents,
-        kept=declaration.kept,
+        job.twin or running.session, dynamic, interface, declaration.wanted, declaration.sizes, running.contents,
+        kept=declaration.kept, told=job.told.at,
     )  # fmt: skip
 
 

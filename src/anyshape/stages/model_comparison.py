@@ -23,18 +23,23 @@ from anyshape.declaration.spec import unnamed
 from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
 from anyshape.errors import DeclarationError
+from anyshape.model.limit_search import true_condition
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.model.oracle import Outcome, Reference
+from anyshape.model.oracle import Outcome, RandomOutputError, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
-from anyshape.onnxfile.baked_sizes import integers_of
+from anyshape.onnxfile.baked_sizes import integers_of, size_literals
+from anyshape.onnxfile.decided_sizes import decided_sizes
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.torchkit.recorder import TOLD
+from anyshape.verification.contents import run_contents
 from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
 from anyshape.verification.lost_digits import with_lost_digits
@@ -139,7 +144,7 @@ def incomparable(subject: ModelSubject, interface: Interface) -> tuple[Finding, 
     """Why no file can be compared with this model, or not this one."""
     request, reference, example = subject.request, subject.reference, subject.example
     if reference.is_random(example):
-        return (wording.random_output(example.names, subject.home),)
+        return (wording.random_output(example, subject.home),)
     names = {request.input_names[leaf]: leaf for leaf in request.spec.inputs(request.signature)}
     missing = set(names) - set(_in_file(interface, list(names)))
     lost = [name for name, leaf in names.items() if name in missing and reference.depends_on(leaf, example)]
@@ -172,13 +177,14 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     if file.contract is not None:
         conditions = (*file.contract.limits, *file.contract.conditions)
         claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
-        boundaries = boundaries.with_limits(_confirmed_limit(condition, subject) for condition in claimed)
+        boundaries = boundaries.with_limits([_confirmed_limit(one, subject, boundaries) for one in claimed])
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     graph = ir.from_proto(file.proto)
-    plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options)
+    plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options, size_literals(graph))
     if options.at is None:
         _name_by_user(graph, {name: spec.axes.get(leaf, ()) for name, leaf in leaf_of.items()})
-        plan = replace(plan, first=tuple(rounded_sizes(graph, spec.ranges, start, options.seed)))
+        rounded = rounded_sizes(graph, spec.ranges, start, options.seed)
+        plan = replace(plan, first=(*rounded, *decided_sizes(graph, spec.ranges, start)))
     is_narrow = _is_narrow(file.proto)
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow
@@ -194,7 +200,7 @@ def _name_by_user(model: ir.Model, axes: Mapping[str, Row]) -> None:
             value.shape = ir.Shape([n if one is None else one.text for one, n in zip(row, value.shape, strict=True)])
 
 
-def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
+def _confirmed_limit(condition: Condition, subject: ModelSubject, boundaries: Boundaries) -> Limit:
     """A file is not believed: what it calls the model's limit is the file's own, unless PyTorch fails beyond it."""
     start, reference = subject.start, subject.reference
     number = None if condition.right.names else condition.right.value({})
@@ -205,7 +211,8 @@ def _confirmed_limit(condition: Condition, subject: ModelSubject) -> Limit:
         for moved in (size + 1, size - 1, 2 * size, 4 * size + 1, *just_beyond):
             sizes = {**start, dim: moved}
             if moved > 0 and not condition.holds(sizes) and (error := reference.run(sizes).error) is not None:
-                return Limit(condition, error, sizes)
+                is_own = true_condition(boundaries, condition, sizes, most_others=0) is None
+                return Limit(condition, of_export=True) if is_own else Limit(condition, error, sizes)
     return Limit(condition, of_export=True)
 
 
@@ -240,6 +247,28 @@ def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[Model
     return bench, bench.verify(), [f"{note}, and {_LOSS_FACTOR:g} times that is allowed elsewhere"]
 
 
+def _with_contents(bench: ModelBench, verification: Verification) -> Verification:
+    """Other values at the example's size, too; a file in a narrower type holds fewer of them than its model."""
+    if not verification.is_right or _is_narrow(bench.proto):
+        return verification
+    start, run = bench.subject.start, verification.sizes_run
+    budget = Budget(bench.options.seconds).part(0.25)
+    return run_contents(
+        bench.checker, verification, start if start in run else run[0], ir.from_proto(bench.proto), budget
+    )
+
+
+def _notes_on_reads(bench: ModelBench, verification: Verification) -> list[str]:
+    """Where the model decides by values: the file may follow, or keep the way that was traced."""
+    reference, found = bench.subject.reference, dict[Span, None]()
+    reading = [check for check in verification.checks if reference.reads_at(check.sizes, check.content)]
+    for check in reading[: budgets.RUNS_READ_FOR_DECISIONS]:
+        read = reference.value_decisions(reference.run(check.sizes, check.content))
+        found |= {place or bench.subject.home: None for place, answers in read.items() if answers != {TOLD}}
+    listed = ", ".join(map(str, found))
+    return [f"the model decides by values, of which only those that were run are checked: {listed}"] if found else []
+
+
 def _loss_at_example(bench: ModelBench) -> float | None:
     """What the file loses there, relative to the largest value; None where that is too much."""
     tolerant = replace(bench.checker, tolerance=Tolerance(of_largest=_LARGEST_LOSS))
@@ -259,12 +288,30 @@ def _is_narrow(proto: onnx.ModelProto) -> bool:
 # ---- what is found
 
 
+def compare_with_model(bench: ModelBench) -> tuple[ModelBench, Verification | None, tuple[Finding, ...], list[str]]:
+    """All runs, what they show to be wrong, and notes."""
+    try:
+        bench, verification, notes = verify_by_loss(bench, bench.verify())
+        verification = _with_contents(bench, verification)
+        return (
+            bench,
+            verification,
+            findings_beside_model(bench, verification),
+            [*notes, *verification.notes, *_notes_on_reads(bench, verification)],
+        )
+    except RandomOutputError as error:
+        return bench, None, (wording.random_output(error.outcome, bench.subject.home, elsewhere=True),), []
+
+
 def findings_beside_model(bench: ModelBench, verification: Verification) -> tuple[Finding, ...]:
     """The smallest size at which the file is wrong, and the line that it comes from, where that can be told."""
     home = bench.subject.home
     if not verification.failures:
         return () if verification.checks else (Finding("runtime-error", "no size could be run", home),)
-    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget(2.0))
+    if (first := verification.failures[0]).values:
+        # the size is no cause of it
+        return (wording.wrong_file(first, verification, (), home, None, unused_inputs(bench.proto)),)
+    smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget().part(0.25))
     where = first_difference(bench.proto, bench.checker, smallest)
     smallest = with_lost_digits(bench.proto, bench.checker, smallest)
     return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)

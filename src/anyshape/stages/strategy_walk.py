@@ -10,12 +10,14 @@ from anyshape.conversion.strategies import FORMS, STRATEGIES, Past, Strategy, in
 from anyshape.model import oracle as references
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt
+from anyshape.results.attempt import Attempt, Guard
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes import budgets
+from anyshape.sizes.notation import Sizes
+from anyshape.source.spans import Span
 from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
-from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere
+from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere, in_words
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,15 @@ class Tried:
         return self.is_right or bool(self.unknown and self.candidate is not None)
 
 
-_TIME_IS_UP = "the time for further strategies was used up"
-
-
 def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
     """All tries in their order; the last of them ended the walk, if any did."""
     tries: list[Tried] = []
     for strategy in STRATEGIES:
-        past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)))
+        past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)), _calls_of_a_run(survey))
         if not strategy.applies(past):
             continue
-        if _is_late(tries):
-            tries.append(Tried(Attempt(strategy.name, "skipped", _TIME_IS_UP)))
+        if reason := _end_of_the_walk(survey, tries):
+            tries.append(Tried(Attempt(strategy.name, "skipped", reason)))
             continue
         job = _job_for(survey, strategy, past)
         for tried in _tries_of(survey, stage, strategy, job, tries):
@@ -59,8 +58,16 @@ def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
     return tries
 
 
-def _is_late(tries: Sequence[Tried]) -> bool:
-    return sum(tried.attempt.seconds for tried in tries) > budgets.SECONDS_FOR_STRATEGIES
+def _calls_of_a_run(survey: Survey) -> float:
+    return survey.reference.effort(survey.traced).calls
+
+
+def _end_of_the_walk(survey: Survey, tries: Sequence[Tried]) -> str:
+    """Why no further strategy is tried, if so: what was converted, and not how long it took on a busy machine."""
+    if sum(tried.attempt.seconds for tried in tries) > budgets.SECONDS_OF_ALL_STRATEGIES:
+        return "this machine took more than an hour for those before"
+    converted = sum(tried.attempt.outcome != "skipped" for tried in tries) * _calls_of_a_run(survey)
+    return "the model is too long for further strategies" if converted > budgets.MOST_CALLS_OF_STRATEGIES else ""
 
 
 def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:
@@ -68,7 +75,8 @@ def _job_for(survey: Survey, strategy: Strategy, past: Past) -> Job:
     if (sizes := strategy.sizes(past)) is not None:
         return make_job(survey, survey.reference.run(sizes))
     constants = {number for attempt in past.attempts for guard in attempt.guards for number in guard.constants}
-    return make_job(survey, constants=constants)
+    telling = [sizes for attempt in past.attempts for sizes in attempt.wrong_at]
+    return make_job(survey, constants=constants, telling=telling)
 
 
 def _tries_of(survey: Survey, stage: Stage, strategy: Strategy, job: Job, before: Sequence[Tried]) -> Iterator[Tried]:
@@ -83,7 +91,7 @@ def _tries_of(survey: Survey, stage: Stage, strategy: Strategy, job: Job, before
         return  # it would have done what was done before
     yield tried
     for form in FORMS if strategy.has_forms else ():
-        if tried.candidate is None or not may_be_badly_written(tried.attempt) or _is_late(before):
+        if tried.candidate is None or not may_be_badly_written(tried.attempt) or _end_of_the_walk(survey, before):
             return
         plainer = form.job(job, tried.candidate.model)
         if plainer is not None:
@@ -101,8 +109,8 @@ def _convert_and_check(
     survey.reference.put_back()
     if candidate is None:
         return Tried(attempt)
-    if not candidate.records_guards and (places := frozen(survey)):
-        return Tried(replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}"))
+    if places := list(candidate.texts) if candidate.records_guards else frozen(survey):
+        return Tried(_freezing_attempt(attempt, places))
     if (count := len(candidate.model.graph.outputs)) != len(survey.first.outputs):
         reason = f"returns {count} outputs, and {len(survey.first.outputs)} at other sizes"
         return Tried(replace(attempt, outcome="failed", reason=reason))
@@ -117,26 +125,40 @@ def _convert_and_check(
     except RuntimeFailureError as failure:
         reason = f"ONNX Runtime does not load it: {failure}"
         return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
-    return Tried(_judged_attempt(survey, attempt, checked), candidate, checked)
+    return _judged_try(survey, attempt, checked)
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
     """What the tries so far taught about where files go wrong."""
-    guards = tuple(guard for tried in tries for guard in tried.attempt.guards)
-    return Suspicion(guards, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at))
+    paths = tuple(tried.attempt.guards for tried in tries if tried.attempt.guards)
+    pins = tuple(pin for tried in tries for pin in tried.attempt.pins)
+    return Suspicion(paths, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at), pins)
 
 
-def _judged_attempt(survey: Survey, attempt: Attempt, checked: Checked) -> Attempt:
+def _judged_try(survey: Survey, attempt: Attempt, checked: Checked) -> Tried:
     """How the attempt ended, now that its file was run."""
-    verification = checked.verification
+    candidate, verification = checked.candidate, checked.verification
     attempt = replace(
         attempt, wrong_at=tuple(failure.sizes for failure in verification.failures), ran_right=verification.is_right
     )
     if not verification.is_right:
-        return replace(attempt, outcome="wrong", reason=_wrong_reason(checked))
-    if places := frozen_elsewhere(survey, checked):
-        return replace(attempt, outcome="failed", reason=f"would freeze a decision at {places}")
-    return replace(attempt, outcome="checked")
+        return Tried(replace(attempt, outcome="wrong", reason=_wrong_reason(checked)), candidate, checked)
+    if unsettled := checked.unsettled:
+        return Tried(replace(attempt, outcome="failed", reason=_unsettled_reason(*unsettled[0])), candidate, checked)
+    found = frozen_elsewhere(survey, checked)
+    if found.decisions:
+        return Tried(_freezing_attempt(attempt, found.decisions), candidate, checked)
+    told = replace(checked, verification=replace(verification, notes=(*verification.notes, *found.notes)))
+    return Tried(replace(attempt, outcome="checked"), candidate, told)
+
+
+def _freezing_attempt(attempt: Attempt, places: Sequence[Span]) -> Attempt:
+    reason = f"would freeze a decision at {in_words(places)}"
+    return replace(attempt, outcome="failed", reason=reason, decisions=tuple(places))
+
+
+def _unsettled_reason(guard: Guard, sizes: Sizes) -> str:
+    return f"assumes `{guard.text}`, and {references.describe(sizes)} was not run"
 
 
 def _wrong_reason(checked: Checked) -> str:

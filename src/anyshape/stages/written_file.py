@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import onnx
 
 import anyshape
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph import finish
-from anyshape.errors import first_line
 from anyshape.garbage import uncollected
-from anyshape.model import oracle as references
 from anyshape.model.labels import call_structure, declared_expressions, output_axes, output_names, result_structure
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Survey
@@ -25,6 +24,8 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Verification, evidence_of
 from anyshape.sizes.fit import fit_outputs, observed_at
 from anyshape.sizes.notation import SizeRange
+from anyshape.verification.candidate_check import never_run
+from anyshape.verification.final_file import JudgedFile
 
 
 def write_file(
@@ -36,20 +37,23 @@ def write_file(
     verdict: Verdict,
     findings: Sequence[Finding] = (),
     ranges: Mapping[str, SizeRange] | None = None,
+    judged: JudgedFile | None = None,
 ) -> Result:
-    """Write the final dims and the contract, and move the file to its place."""
+    """Write the final dims and the contract, hold the file to the judged one, and move it to its place."""
     options, spec = survey.options, survey.request.spec
     limits = survey.boundaries.limits
-    notes = [*survey.notes, *failures_without_a_rule(survey)]
+    notes = [*survey.notes, *survey.boundaries.notes]
     formulas = _label_outputs(survey, candidate, verification, notes)
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
-    contract = _contract(survey, final_ranges, formulas, verdict, verification)
+    assumptions = verification.assumptions if verification is not None else never_run(survey, candidate)
+    contract = replace(_contract(survey, final_ranges, formulas, verdict, verification), assumptions=assumptions)
     advice = session_advice(candidate.model)
     finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
         stage.write(candidate.model, external_data=options.external_data)
-        if verification is not None and verification.computed_in is None:
-            options.custom_ops.open(stage.path, options.providers)  # the final bytes load
+        if judged is not None and (fault := _fault_of_final(survey, stage, judged)) is not None:
+            refusal = Result("refused", dims=spec.ranges, attempts=tuple(attempts), verification=verification)
+            return replace(refusal, findings=(fault,), notes=survey.notes)
         written = onnx.load(stage.path, load_external_data=False)
     notes += [] if verification is None else [*verification.notes, *options.custom_ops.notes_on(written)]
     interface = read_interface(written)
@@ -69,11 +73,20 @@ def write_file(
         options.destination,
         candidate.opset,
         sum(attempt.seconds for attempt in attempts),
-        given_up=_given_up(survey, ranges or spec.ranges),
+        given_up=_given_up(survey, ranges or spec.ranges, findings),
         where=tuple(map(str, spec.where)),
+        limits_at=survey.boundaries.places,
+        assumptions=assumptions,
         _model=candidate.model,
         _custom_ops=options.custom_ops,
     )
+
+
+def _fault_of_final(survey: Survey, stage: Stage, judged: JudgedFile) -> Finding | None:
+    options = survey.options
+    # without runs, the runtime cannot open the file's own type
+    session = options.custom_ops.open(stage.path, options.providers) if judged.runs else None
+    return judged.finding(stage.path, session, survey.home)
 
 
 def _contract(
@@ -117,26 +130,19 @@ def _label_outputs(
     return formulas
 
 
-def _given_up(survey: Survey, ranges: Mapping[str, SizeRange]) -> tuple[str, ...]:
+def _given_up(survey: Survey, ranges: Mapping[str, SizeRange], findings: Sequence[Finding]) -> tuple[str, ...]:
     """What a narrowed file does not serve although it was declared; the model's own limits count where explicit."""
     spec, limits = survey.request.spec, survey.boundaries.limits
     own = [limit for limit in limits if not limit.of_export]
     rows = [*survey.options.given_up, *(f"only where {limit}" for limit in limits if limit.of_export)]
+    against = [limit for limit in own if any(one.breaks_at == limit.breaks_at for one in findings)]
+    # what a range can say is told as a range
+    rows += [
+        f"only where {one}" for one in against if all(effective_range(r, [one], d) == r for d, r in ranges.items())
+    ]
     for dim, declared in spec.ranges.items():
         wanted = declared if dim in spec.explicit else effective_range(declared, own, dim)
         left = effective_range(ranges[dim], own, dim)
         if left != wanted:
             rows.append(f"{dim} {left} instead of {wanted}")
     return tuple(rows)
-
-
-def failures_without_a_rule(survey: Survey) -> list[str]:
-    """A note for the user on sizes at which PyTorch fails, where no limit explains it."""
-    found = survey.boundaries.unexplained
-    if not found:
-        return []
-    sizes, error = found[0]
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    reason = f"{type(error).__name__}: {first_line(error)}"
-    place = f"PyTorch fails at {references.describe(sizes)}{more}"
-    return [f"{place} by no rule that was found ({reason}); if the call is to blame, give make_inputs="]

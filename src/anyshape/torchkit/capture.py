@@ -7,6 +7,7 @@ is made, while the user's code is on the stack; they are wrapped for the time of
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import os
@@ -15,16 +16,19 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
-from anyshape.source.spans import Span, span_of_recorded_stack, span_of_stack
+from anyshape.source.sites import is_told, site_of_stack
+from anyshape.source.spans import OURS, Span, is_librarys, is_users, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
-from anyshape.torchkit.patches import configured, observed
+from anyshape.torchkit.patches import configured, heard, observed, patched
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class RecordedAssumption:
 
     condition: sympy.Basic
     span: Span | None
+    decides: bool = False
+    """Whether the user's own code asked, and not torch or a library on its behalf."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,28 @@ class Recorder:
         self.specialisations: list[Specialisation] = []
         self.sources: dict[sympy.Symbol, tuple[int, int | None]] = {}
         """Symbol -> index of the leaf, and its axis (None for a number)."""
+        self.texts: dict[Span, None] = {}
+        """Where the text or the memory of a value was read that the trace does not have, other than to be printed."""
+
+    def add_text(self, name: str, value: Any, *_: Any, **__: Any) -> None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and (
+            frame.f_code.co_name in _WAYS_TO_TEXT or frame.f_code.co_filename.startswith(OURS)
+        ):
+            frame = frame.f_back
+        # torch writes such texts all the time
+        if frame is None or not is_users(frame.f_code.co_filename):
+            return
+        site = site_of_stack(frame)
+        if site is not None and not is_told(site):
+            # a loop may be traced again with numbers that are known: these come to no `__repr__`
+            self.texts.pop(site.span, None)
+            self.texts |= {site.span: None} if name != "__format__" and _is_unknown(value) else {}
 
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
         if isinstance(expression, sympy.Basic):
-            self.assumptions.append(RecordedAssumption(expression, _span_in_work()))
+            self.assumptions.append(RecordedAssumption(expression, _span_in_work(), _asked_by_model()))
 
     def add_replacement(self, symbol: Any, value: Any) -> None:
         if isinstance(symbol, sympy.Symbol) and isinstance(value, sympy.Basic):
@@ -68,6 +91,21 @@ class Recorder:
             self.sources.setdefault(symbol, place)
 
 
+_WAYS_TO_TEXT = {"__format__", "__torch_function__", "handle_torch_function"}
+_TEXTS = (
+    *((kind, "__repr__") for kind in (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)),
+    *((torch.Tensor, name) for name in ("__format__", "storage", "untyped_storage")),
+)
+"""What a trace answers for a value that it does not have, with a text or memory without it."""
+
+
+def _is_unknown(value: Any) -> bool:
+    """A stand-in for a tensor, or a symbol for a value. What is made of a size shows at other sizes."""
+    if isinstance(value, torch.Tensor):
+        return type(value) is not torch.Tensor
+    return bool(free_unbacked_symbols(value))
+
+
 def _span_in_work() -> Span | None:
     """The user's line that is running, or the one that the graph node in work came from."""
     span = span_of_stack(sys._getframe(2))
@@ -76,6 +114,20 @@ def _span_in_work() -> Span | None:
     current = private_names.lookup("torch.fx.traceback.get_current_meta")
     stack = current().get("stack_trace") if current is not None else None
     return span_of_recorded_stack(stack) if stack else None
+
+
+_ASKED_THROUGH = (str(Path(__file__).parent), torch.__file__, str(Path(torch.__file__).parent / "fx" / "experimental"))
+"""Where a question about symbols passes, whoever asks."""
+
+
+def _asked_by_model() -> bool:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_ASKED_THROUGH):
+        frame = frame.f_back
+    if frame is None or not is_users(frame.f_code.co_filename):
+        return False
+    # libraries ask for shortcuts by the dozen, and to follow each costs a trace: their two sides are run, and no more
+    return not is_librarys(frame.f_code.co_filename)
 
 
 def _leaf_and_axis(source: Any) -> tuple[int, int | None] | None:
@@ -106,6 +158,16 @@ def recording() -> Iterator[Recorder]:
         observed(f"{_SHAPES}.create_symbol", add_symbol, after=True),
     ):
         yield record
+
+
+@contextlib.contextmanager
+def texts_noted(record: Recorder) -> Iterator[None]:
+    """Inside, the record hears of texts before whoever else replaces what makes them."""
+    with contextlib.ExitStack() as stack:
+        for kind, name in _TEXTS:
+            hook = functools.partial(record.add_text, name)
+            stack.enter_context(patched(kind, name, heard(getattr(kind, name), hook)))
+        yield
 
 
 def export_program(

@@ -15,16 +15,15 @@ import torch
 from torch import Tensor
 
 from anyshape.sizes import budgets
+from anyshape.torchkit.operator_mode import OperatorMode
 from anyshape.torchkit.precision import BELOW_FLOAT64, PICKS, each_value
-from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
+from anyshape.torchkit.private_names import lookup, pytree
 from anyshape.torchkit.schemas import gives_alias, schema_of, writes
 
 _aten = torch.ops.aten
 
 
-class _Jitter(TorchDispatchMode):
-    supports_higher_order_operators = True
-
+class _Jitter(OperatorMode):
     def __init__(self, seed: int, strength: float) -> None:
         super().__init__()
         self._generator = torch.Generator().manual_seed(seed)

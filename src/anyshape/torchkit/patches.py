@@ -49,19 +49,21 @@ def replaced(name: str, make: Callable[[Any], Any]) -> Iterator[None]:
 
 def observed(name: str, hook: Callable[..., None], *, after: bool = False) -> contextlib.AbstractContextManager[None]:
     """Inside, `hook` sees every call of a private function or method; `after` it, with the result first."""
+    return replaced(name, lambda original: heard(original, hook, after=after))
 
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def method(*args: Any, **kwargs: Any) -> Any:
-            if not after:
-                hook(*args, **kwargs)
-            result = original(*args, **kwargs)
-            if after:
-                hook(result, *args, **kwargs)
-            return result
 
-        return method
+def heard(original: Callable[..., Any], hook: Callable[..., None], *, after: bool = False) -> Callable[..., Any]:
+    """The same function, of whose calls `hook` hears."""
 
-    return replaced(name, make)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if not after:
+            hook(*args, **kwargs)
+        result = original(*args, **kwargs)
+        if after:
+            hook(result, *args, **kwargs)
+        return result
+
+    return method
 
 
 @contextlib.contextmanager

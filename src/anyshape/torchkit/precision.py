@@ -16,25 +16,25 @@ import torch
 from torch import nn
 
 from anyshape.sizes import budgets
-from anyshape.torchkit.private_names import TorchDispatchMode, lookup, pytree
+from anyshape.torchkit.operator_mode import OperatorMode
+from anyshape.torchkit.private_names import lookup, pytree
 from anyshape.torchkit.schemas import is_view, writes
 
 BELOW_FLOAT64 = (torch.float16, torch.bfloat16, torch.float32)
 
 
-class _Upcast(TorchDispatchMode):
+class _Upcast(OperatorMode):
     """Every operator computes in `wide`, from the first to the last."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, *, sparing: bool) -> None:
         super().__init__()
         self._narrow, self._wide, self._sparing = narrow, wide, sparing
-        self.largest = 0
-        """The bytes of the largest result: what a prediction of memory starts from."""
+        self._default = torch.get_default_dtype()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
+        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) and not any(map(torch.is_tensor, args)):
+            return each_value(self._widen, func(*args, **self._own_type(func, kwargs or {})))
         if self._sparing and (spared := run_sparingly(func, args, kwargs or {}, self._widen)) is not NotImplemented:
             return spared
         wide_args, wide_kwargs = each_value(self._widen, args), each_value(self._widen, kwargs or {})
@@ -43,9 +43,13 @@ class _Upcast(TorchDispatchMode):
             self._write_back(args, wide_args)
         return each_value(self._widen, result)
 
+    def _own_type(self, func: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The type that random numbers are drawn in without this mode: in a wide one they would be others."""
+        unset = any(one.name == "dtype" and one.default_value is None for one in func._schema.arguments)
+        return {**kwargs, "dtype": kwargs.get("dtype") or self._default} if unset else kwargs
+
     def _widen(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            self.largest = max(self.largest, value.numel() * value.element_size())
             if value.dtype == torch.complex64 and self._wide == torch.float64:
                 return value.to(torch.complex128)
             return value.to(self._wide) if value.dtype in self._narrow else value
@@ -148,6 +152,14 @@ def _at_calls_of(parts: set[nn.Module], lender: _Lender) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def without_whole_layers() -> Iterator[None]:
+    """Inside, recurrent layers are computed step by step: mkldnn's kernels know float32 alone, and hide their gates."""
+    # switching it off warns about hardware that nobody asked for
+    with warnings.catch_warnings(action="ignore"), torch.backends.mkldnn.flags(enabled=False):
+        yield
+
+
+@contextlib.contextmanager
 def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     """Inside, everything of this module below `dtype` is computed in `dtype`."""
     narrow = tuple(d for d in BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
@@ -155,9 +167,7 @@ def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
     held = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.dtype in narrow)
     sparing = held > budgets.LARGEST_WIDE_COPY and lookup(_WITHOUT_MODES) is not None
     mode = _Upcast(narrow, dtype, sparing=sparing)
-    # mkldnn's recurrent kernels know float32 alone; switching it off warns about hardware that nobody asked for
-    lent = _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing))
-    with warnings.catch_warnings(action="ignore"), torch.backends.mkldnn.flags(enabled=False), lent:
+    with without_whole_layers(), _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing)):
         torch.set_default_dtype(dtype)
         try:
             with mode:

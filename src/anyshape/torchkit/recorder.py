@@ -7,20 +7,25 @@ that hears of each call on its floor; what a run returns is never changed.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils import dlpack
 from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.sizes import budgets
-from anyshape.source.sites import Site, site_of_stack
-from anyshape.source.spans import OURS, Span, span_of_stack
-from anyshape.torchkit.private_names import TorchDispatchMode, pytree
+from anyshape.source.sites import Site, is_told, site_of_stack
+from anyshape.source.spans import OURS, Extent, Span, extent_of, frames_of_model, span_of_stack
+from anyshape.torchkit.operator_mode import OperatorMode
+from anyshape.torchkit.private_names import pytree
 from anyshape.torchkit.schemas import schema_of, writes
 
 
@@ -53,10 +58,8 @@ class FunctionRecorder(TorchFunctionMode):
         return result
 
 
-class OperatorRecorder(TorchDispatchMode):
+class OperatorRecorder(OperatorMode):
     """Hears of every operator that torch dispatches, after it has run."""
-
-    supports_higher_order_operators = True  # torch.cond and its kin: one step, as an operator is
 
     def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None: ...
 
@@ -232,13 +235,108 @@ def floating_results(run: Callable[[], Any]) -> list[tuple[Span, torch.Tensor]]:
     return mode.results
 
 
-# ---- decisions on values
+class _NanWatch(OperatorRecorder):
+    found = False
+
+    def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
+        del func, args, kwargs, frame
+        results = [value for value in tensors_in(result) if value.is_floating_point()]
+        self.found = self.found or any(bool(value.isnan().any()) for value in results)
+
+
+def meets_nan(run: Callable[[], Any]) -> bool:
+    """Whether an operator of `run` gives a NaN."""
+    watch = _NanWatch()
+    with watch:
+        run()
+    found: bool = watch.found
+    return found
+
+
+# ---- reads: Python code that looks into a tensor
 
 _READS = {
-    "__bool__", "__int__", "__float__", "__index__", "__contains__", "item", "tolist", "numpy", "equal", "allclose",
-    "is_nonzero",
+    "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "item", "tolist", "numpy",
+    "__array__", "__dlpack__", "data_ptr", "const_data_ptr", "equal", "allclose", "is_nonzero", "__repr__",
+    "__format__", "untyped_storage", "storage",
 }  # fmt: skip
 """What Python code calls to see a value. What an operator looks at by itself stays inside that operator."""
+
+ReadPath = tuple[tuple[CodeType, Extent], ...]
+"""The expressions of the model's own code that led to a read, the innermost first."""
+
+_extent_at = functools.lru_cache(maxsize=4096)(extent_of)
+
+
+class TooManyReadsError(Exception):
+    """Code looked into tensors more often than it may."""
+
+
+@dataclass
+class _ReadWatch:
+    """What was read so far; a read inside of another is a part of it."""
+
+    left: float
+    paths: set[ReadPath] = field(default_factory=set)
+    is_reading: bool = False
+
+    def read(self, original: Callable[..., Any], frame: FrameType, args: Any, kwargs: Any) -> Any:
+        frames = frames_of_model(frame)
+        self.paths.add(tuple((one.f_code, _extent_at(one.f_code, one.f_lasti)) for one in frames))
+        self.left, self.is_reading = self.left - 1, True
+        try:
+            if self.left < 0:
+                raise TooManyReadsError("values were asked for without end")
+            return original(*args, **kwargs)
+        finally:
+            self.is_reading = False
+
+
+_WATCHES: list[_ReadWatch] = []
+"""The watch of the call that runs, if any."""
+
+
+def _watched_method(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if not _WATCHES or _WATCHES[-1].is_reading:
+            return original(*args, **kwargs)
+        return _WATCHES[-1].read(original, sys._getframe(1), args, kwargs)
+
+    return method
+
+
+_READ_PLACES: list[tuple[Any, str]] = [
+    *((torch.Tensor, name) for name in (*sorted(_READS), "__reduce_ex__") if hasattr(torch.Tensor, name)),
+    *((torch, name) for name in ("equal", "allclose", "is_nonzero")),
+]
+_WATCHED = [
+    *((owner, name, _watched_method(getattr(owner, name)), vars(owner).get(name)) for owner, name in _READ_PLACES),
+    # which no mode of torch's hears of
+    (dlpack, "to_dlpack", lambda tensor: tensor.__dlpack__(), vars(dlpack)["to_dlpack"]),
+]
+"""Owner, name, what stands there while somebody watches, and what stood there; None where the name is inherited."""
+
+
+@contextlib.contextmanager
+def watched_reads(most: float = math.inf) -> Iterator[set[ReadPath]]:
+    """Inside, every place is noted at which Python code looks into a tensor, at next to no cost.
+
+    The methods themselves are replaced: under a mode of torch's, every call would take longer, and fast paths be left.
+    """
+    _WATCHES.append(_ReadWatch(most))
+    try:
+        for owner, name, method, _ in _WATCHED:
+            setattr(owner, name, method)
+        yield _WATCHES[-1].paths
+    finally:
+        _WATCHES.pop()
+        for owner, name, _, kept in _WATCHED if not _WATCHES else ():
+            delattr(owner, name) if kept is None else setattr(owner, name, kept)
+
+
+# ---- decisions on values
+
 _SHAPE_ALONE = {
     "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones",
     "new_empty", "new_full", "new_empty_strided",
@@ -250,23 +348,38 @@ class _Dependents(OperatorRecorder):
 
     def __init__(self, inputs: Iterable[Any]) -> None:
         super().__init__()
-        self.marked = WeakIdKeyDictionary()
+        self._marked = WeakIdKeyDictionary()
+        self._written: dict[int, Any] = {}
+        """Memory that was written to, kept so that no other takes its address: other tensors may lie in it."""
         for value in inputs:
-            self._mark(value)
+            self.mark(value)
 
-    def _mark(self, value: Any) -> None:
+    def __contains__(self, value: Any) -> bool:
+        if not isinstance(value, torch.Tensor):
+            return False
+        return bool(value in self._marked or (self._written and _memory_of(value) in self._written))
+
+    def mark(self, value: Any) -> None:
         if isinstance(value, torch.Tensor):
-            self.marked[value] = True
+            self._marked[value] = True
 
     def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
         del frame
         leaves = pytree.tree_leaves((args, kwargs))
         schema = schema_of(func)
         name = schema.name.split("::")[-1] if schema else ""
-        if name not in _SHAPE_ALONE and any(isinstance(v, torch.Tensor) and v in self.marked for v in leaves):
-            pytree.tree_map(self._mark, result)
-            if writes(func):
-                self._mark(leaves[0])
+        if name not in _SHAPE_ALONE and any(value in self for value in leaves):
+            pytree.tree_map(self.mark, result)
+            if writes(func) and (memory := _memory_of(leaves[0])) is not None:
+                self._written[memory] = leaves[0].untyped_storage()
+
+
+def _memory_of(tensor: torch.Tensor) -> int | None:
+    """The identity of the memory that a tensor lies in; None for a kind of tensor that lies in none."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError, AttributeError):
+        return None
 
 
 class _Reads(FunctionRecorder):
@@ -278,16 +391,22 @@ class _Reads(FunctionRecorder):
         self.answers: dict[Span | None, set[object]] = {}
 
     def after(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
-        del kwargs
-        if getattr(func, "__name__", "") in _READS:
-            tensors = [value for value in args if isinstance(value, torch.Tensor)]
-            if any(value in self._dependents.marked for value in tensors):
-                place = span_of_stack(frame)
-                self.answers.setdefault(place, set()).add(result if isinstance(result, bool) else _OTHER)
+        name = getattr(func, "__name__", "")
+        if name in _READS or name == "__deepcopy__":
+            if not any(value in self._dependents for value in tensors_in((args, kwargs))):
+                return
+            if name == "__deepcopy__":
+                self._dependents.mark(result)
+                return
+            site = site_of_stack(frame)
+            answer = TOLD if site is not None and is_told(site) else result if isinstance(result, bool) else _OTHER
+            self.answers.setdefault(None if site is None else site.span, set()).add(answer)
 
 
 _OTHER = "a value"
 """What was read where it is neither True nor False: it may have any number of others."""
+TOLD = "told"
+"""What was read to be printed or logged, or for an assertion's message."""
 
 
 def value_decisions(run: Callable[[], Any], inputs: Iterable[Any]) -> dict[Span | None, set[object]]:

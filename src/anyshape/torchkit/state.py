@@ -166,7 +166,7 @@ def _is_foreign(name: str) -> bool:
 @contextlib.contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
     """Inside, the module is in eval mode; afterwards it, its state and every random generator are as before."""
-    with LOCK, _random_state():
+    with LOCK, kept_generators():
         state = ModuleState(module)
         try:
             for part in module.modules():
@@ -177,14 +177,38 @@ def untouched(module: nn.Module) -> Iterator[None]:
 
 
 def seed_generators(seed: int) -> None:
-    """`torch.manual_seed`, without the stack that it formats for each kind of device that is not there."""
+    """Torch's generators, Python's and numpy's; torch formats a stack for each kind of device that is not there."""
     torch.default_generator.manual_seed(seed)
     if torch.accelerator.is_available():
         torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+
+def is_drawn_from(seed: int) -> bool:
+    """Whether a generator was drawn from, or seeded otherwise, since all of them got this seed."""
+    found = _marks_of_generators()
+    if seed not in _FRESH:
+        seed_generators(seed)
+        _FRESH[seed] = _marks_of_generators()
+    return found != _FRESH[seed]
+
+
+_FRESH: dict[int, tuple[object, ...]] = {}
+"""The marks of generators that were just seeded."""
+
+
+def _marks_of_generators() -> tuple[object, ...]:
+    """The states of torch's; of Python's and numpy's, which are slow to read, the numbers that they give next."""
+    states = [torch.default_generator.get_state()]
+    if torch.accelerator.is_available():
+        states.append(torch.get_device_module().get_rng_state().cpu())
+    return *(state.numpy().tobytes() for state in states), random.getrandbits(64), np.random.bytes(8)  # noqa: NPY002
 
 
 @contextlib.contextmanager
-def _random_state() -> Iterator[None]:
+def kept_generators() -> Iterator[None]:
+    """Afterwards, all of them are where they were."""
     ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002  the user's code may draw from it
     with torch.random.fork_rng():
         try:

@@ -23,7 +23,6 @@ from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.session import RuntimeFailureError
-from anyshape.sizes import budgets
 from anyshape.source.spans import Span
 from anyshape.verification import given_file as alone
 from anyshape.verification.given_file import CheckOptions, GivenFile
@@ -63,8 +62,7 @@ def check(
     computed_by = understand_custom_ops(custom_ops, _function_of)
     file = _read_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
-    seconds = budget if budget is not None else budgets.SECONDS_TO_CHECK
-    options = CheckOptions(Tolerance(atol, rtol), seconds, tier, at, seed, providers, computed_by)
+    options = CheckOptions(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
     if model is None:
         _refuse_what_needs_a_model(
             dims=dims, make_inputs=make_inputs, examples=examples, atol=atol, rtol=rtol, kwargs=kwargs
@@ -102,7 +100,7 @@ def _check_alone(
         limits=tuple(map(str, declared.limits)),
         verification=verification,
         findings=findings,
-        notes=(*alone.notes_alone(file), *options.custom_ops.notes_on(file.proto)),
+        notes=(*alone.notes_alone(file), *verification.notes, *options.custom_ops.notes_on(file.proto)),
         opset=opset_of(file.proto),
     )
 
@@ -124,17 +122,18 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
         if reasons := stage.incomparable(subject, file.interface):
             return replace(result, findings=reasons)
         bench = stage.bench_beside_model(session, file, subject, options)
-        bench, verification, notes = stage.verify_by_loss(bench, bench.verify())
-        findings = stage.findings_beside_model(bench, verification)
+        bench, verification, findings, notes = stage.compare_with_model(bench)
     limits = bench.boundaries.limits
+    said = (*notes, *(verification.notes if verification is not None else ()), *bench.boundaries.notes)
     return replace(
         result,
         verdict="refused" if findings else "checked",
         limits=tuple(str(limit) for limit in limits if not limit.of_export),
+        limits_at=bench.boundaries.places,
         given_up=tuple(f"only where {limit}" for limit in limits if limit.of_export),
         verification=verification,
         findings=findings,
-        notes=(*request.notes, *notes, *options.custom_ops.notes_on(file.proto)),
+        notes=(*request.notes, *said, *options.custom_ops.notes_on(file.proto)),
     )
 
 

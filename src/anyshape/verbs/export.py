@@ -23,6 +23,7 @@ from anyshape.declaration.targets import training_parts
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.doubts import pinned
 from anyshape.errors import DeclarationError
+from anyshape.model.oracle import RandomOutputError
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import ExportOptions, Progress, Survey, take_survey
 from anyshape.onnxfile.saving import check_destination, staged
@@ -167,17 +168,20 @@ def _run_stages(request: Request, options: ExportOptions) -> Result:
     # survey: how the model behaves in PyTorch, its limits, the sizes to trace at
     survey = take_survey(request, options)
     if survey.reference.is_random(survey.first):
-        return refuse(survey, (), [wording.random_output(survey.first.names, survey.home)])
+        return refuse(survey, (), [wording.random_output(survey.first, survey.home)])
     if survey.boundaries.pins:
         options.tell("looking for what pins a dim")
         findings = pinned(survey)
         dims = [pin.dim for pin in survey.boundaries.pins]
         return _with_fixed_dims(survey, dims, findings) if options.narrow else refuse(survey, (), findings)
-    with staged(options.destination) as stage:
-        # convert and verify: by one strategy of the table after the other, until a file is right
-        tries = walk_strategies(survey, stage)
-        # save: the file that is right with its contract, or what is wrong with those that were tried
-        conclusion = conclude(survey, stage, tries)
+    try:
+        with staged(options.destination) as stage:
+            # convert and verify: by one strategy of the table after the other, until a file is right
+            tries = walk_strategies(survey, stage)
+            # save: the file that is right with its contract, or what is wrong with those that were tried
+            conclusion = conclude(survey, stage, tries)
+    except RandomOutputError as error:
+        return refuse(survey, (), [wording.random_output(error.outcome, survey.home, elsewhere=True)])
     result = conclusion.result
     return _with_fixed_dims(survey, conclusion.pinned, result.findings) if conclusion.pinned else result
 

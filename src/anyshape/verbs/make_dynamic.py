@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.made_up_inputs import find_contents
 from anyshape.runtime.session import RuntimeFailureError, Session
-from anyshape.sizes import budgets
 from anyshape.sizes.notation import did_you_mean
 from anyshape.stages.free_readings import first_that_is_right
 from anyshape.verification.freed_file import FreeOptions, RunningFile, StaticFile, Trial
@@ -41,6 +40,7 @@ def make_dynamic(
     out: str | os.PathLike[str] | None = None,
     sizes: Mapping[str, Any] | None = None,
     unchecked: Sequence[str] = (),
+    constants: Mapping[str, str] | None = None,
     model: Any = None,
     args: Any = (),
     kwargs: Mapping[str, Any] | None = None,
@@ -55,7 +55,8 @@ def make_dynamic(
 
     Without `dims`, `batch` on axis 0 is meant. The file itself is the reference: sample by sample for a batch, by its
     prefixes for a sequence, by its parts for height and width. A dim to which no check applies is refused, unless it is
-    `unchecked`. With `model`, all is checked against PyTorch. `out` may be `path`; None writes nothing.
+    `unchecked`; so is a number that may follow from a size, until `constants` says what it is: `{"node_7": "1/batch"}`,
+    or "fixed". With `model`, all is checked against PyTorch. `out` may be `path`; None writes nothing.
     """
     check_options(budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, unchecked=unchecked)
     if not isinstance(path, (str, os.PathLike)):
@@ -64,13 +65,15 @@ def make_dynamic(
     interface = read_interface(proto)
     declaration = declare_free(interface, dims, sizes)
     _refuse_unknown_dims(unchecked, declaration)
+    _refuse_odd_constants(constants)
     against_model = None if model is None else _check_against(
         model, args=args, kwargs=kwargs, make_inputs=make_inputs, sizes=sizes, budget=budget, quick=quick,
         thorough=thorough, seed=seed,
     )  # fmt: skip
     options = FreeOptions(
-        tuple(unchecked), budgets.SECONDS_TO_CHECK_FREED if budget is None else budget,
+        tuple(unchecked), budget,
         choose_tier(quick=quick, thorough=thorough), seed, against_model, progress or (lambda _: None),
+        dict(constants or {}),
     )  # fmt: skip
     result = _free_and_check(StaticFile(Path(path), proto, interface, declaration, options), check_destination(out))
     if result.verdict == "refused":
@@ -93,6 +96,9 @@ def _free_and_check(file: StaticFile, destination: Path | None) -> Result:
         trial = first_that_is_right(running, stage)
         if trial.findings:
             return replace(refused, findings=trial.findings, verification=trial.verification)
+        assert trial.judged is not None
+        if (fault := trial.judged.finding(stage.path, Session(stage.path), file.home)) is not None:
+            return replace(refused, findings=(fault,), verification=trial.verification)
         return _result_of_written(running.file, trial, stage, time.monotonic() - start)
 
 
@@ -104,6 +110,16 @@ def _refuse_unknown_dims(unchecked: Iterable[str], declaration: Declaration) -> 
         if dim not in declaration.ranges:
             known = ", ".join(f"`{one}`" for one in declaration.ranges) + did_you_mean(dim, declaration.ranges)
             raise DeclarationError(f"unchecked names `{dim}`, but the dims are {known}")
+
+
+def _refuse_odd_constants(constants: Any) -> None:
+    if constants is not None and not isinstance(constants, Mapping):
+        raise DeclarationError(f'`constants` is a {type(constants).__name__}: give {{"node": "1/batch"}}')
+    for key, text in (constants or {}).items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise DeclarationError(
+                f'`constants` has {key!r}: {text!r}: give the name of a node and a text, as "1/batch"'
+            )
 
 
 def _check_against(model: Any, **given: Any) -> Callable[[Path], Result]:
@@ -152,6 +168,21 @@ def _with_sizes(file: StaticFile, sizes: Mapping[str, int]) -> StaticFile:
 # ---- what is written
 
 
+def _notes_on_unseen(file: StaticFile, trial: Trial) -> Iterator[str]:
+    """Which readings of the static file nothing can exclude, other than its model."""
+    if file.options.against_model is not None or trial.freed is None:
+        return
+    frozen, name = file.declaration.frozen_sizes, file.path.name
+    for key, text in file.options.constants.items():
+        yield f"`{key}` is {text}, as you say"
+    ones = [f"`{dim}`" if size == 1 else f"`{dim} - 1`" for dim, size in frozen.items() if size <= 2]
+    factors = f", nor what {' and '.join(ones)} multiplied or divided, being 1 there" if ones else ""
+    yield f"{name} cannot show which branches {' and '.join(f'`{dim}`' for dim in frozen)} decided{factors}"
+    for bound in trial.freed.bounds:
+        if bound.most == frozen.get(bound.dim):
+            yield f"{bound.why}, as many as `{bound.dim}` in {name}: whether they follow from it cannot be seen"
+
+
 def _result_of_written(file: StaticFile, trial: Trial, stage: Stage, seconds: float) -> Result:
     """The file in its place, and what is told about it."""
     assert trial.freed is not None
@@ -164,9 +195,10 @@ def _result_of_written(file: StaticFile, trial: Trial, stage: Stage, seconds: fl
         interface.outputs,
         trial.ranges,
         limits=trial.limits,
+        findings=trial.warnings,
         repairs=tuple(f"{one.operator} `{one.node}`: {one.what}" for one in trial.freed.rewrites),
         verification=verification,
-        notes=(*file.declaration.notes, *trial.notes),
+        notes=(*file.declaration.notes, *trial.notes, *_notes_on_unseen(file, trial)),
         path=stage.destination,
         opset=opset_of(file.proto),
         seconds=max(0.0, seconds - (verification.seconds if verification else 0.0)),

@@ -17,97 +17,17 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import torch
 from onnx_ir.passes import common as passes
 
 from anyshape.bench.plan import Budget
 from anyshape.model.oracle import Outcome
 from anyshape.onnxfile.metadata import SOURCE_KEY
-from anyshape.results.verification import Check, Failure, Verification
+from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
-from anyshape.sizes.fit import observed_at
 from anyshape.sizes.notation import Sizes
+from anyshape.verification.contents import Content, contents_of, is_telling, judged_with, valued_leaves
 from anyshape.verification.model_reference import ModelChecker
-
-# ---- other values
-
-
-@dataclass(frozen=True)
-class Provocation:
-    """A change of the values of some leaves."""
-
-    leaves: tuple[str, ...]
-    words: str
-    change: Callable[[torch.Tensor], torch.Tensor]
-
-    def changed(self, value: Any) -> Any:
-        return self.change(value) if isinstance(value, torch.Tensor) else self.change(torch.tensor(value)).item()
-
-
-def _largest_magnitude(values: torch.Tensor) -> torch.Tensor:
-    """The largest magnitude: masks may hold -inf."""
-    return values.abs().nan_to_num(0.0, 0.0, 0.0).max()
-
-
-# The values of integers stay among those that occur: they may be indices.
-_CHANGES: dict[str, tuple[tuple[str, Callable[[torch.Tensor], torch.Tensor]], ...]] = {
-    "floating": (
-        ("negated", torch.neg),
-        ("all positive", torch.abs),
-        ("all negative", lambda values: -values.abs()),
-        ("raised by ten times the largest value", lambda values: values + 10 * _largest_magnitude(values)),
-        ("lowered by ten times the largest value", lambda values: values - 10 * _largest_magnitude(values)),
-        ("ten times as large", lambda values: values * 10),
-        ("a hundredth as large", lambda values: values / 100),
-        ("all zero", torch.zeros_like),
-    ),
-    "bool": (("inverted", torch.logical_not), ("all False", torch.zeros_like), ("all True", torch.ones_like)),
-    "integer": (
-        ("all at the smallest value", lambda values: values.min().expand_as(values).clone()),
-        ("all at the largest value", lambda values: values.max().expand_as(values).clone()),
-        ("all zero", lambda values: values * 0 if bool((values == 0).any()) else values),
-    ),
-}
-_KINDS = {
-    **dict.fromkeys((torch.float64, torch.float32, torch.float16, torch.bfloat16), "floating"),
-    **dict.fromkeys((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8), "integer"),
-    torch.bool: "bool",
-}
-
-
-def _kind_of_change(value: Any) -> str | None:
-    """How a leaf may change: not at all where it is empty, or a Python integer, which is a size."""
-    if isinstance(value, torch.Tensor):
-        return _KINDS.get(value.dtype) if value.numel() else None
-    return "floating" if isinstance(value, float) else None
-
-
-def provocations(leaves: Mapping[str, Any]) -> list[Provocation]:
-    """The first change of all leaves of a kind together and of each alone, then the second ones, and so on."""
-    rows = []
-    for kind, changes in _CHANGES.items():
-        names = tuple(name for name, value in leaves.items() if _kind_of_change(value) == kind)
-        alone = [(name,) for name in names] if len(names) > 1 else []
-        rows += [[Provocation(group, *change) for change in changes] for group in (names, *alone) if group]
-    return [one for column in itertools.zip_longest(*rows) for one in column if one is not None]
-
-
-def _changed_calls(
-    bases: Sequence[Outcome], names: Collection[str]
-) -> Iterator[tuple[Provocation, Outcome, dict[str, Any]]]:
-    """Each provocation at each base, where it changes anything."""
-    for provocation in provocations({name: bases[0].leaves[name] for name in names}):
-        for base in bases:
-            if all(_kind_of_change(base.leaves[name]) for name in provocation.leaves):
-                changed = {name: provocation.changed(base.leaves[name]) for name in provocation.leaves}
-                if not all(_is_identical(base.leaves[name], value) for name, value in changed.items()):
-                    yield provocation, base, changed
-
-
-def _is_identical(old: Any, new: Any) -> bool:
-    return torch.equal(old, new) if isinstance(old, torch.Tensor) else bool(old == new)
-
 
 # ---- the runs
 
@@ -122,11 +42,9 @@ def provoke(
 ) -> Verification:
     """The runs of a right file and those that reach the sides of its branches; what no values reach is a note."""
     started = time.monotonic()
-    scalars = checker.reference.oracle.spec.scalars
-    ports = zip(checker.interface.inputs, checker.reference.leaves, strict=True)
-    valued = {port.name: leaf for port, leaf in ports if leaf not in scalars}
+    valued = valued_leaves(checker)
     try:
-        sides = Sides(path, open_file, valued)
+        sides = Sides(path, open_file, valued.values())
     except RuntimeFailureError:
         return replace(verification, notes=(*verification.notes, _UNOBSERVED))
     if not sides.branches or not verification.checks:
@@ -157,39 +75,35 @@ def _reach_sides(
     _watch_checks(checker, verification.checks, sides, enough, budget)
     # values of other inputs cannot change the answer
     deciding = {name for branch, _ in sides.lacking(enough) for name in branch.inputs}
-    names = {leaf: name for name, leaf in valued.items() if name in deciding}
-    for provocation, base, changed in itertools.islice(_changed_calls(bases, names), budgets.MOST_CALLS_TO_PROVOKE):
+    names = {leaf: name for leaf, name in valued.items() if name in deciding}
+    for content, base, changed in itertools.islice(_changed_calls(bases, names), budgets.MOST_CALLS_TO_PROVOKE):
         if not sides.lacking(enough) or budget.remaining <= 0 or verification.failures:
             break
-        outcome = checker.reference.oracle.with_leaves(base, changed)
-        if _is_telling(outcome):
+        budget.charge(checker.reference.effort(base.sizes))
+        outcome = checker.reference.with_leaves(base, changed)
+        if is_telling(outcome):
             sides.watch(checker.reference.inputs(outcome), outcome.sizes)
-            words = f"{' and '.join(f'`{names[leaf]}`' for leaf in provocation.leaves)} {provocation.words}"
-            verification = _with_run(verification, outcome, checker.judge(outcome), words)
+            verification = judged_with(checker, verification, outcome, content, names)
     return verification
 
 
-def _is_telling(outcome: Outcome) -> bool:
-    """Whether the module ran, and gave more than NaN and inf."""
-    return any(not output.numel() or bool(output.isfinite().any()) for output in outcome.outputs)
+def _changed_calls(
+    bases: Sequence[Outcome], names: Collection[str]
+) -> Iterator[tuple[Content, Outcome, dict[str, Any]]]:
+    """Each content at each base, where it changes anything."""
+    for content in contents_of({name: bases[0].leaves[name] for name in names}):
+        for base in bases:
+            if changed := content.changes_of(base):
+                yield content, base, changed
 
 
 def _watch_checks(checker: ModelChecker, checks: Iterable[Check], sides: Sides, enough: int, budget: Budget) -> None:
     for check in checks:
         if not sides.lacking(enough) or budget.remaining <= 0:
             break
+        budget.charge(checker.reference.effort(check.sizes))
         outcome = checker.reference.run(check.sizes, check.content)
         sides.watch(checker.reference.inputs(outcome), outcome.sizes)
-
-
-def _with_run(verification: Verification, outcome: Outcome, result: Check | Failure, words: str) -> Verification:
-    if isinstance(result, Failure):
-        # the sizes are right ones with other values: these are the cause
-        failure = replace(result, sentence=f"{result.sentence} with {words}")
-        return replace(verification, failures=(*verification.failures, failure))
-    observed = observed_at(outcome.sizes, outcome.outputs)
-    checks, observations = (*verification.checks, result), (*verification.observations, observed)
-    return replace(verification, checks=checks, observations=observations)
 
 
 # ---- what is said

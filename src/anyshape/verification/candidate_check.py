@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,27 +12,36 @@ import onnx
 import onnx_ir as ir
 import torch
 
+from anyshape.bench.assumptions import Assumptions
 from anyshape.bench.bench import smallest_failure, verify
-from anyshape.bench.plan import Budget, Plan, breaking_sizes, far_sizes, horizon
-from anyshape.conversion.candidates import Candidate
+from anyshape.bench.plan import Budget, Plan, choose, far_sizes, reach, sizes_at_literals, smallest_sizes
+from anyshape.conversion.candidates import Candidate, make_job
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
+from anyshape.conversion.strategies import repaired_assumptions
 from anyshape.garbage import uncollected
 from anyshape.model.kept_state import kept_lengths, kept_sizes
-from anyshape.model.limits import effective_range
+from anyshape.model.oracle import describe
 from anyshape.model.survey import ExportOptions, Survey
-from anyshape.onnxfile.baked_sizes import integers_of
+from anyshape.onnxfile.baked_sizes import integers_of, size_literals
+from anyshape.onnxfile.contract import Assumption
+from anyshape.onnxfile.decided_sizes import decided_sizes
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt, Guard
+from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes import budgets
+from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import SizeRange, Sizes
+from anyshape.sizes.settlement import SizesInQuestion
 from anyshape.verification.branches_taken import provoke
+from anyshape.verification.contents import run_contents
+from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
 from anyshape.verification.lost_digits import with_lost_digits
-from anyshape.verification.model_reference import checker_beside_model
+from anyshape.verification.model_reference import ModelChecker, checker_beside_model
 
 
 @dataclass(frozen=True)
@@ -44,14 +53,29 @@ class Checked:
     strategy: str
     smallest: Failure | None = None
     where: WrongNode | None = None
+    beyond: tuple[Guard, ...] = ()
+    """What the model's code asks on paths that the candidate's trace did not take."""
+    judged: JudgedFile | None = None
+
+    @property
+    def unsettled(self) -> list[tuple[Guard, Sizes]]:
+        """What it assumes that a declared size is known to break, and that size, which was not run."""
+        if self.verification.failures:
+            return []  # then it is known what the file gives
+        guards = {guard.text: guard for guard in (*self.candidate.guards, *self.beyond)}
+        open_ends = [one for one in self.verification.assumptions if one.end == "open"]
+        return [(guards[one.expression], one.breaks_at) for one in open_ends if one.breaks_at is not None]
 
 
 @dataclass(frozen=True)
 class Suspicion:
     """What earlier strategies taught: their assumptions, and the sizes at which their files were wrong."""
 
-    guards: tuple[Guard, ...] = ()
+    paths: tuple[tuple[Guard, ...], ...] = ()
+    """What each of them assumed."""
     sizes: tuple[Sizes, ...] = ()
+    pins: tuple[PinnedByTrace, ...] = ()
+    """Dims of which Python made a number: what it does with that, no record tells."""
 
 
 class UnknownOperatorsError(Exception):
@@ -79,36 +103,114 @@ def try_out(
         session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in
     )
     ranges = ranges or request.spec.ranges
-    box = closed_box(ranges, survey)
     suspicion = suspicion or Suspicion()
-    guards = (*candidate.guards, *candidate.branches, *suspicion.guards)
-    # numbers of guards before those of the file: a plan keeps the first where there are too many
-    in_guards = sorted({constant for guard in guards for constant in guard.constants})
-    constants = (*in_guards, *integers_of(candidate.model))
-    # without a record of what the trace assumed, only far sizes may show it
-    last = () if candidate.records_guards else tuple(far_sizes(ranges, survey.traced))
-    kept = _at_kept_state(survey, ranges, candidate.suspects)
-    rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
-    first = (*suspicion.sizes, *kept, *breaking_sizes(guards, ranges, survey.traced), *rounded)
-    plan = Plan(
-        box, survey.traced, constants, tuple(g.holds for g in guards), survey.boundaries.admit, options.tier,
-        options.seed, first, last, not any(declared.is_open for declared in ranges.values()),
-    )  # fmt: skip
-    seconds = options.seconds if options.seconds is not None else max(10.0, attempt.seconds)
-    budget = Budget(seconds, available_memory() // 4)
+    pins = () if candidate.records_guards else tuple({pin.dim: pin for pin in suspicion.pins}.values())
+    assumptions = _assumptions(survey, candidate, ranges, suspicion)
+    plan = _plan(survey, candidate, ranges, suspicion, assumptions, pins)
+    converted = survey.reference.effort(survey.traced).calls * budgets.WORK_OF_A_CONVERTED_CALL
+    budget = Budget(options.seconds, max(budgets.WORK_TO_CHECK, converted))
     verification = verify(checker, plan, survey.boundaries, budget)
+    numbers = _numbers_made(pins, ranges, verification)
+    verification = replace(verification, assumptions=(*assumptions.ends(verification), *numbers))
     if computed_in is not None:
         verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
     if not verification.failures:
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
         open_file = partial(options.custom_ops.open, providers=options.providers)
-        verification = provoke(checker, verification, survey.traced, loaded, open_file, Budget(budget.seconds / 4))
-        return Checked(candidate, verification, attempt.strategy, next(iter(verification.failures), None))
-    extra = Budget(max(2.0, budget.remaining))
-    smallest = smallest_failure(checker, verification.failures, plan, extra)
+        verification = provoke(checker, verification, survey.traced, loaded, open_file, budget.part(0.25))
+        if verification.is_right:
+            verification = run_contents(checker, verification, survey.traced, candidate.model, budget.part(0.25))
+        failure, beyond = next(iter(verification.failures), None), assumptions.others(candidate.guards)
+        judged = _judged_file(stage, checker, verification, survey.traced)
+        return Checked(candidate, verification, attempt.strategy, failure, beyond=beyond, judged=judged)
+    smallest = smallest_failure(checker, verification.failures, plan, budget.part(0.25))
     where = first_difference(proto, checker, smallest)
-    return Checked(candidate, verification, attempt.strategy, with_lost_digits(proto, checker, smallest), where)
+    smallest = with_lost_digits(proto, checker, smallest)
+    return Checked(candidate, verification, attempt.strategy, smallest, where, assumptions.others(candidate.guards))
+
+
+def _plan(
+    survey: Survey,
+    candidate: Candidate,
+    ranges: Mapping[str, SizeRange],
+    suspicion: Suspicion,
+    assumptions: Assumptions,
+    pins: Sequence[PinnedByTrace],
+) -> Plan:
+    """What to run: where the declaration ends, where the file or its trace may break, and where others were wrong."""
+    options = survey.options
+    box, at_limits = _closed_box(ranges, survey)
+    guards = (*candidate.guards, *candidate.branches, *itertools.chain(*suspicion.paths))
+    # numbers of guards before those of the file: a plan keeps the first where there are too many
+    in_guards = sorted({constant for guard in guards for constant in guard.constants})
+    constants = (*in_guards, *integers_of(candidate.model))
+    last = sizes_at_literals(size_literals(candidate.model), ranges, survey.traced, options.tier)
+    last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest_sizes(ranges[pin.dim])]
+    # without a record of what the trace assumed, only far sizes may show it
+    last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
+    rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
+    rounded += decided_sizes(candidate.model, ranges, survey.traced)
+    first = (*at_limits, *suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *rounded)
+    plan = Plan(
+        box, survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit,
+        options.tier, options.seed, first, tuple(last), not any(declared.is_open for declared in ranges.values()),
+    )  # fmt: skip
+    return replace(plan, first=(*first, *_sizes_to_break(plan, assumptions, candidate, suspicion)))
+
+
+def _assumptions(
+    survey: Survey, candidate: Candidate, ranges: Mapping[str, SizeRange], suspicion: Suspicion
+) -> Assumptions:
+    """Those of the candidate's own trace; of those before it where its own left no record."""
+
+    def declared() -> SizesInQuestion:
+        known = survey.boundaries
+        return SizesInQuestion(ranges, (*known.where, *(limit.condition for limit in known.limits)), survey.traced)
+
+    def trace(sizes: Sizes) -> tuple[Guard, ...]:
+        survey.options.tell(f"tracing at {describe(sizes)}")
+        found = repaired_assumptions(make_job(survey, survey.reference.run(sizes)))
+        survey.reference.put_back()
+        return found
+
+    return Assumptions([candidate.guards] if candidate.records_guards else suspicion.paths, declared, trace)
+
+
+def _numbers_made(
+    pins: Sequence[PinnedByTrace], ranges: Mapping[str, SizeRange], verification: Verification
+) -> Iterator[Assumption]:
+    """Numbers that Python made of a dim are open, unless each of its sizes was run."""
+    for pin in pins:
+        run, declared = {sizes[pin.dim] for sizes in verification.sizes_run}, ranges[pin.dim]
+        if declared.is_open or len(run) < len(declared):
+            place = f"{pin.span.path}:{pin.span.line}" if pin.span is not None else ""
+            yield Assumption(f"a number made of {pin.dim}", place, "open")
+
+
+def never_run(survey: Survey, candidate: Candidate) -> tuple[Assumption, ...]:
+    """What a candidate assumes that is written without a check: what can be proved without a run, and the rest."""
+    assumptions = _assumptions(survey, candidate, survey.request.spec.ranges, Suspicion())
+    assumptions.before_any_run(())
+    return assumptions.ends(Verification())
+
+
+def _sizes_to_break(
+    plan: Plan, assumptions: Assumptions, candidate: Candidate, suspicion: Suspicion
+) -> Iterator[Sizes]:
+    """Where an assumption breaks that no planned size breaks, and for each branch of the file both its sides."""
+    planned = choose(plan)
+    yield from assumptions.before_any_run(planned)
+    others = [(side,) for branch in candidate.branches for side in (branch, branch.opposite)]
+    yield from assumptions.beside((*others, *suspicion.paths)).before_any_run(planned)
+
+
+def _judged_file(stage: Stage, checker: ModelChecker, verification: Verification, traced: Sizes) -> JudgedFile:
+    """What the final file is held to: at the traced size, and at another of which no dim is 1 where there is one."""
+    others = sorted((sizes for sizes in verification.sizes_run if sizes != traced), key=lambda one: 1 in one.values())
+    runs = [checker.reference.run(sizes) for sizes in (traced, *others[:1])]
+    session = checker.session if verification.computed_in is None and verification.is_right else None
+    return JudgedFile.of(stage.path, session, [checker.reference.inputs(run) for run in runs if run.error is None])
 
 
 def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Sequence[int]) -> list[Sizes]:
@@ -118,16 +220,15 @@ def _at_kept_state(survey: Survey, ranges: Mapping[str, SizeRange], suspects: Se
     return [example, *kept_sizes(example, ranges, suspects), *kept_sizes(example, ranges, lengths)]
 
 
-def closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> dict[str, SizeRange]:
-    left = {dim: effective_range(declared, survey.boundaries.limits, dim) for dim, declared in ranges.items()}
-    return {dim: horizon(declared, survey.traced[dim]) for dim, declared in left.items()}
-
-
-def available_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 8 * 2**30
+def _closed_box(ranges: Mapping[str, SizeRange], survey: Survey) -> tuple[dict[str, SizeRange], list[Sizes]]:
+    """What to run of each dim; of an open one that a limit ends, no more than without it, and the limit itself."""
+    box, at_limits = dict[str, SizeRange](), list[Sizes]()
+    for dim, declared in ranges.items():
+        box[dim] = left = narrowed_range(declared, survey.boundaries.conditions, dim)
+        if declared.is_open:
+            box[dim] = left.up_to(reach(left, survey.traced[dim]))
+            at_limits += [{**survey.traced, dim: left.hi}] if left.hi is not None else []
+    return box, at_limits
 
 
 def _load_candidate(stage: Stage, model: ir.Model, options: ExportOptions) -> tuple[Session, torch.dtype | None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import onnx
 
-from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, verification_of
+from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, run_by_default, verification_of
 from anyshape.bench.plan import Budget, Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
@@ -27,6 +27,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import Span
 from anyshape.verification import twin_checks
+from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.static_twin import Pair, checker_beside_twin
 
 # ---- what is freed, and how it is to be checked
@@ -37,12 +38,14 @@ class FreeOptions:
     """How to check, as the user asked for it."""
 
     unchecked: tuple[str, ...] = ()
-    seconds: float = budgets.SECONDS_TO_CHECK_FREED
+    seconds: float | None = None
     tier: Tier = "normal"
     seed: int = 0
     against_model: Callable[[Path], Result] | None = None
     """Checks a file against its PyTorch model."""
     tell: Callable[[str], None] = lambda _: None
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """What the user says about numbers of the file."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Trial:
     freed: Freed | None = None
     findings: tuple[Finding, ...] = ()
     """Why it is refused."""
+    warnings: tuple[Finding, ...] = ()
+    """What is told although it is not."""
     verification: Verification | None = None
     verdict: Verdict = "refused"
     ranges: Mapping[str, SizeRange] = field(default_factory=dict)
@@ -83,6 +88,7 @@ class Trial:
     notes: tuple[str, ...] = ()
     is_settled: bool = False
     """Whether no other reading could help."""
+    judged: JudgedFile | None = None
 
 
 # ---- dim by dim
@@ -141,7 +147,9 @@ class TwinScope:
     ranges: Mapping[str, SizeRange]
     """What was declared, within the limits that are known."""
     tier: Tier = "normal"
-    budget: Budget = field(default_factory=lambda: Budget(10.0))
+    budget: Budget = field(default_factory=Budget)
+    skipped: list[tuple[Sizes, str]] = field(default_factory=list)
+    """What the budget cut: grows as the dims are checked."""
 
     def admits(self, pair: Pair, sizes: Sizes) -> bool:
         inside = all(size in self.ranges[dim] for dim, size in sizes.items() if size != pair.sizes[dim])
@@ -151,9 +159,22 @@ class TwinScope:
         unique = dict.fromkeys(sizes)
         return [size for size in unique if self.admits(pair, {**pair.sizes, dim: size})]
 
-    def within_budget(self, sizes: Sequence[int]) -> list[int]:
-        """All sizes, or those that are always run where time is up."""
-        return list(sizes if self.budget.remaining > 0 else sizes[: BESIDE_ITS_STATIC_TWIN.always_run])
+    def within_budget(self, pair: Pair, dim: str, sizes: Sequence[int]) -> list[int]:
+        """The sizes that are always run, and those for which the budget lasts."""
+        return [size for n, size in enumerate(sizes) if self._lasts_for(pair, {**pair.sizes, dim: size}, n)]
+
+    def _lasts_for(self, pair: Pair, sizes: Sizes, number: int) -> bool:
+        effort = pair.effort(sizes).times(_RUNS_OF_A_SIZE)
+        reason = self.budget.refuses(effort) if number >= BESIDE_ITS_STATIC_TWIN.always_run else None
+        if reason is None:
+            self.budget.charge(effort)
+        else:
+            self.skipped.append((sizes, reason))
+        return reason is None
+
+
+_RUNS_OF_A_SIZE = 6
+"""Of both files, as they are and with what goes in moved by a rounding."""
 
 
 def check_against_file(pair: Pair, scope: TwinScope) -> FileCheck:
@@ -169,7 +190,11 @@ def check_against_file(pair: Pair, scope: TwinScope) -> FileCheck:
         outcomes += report.outcomes
         if _failures(report.outcomes):
             break
-    return FileCheck(verification_of(checker, outcomes, time.monotonic() - start), tuple(reports))
+    verification = verification_of(checker, outcomes, time.monotonic() - start)
+    # what one check left out, another may have run
+    skipped = [one for one in scope.skipped if one[0] not in [outcome.sizes for outcome in outcomes]]
+    verification = run_by_default(checker, replace(verification, skipped=tuple(skipped)))
+    return FileCheck(verification, tuple(reports))
 
 
 def _failures(outcomes: Iterable[Judged]) -> list[Failure]:
@@ -237,7 +262,7 @@ def _by_samples(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Foun
 
 def _by_prefixes(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     own = pair.sizes[dim]
-    shorter = scope.within_budget(scope.admitted(pair, dim, (own // 2, 1, own - 1, 3, 2)))
+    shorter = scope.within_budget(pair, dim, scope.admitted(pair, dim, (own // 2, 1, own - 1, 3, 2)))
     shorter = [length for length in shorter if length < own]
     longer = scope.admitted(pair, dim, (own + 1, 2 * own)) if _can_grow(pair, dim) else []
     for hiding in twin_checks.hidings(pair, dim) if shorter else ():
@@ -254,7 +279,7 @@ def _can_grow(pair: Pair, dim: str) -> bool:
 
 def _by_repeats(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found:
     own = pair.sizes[dim]
-    sizes = scope.within_budget(scope.admitted(pair, dim, twin_checks.sizes_for(own)))
+    sizes = scope.within_budget(pair, dim, scope.admitted(pair, dim, twin_checks.sizes_for(own)))
     if not twin_checks.periods_of(own) or not (covered := twin_checks.repeatable_outputs(pair, dim, left)):
         return
     found = twin_checks.check_by_repeats(pair, dim, sizes, covered)
@@ -267,7 +292,8 @@ def _by_shifts(pair: Pair, scope: TwinScope, dim: str, left: list[int]) -> Found
     steps = [step for step in twin_checks.steps_of(own) if scope.admits(pair, {**pair.sizes, dim: own - step})]
     if not steps or not _can_grow(pair, dim):
         return
-    by_step = {step: twin_checks.reaches(pair, dim, step, left) for step in scope.within_budget(steps)}
+    lasting = scope.within_budget(pair, dim, [own - step for step in steps])
+    by_step = {step: twin_checks.reaches(pair, dim, step, left) for step in steps if own - step in lasting}
     covered = next(iter(by_step.values())).keys()
     if covered:
         known = {step: found for step, found in by_step.items() if found.keys() == covered}
@@ -284,7 +310,7 @@ def _neighbours(pair: Pair, scope: TwinScope, dim: str) -> list[int]:
 def _counts_to_run(pair: Pair, scope: TwinScope, dim: str) -> list[int]:
     own = pair.sizes[dim]
     sizes = scope.admitted(pair, dim, (*_COUNTS[scope.tier], 2 * own, own))
-    return scope.within_budget(sizes) or [own]
+    return scope.within_budget(pair, dim, sizes) or [own]
 
 
 # ---- the verdict
@@ -308,7 +334,8 @@ def with_verdict(file: StaticFile, trial: Trial, pair: Pair, path: Path) -> Tria
         findings = tuple(_unchecked_dim(report.dim, report.left, file) for report in open_dims)
         return replace(trial, findings=findings, is_settled=True)
     verdict: Verdict = "unchecked" if done.unchecked else "checked"
-    return replace(trial, verdict=verdict, notes=(*_notes_on_unchecked(done), *_notes_from_beyond(pair, trial)))
+    notes = (*verification.notes, *_notes_on_unchecked(done), *_notes_from_beyond(pair, trial))
+    return replace(trial, verdict=verdict, notes=notes)
 
 
 def _against_model(file: StaticFile, trial: Trial, pair: Pair, path: Path) -> Trial:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 
 from anyshape.bench.batches import batch_dims, first_mixed_output
 from anyshape.bench.bench import ALONE, BenchReference, Checker, Examined, Judged, verify
 from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Budget, Plan, Tier, horizon, trace_sizes
+from anyshape.bench.plan import Budget, Plan, Tier, horizon, sizes_at_literals, trace_sizes
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
-from anyshape.onnxfile.baked_sizes import Baked, find_baked, sizes_written
+from anyshape.onnxfile.baked_sizes import Baked, find_baked, size_literals, sizes_written
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Interface, expected_size
 from anyshape.results.finding import Finding
@@ -31,6 +32,7 @@ from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of
 from anyshape.runtime.session import Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
+from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_sizes
 from anyshape.source.spans import Span
 
@@ -42,7 +44,7 @@ class CheckOptions:
     """How to check, as the user asked for it."""
 
     tolerance: Tolerance = field(default_factory=Tolerance)
-    seconds: float = budgets.SECONDS_TO_CHECK
+    seconds: float | None = None
     tier: Tier = "normal"
     at: Mapping[str, int] | None = None
     """One size alone."""
@@ -76,12 +78,19 @@ def plan_of_check(
     constants: tuple[int, ...],
     admit: Callable[[Sizes], Sizes | None],
     options: CheckOptions,
+    literals: Iterable[int] = (),
 ) -> Plan:
-    """Sizes from all that is declared, with those around the file's own numbers; or the one that is asked for."""
+    """Sizes from all that is declared, with those around the file's own numbers; or the one that is asked for.
+
+    `literals` are the numbers that have to do with sizes: these are run beyond the horizon of an open range, too.
+    """
     if options.at is None:
         box = {dim: horizon(declared, base[dim]) for dim, declared in ranges.items()}
         closed = not any(declared.is_open for declared in ranges.values())
-        return Plan(box, base, constants, (), admit, options.tier, options.seed, is_closed=closed)
+        last = tuple(sizes_at_literals(literals, ranges, base, options.tier))
+        return Plan(
+            box, base, constants, admit=admit, tier=options.tier, seed=options.seed, last=last, is_closed=closed
+        )
     if unknown := [dim for dim in options.at if dim not in base]:
         raise DeclarationError(f"no dim is called `{unknown[0]}`{did_you_mean(unknown[0], base)}")
     sizes = {dim: options.at.get(dim, size) for dim, size in base.items()}
@@ -111,6 +120,11 @@ class FileReference(BenchReference[MadeUpCall]):
 
     calls: Calls
     contract: Contract | None
+    forecast: Forecast | None = None
+
+    def effort(self, sizes: Mapping[str, int]) -> Effort:
+        found = None if self.forecast is None else self.forecast.at(sizes)
+        return super().effort(sizes) if found is None else found.with_values("inputs", self.volume(sizes))
 
     def run(self, sizes: Mapping[str, int], content: int = 0) -> MadeUpCall:
         return MadeUpCall(dict(sizes), content, self.calls.shapes(sizes) or {})
@@ -169,6 +183,12 @@ class FileChecker(Checker[MadeUpCall]):
             first = first or judged
         assert first is not None
         return first
+
+    def count_at(self, sizes: Sizes) -> Effort | None:
+        judged = self.judge_at(sizes)
+        if isinstance(judged, Failure) and judged.rule == "runtime-error":
+            return None
+        return self.session.effort(self.reference.inputs(self.reference.run(sizes, judged.content)))
 
     def error_at(self, sizes: Sizes) -> Exception | None:
         judged = self.judge_at(sizes)
@@ -254,11 +274,13 @@ def bench_alone(session: Session, file: GivenFile, declaration: FileDeclaration,
     """The file with itself for a reference."""
     checker = FileChecker(session, file.interface, FileReference(declaration.calls, file.contract), ALONE)
     base = _first_that_runs(checker, declaration)
+    checker = replace(checker, reference=replace(checker.reference, forecast=Forecast(checker.count_at, base)))
     boundaries = Boundaries(checker.error_at, declaration.ranges, base, (), where=declaration.where)
     boundaries = boundaries.with_limits(map(Limit, declaration.held))
     # a single size is run wherever it lies
     admit = boundaries.admit if options.at is None else lambda sizes: sizes
-    plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options)
+    literals = size_literals(ir.from_proto(file.proto))
+    plan = plan_of_check(declaration.ranges, base, sizes_written(file.proto), admit, options, literals)
     return FileBench(checker, boundaries, plan, options, declaration)
 
 

@@ -41,7 +41,7 @@ def with_lost_digits(model: onnx.ModelProto, checker: ModelChecker, failure: Fai
 def _error_in_float64(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> float | None:
     """None where it is more than rounding in float64, or cannot be asked for."""
     reference, names = checker.reference, [port.name for port in checker.interface.outputs]
-    is_small = reference.volume(failure.sizes) <= budgets.SMALL_CALL and model.ByteSize() <= budgets.LARGEST_WIDE_COPY
+    is_small = reference.volume(failure.sizes) <= budgets.SMALL_VOLUME and model.ByteSize() <= budgets.LARGEST_WIDE_COPY
     if failure.rule != "wrong-values" or failure.output not in names or not is_small:
         return None
     run, index = reference.run(failure.sizes, failure.content), names.index(failure.output)

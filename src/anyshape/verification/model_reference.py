@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,10 +17,11 @@ import torch
 
 from anyshape.bench.bench import BESIDE_A_MODEL, BenchReference, Checker, Expected
 from anyshape.bench.judgement import FACTOR, Noises, Oracles, Tolerance
-from anyshape.model.oracle import Outcome, Reference
+from anyshape.model.oracle import Outcome, RandomOutputError, Reference, are_near
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
 from anyshape.runtime.session import Array, Feeds, Session
+from anyshape.sizes.effort import Effort
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,23 @@ class ModelReference(BenchReference[Outcome]):
     noises: defaultdict[str, Noises] = field(default_factory=partial(defaultdict, Noises))
     """What was measured of each output's rounding."""
 
-    @property
-    def largest_result(self) -> int:
-        return self.oracle.largest_result
-
     def run(self, sizes: Mapping[str, int], content: int = 0) -> Outcome:
-        return self.oracle.run(sizes, content)
+        return self._repeatable(self.oracle.run(sizes, content))
+
+    def with_leaves(self, run: Outcome, leaves: Mapping[str, Any]) -> Outcome:
+        """The same call with other values for these leaves."""
+        return self._repeatable(self.oracle.with_leaves(run, leaves))
+
+    def _repeatable(self, run: Outcome) -> Outcome:
+        if run.draws and self.oracle.is_random(run):
+            raise RandomOutputError(run)
+        return run
 
     def volume(self, sizes: Mapping[str, int]) -> int:
         return self.oracle.volume(sizes)
+
+    def effort(self, sizes: Mapping[str, int]) -> Effort:
+        return self.oracle.effort(sizes)
 
     def inputs(self, run: Outcome) -> Feeds:
         ports = zip(self.interface.inputs, self.leaves, strict=True)
@@ -78,19 +88,29 @@ class _FurtherRuns:
         self._oracle, self._run = oracle, run
         self._exact: tuple[torch.Tensor, ...] | None = None
         self._jittered: dict[int, tuple[torch.Tensor, ...] | None] = {}
-        self._is_exact_asked = False
+        self._is_exact_asked = self._is_repeatable = False
 
     def exact(self, index: int) -> Array | None:
         if not self._is_exact_asked:
             self._is_exact_asked = True
-            self._exact = self._oracle.exact(self._run)
+            # in float64, other numbers are drawn
+            self._exact = None if self._run.draws else self._oracle.exact(self._run)
+            self._is_repeatable |= self._exact is not None and are_near(self._run.outputs, self._exact)
+            self._require_repeatable()
         return None if self._exact is None else array_of(self._exact[index])
 
     def jittered(self, index: int, number: int) -> Array | None:
         if number not in self._jittered:
+            self._require_repeatable()
             self._jittered[number] = self._oracle.jittered(self._run, number, strength=FACTOR)
         run = self._jittered[number]
         return None if run is None else array_of(run[index])
+
+    def _require_repeatable(self) -> None:
+        """What changes from run to run would be taken for rounding."""
+        if not self._is_repeatable and self._oracle.is_random(self._run):
+            raise RandomOutputError(self._run)
+        self._is_repeatable = True
 
 
 def array_of(tensor: torch.Tensor) -> Array:

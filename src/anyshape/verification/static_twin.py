@@ -7,7 +7,7 @@ and joined along one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -19,6 +19,8 @@ from anyshape.bench.judgement import MovedRuns, moved_by_rounding
 from anyshape.onnxfile.interface import Interface, dims_in, expected_size
 from anyshape.runtime.made_up_inputs import Contents
 from anyshape.runtime.session import Array, Feeds, Session
+from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import Sizes
 
 
@@ -38,6 +40,8 @@ class Pair:
     """The dims along which samples are known to be independent."""
     kept: tuple[str, ...] = ()
     """The dims that are open in the static file, too: it is the reference at every size of them."""
+    told: Callable[[Sizes], Mapping[str, Array]] = lambda _: {}
+    """Numbers of the static file that follow from sizes, as the user says, which are inputs of it then."""
 
     def with_samples(self, *dims: str) -> Pair:
         return replace(self, samples=(*self.samples, *dims))
@@ -57,6 +61,15 @@ class Pair:
         """How many elements the inputs have at these sizes."""
         return sum(math.prod(self._shape_of(port.name, sizes)) for port in self.contents.ports)
 
+    def effort(self, sizes: Sizes) -> Effort:
+        """What a run of the dynamic file takes: as much more than one of the static file as its inputs are larger."""
+        volume = self.volume(self.sizes)
+        grown = self.volume(sizes) / max(volume, 1)
+        own = self.static.effort({**self.feeds(self.sizes, 0), **self.told(self.sizes)}) or Effort(
+            volume * budgets.WORK_OF_AN_INPUT
+        )
+        return Effort(own.computed * grown, own.calls, {kind: size * grown for kind, size in own.largest.items()})
+
     def axes(self, name: str, dim: str) -> list[int]:
         """The axes of an input that follow a dim."""
         return [axis for axis, one in enumerate(self.wanted.get(name, ())) if one == dim]
@@ -74,6 +87,12 @@ class Pair:
                 place = (slice(None),) * axis + (part,)
                 made[name][place] = others[name][place]
         return made
+
+    def turned(self, feeds: Feeds, dim: str) -> Feeds:
+        """The inputs with everything along the dim one place further, and the last first."""
+        return {
+            name: np.roll(value, 1, axes) if (axes := self.axes(name, dim)) else value for name, value in feeds.items()
+        }
 
     def joined(self, feeds: Feeds, others: Feeds, dim: str) -> Feeds:
         """The inputs followed by others along the dim; inputs with the dim on two axes cannot be joined."""
@@ -97,19 +116,20 @@ class Pair:
 
     # ---- runs: of large weights, those of one file are in memory at a time
 
-    def run_static(self, feeds: Feeds) -> list[Array]:
+    def run_static(self, feeds: Feeds, at: Sizes | None = None) -> list[Array]:
+        """`at` are the sizes for which the static file stands, if not its own."""
         self.dynamic.rest()
-        return self.static.run(feeds)
+        return self.static.run({**feeds, **self.told(at or self.sizes)})
 
     def run_dynamic(self, feeds: Feeds) -> list[Array]:
         self.static.rest()
         return self.dynamic.run(feeds)
 
-    def expected(self, feeds: Feeds, sizes: Sizes) -> list[Array]:
+    def expected(self, feeds: Feeds, sizes: Sizes, at: Sizes | None = None) -> list[Array]:
         """What the static file gives: in groups of its own number of samples, the last one filled up with the first."""
         dim = next((dim for dim in self.samples if sizes[dim] != self.sizes[dim]), None)
         if dim is None:
-            return self.run_static(feeds)
+            return self.run_static(feeds, at)
         own, count = self.sizes[dim], sizes[dim]
         groups = []
         for first in range(0, count, own):
@@ -118,7 +138,7 @@ class Pair:
             for name in feeds:
                 for axis in self.axes(name, dim):
                     part[name] = np.take(part[name], chosen, axis)
-            groups.append(self.expected(part, {**sizes, dim: own}))
+            groups.append(self.expected(part, {**sizes, dim: own}, at))
         by_output = zip(*groups, strict=True)
         return [self._joined_groups(index, dim, list(parts), count) for index, parts in enumerate(by_output)]
 
@@ -187,11 +207,11 @@ class TwinReference(BenchReference[TwinRun]):
         self.pair.static.rest()
 
     def expected(self, run: TwinRun) -> Iterator[Expected]:
-        outputs = self.pair.expected(run.static_feeds, run.static_sizes)
+        outputs = self.pair.expected(run.static_feeds, run.static_sizes, run.sizes)
 
         @cache
         def moved(number: int) -> list[Array]:
-            return self.pair.expected(moved_by_rounding(run.static_feeds, number), run.static_sizes)
+            return self.pair.expected(moved_by_rounding(run.static_feeds, number), run.static_sizes, run.sizes)
 
         for index, region in run.there.items():
             part = partial(cut_out, region=region)

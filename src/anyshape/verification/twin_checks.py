@@ -109,6 +109,9 @@ def independent_outputs(pair: Pair, dim: str, outputs: Sequence[int]) -> list[in
         changed = pair.replaced(others, dim, slice(kept, kept + 1), feeds)
         given = pair.expected(changed, pair.sizes)
         apart = [index for index in apart if _is_same_sample(pair, index, dim, kept, before[index], given[index])]
+    if own > 1 and apart:  # a place of its own gives no sample its result, as a table of places would
+        moved = pair.expected(pair.turned(feeds, dim), pair.sizes)
+        apart = [index for index in apart if _is_turned(pair, index, dim, before[index], moved[index])]
     constant = [i for i in outputs if not pair.output_axes(i, dim) and _agree(before[i], after[i], {}, {})]
     return sorted({*apart, *constant})
 
@@ -135,6 +138,11 @@ def _is_same_sample(pair: Pair, index: int, dim: str, kept: int, before: Array, 
     each = before.shape[axis] // pair.sizes[dim]
     part = {axis: slice(kept * each, (kept + 1) * each)}
     return _agree(before, after, part, part)
+
+
+def _is_turned(pair: Pair, index: int, dim: str, before: Array, after: Array) -> bool:
+    (axis,) = pair.output_axes(index, dim)
+    return _agree(np.roll(before, before.shape[axis] // pair.sizes[dim], axis), after, {}, {})
 
 
 # ---- prefixes

@@ -12,11 +12,11 @@ from anyshape.model.proposal.bounds import BoundTrials, SpentError
 from anyshape.model.proposal.probe import RunBudget
 
 
-def trials(*, seconds: float = 0.001, limit: int = 10) -> BoundTrials:
+def trials(*, work: float = 1e6, limit: int = 10) -> BoundTrials:
     target = resolve_target(nn.Linear(4, 3))
     signature = bind_call(target, (torch.randn(2, 5, 4),))
     dims = {"input": ("batch", "seq", "_")}
-    return BoundTrials(target, signature, dims, seconds=seconds, budget=RunBudget(limit))
+    return BoundTrials(target, signature, dims, budget=RunBudget(limit, work=work))
 
 
 def test_a_trial_is_as_small_as_its_inputs():
@@ -24,9 +24,9 @@ def test_a_trial_is_as_small_as_its_inputs():
     assert not trials().is_small({"batch": 10**6})
 
 
-def test_a_slow_model_is_tried_at_hardly_more_than_its_example():
-    assert trials(seconds=5).is_small({"seq": 20})
-    assert not trials(seconds=5).is_small({"seq": 50})
+def test_a_model_of_much_work_is_tried_at_hardly_more_than_its_example():
+    assert trials(work=5e9).is_small({"seq": 20})
+    assert not trials(work=5e9).is_small({"seq": 50})
 
 
 def test_without_a_budget_there_is_no_answer():

@@ -13,11 +13,11 @@ from anyshape.declaration.calls import bind_call
 from anyshape.declaration.spec import declare
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
-from anyshape.model.proposal import one_call
 from anyshape.model.proposal.moves import DimMove, ProbingGround, find_moves
 from anyshape.model.proposal.one_call import are_equal, coincidences, propose, tie
 from anyshape.model.proposal.probe import RunBudget
 from anyshape.model.proposal.proposal import DimProposal
+from anyshape.sizes import budgets
 from tests import cases
 
 
@@ -260,9 +260,16 @@ def test_nothing_varies_and_it_is_said():
 
 
 def test_a_search_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(one_call, "_MOST_RUNS", 6)
+    monkeypatch.setattr(budgets, "MOST_RUNS_TO_FIND", 6)
     found = proposal(Reader(), torch.ones(2, 5, dtype=torch.int64), torch.ones(2, 5))
-    assert any("more axes may vary than were found" in note for note in found.notes)
+    (note,) = [note for note in found.notes if note.startswith("the search ended after ")]
+    assert note.endswith(" runs: more axes may vary than were found")
+
+
+def test_a_search_that_the_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(budgets, "SECONDS_UNTIL_ABSURD", -60)
+    found = proposal(Reader(), torch.ones(2, 5, dtype=torch.int64), torch.ones(2, 5))
+    assert any("since this machine took -1 minutes for them: more axes may vary" in note for note in found.notes)
 
 
 def test_an_example_that_does_not_run_is_refused():

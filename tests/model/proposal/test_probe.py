@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
 from anyshape.model.proposal.probe import Prober, RunBudget
+from anyshape.sizes import budgets
 
 
 class Tagger(nn.Module):
@@ -75,9 +77,22 @@ def test_beyond_the_limit_nothing_runs_and_it_is_said():
     assert asked.budget.count == 2
 
 
-def test_a_budget_ends_by_the_clock_as_well():
-    assert RunBudget.within(10, seconds=-1).is_spent()
-    assert not RunBudget.within(10, seconds=60).is_spent()
+def test_the_clock_ends_only_what_is_absurd():
+    late = RunBudget(10, deadline=time.monotonic() - 1)
+    assert late.is_spent()
+    assert late.is_late
+    assert RunBudget(10).deadline > time.monotonic() + 600
+    assert not RunBudget(10).is_spent()
+
+
+@pytest.mark.parametrize(("width", "runs"), [(4, 200), (4000, 60)])
+def test_dear_models_are_asked_less_often(width: int, runs: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(budgets, "WORK_TO_FIND_DIMS", 6e6)
+    target = resolve_target(nn.Linear(width, 50))
+    budget = RunBudget.for_runs_of(target, bind_call(target, (torch.randn(8, width),)), 200)
+    assert budget.limit == runs
+    copied = 8 * width
+    assert budget.work == copied + 8 * 50 + 8 * 50 * width / 32 + 3 * budgets.WORK_OF_A_CALL
 
 
 @pytest.mark.parametrize("sizes", [{("ids", 1): 7}, {("ids", 0): 3}])

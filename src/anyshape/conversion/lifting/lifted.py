@@ -33,7 +33,7 @@ _REFUSALS = (DifferentError, UnexplainedError)
 
 
 class UnobservedError(Exception):
-    """There are no observations: the module cannot be exported at all, or at too few sizes, or not in time."""
+    """There are no observations: the module cannot be exported at all, or at too few sizes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def lifted(job: Job, name: str) -> tuple[Candidate | None, Attempt]:
     reasons = []
     for way in _exporters_for(job):
         try:
-            candidate = _candidate_by(way, job, start + budgets.SECONDS_FOR_STATIC_EXPORTS)
+            candidate = _candidate_by(way, job)
         except UnobservedError:
             continue
         except _REFUSALS as refusal:
@@ -85,8 +85,8 @@ def _by_torch_export(job: Job) -> ir.Model:
     return candidate.model
 
 
-def _candidate_by(way: _Way, job: Job, deadline: float) -> Candidate:
-    observations = _static_exports(way, job, deadline)
+def _candidate_by(way: _Way, job: Job) -> Candidate:
+    observations = _static_exports(way, job)
     try:
         model, lifted_count = lift(job, observations)
     except ShortTableError:
@@ -102,21 +102,17 @@ def _candidate_by(way: _Way, job: Job, deadline: float) -> Candidate:
     return Candidate(model, way.opset, records_guards=False, repairs=(sentence,))
 
 
-def _static_exports(way: _Way, job: Job, deadline: float) -> list[StaticExport]:
+def _static_exports(way: _Way, job: Job) -> list[StaticExport]:
     found: list[StaticExport] = []
     for sizes, values in calls(job):
-        begun = time.monotonic()
         try:
             found.append(observe(job, sizes, values, way.export))
         except Exception as error:
             raise UnobservedError(str(error)) from error
         share_weights(found)
         align([found[0].model, found[-1].model])  # refused at once, not after all exports
-        left = budgets.STATIC_EXPORTS - len(found)
-        if not left:
+        if len(found) == budgets.STATIC_EXPORTS:
             return found
-        if time.monotonic() + left * (time.monotonic() - begun) > deadline:
-            raise UnobservedError("there is no time for several exports")
     if len(found) < budgets.FEWEST_STATIC_EXPORTS:
         raise UnobservedError("the module takes too few sizes")
     return found

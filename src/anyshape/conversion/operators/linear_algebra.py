@@ -64,7 +64,8 @@ def _eliminate(work: Any, many: Any) -> tuple[Any, Any, Any]:
         pivot_row = op.ReduceSum(op.Where(is_chosen, matrix, exact(0)), whole(-2), keepdims=1)
         swapped = op.Where(is_here, pivot_row, op.Where(is_chosen, here, matrix))
         pivot = op.Unsqueeze(op.Gather(pivot_row, column, axis=-1), whole(-1))
-        scaled = op.Div(pivot_row, pivot)
+        # a singular matrix has a column of zeros: it stays as it is, and the determinant is zero
+        scaled = op.Div(pivot_row, op.Where(op.Equal(pivot, exact(0)), exact(1), pivot))
         factors = op.Unsqueeze(op.Gather(swapped, column, axis=-1), whole(-1))
         cleared = op.Where(is_here, scaled, op.Sub(swapped, op.Mul(factors, scaled)))
         turned = op.Where(op.Equal(chosen, column), exact(1), exact(-1))

@@ -12,6 +12,7 @@ import onnx_ir as ir
 import sympy
 
 from anyshape.freeing.growth import grow_fixed
+from anyshape.freeing.records import SETTLED
 from anyshape.freeing.walk import BROADCASTING, Rule, Shapes, Walk, axes_of, broadcast
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes import budgets
@@ -72,7 +73,7 @@ def size_as_value(walk: Walk, node: ir.Node) -> None:
     if node.op_type not in ("Div", "Mul", "Sub", "Add", "Pow") or len(node.inputs) != 2:
         return
     place, scalar = _scalar_operand(walk, node)
-    if scalar is None:
+    if scalar is None or place in node.meta.get(SETTLED, ()):
         return
     terms = _number_of_terms(walk, node.inputs[1 - place])
     meant = None if terms is None else _size_meant(walk, node, scalar, terms)
@@ -89,7 +90,7 @@ def size_as_value(walk: Walk, node: ir.Node) -> None:
 def _scalar_operand(walk: Walk, node: ir.Node) -> tuple[int, float | None]:
     for place in (1, 0) if node.op_type in ("Mul", "Add") else (1,):
         value = node.inputs[place]
-        if value is None or value.const_value is None or (walk.shape(node.inputs[1 - place]) or ()) == ():
+        if value is None or (walk.shape(node.inputs[1 - place]) or ()) == ():
             continue
         array = walk.constant(value)
         if array is not None and array.size == 1 and array.dtype.kind == "f" and math.isfinite(float(array.flat[0])):

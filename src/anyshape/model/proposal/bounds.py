@@ -25,8 +25,8 @@ from anyshape.sizes.notation import SizeRange, Sizes
 
 # ---- one declaration, tried at other sizes
 
-_LONGEST, _MOST_TIMES = 1.0, 8
-"""A trial takes a second at most, or so many times as long as the example."""
+_MOST_TIMES = 8
+"""A trial takes little work, or so many times as much as the example."""
 
 
 _GROWTH = 1.25
@@ -46,14 +46,11 @@ class BoundTrials:
         signature: Signature,
         dims: Mapping[str, tuple[str, ...]],
         *,
-        seconds: float,
         budget: RunBudget,
     ) -> None:
-        """`seconds`: how long one run of the example takes."""
         self.spec = declare(signature, dims)
         self._reference = from_example(target, signature, self.spec, seed=0)
         self._shapes = {leaf.name: tuple(leaf.value.shape) for leaf in signature.leaves if leaf.is_tensor}
-        self._seconds = seconds
         self._budget = budget
 
     @property
@@ -69,10 +66,10 @@ class BoundTrials:
             return self._reference.run({**self.spec.example, **sizes}).runs
 
     def is_small(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the inputs at these sizes take little memory and time, or hardly more than the example's."""
+        """Whether the inputs at these sizes take little memory and work, or hardly more than the example's."""
         wanted, given = self._elements({**self.spec.example, **sizes}), self._elements(self.spec.example)
-        seconds = self._seconds * (wanted / max(given, 1)) ** _GROWTH
-        is_quick = seconds <= max(_LONGEST, _MOST_TIMES * self._seconds)
+        work = self._budget.work * (wanted / max(given, 1)) ** _GROWTH
+        is_quick = work <= max(budgets.WORK_OF_A_TRIAL, _MOST_TIMES * self._budget.work)
         return is_quick and wanted <= max(budgets.MOST_ELEMENTS_OF_A_PROBE, 2 * given)
 
     def _elements(self, sizes: Mapping[str, int]) -> int:
@@ -294,8 +291,9 @@ def note_of_common_bound(ends: Sequence[tuple[str, int]]) -> str:
     return f"the model runs up to {reach} one at a time, but not at once: no upper bound is proposed"
 
 
-def note_of_the_search(runs: int, seconds: float, *, spent: bool) -> str:
+def note_of_the_search(runs: int, *, spent: bool, late: bool) -> str:
     """How many runs, and whether they sufficed."""
     if spent:
-        return f"the search ended after {runs} runs or {seconds:.0f} s: more axes may vary than were found"
+        slow = f", since this machine took {budgets.SECONDS_UNTIL_ABSURD / 60:.0f} minutes for them" if late else ""
+        return f"the search ended after {runs} runs{slow}: more axes may vary than were found"
     return f"found with {runs} runs of the model"

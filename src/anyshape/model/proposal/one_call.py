@@ -7,7 +7,6 @@ those that look like features are offered instead; all dims are tried together, 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,11 +20,9 @@ from anyshape.model.proposal.dim_names import Annotations, Scene, attention_like
 from anyshape.model.proposal.moves import DimMove, PlaceSteps, ProbingGround, find_moves, spread
 from anyshape.model.proposal.probe import Place, RunBudget
 from anyshape.model.proposal.proposal import Dim, DimProposal, Offer, expressions, notation
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import quiet
 from anyshape.torchkit.state import untouched
-
-_MOST_RUNS, _LEAST_SECONDS, _LEAST_RUNS = 400, 20.0, 60
-"""A search ends after so many runs; and after so many seconds, or the time of so many runs where that is longer."""
 
 
 def propose(target: Target, signature: Signature) -> DimProposal:
@@ -36,12 +33,12 @@ def propose(target: Target, signature: Signature) -> DimProposal:
     counted = _CountedCall(target)
     watched = replace(target, call=counted)
     with quiet(), untouched(target.module):
-        run = _seconds_of_a_run(watched, signature)
-        seconds = max(_LEAST_SECONDS, _LEAST_RUNS * run)
-        budget = RunBudget.within(_MOST_RUNS, seconds)
+        _refuse_failing(watched, signature)
+        budget = RunBudget.for_runs_of(watched, signature, budgets.MOST_RUNS_TO_FIND)
         ground = ProbingGround.of(watched, signature, budget=budget)
-        found = _DimSearch(watched, signature, ground, annotations, run).proposal(seconds / 2)
-    note = bounds.note_of_the_search(counted.count, seconds, spent=budget.exhausted)
+        search = _DimSearch(watched, signature, ground, annotations)
+        found = search.proposal(RunBudget(budget.limit // 2, work=budget.work))
+    note = bounds.note_of_the_search(counted.count, spent=budget.exhausted, late=budget.is_late)
     return replace(found, notes=(*found.notes, note))
 
 
@@ -64,18 +61,12 @@ class _CountedCall:
         return self._call(*args, **kwargs)
 
 
-def _seconds_of_a_run(target: Target, signature: Signature) -> float:
-    """How long the example takes; the first run, which may load and compile, does not count."""
-    seconds = 0.0
-    for _ in range(2):
-        start = time.process_time()
-        try:
-            run_once(target, signature)
-        except Exception as error:
-            said = f"{type(error).__name__}: {first_line(error)}"
-            raise DeclarationError(f"`{target.name}` does not run on the example: {said}") from error
-        seconds = time.process_time() - start
-    return seconds
+def _refuse_failing(target: Target, signature: Signature) -> None:
+    try:
+        run_once(target, signature)
+    except Exception as error:
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise DeclarationError(f"`{target.name}` does not run on the example: {said}") from error
 
 
 @dataclass
@@ -86,21 +77,19 @@ class _DimSearch:
     signature: Signature
     ground: ProbingGround
     annotations: Annotations
-    seconds: float
-    """Of one run of the example."""
 
-    def proposal(self, seconds: float) -> DimProposal:
+    def proposal(self, budget: RunBudget) -> DimProposal:
         named = self.annotations.names
         moves = find_moves(self.ground, self.annotations.static)
         moves, options = without_options(moves, self.target, self.signature.values)
         moves = tie(self.ground, moves, named, is_graph=Scene.of(self.signature, ()).is_graph)
         moves, features = proposal.without_features(self.ground, moves, named)
-        return self._proposal_of_moves(moves, (*features, *options), RunBudget.within(_MOST_RUNS // 2, seconds))
+        return self._proposal_of_moves(moves, (*features, *options), budget)
 
     def _proposal_of_moves(self, moves: Sequence[DimMove], offers: tuple[Offer, ...], budget: RunBudget) -> DimProposal:
         dims, names = self._dims_and_names(moves)
         declared = self._notation(dims, names)
-        trials = bounds.BoundTrials(self.target, self.signature, declared, seconds=self.seconds, budget=budget)
+        trials = bounds.BoundTrials(self.target, self.signature, declared, budget=budget)
         found = bounds.bounds_of_dims(trials, dims, names, self.target.module)
         dims, names = self._dims_and_names([one.dim.move for one in found.dims])
         renamed = [replace(one, name=name) for one, name in zip(found.dims, names, strict=True)]

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -21,8 +21,11 @@ from anyshape.declaration.calls import Signature, flatten_outputs
 from anyshape.declaration.resized_calls import LEVELS, Example, resize
 from anyshape.declaration.resized_values import repeat_edge
 from anyshape.declaration.targets import Target
+from anyshape.model.oracle import run_once
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet
+from anyshape.torchkit.operation_count import counted_effort
 from anyshape.torchkit.recorder import FunctionRecorder, tensors_in
 from anyshape.torchkit.state import untouched
 
@@ -34,20 +37,28 @@ _LAST_LEVEL = LEVELS - 1
 
 @dataclass
 class RunBudget:
-    """How many runs, and how long in the processor's time, which a busy machine does not stretch."""
+    """How many runs; the clock ends only what has become absurd."""
 
     limit: int
-    deadline: float | None = None
     count: int = 0
     exhausted: bool = False
+    is_late: bool = False
+    work: float = 0.0
+    """Of one run of the example."""
+    deadline: float = field(default_factory=lambda: time.monotonic() + budgets.SECONDS_UNTIL_ABSURD)
 
     @classmethod
-    def within(cls, limit: int, seconds: float) -> RunBudget:
-        return cls(limit, time.process_time() + seconds)
+    def for_runs_of(cls, target: Target, signature: Signature, most: int) -> RunBudget:
+        """Fewer runs where one is much work."""
+        counted = counted_effort(lambda: run_once(target, signature))
+        work = budgets.LITTLE_WORK if counted is None else counted.work
+        return cls(
+            min(most, max(budgets.FEWEST_RUNS_TO_FIND, int(budgets.WORK_TO_FIND_DIMS / max(work, 1)))), work=work
+        )
 
     def is_spent(self) -> bool:
-        late = self.deadline is not None and time.process_time() > self.deadline
-        self.exhausted = self.exhausted or late or self.count >= self.limit
+        self.is_late = self.is_late or time.monotonic() > self.deadline
+        self.exhausted = self.exhausted or self.is_late or self.count >= self.limit
         return self.exhausted
 
 

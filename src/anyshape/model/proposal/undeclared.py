@@ -94,7 +94,7 @@ def propose_from_calls(target: Target, signatures: Sequence[Signature]) -> DimPr
     refuse_other_kinds(target, signatures)
     number = best_call(signatures)
     example, columns = signatures[number], columns_of(signatures)
-    budget = RunBudget.within(budgets.MOST_RUNS_FOR_EXAMPLES, budgets.SECONDS_FOR_EXAMPLES)
+    budget = RunBudget.for_runs_of(target, example, budgets.MOST_RUNS_FOR_EXAMPLES)
     prober = Prober(target, example, budget=budget)
     still = {place: column[0] for place, column in columns.items() if not moves(column)}
     settled = call_structures.settle(_call_parts(columns, number, prober), number, prober, set(still.values()))

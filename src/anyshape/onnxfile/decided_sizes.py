@@ -1,0 +1,59 @@
+"""Sizes at which a file decides otherwise than at the traced ones.
+
+What compares sizes in a file (`b == 2 * a + 3`, `n > 640`) is computed for many sizes at once: a decision that is
+another at some of them is worth a run there, as a literal is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from anyshape.onnxfile.baked_sizes import size_literals
+from anyshape.onnxfile.graph import every_node
+from anyshape.onnxfile.rounded_sizes import SizeFormulas, members
+from anyshape.sizes import budgets
+from anyshape.sizes.notation import SizeRange, Sizes
+from anyshape.sizes.settlement import telling_rows
+
+Array = Any
+_DECISIONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not")
+
+
+def decided_sizes(model: ir.Model, ranges: Mapping[str, SizeRange], traced: Mapping[str, int]) -> list[Sizes]:
+    """For each decision up to two sizes at which it is another one, the smallest and the nearest."""
+    at_traced = SizeFormulas({dim: np.asarray([size, size]) for dim, size in traced.items()})
+    answers = ((node, at_traced.decision_of(node)) for node in every_node(model.graph, *_DECISIONS))
+    decisions = [(node, answer[0]) for node, answer in answers if answer is not None and len(answer) > 1]
+    found: dict[tuple[int, ...], Sizes] = {}
+    columns = _points(ranges, traced, sorted(size_literals(model))) if decisions else {}
+    formulas = SizeFormulas(columns)
+    for node, answer in decisions:
+        at_points = formulas.decision_of(node)
+        is_other = None if at_points is None else (at_points != answer).any(axis=-1)
+        for row in () if is_other is None else telling_rows(columns, is_other, traced):
+            sizes = {dim: int(column[row]) for dim, column in columns.items()}
+            found.setdefault(tuple(sizes.values()), sizes)
+    return sorted(found.values(), key=lambda sizes: sum(sizes.values()))[: budgets.MOST_DECIDED_SIZES]
+
+
+def _points(ranges: Mapping[str, SizeRange], traced: Mapping[str, int], literals: Sequence[int]) -> dict[str, Array]:
+    """The smallest sizes of all dims, and those around the file's numbers, with each other; many of each alone."""
+    few = round(budgets.POINTS_AT_ONCE ** (1 / len(ranges)))
+    around = [number + step for number in literals[: few // 6] for step in (0, 1, -1)]
+    telling = {dim: [size for size in around if size in declared] for dim, declared in ranges.items()}
+    sizes = {
+        dim: np.unique([*members(declared, few - len(telling[dim])), *telling[dim]]) for dim, declared in ranges.items()
+    }
+    grid = np.meshgrid(*sizes.values(), indexing="ij")
+    rows: list[Mapping[str, Array]] = [dict(zip(ranges, (axis.ravel() for axis in grid), strict=True))]
+    many = budgets.POINTS_AT_ONCE // len(ranges)
+    rows += [{**traced, dim: members(declared, many)} for dim, declared in ranges.items()]
+    lengths = [max(np.size(one) for one in row.values()) for row in rows]
+    return {
+        dim: np.concatenate([np.broadcast_to(row[dim], length) for row, length in zip(rows, lengths, strict=True)])
+        for dim in ranges
+    }
