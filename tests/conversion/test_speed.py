@@ -15,12 +15,12 @@ from anyshape.conversion.speed.known_results import known_results
 from anyshape.torchkit.private_names import NAMES, lookup
 from tests.torchkit import small_models
 
-SAME_BYTES = ("mlp", "lstm", "several results", "pooled", "root of a size")
+SAME_BYTES = ("mlp", "lstm", "several results", "root of a size")
 OTHER_NAMES = (
     "convolution and norm", "blocks alike", "transformer", "other types", "operator in Python",
-    "operator of a library", "operator with a translation",
+    "operator of a library", "operator with a translation", "pooled",
 )  # fmt: skip
-"""The same nodes: torch runs the program again to take it apart, and gives its values other names."""
+"""The same nodes: torch runs the program again to take it apart, gives its values other names, and may assume more."""
 OTHER_NODES = (
     "writes",
     "written through a view",

@@ -393,9 +393,20 @@ def tie_candidates(dim: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ..
         if sizes[small] and sizes[large] % sizes[small] == 0:
             yield (f"{large} == {sizes[large] // sizes[small]} * {small}",)
         yield (f"{large} == {small} + {sizes[large] - sizes[small]}",)
+    for large, small in pairs:
+        yield from ((text,) for text in _parts_of(large, small, sizes))
     if len(same) > 1:
         first, *rest = _in_order((dim, *same), sizes)
         yield tuple(f"{name} == {first}" for name in rest)
+
+
+def _parts_of(large: str, small: str, sizes: Mapping[str, int]) -> Iterator[str]:
+    """`bins == n // 2 + 1`: what steps and transforms leave of a dim."""
+    ratio = sizes[large] // max(sizes[small], 1)
+    for step, form in itertools.product((ratio, ratio + 1), ("{} // {} + 1", "{} // {}", "({} - 1) // {} + 1")):
+        text = f"{small} == {form.format(large, step)}"
+        if step > 1 and parse_condition(text).holds(sizes):
+            yield text
 
 
 def _sums_and_products(large: str, small: str, sizes: Mapping[str, int]) -> Iterator[str]:

@@ -79,7 +79,7 @@ class Boundaries:
         self._volume = volume
         self._ran: dict[tuple[int, ...], Sizes] = {}
         self._failed: dict[tuple[int, ...], Sizes] = {}
-        self._patchwork: frozenset[frozenset[str]] = frozenset()
+        self._patchwork: frozenset[str] = frozenset()
         self._limits: tuple[Limit, ...] = ()
         self._pins: tuple[Pin, ...] = ()
         self._unexplained: tuple[tuple[Sizes, Exception], ...] = ()
@@ -433,12 +433,12 @@ class Boundaries:
         if not _has_hole(condition):
             return False
         names = frozenset(condition.names)
-        holes = [one for one in self.limits if _has_hole(one.condition) and names == {*one.condition.names}]
+        holes = [one for one in self.limits if _has_hole(one.condition) and not names.isdisjoint(one.condition.names)]
         if len(holes) >= budgets.MOST_HOLES_IN_A_DIM:
-            self._patchwork |= {names}
+            self._patchwork |= names.union(*(limit.condition.names for limit in holes))
             for limit in holes:
                 self._take_back(limit)
-        return names in self._patchwork
+        return not names.isdisjoint(self._patchwork)
 
     def grid(self, dim: str) -> SizeRange:
         """The sizes that the limits on a dim alone leave."""

@@ -75,18 +75,28 @@ def members(declared: SizeRange, most: int) -> Array:
 def _disputed_points(places: Sequence[ir.Node], columns: Mapping[str, Array]) -> list[list[int]]:
     """Where the digits that are kept decide: for each place those by Python's digits, and those by fewer."""
     found: list[list[int]] = [[] for _ in range(2 * len(places))]
-    total = max((len(column) for column in columns.values()), default=0)
-    for start in range(0, total, budgets.POINTS_AT_ONCE):
-        part = {dim: column[start : start + budgets.POINTS_AT_ONCE] for dim, column in columns.items()}
-        known = [SizeFormulas(part, kind) for kind in _KINDS]
-        for index, node in enumerate(places):
-            coarse, double, fine = (formulas.whole_numbers_at(node) for formulas in known)
+    order = np.argsort(sum(columns.values()), kind="stable") if columns else np.zeros(0, np.int64)
+    widths, start = dict.fromkeys(range(len(places)), 0), 0
+    # a few first: they tell how many numbers a place makes at each point, and where it makes many, fewer are computed
+    for count in (
+        budgets.POINTS_AT_ONCE // 16,
+        *[budgets.POINTS_AT_ONCE] * (budgets.MOST_POINTS // budgets.POINTS_AT_ONCE + 1),
+    ):
+        rows = order[start : start + count]
+        left = [index for index, width in widths.items() if (start + len(rows)) * width <= budgets.MOST_POINTS]
+        if not len(rows) or not left:
+            break
+        known = [SizeFormulas({dim: column[rows] for dim, column in columns.items()}, kind) for kind in _KINDS]
+        for index in left:
+            coarse, double, fine = (formulas.whole_numbers_at(places[index]) for formulas in known)
             if coarse is None or double is None or fine is None:
                 continue
+            widths[index] = double.shape[-1]
             finite = np.isfinite(coarse) & np.isfinite(double) & np.isfinite(fine)
             for side, other in enumerate((fine, coarse)):
                 points = np.flatnonzero(((double != other) & finite).any(axis=-1))
-                found[2 * index + side] += (start + points).tolist()
+                found[2 * index + side] += rows[points].tolist()
+        start += count
     return found
 
 

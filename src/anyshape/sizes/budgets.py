@@ -287,7 +287,7 @@ MOST_RUNS_FOR_A_LIMIT = 120
 """Of the model, while one failing size is explained; most of them fail at once."""
 MOST_ALTERNATIVES_OF_A_LIMIT = 2
 """`b == a or a == 1 or b == 1` has two; with more, it says where the model was asked, and not what it needs."""
-MOST_HOLES_IN_A_DIM = 3
+MOST_HOLES_IN_A_DIM = 2
 """The same: limits with exceptions about the same dims, beyond which all of them are taken back."""
 MOST_LIMITS_PER_PROBE = 3
 """A dim that is tied to another may still move in steps."""

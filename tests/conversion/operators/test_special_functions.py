@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
+import torch.nn.functional as F
 
-from tests.conversion.functions import table, wrong_sizes_of
+from tests.conversion.functions import exported, table, wrong_sizes_of
 
 FUNCTIONS = {
     "gamma": lambda x: (torch.lgamma(x * 4), torch.lgamma(x.abs() + 0.01), torch.digamma(x * 3), torch.polygamma(1, x)),
     "normal": lambda x: (torch.erfinv(x.tanh()), torch.special.ndtri(x.sigmoid())),
     "pairs": lambda x: (torch.hypot(x, x + 1), torch.copysign(x, x.flip(1)), torch.fmax(x, x.flip(0))),
+    "logarithms of sums": lambda x: (F.logsigmoid(x * 60), torch.logaddexp(x * 80, x), torch.logaddexp2(x * 200, -x)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_without_an_operator(name: str, tmp_path: Path) -> None:
     assert wrong_sizes_of(FUNCTIONS[name], table, tmp_path / "m.onnx") == []
+
+
+def test_logarithms_keep_their_digits_far_out(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    both = lambda x: (F.logsigmoid(x), torch.logaddexp(x, torch.zeros_like(x)))  # noqa: E731
+    exported(both, lambda n: (torch.randn(n, generator=torch.Generator().manual_seed(0)),), ["n"], {"n": 4}, path)
+    x = torch.tensor([-torch.inf, -1e4, -120.0, -15.0, -1e-4, 0.0, 15.0, 120.0, 1e4, torch.inf])
+    session = onnxruntime.InferenceSession(path)
+    for given, want in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), both(x), strict=True):
+        np.testing.assert_allclose(given, want.numpy(), rtol=1e-6)

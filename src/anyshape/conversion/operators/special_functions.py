@@ -165,7 +165,36 @@ def _randomised_relu(
     return op.LeakyRelu(x, alpha=(lower + upper) / 2), op.Identity(noise)
 
 
+# ---- logarithms of sums of powers: the larger one is taken out, or the power would overflow
+
+
+def _log_of_one_and(power: Any, like: ir.Value) -> Any:
+    """Of a power from 0 to 1, with all its digits: what 1 + x rounds away is put back by the quotient."""
+    total = op.Add(number(1, like), power)
+    rounded = op.Sub(total, number(1, like))
+    is_lost = op.Equal(rounded, number(0, like))
+    quotient = op.Div(power, op.Where(is_lost, number(1, like), rounded))
+    return op.Where(is_lost, power, op.Mul(op.Log(total), quotient))
+
+
+def _log_sigmoid(x: ir.Value) -> Any:
+    rest = _log_of_one_and(op.Exp(op.Neg(op.Abs(x))), x)
+    return op.Sub(op.Min(x, number(0, x)), rest)
+
+
+def _log_of_sum(left: ir.Value, right: ir.Value, *, base: float = math.e) -> Any:
+    """Of both to a power of the base; equal ones may be infinite."""
+    scale = number(math.log(base), left)
+    power = op.Exp(op.Neg(op.Mul(op.Abs(op.Sub(left, right)), scale)))
+    rest = op.Div(_log_of_one_and(power, left), scale)
+    alike = op.Equal(left, right)
+    return op.Add(op.Max(left, right), op.Where(alike, number(math.log(2, base), left), rest))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "aten::log_sigmoid": _log_sigmoid,
+    "aten::logaddexp": _log_of_sum,
+    "aten::logaddexp2": partial(_log_of_sum, base=2.0),
     "aten::lgamma": _log_gamma,
     "aten::digamma": _digamma,
     "aten::polygamma": _polygamma,
