@@ -26,7 +26,13 @@ _GAP = 4
 
 def octaves_of(values: Array) -> Array:
     """The exponent of each element's magnitude; zero has the lowest."""
-    return np.asarray(np.where(values == 0, _LOWEST, np.frexp(values)[1]))
+    # in 16 bits, which numpy sorts without comparing
+    return np.where(values == 0, _LOWEST, np.frexp(values)[1]).astype(np.int16)
+
+
+def _present(octaves: Array) -> Array:
+    """Each octave that there is, in order."""
+    return np.flatnonzero(np.bincount(octaves - np.int16(_LOWEST))) + _LOWEST
 
 
 def lent_noise(values: Array, noise: Array) -> Array:
@@ -37,17 +43,23 @@ def lent_noise(values: Array, noise: Array) -> Array:
 
 def _looked_up(by_octave: Mapping[int, float], octaves: Array) -> Array:
     """The number of each element's octave; 0 where there is none."""
-    present = np.unique(octaves)
-    return np.asarray(
-        np.array([by_octave.get(octave, 0.0) for octave in present.tolist()])[np.searchsorted(present, octaves)]
-    )
+    numbers = np.zeros(-2 * _LOWEST)
+    for octave, number in by_octave.items():
+        numbers[octave - _LOWEST] = number
+    return np.asarray(numbers[octaves - np.int16(_LOWEST)])
+
+
+def _by_octave(octaves: Array, noise: Array) -> tuple[Array, Array, Array]:
+    """The noise in the order of octaves, each octave that there is, and where it begins."""
+    present = _present(octaves)
+    ordered = octaves.argsort(kind="stable")
+    return noise[ordered], present, np.searchsorted(octaves[ordered], present)
 
 
 def _neighbourhoods(octaves: Array, noise: Array) -> Iterator[tuple[int, Array]]:
     """Each octave, with the noise of its elements and, where these are few, of those in the next ones."""
-    order = np.argsort(octaves, kind="stable")
-    present, starts = np.unique(octaves[order], return_index=True)
-    parts = np.split(noise[order], starts[1:])
+    ordered, present, starts = _by_octave(octaves, noise)
+    parts = np.split(ordered, starts[1:])
     for place, octave in enumerate(present.tolist()):
         if octave == _LOWEST:
             continue
@@ -74,7 +86,7 @@ def _usual(noise: Array) -> float:
 def largest_alike(values: Array, gap: int = _GAP) -> Array:
     """For each element the largest magnitude that octaves without a gap lead to; zeros count to the smallest ones."""
     octaves = octaves_of(values)
-    present = np.unique(octaves)
+    present = _present(octaves)
     present = present[present != _LOWEST]
     if not present.size:
         return np.zeros(values.shape)
@@ -92,10 +104,8 @@ class NoiseByOctave:
 
     def measured(self, values: Array, noise: Array) -> None:
         """What one call came to."""
-        octaves = octaves_of(values)
-        order = np.argsort(octaves, kind="stable")
-        present, starts = np.unique(octaves[order], return_index=True)
-        for octave, least in zip(present.tolist(), np.minimum.reduceat(noise[order], starts).tolist(), strict=True):
+        ordered, present, starts = _by_octave(octaves_of(values), noise)
+        for octave, least in zip(present.tolist(), np.minimum.reduceat(ordered, starts).tolist(), strict=True):
             self._measured.setdefault(octave, []).append(least)
 
     def least(self, values: Array) -> Array:
@@ -113,8 +123,8 @@ class NoiseByOctave:
             if len(calls) >= budgets.ENOUGH_MEASURED_CALLS and octave != _LOWEST
         )
         octaves = octaves_of(values)
-        asked = np.unique(octaves[octaves != _LOWEST]).tolist() if known else ()
-        return _looked_up({octave: _noise_at(octave, known) for octave in asked}, octaves)
+        asked = _present(octaves).tolist() if known else ()
+        return _looked_up({one: _noise_at(one, known) for one in asked if one != _LOWEST}, octaves)
 
 
 def _noise_at(octave: int, known: list[tuple[int, float]]) -> float:
