@@ -131,3 +131,27 @@ def test_random_numbers_and_unwritten_memory_are_left_alone() -> None:
         drawn = torch.rand(3, generator=torch.Generator().manual_seed(1))
         assert torch.empty(3).shape == (3,)
     assert torch.equal(drawn, torch.rand(3, generator=torch.Generator().manual_seed(1)))
+
+
+def test_a_row_that_is_masked_as_a_whole_stays_where_it_is() -> None:
+    scores = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+    scores[1] = torch.finfo(torch.float32).min
+    plain = scores.softmax(-1)
+    for seed in range(4):
+        with jitter(seed, 8.0):
+            moved = scores.softmax(-1)
+        assert torch.allclose(moved, plain, rtol=2e-6, atol=0)
+        assert not torch.equal(moved[0], plain[0])
+
+
+def test_copies_beside_nan_stay_put() -> None:
+    values = torch.randn(4, generator=torch.Generator().manual_seed(0))
+    with jitter(0, 8.0):
+        joined = torch.cat([values, torch.tensor([torch.nan])])
+    assert torch.equal(joined[:4], values)
+
+
+def test_the_largest_number_does_not_become_infinite() -> None:
+    largest = torch.full((64,), torch.finfo(torch.float32).max / 2)
+    with jitter(0, 8.0):
+        assert bool((largest.reshape(32, 2).sum(1)).isfinite().all())

@@ -49,7 +49,9 @@ class _Jitter(OperatorMode):
         wide = _wide_result(func, args, kwargs)
         if _is_exact(result, wide, args) and not _has_fractions(func, args):
             return result
-        if torch.Tag.pointwise not in func.tags:
+        if func.overloadpacket in _BY_DIFFERENCES:
+            result = self._rounded_anew(result)
+        elif torch.Tag.pointwise not in func.tags:
             result = func(*each_value(self._operand_mover(result), args), **kwargs)
             result = each_value(self._rounded_anew, result)
         elif wide is not None:
@@ -168,10 +170,15 @@ def _has_fractions(func: Any, args: Any) -> bool:
 def _is_exact(result: Any, wide: Any, args: Any) -> bool:
     """Whether nothing was rounded; without float64, whether all that came out are numbers that went in."""
     if wide is not None:
-        return all(map(torch.equal, map(_in_float64, _tensors(result)), _tensors(wide)))
+        return all(map(_are_same, map(_in_float64, _tensors(result)), _tensors(wide)))
     operands = [one.flatten() for one in _tensors(args) if _is_floating(one)]
     known = torch.cat([one.to(torch.float64) for one in operands]) if operands else torch.zeros(0)
     return all(bool(torch.isin(one.to(known.dtype), known).all()) for one in _tensors(result) if _is_floating(one))
+
+
+def _are_same(one: Tensor, other: Tensor) -> bool:
+    """NaN at the same places included."""
+    return torch.equal(one, other) or torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
 
 
 def _wide_result(func: Any, args: Any, kwargs: Any) -> Any:
@@ -189,7 +196,8 @@ def _wide_result(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _where_finite(value: Tensor, moved: Tensor) -> Tensor:
-    return torch.where(torch.isfinite(value), moved, value)  # an inf moved by a part of itself would be NaN
+    # an inf moved by a part of itself would be NaN, and the largest number an inf
+    return torch.where(torch.isfinite(value) & torch.isfinite(moved), moved, value)
 
 
 # ---- the order of equal values
@@ -272,6 +280,8 @@ def _private(*names: str) -> list[Any]:
     return [found for name in names if (found := lookup(f"torch.ops.aten.{name}")) is not None]
 
 
+_BY_DIFFERENCES = _private("_softmax", "_log_softmax")
+"""What differences of operands decide, which are made once: a mask of -3e38 moved by roundings would be no mask."""
 _RAMPS = (_aten.arange, _aten.linspace)
 _RESIZES = (
     _aten.upsample_linear1d, _aten.upsample_bilinear2d, _aten.upsample_trilinear3d, _aten.upsample_bicubic2d,
@@ -293,6 +303,7 @@ _KERNEL_ERRORS: dict[Any, Callable[[Any, Any], Tensor]] = {
     _aten.hardswish: _times_input(6e-8),
     _aten.logsumexp: _constant(1.25e-7),
     _aten.logcumsumexp: _constant(1.25e-7),
+    **dict.fromkeys(_private("_log_softmax"), _constant(1.25e-7)),
     **dict.fromkeys(_RESIZES, _error_of_resize),
     **dict.fromkeys(_RAMPS, _error_of_ramp),
     **dict.fromkeys(_private("_fft_r2c", "_fft_c2c", "_fft_c2r"), _error_of_transform),

@@ -107,9 +107,9 @@ _ROWS = (
     ("torch.ops.aten", "_embedding_bag _embedding_bag_forward_only", "tables widened by rows", _MEMORY),
     (
         "torch.ops.aten",
-        "_fft_r2c _fft_c2c _fft_c2r _upsample_bilinear2d_aa _upsample_bicubic2d_aa",
-        "the error of transforms and resizes",
-        "right files with a transform or an antialiased resize may be refused",
+        "_fft_r2c _fft_c2c _fft_c2r _upsample_bilinear2d_aa _upsample_bicubic2d_aa _softmax _log_softmax",
+        "the error of transforms, resizes and softmax",
+        "right files with a transform, an antialiased resize or a mask may be refused",
     ),
     # branches and loops
     (_SHAPES, "evaluate_expr evaluate_sym_node", "the questions that a trace asks about sizes", _BRANCHES),
