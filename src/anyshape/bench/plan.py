@@ -341,6 +341,11 @@ def sizes_at_literals(
     ]
 
 
+def affordable(sizes: Iterable[Sizes], effort: Callable[[Sizes], Effort]) -> list[Sizes]:
+    """Those that are a small part of a check: sizes far away are many times the work of all others."""
+    return [one for one in sizes if effort(one).work <= budgets.WORK_OF_A_FAR_SIZE]
+
+
 # ---- for how long
 
 

@@ -412,7 +412,9 @@ class Boundaries:
         error = self._error(cause)
         if error is None:
             return True  # it runs: nothing to explain
-        found = find_limit(self, cause) if len(self._unexplained) < budgets.MOST_UNEXPLAINED_FAILURES else None
+        most = max(budgets.FARTHEST_TO_EXPLAIN * self._volume(self._base), budgets.ELEMENTS_TO_EXPLAIN)
+        is_worth_it = self._volume(cause) <= most and len(self._unexplained) < budgets.MOST_UNEXPLAINED_FAILURES
+        found = find_limit(self, cause) if is_worth_it else None
         if found is None or self._is_patchwork(found):
             self._unexplained = (*self._unexplained, (cause, error))
             return False

@@ -23,6 +23,8 @@ WORK_OF_A_VALUE = 16
 """Of an input, which is drawn and copied, or of an output, which is widened and compared."""
 WORK_TO_CHECK = 3e9
 """About ten seconds."""
+WORK_OF_A_FAR_SIZE = 1.5e8
+"""Of one size beyond what an open range is run to: half a second, so that a few of them leave room for the rest."""
 WORK_OF_A_CONVERTED_CALL = 4e6
 """A check may take as long as the conversion, which takes some milliseconds for each operator that is called."""
 LITTLE_WORK = 2**25
@@ -293,6 +295,10 @@ MOST_LIMITS_PER_PROBE = 3
 """A dim that is tied to another may still move in steps."""
 FARTHEST_OUTSIDE_A_LIMIT = 8
 """Times the elements of the traced call."""
+FARTHEST_TO_EXPLAIN = 16
+"""Times the base's elements: why a far larger call fails would take many more of them to find out."""
+ELEMENTS_TO_EXPLAIN = 2**22
+"""Of a call for which that is worth it, whatever the base has."""
 SMALL_SIZES_BEFORE_A_PIN = 10
 """Up to here all sizes are run before a dim is said to have one size only."""
 MOST_UNEXPLAINED_FAILURES = 6

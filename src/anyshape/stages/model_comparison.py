@@ -18,7 +18,7 @@ import torch
 from anyshape.bench.batches import Row
 from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Budget, Plan
+from anyshape.bench.plan import Budget, Plan, affordable
 from anyshape.declaration.spec import unnamed
 from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
@@ -183,8 +183,8 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options, size_literals(graph))
     if options.at is None:
         _name_by_user(graph, {name: spec.axes.get(leaf, ()) for name, leaf in leaf_of.items()})
-        rounded = rounded_sizes(graph, spec.ranges, start, options.seed)
-        plan = replace(plan, first=(*rounded, *decided_sizes(graph, spec.ranges, start)))
+        far = [*rounded_sizes(graph, spec.ranges, start, options.seed), *decided_sizes(graph, spec.ranges, start)]
+        plan = replace(plan, first=tuple(affordable(far, subject.reference.effort)))
     is_narrow = _is_narrow(file.proto)
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow

@@ -14,7 +14,7 @@ import torch
 
 from anyshape.bench.assumptions import Assumptions
 from anyshape.bench.bench import smallest_failure, verify
-from anyshape.bench.plan import Budget, Plan, choose, far_sizes, reach, sizes_at_literals, smallest_sizes
+from anyshape.bench.plan import Budget, Plan, affordable, choose, far_sizes, reach, sizes_at_literals, smallest_sizes
 from anyshape.conversion.candidates import Candidate, make_job
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.conversion.strategies import repaired_assumptions
@@ -146,12 +146,13 @@ def _plan(
     in_guards = sorted({constant for guard in guards for constant in guard.constants})
     constants = (*in_guards, *integers_of(candidate.model))
     last = sizes_at_literals(size_literals(candidate.model), ranges, survey.traced, options.tier)
+    last = affordable(last, survey.reference.effort)
     last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest_sizes(ranges[pin.dim])]
     # without a record of what the trace assumed, only far sizes may show it
     last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
-    rounded = rounded_sizes(candidate.model, ranges, survey.traced, options.seed)
-    rounded += decided_sizes(candidate.model, ranges, survey.traced)
-    first = (*at_limits, *suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *rounded)
+    far = [*at_limits, *rounded_sizes(candidate.model, ranges, survey.traced, options.seed)]
+    far = affordable((*far, *decided_sizes(candidate.model, ranges, survey.traced)), survey.reference.effort)
+    first = (*suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *far)
     plan = Plan(
         box, survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit,
         options.tier, options.seed, first, tuple(last), not any(declared.is_open for declared in ranges.values()),
