@@ -293,7 +293,8 @@ class Oracles:
     def _judge_by_jitter(self, floats: _Floats, error: Array, noise: Array, factor: float) -> Judgement:
         """Each element that is in doubt is allowed to be as far off as it moves itself."""
         distance = np.minimum(floats.distance, error)
-        usual = self.noises.by_jitter.least(floats.want)
+        # of most calls half of what most elements like it moved: an answer that flips does so by all of it
+        usual = self.noises.by_jitter.typical(floats.want)
         if ((error <= factor * noise) | (distance <= factor / 2 * usual)).all():
             return _judge_by_noise(distance, np.maximum(noise, usual), factor)
         spread = np.zeros(distance.shape)
@@ -306,7 +307,7 @@ class Oracles:
             is_enough = number >= budgets.JITTERED_RUNS_TO_BEGIN_WITH
             if is_enough and distance[doubtful].max() > factor * float(spread.max()):
                 break  # nothing in this output moves nearly as far
-        self.noises.by_jitter.measured(floats.want, spread / factor)
+        self.noises.by_jitter.measured(floats.want, spread / factor, share=0.5)
         error = np.where(error <= factor * noise, error, distance)
         return _judge_by_noise(error, np.maximum(noise, spread / factor), factor)
 

@@ -98,15 +98,15 @@ def largest_alike(values: Array, gap: int = _GAP) -> Array:
 
 @dataclass
 class NoiseByOctave:
-    """The rounding noise of one output in the calls for which it was measured, for each octave the least of each."""
+    """The rounding noise of one output in the calls for which it was measured, a number for each octave and call."""
 
     _measured: dict[int, list[float]] = field(default_factory=dict)
 
-    def measured(self, values: Array, noise: Array) -> None:
-        """What one call came to."""
+    def measured(self, values: Array, noise: Array, share: float = 0.0) -> None:
+        """What one call came to: the noise that this share of its elements is below, in each octave."""
         ordered, present, starts = _by_octave(octaves_of(values), noise)
-        for octave, least in zip(present.tolist(), np.minimum.reduceat(ordered, starts).tolist(), strict=True):
-            self._measured.setdefault(octave, []).append(least)
+        for octave, part in zip(present.tolist(), np.split(ordered, starts[1:]), strict=True):
+            self._measured.setdefault(octave, []).append(float(np.quantile(part, share) if share else part.min()))
 
     def least(self, values: Array) -> Array:
         """What can be relied on at other sizes, whatever they are; 0 where too few calls were measured."""
