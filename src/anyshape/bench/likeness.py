@@ -103,7 +103,7 @@ def largest_alike(values: Array, gap: int = _GAP, *, strays: bool = False) -> Ar
         below = np.searchsorted(np.sort(octaves), present[ends], side="right")
         is_stray = (below <= _STRAYS * values.size) & (steps[ends] <= _WIDEST_GAP_OF_STRAYS)
         ends = ends[~is_stray]
-    ends = [*ends.tolist(), present.size - 1]
+    ends = np.append(ends, present.size - 1)
     magnitudes = np.abs(values)
     tops = np.array([magnitudes[octaves == present[end]].max() for end in ends])
     return np.asarray(tops[np.searchsorted(present[ends], octaves)])
