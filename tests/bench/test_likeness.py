@@ -92,3 +92,12 @@ def test_what_is_typical_does_not_follow_one_call_that_rounds_less() -> None:
         noise.measured(np.array([1.5]), np.array([size]))
     assert noise.least(np.array([1.2])).tolist() == [1e-10]
     assert noise.typical(np.array([1.2, 0.0])).tolist() == [1e-7, 0.0]
+
+
+def test_a_few_of_many_below_a_gap_may_count_to_those_above() -> None:
+    values = np.concatenate([np.linspace(1, 2, 200), [1e-3]])
+    assert largest_alike(values)[-1] == 1e-3
+    assert largest_alike(values, strays=True)[-1] == 2
+    assert largest_alike(np.array([1e7, 0.1]), strays=True).tolist() == [1e7, 0.1]
+    masked = np.concatenate([np.full(200, -1e9), [0.5]])
+    assert largest_alike(masked, strays=True)[-1] == 0.5

@@ -343,7 +343,9 @@ class MovedRuns:
         return map(self.moved, range(budgets.JITTERED_RUNS_TO_BEGIN_WITH))
 
     def judge(self, floats: _Floats, factor: float) -> Judgement:
-        distance, noise = floats.distance, largest_alike(floats.want) * max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
+        least = max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
+        # inputs may be whole numbers, which no rounding moves: then nothing else tells of an element that cancelled
+        distance, noise = floats.distance, largest_alike(floats.want, strays=True) * least
         if (distance > factor * noise).any():
             spread = np.max([floats.moved_by(run) for run in self.runs_for_ties()], axis=0)
             noise = np.maximum(noise, np.maximum(spread, lent_noise(floats.want, spread)))

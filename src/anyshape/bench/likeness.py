@@ -22,6 +22,10 @@ _LOWEST = -1100
 
 _GAP = 4
 """Octaves from one element to the next that are alike: the few smallest of many lie that far apart by chance."""
+_STRAYS = 1 / 64
+"""Of the elements, so few may lie further below."""
+_WIDEST_GAP_OF_STRAYS = 12
+"""So far: the smallest of thousands."""
 
 
 def octaves_of(values: Array) -> Array:
@@ -83,14 +87,23 @@ def _usual(noise: Array) -> float:
     return 2 * float(np.quantile(noise, 0.75))
 
 
-def largest_alike(values: Array, gap: int = _GAP) -> Array:
-    """For each element the largest magnitude that octaves without a gap lead to; zeros count to the smallest ones."""
+def largest_alike(values: Array, gap: int = _GAP, *, strays: bool = False) -> Array:
+    """For each element the largest magnitude that octaves without a gap lead to; zeros count to the smallest ones.
+
+    With `strays`, a few of many that lie below a gap count to those above it: they cancelled by chance.
+    """
     octaves = octaves_of(values)
     present = _present(octaves)
     present = present[present != _LOWEST]
     if not present.size:
         return np.zeros(values.shape)
-    ends = [*np.flatnonzero(np.diff(present) > gap).tolist(), present.size - 1]
+    steps = np.diff(present)
+    ends = np.flatnonzero(steps > gap)
+    if strays:
+        below = np.searchsorted(np.sort(octaves), present[ends], side="right")
+        is_stray = (below <= _STRAYS * values.size) & (steps[ends] <= _WIDEST_GAP_OF_STRAYS)
+        ends = ends[~is_stray]
+    ends = np.append(ends, present.size - 1)
     magnitudes = np.abs(values)
     tops = np.array([magnitudes[octaves == present[end]].max() for end in ends])
     return np.asarray(tops[np.searchsorted(present[ends], octaves)])
