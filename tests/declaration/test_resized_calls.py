@@ -18,6 +18,11 @@ from anyshape.sizes.notation import Expression
 _VALUES = torch.Generator().manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _same_values_in_any_order():
+    _VALUES.manual_seed(0)
+
+
 def normal(*shape):
     return torch.randn(shape, generator=_VALUES)
 
