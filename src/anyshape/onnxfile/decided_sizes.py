@@ -14,10 +14,10 @@ import onnx_ir as ir
 
 from anyshape.onnxfile.baked_sizes import size_literals
 from anyshape.onnxfile.graph import every_node
-from anyshape.onnxfile.rounded_sizes import SizeFormulas, members
+from anyshape.onnxfile.rounded_sizes import SizeFormulas
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
-from anyshape.sizes.settlement import telling_rows
+from anyshape.sizes.settlement import grid_of, joined_columns, smallest_of, telling_rows
 
 Array = Any
 _DECISIONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not")
@@ -45,15 +45,9 @@ def _points(ranges: Mapping[str, SizeRange], traced: Mapping[str, int], literals
     few = round(budgets.POINTS_AT_ONCE ** (1 / len(ranges)))
     around = [number + step for number in literals[: few // 6] for step in (0, 1, -1)]
     telling = {dim: [size for size in around if size in declared] for dim, declared in ranges.items()}
-    sizes = {
-        dim: np.unique([*members(declared, few - len(telling[dim])), *telling[dim]]) for dim, declared in ranges.items()
-    }
-    grid = np.meshgrid(*sizes.values(), indexing="ij")
-    rows: list[Mapping[str, Array]] = [dict(zip(ranges, (axis.ravel() for axis in grid), strict=True))]
+    sizes = [
+        np.unique([*smallest_of(declared, few - len(telling[dim])), *telling[dim]]) for dim, declared in ranges.items()
+    ]
     many = budgets.POINTS_AT_ONCE // len(ranges)
-    rows += [{**traced, dim: members(declared, many)} for dim, declared in ranges.items()]
-    lengths = [max(np.size(one) for one in row.values()) for row in rows]
-    return {
-        dim: np.concatenate([np.broadcast_to(row[dim], length) for row, length in zip(rows, lengths, strict=True)])
-        for dim in ranges
-    }
+    lines = [{**traced, dim: smallest_of(declared, many)} for dim, declared in ranges.items()]
+    return joined_columns([grid_of(ranges, sizes), *lines])

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from anyshape.onnxfile.graph import attribute, constant_of, every_node
 from anyshape.sizes import budgets, expressions
 from anyshape.sizes.notation import SizeRange, Sizes
+from anyshape.sizes.settlement import joined_columns, smallest_of
 
 Array = Any
 """A row of numbers for each choice of sizes; how a value is laid out otherwise does not count here."""
@@ -48,7 +49,7 @@ def rounded_sizes(
 def _points_of(ranges: Mapping[str, SizeRange], traced: Mapping[str, int], seed: int) -> dict[str, Array]:
     """Every size of each dim with the others as they were traced, and dims together at random."""
     most = budgets.MOST_POINTS // (len(ranges) + 1)
-    lines = {dim: members(declared, most) for dim, declared in ranges.items()}
+    lines = {dim: smallest_of(declared, most) for dim, declared in ranges.items()}
     chance = np.random.default_rng(seed)
     rows = [{**traced, dim: line} for dim, line in lines.items()]
     if len(lines) > 1:
@@ -58,18 +59,7 @@ def _points_of(ranges: Mapping[str, SizeRange], traced: Mapping[str, int], seed:
                 for dim, line in lines.items()
             }
         )
-    return {
-        dim: np.concatenate([np.broadcast_to(row[dim], max(np.size(one) for one in row.values())) for row in rows])
-        for dim in ranges
-    }
-
-
-def members(declared: SizeRange, most: int) -> Array:
-    """The smallest sizes of a range."""
-    if declared.values is not None:
-        return np.asarray(declared.values[:most], dtype=np.int64)
-    end = declared.lo + most * declared.step
-    return np.arange(declared.lo, min(end, declared.hi + 1) if declared.hi is not None else end, declared.step)
+    return joined_columns(rows)
 
 
 def _disputed_points(places: Sequence[ir.Node], columns: Mapping[str, Array]) -> list[list[int]]:

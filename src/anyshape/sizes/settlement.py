@@ -8,7 +8,6 @@ to a million sizes are computed. What none of them settles stays open.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import operator
 import threading
@@ -111,7 +110,7 @@ def _find_near(question: Question) -> Answer:
     most = round(budgets.SIZES_COMPUTED_NEAR ** (1 / len(dims)))
     numbers = expressions.integers(question.claim[0])
     sizes = [_telling_sizes(declared.ranges[dim], declared.base[dim], numbers, most) for dim in dims]
-    return _broken_in(question, _grid(dims, sizes), is_all=_is_all(dims, sizes, declared))
+    return _broken_in(question, grid_of(dims, sizes), is_all=_is_all(dims, sizes, declared))
 
 
 def _find_far(question: Question) -> Answer:
@@ -121,8 +120,8 @@ def _find_far(question: Question) -> Answer:
     most = int(budgets.SIZES_COMPUTED_FAR ** (1 / len(dims)))
     if all(not one.is_open for one in ranges) and math.prod(map(len, ranges)) <= budgets.SIZES_COMPUTED_FAR:
         most = max(map(len, ranges))
-    sizes = [_smallest(one, most) for one in ranges]
-    return _broken_in(question, _grid(dims, sizes), is_all=_is_all(dims, sizes, question.declared))
+    sizes = [smallest_of(one, most) for one in ranges]
+    return _broken_in(question, grid_of(dims, sizes), is_all=_is_all(dims, sizes, question.declared))
 
 
 def _dims_together(question: Question) -> list[str]:
@@ -135,10 +134,12 @@ def _dims_together(question: Question) -> list[str]:
     return dims
 
 
-def _smallest(declared: SizeRange, most: int) -> list[int]:
-    steps = declared.values if declared.values is not None else itertools.count(declared.lo, declared.step)
-    inside = itertools.takewhile(lambda size: declared.hi is None or size <= declared.hi, steps)
-    return list(itertools.islice(inside, most))
+def smallest_of(declared: SizeRange, most: int) -> Any:
+    """The smallest sizes of a range, as a column."""
+    if declared.values is not None:
+        return np.asarray(declared.values[:most], dtype=np.int64)
+    end = declared.lo + most * declared.step
+    return np.arange(declared.lo, end if declared.hi is None else min(end, declared.hi + 1), declared.step)
 
 
 def _telling_sizes(declared: SizeRange, base: int, numbers: Iterable[int], most: int) -> list[int]:
@@ -146,13 +147,23 @@ def _telling_sizes(declared: SizeRange, base: int, numbers: Iterable[int], most:
     known = sorted(number for number in numbers if number <= budgets.LARGEST_SUSPECT)[: most // 4]
     near = [number + step for number in known for step in (0, 1, -1)]
     wanted = [declared.lo, base, base + declared.step, *([] if declared.hi is None else [declared.hi]), *near]
-    sizes = dict.fromkeys([*(size for size in wanted if size in declared), *_smallest(declared, most)])
+    sizes = dict.fromkeys([*(size for size in wanted if size in declared), *smallest_of(declared, most).tolist()])
     return list(sizes)[:most]
 
 
-def _grid(dims: Sequence[str], sizes: Sequence[Sequence[int]]) -> Columns:
+def grid_of(dims: Iterable[str], sizes: Iterable[Any]) -> Columns:
+    """All of them with each other."""
     axes = np.meshgrid(*(np.asarray(one, dtype=np.int64) for one in sizes), indexing="ij")
     return {dim: axis.ravel() for dim, axis in zip(dims, axes, strict=True)}
+
+
+def joined_columns(rows: Sequence[Columns]) -> dict[str, Any]:
+    """Several sets of sizes, one after the other; in each, a dim may have one size for all."""
+    lengths = [max(np.size(column) for column in row.values()) for row in rows]
+    return {
+        dim: np.concatenate([np.broadcast_to(row[dim], length) for row, length in zip(rows, lengths, strict=True)])
+        for dim in rows[0]
+    }
 
 
 def _is_all(dims: Sequence[str], sizes: Sequence[Sequence[int]], declared: SizesInQuestion) -> bool:
