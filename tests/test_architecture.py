@@ -31,13 +31,15 @@ ORDER = (
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]
 
 MOST_FILES = 270
-MOST_LINES_OF_CODE = 33_500
+MOST_LINES_OF_CODE = 36_000
 """For the whole, not for a file: what is added pays for its room, or the reason for more stands here.
 
 29,500 after the house was rebuilt; 1,000 for a judge of single elements, which knows what rounds and by how much, and
 for resizes, norms and float formulas that are computed as PyTorch does; 3,000 for what makes the verdict hold: each
 assumption settled, limits that are asked on both sides, other values, numbers of static files that may follow a size,
-the written bytes, and work that is predicted instead of timed.
+the written bytes, and work that is predicted instead of timed; 2,500 for what a stranger meets first and last:
+opsets and runtimes that are what was asked for, the first contact and notebooks, files that are exchanged as one, and
+strangers' files that are held within bounds.
 """
 
 
