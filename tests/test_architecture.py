@@ -159,10 +159,11 @@ def test_without_torch_the_package_says_which_command_to_run(tmp_path: Path) -> 
 
 def test_the_public_names_are_these() -> None:
     assert sorted(anyshape.__all__) == [
-        "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "diagnose", "export",
-        "inspect", "load", "make_dynamic", "translation", "watch",
+        "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "checkpoints", "diagnose",
+        "export", "inspect", "load", "make_dynamic", "translation", "watch",
     ]  # fmt: skip
     assert all(getattr(anyshape, name) is not None for name in anyshape.__all__)
+    assert [name for name in dir(anyshape) if not name.startswith("__")] == sorted(anyshape.__all__)
 
 
 def test_a_verb_is_a_file() -> None:

@@ -23,6 +23,7 @@ import linecache
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -352,6 +353,16 @@ def test_every_public_name_and_every_option_is_documented() -> None:
     assert [name for name in arguments if name != "torch_arguments" and f"`{name}" not in text] == []
     options = [o for command in program.commands.values() for p in command.params for o in p.opts if o[:2] == "--"]
     assert [name for name in options if name not in text] == []
+
+
+def test_every_name_of_ours_in_a_text_is_there_after_the_import() -> None:
+    """Also those in sentences and messages, which no block runs; in a process that has imported nothing else."""
+    texts = [path.read_text(encoding="utf-8") for path in (*PAGES, *HOUSE.rglob("*.py"))]
+    calls = {call for text in texts for call in re.findall(r"(?<![\w./])anyshape((?:\.\w+)+)(?=\()", text)}
+    assert ".checkpoints.export_checkpoint" in calls
+    code = "import anyshape\n" + "\n".join(f"anyshape{call}" for call in sorted(calls))
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_links_lead_somewhere() -> None:

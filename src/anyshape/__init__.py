@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anyshape import checkpoints
     from anyshape.conversion.translation import translation
     from anyshape.errors import AnyshapeError, DeclarationError
     from anyshape.results.finding import Finding
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "diagnose", "export", "inspect",
-    "load", "make_dynamic", "translation", "watch",
+    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "checkpoints", "diagnose",
+    "export", "inspect", "load", "make_dynamic", "translation", "watch",
 ]  # fmt: skip
 
 _HOMES = {
@@ -31,6 +32,7 @@ _HOMES = {
     "Finding": "anyshape.results.finding",
     "Result": "anyshape.results.result",
     "check": "anyshape.verbs.check",
+    "checkpoints": "anyshape.checkpoints",
     "diagnose": "anyshape.verbs.diagnose",
     "export": "anyshape.verbs.export",
     "inspect": "anyshape.verbs.inspect",
@@ -51,7 +53,8 @@ def __getattr__(name: str) -> Any:
 
     try:
         with uncollected():
-            return getattr(importlib.import_module(_HOMES[name]), name)
+            home = importlib.import_module(_HOMES[name])
+        return home if home.__name__ == f"anyshape.{name}" else getattr(home, name)
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "onnxscript", "onnxruntime"):
             raise
@@ -61,4 +64,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
