@@ -153,7 +153,8 @@ def test_places_that_cannot_be_written_to_get_one_sentence(tmp_path: Path) -> No
 
     assert refusal(tmp_path / "file") == "`/home/file` is a file: a checkpoint is exported to a folder"
     assert refusal(source) == "`/home/checkpoint` is the checkpoint itself: name another folder"
-    assert refusal(tmp_path / "no/where") == "the folder `/home/no` does not exist"
+    assert refusal(tmp_path / "file/out") == "`/home/file` is a file, so that there can be no folder `/home/file/out`"
+    assert check_folder(tmp_path / "no/where", source) == tmp_path / "no/where"
 
 
 # ---- ONNX Runtime GenAI

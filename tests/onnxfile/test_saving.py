@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import io
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +7,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from anyshape.errors import DeclarationError
 from anyshape.onnxfile import saving
-from anyshape.onnxfile.saving import check_destination, staged, write_model
+from anyshape.onnxfile.destination import check_destination
+from anyshape.onnxfile.saving import staged, write_model
 
 
 def model_of(value=1.0, count=1000):
@@ -176,13 +174,6 @@ def test_an_interruption_of_any_move_leaves_the_old_files_or_the_new(
 # ---- where to write
 
 
-def test_a_destination_is_a_path_in_a_folder_that_exists(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert check_destination("m.onnx") == tmp_path.resolve() / "m.onnx"
-    assert check_destination(tmp_path / "m.onnx") == tmp_path.resolve() / "m.onnx"
-    assert check_destination(None) is None
-
-
 def test_a_link_is_followed_so_that_it_stays_a_link(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link.onnx").symlink_to(tmp_path / "real" / "m.onnx")
@@ -191,20 +182,9 @@ def test_a_link_is_followed_so_that_it_stays_a_link(tmp_path):
     assert set(files(tmp_path / "real")) == {"m.onnx"}
 
 
-def test_what_cannot_be_written_to_gets_one_sentence(tmp_path):
-    cases = [
-        (io.BytesIO(), "`f` is a BytesIO: pass a path, or None to write nothing"),
-        (tmp_path, f"`{tmp_path}` is a folder: name a file in it, such as `{tmp_path / 'model.onnx'}`"),
-        (tmp_path / "no" / "m.onnx", f"the folder `{tmp_path / 'no'}` does not exist"),
-    ]
-    for destination, message in cases:
-        with pytest.raises(DeclarationError) as caught:
-            check_destination(destination)
-        assert str(caught.value) == message
-
-
-def test_a_folder_without_permission_gets_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(DeclarationError) as caught:
-        check_destination(tmp_path / "m.onnx")
-    assert str(caught.value) == f"the folder `{tmp_path}` cannot be written to"
+def test_missing_folders_are_made_with_the_file_alone(tmp_path):
+    with staged(tmp_path / "a" / "b" / "m.onnx") as stage:
+        stage.write(model_of())
+    assert list(tmp_path.iterdir()) == []
+    save(tmp_path / "a" / "b" / "m.onnx", model_of())
+    assert set(files(tmp_path / "a" / "b")) == {"m.onnx"}

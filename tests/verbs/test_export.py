@@ -377,9 +377,14 @@ def test_a_model_that_fails_on_its_example_is_wrong_usage() -> None:
     assert str(raised.value).startswith("the model fails on the example at batch = 3: RuntimeError: mat1 and mat2")
 
 
-def test_a_missing_folder_is_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(anyshape.DeclarationError, match="does not exist"):
-        anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), tmp_path / "no" / "model.onnx", dims={"input": "b 4"})
+def test_a_missing_folder_is_made_for_a_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "mit Leerzeichen" / "größer" / "model.onnx"
+    with pytest.raises(anyshape.ExportError):
+        anyshape.export(lambda x: x.view(3, 4), torch.randn(3, 4), path, dims={"x": "b 4"})
+    assert list(tmp_path.iterdir()) == []
+    anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), path, dims={"input": "b 4"}, external_data=True, quick=True)
+    assert sorted(file.name for file in path.parent.iterdir()) == ["model.onnx", "model.onnx.data"]
+    assert anyshape.load(path)(torch.randn(5, 4)).shape == (5, 4)
 
 
 def test_custom_operators_are_written_unchecked_at_the_users_wish_alone(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_an_unrolled_loop_is_refused(write):
             "`constants` names `veiw`, but the file has no such node; did you mean `view`?",
         ),
         ({"budget": -1}, "budget is -1: give a number that is not negative"),
-        ({"out": "/nowhere/d.onnx"}, "the folder `/nowhere` does not exist"),
+        ({"out": "nowhere/"}, "`nowhere/` ends like a folder: name a file in it, such as `nowhere/model.onnx`"),
     ],
 )
 def test_wrong_usage_is_one_sentence(write, options, said):

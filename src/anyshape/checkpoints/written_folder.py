@@ -23,6 +23,7 @@ from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.folders import ADAPTER, CONFIG, Folder, read_json
 from anyshape.checkpoints.parts import ModelPart, ends_of, first_set
 from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.onnxfile.destination import check_writable, folder_made
 from anyshape.sizes.notation import did_you_mean
 from anyshape.verification.final_file import computation_of
 
@@ -257,7 +258,8 @@ def _folders_of(destination: Path, files: list[Path]) -> list[Path]:
 @contextlib.contextmanager
 def staged_folder(destination: Path) -> Iterator[FolderStage]:
     """A place for files beside the destination, gone afterwards whatever happens."""
-    with tempfile.TemporaryDirectory(prefix=".anyshape-", dir=destination.parent) as folder:
+    parent = destination.parent
+    with folder_made(parent), tempfile.TemporaryDirectory(prefix=".anyshape-", dir=parent) as folder:
         stage = FolderStage(Path(folder) / "new", destination, Path(folder) / "old")
         stage.path.mkdir()
         yield stage
@@ -270,8 +272,5 @@ def check_folder(out: str | os.PathLike[str], source: Path) -> Path:
         raise DeclarationError(f"`{out}` is a file: a checkpoint is exported to a folder")
     if path.resolve() == source.resolve():
         raise DeclarationError(f"`{out}` is the checkpoint itself: name another folder")
-    if not path.parent.is_dir():
-        raise DeclarationError(f"the folder `{path.parent}` does not exist")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise DeclarationError(f"the folder `{path if path.exists() else path.parent}` cannot be written to")
+    check_writable(Path(out))
     return path

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import onnx
 import onnx_ir as ir
 
-from anyshape.errors import DeclarationError
+from anyshape.onnxfile.destination import folder_made
 from anyshape.sizes import budgets
 
 # ---- a stage, and what leads to and from it
@@ -28,7 +28,7 @@ from anyshape.sizes import budgets
 def staged(destination: Path | None) -> Iterator[Stage]:
     """A temporary folder beside the destination, gone afterwards whatever happens."""
     parent = None if destination is None else destination.parent
-    with tempfile.TemporaryDirectory(prefix=".anyshape-", dir=parent) as folder:
+    with folder_made(parent), tempfile.TemporaryDirectory(prefix=".anyshape-", dir=parent) as folder:
         name = "model.onnx" if destination is None else destination.name
         yield Stage(Path(folder) / name, destination)
 
@@ -55,22 +55,6 @@ class Stage:
         """Put the files in their final place; the old ones come back if anything goes wrong."""
         if self.destination is not None:
             _put_in_place(self.path, self.destination)
-
-
-def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
-    """The path to write to, or one sentence about why not."""
-    if f is None:
-        return None
-    if not isinstance(f, (str, os.PathLike)):
-        raise DeclarationError(f"`f` is a {type(f).__name__}: pass a path, or None to write nothing")
-    path = Path(f)
-    if path.is_dir():
-        raise DeclarationError(f"`{path}` is a folder: name a file in it, such as `{path / 'model.onnx'}`")
-    if not path.parent.is_dir():
-        raise DeclarationError(f"the folder `{path.parent}` does not exist")
-    if not os.access(path.parent, os.W_OK):
-        raise DeclarationError(f"the folder `{path.parent}` cannot be written to")
-    return path.resolve()
 
 
 def _put_in_place(staged_model: Path, destination: Path) -> None:

@@ -118,7 +118,8 @@ class Result:
     def save(self, destination: str | os.PathLike[str], *, external_data: bool | None = None, **ignored: Any) -> None:
         """Write the checked model to another place, as safely as `export` does."""
         del ignored  # torch's further arguments change nothing that was checked
-        from anyshape.onnxfile.saving import check_destination, staged
+        from anyshape.onnxfile.destination import check_destination
+        from anyshape.onnxfile.saving import staged
 
         with staged(check_destination(destination)) as stage:
             stage.write(self.model, external_data=external_data)

@@ -26,7 +26,8 @@ from anyshape.errors import DeclarationError
 from anyshape.model.oracle import RandomOutputError
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import ExportOptions, Progress, Survey, take_survey
-from anyshape.onnxfile.saving import check_destination, staged
+from anyshape.onnxfile.destination import check_destination
+from anyshape.onnxfile.saving import staged
 from anyshape.results.finding import Finding, usable_edits
 from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops

@@ -20,7 +20,8 @@ from anyshape.errors import DeclarationError
 from anyshape.freeing.observation import guesses
 from anyshape.freeing.wanted import Declaration, declare_free
 from anyshape.onnxfile.interface import opset_of, read_interface
-from anyshape.onnxfile.saving import Stage, check_destination, staged
+from anyshape.onnxfile.destination import check_destination
+from anyshape.onnxfile.saving import Stage, staged
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
 from anyshape.results.result import ExportError, Result

@@ -1,0 +1,100 @@
+"""Where to write: what cannot be is one sentence, and folders on the way are made and vanish again."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import tempfile
+
+import pytest
+
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.destination import check_destination, check_writable, folder_made
+
+
+def refusal(destination: object) -> str:
+    with pytest.raises(DeclarationError) as caught:
+        check_destination(destination)
+    return str(caught.value)
+
+
+def test_a_destination_is_a_path_whose_folders_may_be_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert check_destination("m.onnx") == tmp_path.resolve() / "m.onnx"
+    assert check_destination(tmp_path / "no" / "where" / "m.onnx") == tmp_path.resolve() / "no" / "where" / "m.onnx"
+    assert check_destination(None) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_written_to_gets_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    long = "x" * 300
+    cases = {
+        io.BytesIO(): "`f` is a BytesIO: pass a path, or None to write nothing",
+        tmp_path: f"`{tmp_path}` is a folder: name a file in it, such as `{tmp_path}/model.onnx`",
+        "new/": "`new/` ends like a folder: name a file in it, such as `new/model.onnx`",
+        tmp_path / "file/m.onnx": f"`{tmp_path}/file` is a file, so that there can be no folder `{tmp_path}/file`",
+        tmp_path / "file/a/m.onnx": f"`{tmp_path}/file` is a file, so that there can be no folder `{tmp_path}/file/a`",
+        long: f"`{long}` cannot be written: File name too long",
+        "a\0b": "`a\0b` cannot be written: embedded null byte",
+    }
+    assert {destination: refusal(destination) for destination in cases} == cases
+
+
+@pytest.mark.skipif(os.sep != "/", reason="a backslash is right on Windows")
+def test_a_path_of_windows_is_named_as_such():
+    assert refusal("C:\\models\\m.onnx") == "`C:\\models\\m.onnx` is written as on Windows: `/` parts folders here"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="/proc of Linux")
+def test_a_folder_of_the_kernel_is_asked_by_doing():
+    assert refusal("/proc/x.onnx") == "the folder `/proc` cannot be written to: No such file or directory"
+    assert refusal("/proc/a/b/x.onnx") == "the folder `/proc` cannot be written to: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(errno.EACCES, "Permission denied"), (errno.ENOSPC, "No space left on device")]
+)
+def test_a_folder_that_takes_nothing_is_named_with_the_systems_reason(tmp_path, monkeypatch, code, reason):
+    def refuse(**_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.chdir(tmp_path)
+    assert refusal(tmp_path / "m.onnx") == f"the folder `{tmp_path}` cannot be written to: {reason}"
+    assert refusal("m.onnx") == f"the folder `.` cannot be written to: {reason}"
+    with pytest.raises(DeclarationError, match=f"the folder `{tmp_path}` cannot be written to"):
+        check_writable(tmp_path / "new")
+
+
+# ---- folders on the way
+
+
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_folders_that_were_made_for_nothing_are_gone(tmp_path, error):
+    (tmp_path / "old").mkdir()
+
+    def write() -> None:
+        with folder_made(tmp_path / "old" / "new" / "newer"):
+            assert (tmp_path / "old" / "new" / "newer").is_dir()
+            if error is not None:
+                raise error
+
+    if error is None:
+        write()
+    else:
+        with pytest.raises(error):
+            write()
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]
+
+
+def test_folders_with_something_in_them_stay(tmp_path):
+    with folder_made(tmp_path / "a" / "b"):
+        (tmp_path / "a" / "file").touch()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "file"]
+
+
+def test_no_folder_is_needed_where_nothing_is_written():
+    with folder_made(None):
+        pass
