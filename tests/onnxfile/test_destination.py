@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_a_path_of_windows_is_named_as_such():
     assert refusal("C:\\models\\m.onnx") == "`C:\\models\\m.onnx` is written as on Windows: `/` parts folders here"
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="/proc of Linux")
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="/proc of Linux")
 def test_a_folder_of_the_kernel_is_asked_by_doing():
     assert refusal("/proc/x.onnx") == "the folder `/proc` cannot be written to: No such file or directory"
     assert refusal("/proc/a/b/x.onnx") == "the folder `/proc` cannot be written to: No such file or directory"

@@ -8,7 +8,6 @@ in memory, into a file beside the model or behind the graph in the model itself:
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

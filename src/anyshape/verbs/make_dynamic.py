@@ -19,8 +19,8 @@ from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
 from anyshape.freeing.observation import guesses
 from anyshape.freeing.wanted import Declaration, declare_free
-from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.destination import check_destination
+from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.saving import Stage, staged
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
