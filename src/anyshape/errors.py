@@ -12,6 +12,10 @@ from __future__ import annotations
 class AnyshapeError(Exception):
     """The root of all errors that anyshape raises on purpose."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the words, without pages of our own frames above them."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class DeclarationError(AnyshapeError, ValueError):
     """What was declared contradicts itself, the example or the model's signature."""

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from anyshape.errors import AnyshapeError
+from anyshape.source import edits
 from anyshape.source.edits import (
     Change,
     Edit,
@@ -190,11 +191,41 @@ def test_apply_twice_changes_nothing(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == edit.source
 
 
-@pytest.mark.parametrize("name", ["<ipython-input-3-abc>", "/tmp/ipykernel_1/2.py"])
-def test_a_notebook_cell_is_changed_by_hand(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shown"), [("<ipython-input-3-abc>", "In [3]"), ("/tmp/ipykernel_1/2.py", "In [?]"), ("In [4]", "In [4]")]
+)
+def test_a_notebook_cell_is_changed_by_hand(name: str, shown: str) -> None:
+    edit = _edit(name, BATCH)
     with pytest.raises(AnyshapeError) as caught:
-        _edit(name, BATCH).apply()
-    assert str(caught.value) == f"`{name}` is not a file on disk: make the change at line 3 by hand"
+        edit.apply()
+    assert str(caught.value) == f"`{shown}` is a notebook's cell: make the change at line 3 by hand"
+    assert edit.is_in_cell
+    assert edit.to_dict()["path"] == shown
+    assert edit.diff.startswith(f"--- a/{shown}\n+++ b/{shown}\n")
+
+
+def test_a_debugger_s_copy_of_a_cell_is_not_changed(tmp_path: Path) -> None:
+    copy = tmp_path / "ipykernel_1" / "2.py"
+    copy.parent.mkdir()
+    copy.write_text(MODEL, encoding="utf-8")
+    with pytest.raises(AnyshapeError, match="is a notebook's cell"):
+        _edit(copy, BATCH).apply()
+    assert copy.read_text(encoding="utf-8") == MODEL
+
+
+def test_what_is_no_file_is_changed_by_hand() -> None:
+    with pytest.raises(AnyshapeError) as caught:
+        _edit("<string>", BATCH).apply()
+    assert str(caught.value) == "`<string>` is not a file on disk: make the change at line 3 by hand"
+
+
+def test_a_cell_s_new_text_has_its_magics_and_its_blank_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edits, "typed_text", {"/tmp/ipykernel_1/2.py": f"\n%%capture\n{MODEL}!ls"}.get)
+    edit = _edit("/tmp/ipykernel_1/2.py", BATCH)
+    assert edit.typed_source == f"\n%%capture\n{edit.source}!ls"
+    monkeypatch.setattr(edits, "typed_text", lambda _: "what is something else altogether")
+    assert edit.typed_source == edit.source
+    assert _edit("model.py", BATCH).typed_source == edit.source
 
 
 def test_an_unreadable_file_is_said(tmp_path: Path) -> None:

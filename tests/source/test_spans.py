@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import linecache
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ def _line_of(text: str) -> int:
 
 def test_the_user_s_code_is_neither_torch_s_nor_python_s_nor_ours() -> None:
     assert is_users(__file__)
-    assert is_users("<ipython-input-1-abc>")
+    for name in ("<ipython-input-1-abc>", "<timed exec>", "<python-input-0>", "<stdin>", "<string>"):
+        assert is_users(name)
     assert not is_users(torch.nn.Linear.forward.__code__.co_filename)
     assert not is_users(inspect.__file__)
     assert not is_users(spans.__file__)
@@ -166,6 +168,29 @@ def test_a_line_is_read_again_by_the_path_that_was_shown(tmp_path: Path, monkeyp
     assert source_line(Span("net.py", 2)) == "b = 2"
     assert source_line(Span("net.onnx", 1)) is None
     assert source_line(Span("not_there.py", 1)) is None
+
+
+def test_a_cell_is_shown_by_its_number_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = "<ipython-input-5-abc>"
+    monkeypatch.setitem(linecache.cache, cell, (12, None, ["a = 1\n", "b = 2\n"], cell))
+    assert shown_path(cell) == "In [5]"
+    assert source_line(Span("In [5]", 2)) == "b = 2"
+    assert str(Span("In [5]", 2, function="Net.forward")) == "In [5]:2:1 in Net.forward"
+
+
+def test_a_cell_of_another_kernel_is_named_without_its_temporary_file() -> None:
+    node = onnx.NodeProto()
+    node.metadata_props.add(
+        key="pkg.torch.onnx.stack_trace", value='File "/tmp/ipykernel_123/456.py", line 3, in forward'
+    )
+    assert span_of_node(node) == Span("In [?]", 3, 1, function="forward")
+    assert source_line(Span("In [?]", 3)) is None
+
+
+def test_a_node_of_a_cell_is_read_back() -> None:
+    node = onnx.NodeProto()
+    node.metadata_props.add(key="anyshape.source", value="In [6] %%capture:3 in Net.forward")
+    assert span_of_node(node) == Span("In [6] %%capture", 3, 1, function="Net.forward")
 
 
 def test_a_node_is_placed_by_what_its_exporter_wrote() -> None:

@@ -42,7 +42,10 @@ def test_a_notebook_s_cell_has_an_edit_that_is_made_by_hand() -> None:
     finding = _diagnosed(_built(name))
     assert isinstance(finding.edit, Edit)
     assert "y.view(y.shape[0], 8)" in finding.edit.source
-    with pytest.raises(anyshape.AnyshapeError, match="is not a file on disk: make the change at line 7 by hand"):
+    assert str(finding.span) == "In [3]:7:16 in Net.forward"
+    assert "return y.view(3, 8) + 1" in str(finding)
+    assert name not in finding.to_json()
+    with pytest.raises(anyshape.AnyshapeError, match=r"`In \[3\]` is a notebook's cell: make the change at line 7 by"):
         finding.edit.apply()
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
+from anyshape.source.cells import cell_name, typed_text
 
 
 @dataclass(frozen=True)
@@ -222,11 +223,18 @@ class Edit:
 
     @property
     def name(self) -> str:
-        """The file as the user knows it: relative to the working directory, else without its folder."""
+        """The file as the user knows it: relative to the working directory, else without its folder; or the cell."""
+        if (cell := cell_name(self.path)) is not None:
+            return cell
         path = Path(self.path)
         if not path.is_absolute():
             return path.as_posix()
         return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
+
+    @property
+    def is_in_cell(self) -> bool:
+        """Whether it is about a notebook's cell, which nobody but the user changes."""
+        return cell_name(self.path) is not None
 
     @cached_property
     def source(self) -> str:
@@ -235,6 +243,15 @@ class Edit:
             return replaced(self.original, slots_in(self.original, self.changes))
         except NotThereError as error:
             raise self._not_there(error.change) from None
+
+    @property
+    def typed_source(self) -> str:
+        """The new text to put in the place of the old: of a cell as it was typed, with its magics."""
+        try:
+            typed = typed_text(self.path)
+            return self.source if typed is None else replaced(typed, slots_now(self.original, self.changes, typed))
+        except NotThereError:
+            return self.source
 
     @property
     def diff(self) -> str:
@@ -259,6 +276,8 @@ class Edit:
 
         What else has changed in the file since it was read is kept.
         """
+        if self.is_in_cell:  # a debugger may have put a copy of it at its path
+            raise AnyshapeError(f"`{self.name}` is a notebook's cell: make the change at line {self._line} by hand")
         path = Path(self.path)
         if not path.is_file():
             raise AnyshapeError(f"`{self.path}` is not a file on disk: make the change at line {self._line} by hand")
@@ -276,7 +295,7 @@ class Edit:
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         return {
-            "path": self.path,
+            "path": self.name if self.is_in_cell else self.path,
             "changes": [asdict(change) for change in self.changes],
             "title": self.title,
             "tried": self.tried,

@@ -18,6 +18,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from anyshape.sizes import budgets
+from anyshape.source.cells import NAMELESS, cell_name
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ _HOOKS = tuple(
 )  # fmt: skip
 """What of ours a running model calls: the model lies further out on the stack."""
 
-_WITHOUT_FILE = ("<ipython-input-", "<stdin>", "<string>")
-"""What a cell of a notebook, a line at the prompt and text given to exec are called instead of a file."""
+_WITHOUT_FILE = ("<ipython-input-", "<timed ", "<magic-timeit", "<python-input-", "<stdin>", "<string>")
+"""What a cell of a notebook, one under `%%time`, a line at the prompt and text given to exec are called, not a file."""
 
 
 def _library_roots() -> tuple[str, ...]:
@@ -82,7 +83,7 @@ def _library_roots() -> tuple[str, ...]:
 def is_users(filename: str) -> bool:
     """Whether a file is the user's or a model library's: not torch, not the standard library, not ours."""
     if filename.startswith("<"):
-        return filename.startswith(_WITHOUT_FILE)
+        return filename.startswith(_WITHOUT_FILE) or cell_name(filename) is not None
     if is_librarys(filename):
         # installed packages lie inside the standard library's folder
         return not any(filename.startswith(root) for root in _library_roots()[:-1])
@@ -175,9 +176,13 @@ def _qualified_name(code: CodeType) -> str:
 
 
 def shown_path(filename: str) -> str:
-    """A path as the user knows it: relative to the working directory or to the folder that packages lie in."""
-    shown = _path_below_a_root(Path(filename))
-    _FILENAMES[shown] = filename
+    """A path as the user knows it: relative to the working directory or to the folder that packages lie in.
+
+    A notebook's cell is known by its number.
+    """
+    shown = cell_name(filename) or _path_below_a_root(Path(filename))
+    if shown != NAMELESS:  # which may be any
+        _FILENAMES[shown] = filename
     return shown
 
 
