@@ -32,6 +32,12 @@ def test_weights_that_the_class_needs_must_be_there(bert: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["pipeline", "AutoModel", "__doc__", "BertConfig"])
+def test_only_a_class_of_models_is_an_architecture(bert: Path, name: str) -> None:
+    said = f"transformers {transformers.__version__} has no `{name}`, which `/home/bert` needs"
+    assert refusal_of(set_config(bert, architectures=[name])) == said
+
+
 def test_weights_that_are_cut_off_are_named(bert: Path) -> None:
     weights = bert / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
@@ -57,7 +63,7 @@ def test_an_adapter_is_merged_into_a_copy(checkpoint: Make, tmp_path: Path) -> N
     result = onnxruntime.InferenceSession(found[0].path).run(None, {"pixel_values": pixels.numpy()})[0]
     np.testing.assert_allclose(result, wanted, atol=1e-3)
     assert np.abs(wanted - plain).max() > 0.05
-    assert found.notes[0] == f"the adapter in `{tmp_path / 'adapter'}` is merged into the weights"
+    assert found.notes[0] == f"the adapter in `{tmp_path / 'adapter'}` is merged into the weights of `{base}`"
     assert (base / "model.safetensors").read_bytes() == before
 
 

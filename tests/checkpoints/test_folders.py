@@ -7,6 +7,7 @@ import pytest
 
 from anyshape import DeclarationError
 from anyshape.checkpoints.folders import is_checkpoint, read_folder
+from anyshape.sizes import budgets
 
 
 def _folder(path: Path, **files: str) -> Path:
@@ -80,3 +81,104 @@ def test_an_adapter_of_a_checkpoint_that_is_not_here_is_refused(tmp_path: Path) 
         "the adapter in `/home/adapter` belongs to `meta/llama`, which is no folder with a config.json here: "
         "name the folder as base_model_name_or_path in adapter_config.json"
     )
+
+
+# ---- a folder is data
+
+
+@pytest.mark.parametrize("part", ["../w.safetensors", "sub/../../w.safetensors", "/w.safetensors"])
+def test_a_list_of_weights_that_leads_out_of_the_folder_is_refused(tmp_path: Path, part: str) -> None:
+    (tmp_path / "w.safetensors").touch()
+    folder = _folder(tmp_path / "model", config__json="{}")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": part}}))
+    assert _refusal(folder) == f"`model.safetensors.index.json` names `{part}`, outside its own folder: refused"
+
+
+@pytest.mark.parametrize("places", [3, ["a"], {"a": 5}, {"a": ["b"]}, None])
+def test_a_list_of_weights_is_a_list_of_files(tmp_path: Path, places: object) -> None:
+    folder = _folder(tmp_path / "model", config__json="{}")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    assert _refusal(folder) == (
+        "`/home/model/model.safetensors.index.json` does not say in which file each weight lies"
+    )
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors", "deeper/vocab.txt"])
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    folder = _folder(tmp_path / "model", config__json="{}", model__safetensors="")
+    (tmp_path / "secret").write_text("{}")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / "secret")
+    said = f"`{name}` in `/home/model` is a link to `/home/secret`, outside its own folder: refused"
+    assert _refusal(folder) == said
+
+
+def test_a_link_through_others_and_a_linked_folder_lead_out_as_well(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "model", config__json="{}", model__safetensors="")
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "b").symlink_to("../elsewhere")
+    (folder / "a.json").symlink_to("b/c.json")
+    assert _refusal(folder).endswith(", outside its own folder: refused")
+    (folder / "b").unlink()
+    assert read_folder(folder).path == folder  # now the link leads nowhere, but inside
+    (folder / "a.json").unlink()
+    (folder / "a.json").symlink_to("a.json")
+    assert _refusal(folder) == "`a.json` in `/home/model` is a link to `a.json`, outside its own folder: refused"
+
+
+def _cached(tmp_path: Path) -> Path:
+    """A checkpoint as Hugging Face's cache keeps it."""
+    blobs, snapshot = tmp_path / "models--a--b/blobs", tmp_path / "models--a--b/snapshots/f00d"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for name, text in {"config.json": '{"architectures": ["A"]}', "model.safetensors": ""}.items():
+        (blobs / f"hash_of_{name}").write_text(text)
+        (snapshot / name).symlink_to(f"../../blobs/hash_of_{name}")
+    return snapshot
+
+
+def test_the_layout_of_the_cache_is_read(tmp_path: Path) -> None:
+    snapshot = _cached(tmp_path)
+    assert read_folder(snapshot).architecture == "A"
+    (tmp_path / "name").symlink_to(snapshot)
+    assert read_folder(tmp_path / "name").architecture == "A"
+
+
+def test_what_looks_like_the_cache_leads_nowhere_else(tmp_path: Path) -> None:
+    snapshot = _cached(tmp_path)
+    (tmp_path / "models--a--b/secret.json").touch()
+    (snapshot / "a.json").symlink_to("../../secret.json")
+    assert _refusal(snapshot).endswith("is a link to `../../secret.json`, outside its own folder: refused")
+    (snapshot / "a.json").unlink()
+    (tmp_path / "models--a--b/blobs").rename(tmp_path / "elsewhere")
+    (tmp_path / "models--a--b/blobs").symlink_to(tmp_path / "elsewhere")
+    assert _refusal(snapshot).endswith(
+        "is a link to `../../blobs/hash_of_config.json`, outside its own folder: refused"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": ' * 100_000, "maximum recursion depth exceeded"),
+        ('{"a": ' + "9" * 5000 + "}", "Exceeds the limit (4300 digits) for integer string conversion"),
+        ("\ud800", "'utf-8' codec can't decode byte"),
+    ],
+)
+def test_json_that_no_reader_takes_is_one_sentence(tmp_path: Path, text: str, why: str) -> None:
+    folder = _folder(tmp_path / "model", model__safetensors="")
+    (folder / "config.json").write_bytes(text.encode(errors="surrogatepass"))
+    assert _refusal(folder).startswith(f"`/home/model/config.json` cannot be read as JSON: {why}")
+
+
+def test_settings_of_other_types_are_no_settings(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "model", config__json='{"architectures": 5, "auto_map": "a"}', model__safetensors="")
+    found = read_folder(folder)
+    assert (found.architecture, found.foreign_code) == (None, {})
+
+
+def test_settings_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "LARGEST_SETTINGS", 1)
+    folder = _folder(tmp_path / "model", config__json="{}", model__safetensors="")
+    assert _refusal(folder) == "`/home/model/config.json` has 2 bytes, too many for settings"

@@ -74,7 +74,8 @@ def _class_named(folder: Folder, *, trust_remote_code: bool) -> Any:
     name = folder.architecture
     if name is None:
         raise DeclarationError(f"the config of `{folder.path}` names no architecture: say with --task what it is for")
-    if (found := getattr(transformers, name, None)) is not None:
+    found = getattr(transformers, name, None)
+    if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
         return found
     place = next((str(place) for place in folder.foreign_code.values() if str(place).endswith(f".{name}")), None)
     if place is None:
@@ -93,7 +94,7 @@ def _class_for(folder: Folder, task: str) -> Any:
     import transformers
     from transformers.models.auto import modeling_auto
 
-    kind = folder.config.get("model_type")
+    kind = str(folder.config.get("model_type"))
     names: list[str] = []
     for table in _MAPPINGS[task.removesuffix(PAST)]:
         found = getattr(modeling_auto, table).get(kind, ())
@@ -138,7 +139,7 @@ def build(folder: Folder, *, task: str | None, dtype: torch.dtype, trust_remote_
     model, notes = _model_and_notes(folder, choice.model_class, dtype, trust_remote_code=trust_remote_code)
     if folder.adapter is not None:
         model = with_adapter(model, folder.adapter)
-        notes.append(f"the adapter in `{folder.adapter}` is merged into the weights")
+        notes.append(f"the adapter in `{folder.adapter}` is merged into the weights of `{folder.path}`")
     return BuiltModel(folder, model.eval().requires_grad_(requires_grad=False), choice, tuple(notes))
 
 

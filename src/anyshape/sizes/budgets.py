@@ -116,6 +116,8 @@ MOST_BYTES_TO_SEARCH = 256 * 2**20
 """Of a file in which the first wrong node is looked for."""
 SMALL_WEIGHT = 1024
 """Bytes of a weight that stays in the model when the others lie beside it."""
+LARGEST_SETTINGS = 64 * 2**20
+"""Bytes of a checkpoint's JSON file: the list of 100,000 weights has ten million."""
 LARGE_RECORDED_CALL = 2**28
 """Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
 
