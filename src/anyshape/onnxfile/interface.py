@@ -50,12 +50,12 @@ class Interface:
         return tuple(names)
 
 
-def port_rows(kind: str, named: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """`  input    x  float32[batch, 3]`: a picture of the first inputs or outputs, each a name and its type."""
+def port_rows(kind: str, named: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """`input` and `x  float32[batch, 3]`: a picture of the first inputs or outputs, each a name and its type."""
     width = max((len(name) for name, _ in named), default=0)
-    yield from (f"  {kind:<8} {name:<{width}}  {typed}" for name, typed in named[: budgets.MOST_ROWS_OF_PORTS])
+    yield from ((kind, f"{name:<{width}}  {typed}") for name, typed in named[: budgets.MOST_ROWS_OF_PORTS])
     if len(named) > budgets.MOST_ROWS_OF_PORTS:
-        yield f"  {kind:<8} ... and {len(named) - budgets.MOST_ROWS_OF_PORTS} more"
+        yield kind, f"... and {len(named) - budgets.MOST_ROWS_OF_PORTS} more"
 
 
 def read_interface(model: onnx.ModelProto) -> Interface:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from anyshape.results.markup import ShownInNotebooks, box, finding_part, one_line, paragraph
 from anyshape.source.edits import Edit, combined
 from anyshape.source.spans import Span
 
@@ -17,8 +18,8 @@ _LISTS = ("notes", "helps", "dims")
 """What JSON has as lists."""
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(ShownInNotebooks):
     """What is wrong (`message`), where (`span`), why (`notes`) and what to do (`helps`, `edit`)."""
 
     rule: str
@@ -48,6 +49,12 @@ class Finding:
 
         return render_finding(self)
 
+    def __repr__(self) -> str:
+        return one_line(self, f"{self.headline} at {self.span}")
+
+    def _repr_html_(self) -> str:
+        return box(finding_part(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         return {
@@ -72,6 +79,16 @@ class Finding:
     @classmethod
     def from_json(cls, text: str) -> Finding:
         return cls.from_dict(json.loads(text))
+
+
+class Findings(list[Finding], ShownInNotebooks):
+    """A list of findings that prints as its findings do, one below the other."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self)) or "no findings"
+
+    def _repr_html_(self) -> str:
+        return box(*map(finding_part, self)) if self else box(paragraph("no findings"))
 
 
 def usable_edits(findings: Iterable[Finding]) -> list[Edit]:

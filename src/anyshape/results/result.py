@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.errors import AnyshapeError
+from anyshape.results.markup import ShownInNotebooks, box, finding_part, table
 
 if TYPE_CHECKING:
     # the command line imports this file for its error: it must not wait for onnx, nor for sympy
@@ -28,8 +29,8 @@ Verdict = Literal["checked", "narrowed", "unchecked", "refused"]
 Verb = Literal["export", "check", "make-dynamic"]
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(ShownInNotebooks):
     """The outcome of one export or check; `print` it."""
 
     verdict: Verdict
@@ -61,10 +62,22 @@ class Result:
     _model: ir.Model | None = field(default=None, repr=False, compare=False)
     _custom_ops: CustomOps | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def headline(self) -> str:
+        """The first line, which stands alone."""
+        from anyshape.results.text import headline_of
+
+        return headline_of(self)
+
     def __str__(self) -> str:
         from anyshape.results.text import render_result
 
         return render_result(self)
+
+    def _repr_html_(self) -> str:
+        from anyshape.results.text import result_rows
+
+        return box(table(self.headline, result_rows(self)), *map(finding_part, self.findings))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

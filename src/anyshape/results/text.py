@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,13 +27,11 @@ _WIDTH = 120
 
 def render_finding(finding: Finding) -> str:
     """Headline, place, underlined line, notes, the edit and helps."""
-    span = finding.span
-    number = str(span.line)
+    number = str(finding.span.line)
     margin = " " * len(number)
-    lines = [finding.headline, f"{margin} --> {span}"]
-    text = source_line(span)
-    if text is not None:
-        lines += [f"{margin} |", f"{number} | {text}", f"{margin} | {_underline(finding, text)}".rstrip()]
+    lines = [finding.headline, f"{margin} --> {finding.span}"]
+    if (quoted := quoted_line(finding)) is not None:
+        lines += [f"{margin} |", f"{number} | {quoted[0]}", f"{margin} | {quoted[1]}".rstrip()]
     lines += _indented_texts(margin, "note", finding.notes)
     if finding.edit is not None:
         lines += _indented_texts(margin, "help", [_shown_edit(finding.edit, room=_WIDTH - len(f"{margin} = help: "))])
@@ -41,16 +39,32 @@ def render_finding(finding: Finding) -> str:
     return "\n".join(lines)
 
 
+def quoted_line(finding: Finding) -> tuple[str, str] | None:
+    """The line that a finding stands at, and what underlines its expression; None where it cannot be read."""
+    text = source_line(finding.span)
+    return None if text is None else (text, _underline(finding, text))
+
+
+def trial_of(edit: Edit) -> str:
+    """Whether an edit is safe, and how it was tried."""
+    return "; ".join(filter(None, ("" if edit.safe else "unsafe", edit.tried and f"tried: {edit.tried}")))
+
+
+def edit_rows(edit: Edit) -> list[tuple[str, str]]:
+    """Each changed line before and after, behind `-` and `+`, without the indent that all have."""
+    rows = edit.changed_lines
+    indent = min((len(text) - len(text.lstrip()) for _, text in rows if text), default=0)
+    return [(sign, text[indent:]) for sign, text in rows]
+
+
 def _shown_edit(edit: Edit, *, room: int) -> str:
     """What is done and how it was tried, then each changed line before and after."""
-    how = "; ".join(filter(None, ("" if edit.safe else "unsafe", edit.tried and f"tried: {edit.tried}")))
+    how = trial_of(edit)
     head = [f"{edit.title}   [{how}]" if how else edit.title]
     if how and len(head[0]) > room:
         wrapped = textwrap.wrap(f"[{how}]", room, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
         head = [edit.title, *wrapped]
-    rows = edit.changed_lines
-    indent = min((len(text) - len(text.lstrip()) for _, text in rows if text), default=0)
-    return "\n".join([*head, *(f"{sign} {text[indent:]}" for sign, text in rows)])
+    return "\n".join([*head, *(f"{sign} {text}" for sign, text in edit_rows(edit))])
 
 
 def _underline(finding: Finding, text: str) -> str:
@@ -71,17 +85,26 @@ def _indented_texts(margin: str, kind: str, texts: Iterable[str]) -> list[str]:
 
 
 def render_result(result: Result) -> str:
-    lines = [_headline(result)]
-    if result.verdict == "refused":
-        lines += _refusal(result)
-    else:
-        lines += port_rows("input", [(port.name, port.typed()) for port in result.inputs])
-        lines += port_rows("output", [(port.name, port.typed()) for port in result.outputs])
-        lines += [f"  {label:<8} {text}" for label, text in _facts(result)]
-    lines += [f"  note     {note}" for note in result.notes]
+    lines = [result.headline, *labelled_lines(result_rows(result))]
     for finding in result.findings:
         lines += ["", str(finding)]
     return "\n".join(lines)
+
+
+def labelled_lines(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """`  dims     batch 1..`: a line for each fact."""
+    return (f"  {label:<8} {text}" for label, text in rows)
+
+
+def result_rows(result: Result) -> Iterator[tuple[str, str]]:
+    """What is told of a result below its headline: what it is about, and what there is to say."""
+    if result.verdict == "refused":
+        yield from _refusal(result)
+    else:
+        yield from port_rows("input", [(port.name, port.typed()) for port in result.inputs])
+        yield from port_rows("output", [(port.name, port.typed()) for port in result.outputs])
+        yield from _facts(result)
+    yield from (("note", note) for note in result.notes)
 
 
 @dataclass(frozen=True)
@@ -110,7 +133,8 @@ _WORDS: Mapping[Verb, _Words] = {
 }
 
 
-def _headline(result: Result) -> str:
+def headline_of(result: Result) -> str:
+    """The verdict on one file, in one line."""
     verification, words = result.verification, _WORDS[result.what]
     if result.verdict == "refused":
         return f"refused: {words.refused}"
@@ -196,9 +220,9 @@ def _spans_of_sizes(verification: Verification) -> Iterable[str]:
         yield f"{dim} {span} ({len(values)})"
 
 
-def _refusal(result: Result) -> list[str]:
+def _refusal(result: Result) -> Iterable[tuple[str, str]]:
     """What was tried and was not right; a finding that lists it all itself needs no such lines."""
     if any(finding.rule == "not-converted" for finding in result.findings):
         return []
     tried = [(attempt, f": {attempt.reason}" if attempt.reason else "") for attempt in result.attempts]
-    return [f"  tried    {one.strategy}, {one.outcome}{why}" for one, why in tried if one.outcome != "checked"]
+    return [("tried", f"{one.strategy}, {one.outcome}{why}") for one, why in tried if one.outcome != "checked"]

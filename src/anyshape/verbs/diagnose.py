@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from anyshape.model.survey import Progress
-from anyshape.results.finding import Finding
+from anyshape.results.finding import Findings
 from anyshape.results.result import ExportError
 from anyshape.verbs.export import export
 
@@ -24,7 +24,7 @@ def diagnose(
     seed: int = 0,
     progress: Progress | None = None,
     **others: Any,
-) -> list[Finding]:
+) -> Findings:
     """Every finding about a model and what is declared of it; empty where all is well.
 
     The arguments are those of `export`. The model is converted and run at a few sizes, and left as it is.
@@ -36,4 +36,4 @@ def diagnose(
         )  # fmt: skip
     except ExportError as error:
         result = error.result
-    return list(result.findings)
+    return Findings(result.findings)

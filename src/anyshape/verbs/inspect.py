@@ -17,13 +17,15 @@ from anyshape.onnxfile.contract import Contract, contract_facts, contract_to_dic
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.onnxfile.interface import Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.untrusted import external_files, load_checked
+from anyshape.results import markup
 from anyshape.results.result import port_to_dict
+from anyshape.results.text import labelled_lines
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange
 
 
-@dataclass(frozen=True)
-class Inspection:
+@dataclass(frozen=True, repr=False)
+class Inspection(markup.ShownInNotebooks):
     """What stands in a file; `print` it."""
 
     path: Path
@@ -49,8 +51,18 @@ class Inspection:
         """The formula of every axis of an output, as the contract has it; none where it has none."""
         return self.contract.outputs.get(output, ()) if self.contract is not None else ()
 
+    @property
+    def headline(self) -> str:
+        """The first line, which stands alone."""
+        by = f", by {printable(self.producer)}" if self.producer else ""
+        nodes = f"{self.nodes} node{'s' if self.nodes != 1 else ''}"
+        return f"{self.path.name}: {nodes}, opset {self.opset or 'unknown'}, {_readable(self.bytes)}{by}"
+
     def __str__(self) -> str:
-        return "\n".join(_picture(self))
+        return "\n".join([self.headline, *labelled_lines(_rows(self))])
+
+    def _repr_html_(self) -> str:
+        return markup.box(markup.table(self.headline, _rows(self)))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
@@ -100,20 +112,12 @@ def _count_nodes(model: onnx.ModelProto) -> int:
 # ---- as text
 
 
-def _picture(found: Inspection) -> Iterator[str]:
-    yield _headline(found)
+def _rows(found: Inspection) -> Iterator[tuple[str, str]]:
     inputs = [(port, tuple(map(_axis, port.axes or ()))) for port in found.inputs]
     outputs = [(port, _with_formulas(port, found)) for port in found.outputs]
     for kind, rows in (("input", inputs), ("output", outputs)):
         yield from port_rows(kind, [(printable(port.name), port.typed(axes)) for port, axes in rows])
-    for label, text in _facts(found):
-        yield f"  {label:<8} {printable(text)}"
-
-
-def _headline(found: Inspection) -> str:
-    by = f", by {printable(found.producer)}" if found.producer else ""
-    nodes = f"{found.nodes} node{'s' if found.nodes != 1 else ''}"
-    return f"{found.path.name}: {nodes}, opset {found.opset or 'unknown'}, {_readable(found.bytes)}{by}"
+    yield from ((label, printable(text)) for label, text in _facts(found))
 
 
 def _axis(axis: int | str | None) -> str:
