@@ -81,7 +81,8 @@ def finding_part(finding: Finding) -> str:
     from anyshape.results.text import quoted_line
 
     kind = f"<strong>{_safe_text(f'{finding.level}[{finding.rule}]')}</strong>"
-    head = f'<p style="{_PARAGRAPH}">{kind}: {_text_with_code(finding.message)}<br>{_text_with_code(f"`{finding.span}`")}</p>'
+    place = _text_with_code(f"`{finding.span}`")
+    head = f'<p style="{_PARAGRAPH}">{kind}: {_text_with_code(finding.message)}<br>{place}</p>'
     number, quoted = str(finding.span.line), quoted_line(finding)
     margin = " " * len(number)
     line = "" if quoted is None else _block(_safe_text(f"{number} | {quoted[0]}\n{margin} | {quoted[1]}"))
