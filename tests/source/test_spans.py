@@ -21,6 +21,7 @@ from anyshape.source.spans import (
     characters_before,
     extent_of,
     frames_of_model,
+    is_librarys,
     is_outer,
     is_users,
     shown_path,
@@ -85,13 +86,55 @@ def test_a_model_library_counts_as_the_user_s() -> None:
     assert is_users(str(Path(onnx.__file__).parent.parent / "timm" / "vit.py"))
 
 
+def test_a_folder_is_a_whole_component_of_a_path() -> None:
+    beside_torch = Path(torch.__file__).parent.with_name("torchvision") / "models" / "resnet.py"
+    assert is_users(str(beside_torch))
+    assert is_librarys(str(beside_torch))
+    assert is_users(str(HOUSE.with_name("anyshape_models") / "net.py"))
+    assert not is_outer(str(HOUSE.with_name("anyshape_models") / "net.py"))
+    assert is_users("/home/me/site-packages-of-mine/net.py")
+    assert not is_librarys("/home/me/site-packages-of-mine/net.py")
+
+
+@pytest.mark.parametrize("sites", ["/other/env/lib/python3.12/site-packages", r"C:\env\Lib\site-packages"])
+def test_a_library_of_another_machine_is_known_by_its_name(sites: str) -> None:
+    assert not is_users(f"{sites}/torch/nn/modules/linear.py")
+    assert is_users(f"{sites}/torchvision/models/resnet.py")
+
+
+def test_an_environment_that_is_reached_by_a_link_is_the_same(tmp_path: Path) -> None:
+    for real, name in ((Path(torch.__file__).parent, "torch"), (HOUSE, "anyshape")):
+        (tmp_path / name).symlink_to(real)
+    assert not is_users(str(tmp_path / "torch/nn/modules/linear.py"))
+    assert is_librarys(str(tmp_path / "torch/nn/modules/linear.py"))
+    assert is_outer(str(tmp_path / "anyshape/verbs/export.py"))
+    assert not is_outer(str(tmp_path / "anyshape/torchkit/recorder.py"))
+    (tmp_path / "mine").mkdir()
+    packages = tmp_path / "env/site-packages"
+    packages.mkdir(parents=True)
+    (packages / "mine").symlink_to(tmp_path / "mine")
+    assert is_users(str(packages / "mine/net.py"))
+    assert not is_librarys(str(packages / "mine/net.py"))
+
+
+def test_packages_that_lie_elsewhere_than_their_folder_says_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "store/timm").mkdir(parents=True)
+    (tmp_path / "env").symlink_to(tmp_path / "store")
+    monkeypatch.setattr(spans.site, "getsitepackages", lambda: [str(tmp_path / "env")])
+    for way in ("env", "store"):
+        assert is_librarys(str(tmp_path / way / "timm/vit.py"))
+        assert shown_path(str(tmp_path / way / "timm/vit.py")) == "timm/vit.py"
+
+
 def test_code_that_the_model_calls_lies_inside_of_it() -> None:
     assert is_outer(str(HOUSE / "verbs" / "export.py"))
     assert is_outer(str(HOUSE / "model" / "oracle.py"))
     assert not is_outer(__file__)
     for place in spans._HOOKS:
-        assert Path(place).exists()
-        assert not is_outer(place)
+        assert place.exists()
+        assert not is_outer(str(place))
 
 
 # ---- frames and errors

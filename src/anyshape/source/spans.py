@@ -8,6 +8,7 @@ import functools
 import inspect
 import itertools
 import linecache
+import os
 import re
 import site
 import sys
@@ -54,9 +55,9 @@ def characters_before(text: str, offset: int) -> int:
 # ---- whose code it is
 
 
-OURS = str(Path(__file__).resolve().parent.parent)
+OURS = Path(__file__).resolve().parent.parent
 _HOOKS = tuple(
-    str(Path(OURS) / place)
+    OURS / place
     for place in (
         "torchkit", "conversion/operators", "conversion/control_flow", "conversion/speed", "diagnosis/open_trace.py",
     )
@@ -67,16 +68,30 @@ _WITHOUT_FILE = ("<ipython-input-", "<timed ", "<magic-timeit", "<python-input-"
 """What a cell of a notebook, one under `%%time`, a line at the prompt and text given to exec are called, not a file."""
 
 
-def _library_roots() -> tuple[str, ...]:
+_LIBRARIES = ("torch", "sympy", "onnxscript", "onnx_ir", "numpy", "typing_extensions", "typing_extensions.py")
+_PLACES_OF_PACKAGES = ("site-packages", "dist-packages")
+
+
+@functools.cache
+def is_within(filename: str, *roots: Path) -> bool:
+    """Whether a file is one of these or lies below one, by whatever links either is reached."""
+    return any(_real_path(filename).is_relative_to(_real_path(root)) for root in roots)
+
+
+@functools.cache
+def _real_path(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _library_roots() -> tuple[Path, ...]:
     """Folders of code that is neither the user's nor a model library's, the standard library last."""
     roots = [OURS]
-    for name in ("torch", "sympy", "onnxscript", "onnx_ir", "numpy", "typing_extensions"):
+    for name in _LIBRARIES:
         module = sys.modules.get(name)
         if module is not None and module.__file__:
-            path = Path(module.__file__).resolve()
-            roots.append(str(path.parent if path.name == "__init__.py" else path))
-    roots.append(str(Path(inspect.__file__).resolve().parent))
-    return tuple(roots)
+            path = Path(module.__file__)
+            roots.append(path.parent if path.name == "__init__.py" else path)
+    return (*roots, Path(inspect.__file__).parent)
 
 
 @functools.cache
@@ -85,19 +100,32 @@ def is_users(filename: str) -> bool:
     if filename.startswith("<"):
         return filename.startswith(_WITHOUT_FILE) or cell_name(filename) is not None
     if is_librarys(filename):
-        # installed packages lie inside the standard library's folder
-        return not any(filename.startswith(root) for root in _library_roots()[:-1])
-    return not any(filename.startswith(root) for root in _library_roots())
+        # installed packages lie inside the standard library's folder; those of another machine go by their name
+        return _package_of(filename) not in _LIBRARIES and not is_within(filename, *_library_roots()[:-1])
+    return not is_within(filename, *_library_roots())
 
 
+@functools.cache
 def is_librarys(filename: str) -> bool:
     """Whether a file was installed, and is not the user's own."""
-    return "site-packages" in filename or "dist-packages" in filename
+    folders = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
+    return _package_of(filename) is not None or is_within(filename, *folders)
 
 
+def _package_of(filename: str) -> str | None:
+    """What stands below a folder of packages; one that is linked into it from elsewhere does not."""
+    parts = str(_real_path(filename)).replace("\\", "/").split("/")  # a file may have been written elsewhere
+    return next((inner for outer, inner in itertools.pairwise(parts) if outer in _PLACES_OF_PACKAGES), None)
+
+
+def is_ours(filename: str) -> bool:
+    return is_within(filename, OURS)
+
+
+@functools.cache
 def is_outer(filename: str) -> bool:
     """Whether what lies further out on the stack is no longer the model, but whoever called us."""
-    return filename.startswith(OURS) and not filename.startswith(_HOOKS)
+    return is_ours(filename) and not is_within(filename, *_HOOKS)
 
 
 # ---- from frames, tracebacks and definitions
@@ -191,10 +219,11 @@ _FILENAMES: dict[str, str] = {}
 
 
 def _path_below_a_root(path: Path) -> str:
-    for root in _roots():
-        # relative to the file system's own root would be the whole path
-        if root != Path(root.anchor) and path.is_relative_to(root):
-            return path.relative_to(root).as_posix()
+    for way in (lambda one: one, _real_path):  # as it is called, then wherever links lead
+        for root in map(way, _roots()):
+            # relative to the file system's own root would be the whole path
+            if root != Path(root.anchor) and way(path).is_relative_to(root):
+                return way(path).relative_to(root).as_posix()
     return path.name
 
 

@@ -26,7 +26,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from anyshape.errors import AnyshapeError
 from anyshape.source.live_code import LOCK
 from anyshape.source.sites import is_told, site_of_stack
-from anyshape.source.spans import OURS, Span, is_librarys, is_users, span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import Span, is_librarys, is_ours, is_users, is_within, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, heard, observed, patched
 
@@ -63,9 +63,7 @@ class Recorder:
 
     def add_text(self, name: str, value: Any, *_: Any, **__: Any) -> None:
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and (
-            frame.f_code.co_name in _WAYS_TO_TEXT or frame.f_code.co_filename.startswith(OURS)
-        ):
+        while frame is not None and (frame.f_code.co_name in _WAYS_TO_TEXT or is_ours(frame.f_code.co_filename)):
             frame = frame.f_back
         # torch writes such texts all the time
         if frame is None or not is_users(frame.f_code.co_filename):
@@ -116,13 +114,13 @@ def _span_in_work() -> Span | None:
     return span_of_recorded_stack(stack) if stack else None
 
 
-_ASKED_THROUGH = (str(Path(__file__).parent), torch.__file__, str(Path(torch.__file__).parent / "fx" / "experimental"))
+_ASKED_THROUGH = (Path(__file__).parent, Path(torch.__file__), Path(torch.__file__).parent / "fx" / "experimental")
 """Where a question about symbols passes, whoever asks."""
 
 
 def _asked_by_model() -> bool:
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_ASKED_THROUGH):
+    while frame is not None and is_within(frame.f_code.co_filename, *_ASKED_THROUGH):
         frame = frame.f_back
     if frame is None or not is_users(frame.f_code.co_filename):
         return False

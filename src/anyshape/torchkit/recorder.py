@@ -23,7 +23,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, is_told, site_of_stack
-from anyshape.source.spans import OURS, Extent, Span, extent_of, frames_of_model, span_of_stack
+from anyshape.source.spans import Extent, Span, extent_of, frames_of_model, is_ours, span_of_stack
 from anyshape.torchkit.operator_mode import OperatorMode
 from anyshape.torchkit.private_names import pytree
 from anyshape.torchkit.schemas import schema_of, writes
@@ -189,8 +189,7 @@ class _Following(FunctionRecorder):
         results = list(_given_or_written(result, args))
         if not results or self._bytes > budgets.MOST_BYTES_RECORDED:
             return
-        is_ours = frame.f_code.co_filename.startswith(OURS)
-        values = () if is_ours else tuple(value.detach().clone() for value in results)
+        values = () if is_ours(frame.f_code.co_filename) else tuple(value.detach().clone() for value in results)
         self._bytes += sum(value.numel() * value.element_size() for value in values)
         self.calls.append(Call(func, args, kwargs, site_of_stack(frame), results, values))
 

@@ -31,15 +31,14 @@ from anyshape.conversion.control_flow.samples import Samples, named_size, rememb
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import NO_VALUE, Known, Values, evaluate, raising, symbols_of
-from anyshape.source.spans import OURS, Span, is_users, span_of_code, span_of_stack
+from anyshape.source.spans import OURS, Span, is_ours, is_users, is_within, span_of_code, span_of_stack
 from anyshape.torchkit.capture import Recorder, is_same_number
 from anyshape.torchkit.private_names import pytree
 
 # ---- who asks: the model's own code, a layer of torch, or torch itself
 
 _TORCH = Path(torch.__file__).resolve().parent
-_LAYERS = str(_TORCH / "nn")
-_BETWEEN = (str(_TORCH / "__init__.py"), str(_TORCH / "fx" / "experimental"), OURS)
+_BETWEEN = (_TORCH / "__init__.py", _TORCH / "fx" / "experimental", OURS)
 """What lies between a question in Python and its answer."""
 OWN: frozenset[str] = frozenset()
 """The files of the modules that are traced now: the model's code, though one may lie within torch."""
@@ -48,7 +47,7 @@ OWN: frozenset[str] = frozenset()
 def files_of(model: nn.Module) -> frozenset[str]:
     """Where the modules of a model say what they do."""
     codes = [getattr(inspect.unwrap(type(module).forward), "__code__", None) for module in model.modules()]
-    return frozenset(code.co_filename for code in codes if code and not code.co_filename.startswith(OURS))
+    return frozenset(code.co_filename for code in codes if code and not is_ours(code.co_filename))
 
 
 def is_question(expression: sympy.Basic) -> bool:
@@ -68,7 +67,7 @@ def asker_of(frame: FrameType | None, *, by_value: bool = False) -> FrameType | 
         name = frame.f_code.co_filename
         if is_models(name):
             return frame if asked_by_python else None
-        if not name.startswith(_BETWEEN) and frame.f_code.co_name != "__torch_function__":
+        if not is_within(name, *_BETWEEN) and frame.f_code.co_name != "__torch_function__":
             return None
         asked_by_python |= frame.f_code.co_name == "__bool__"
         frame = frame.f_back
@@ -84,7 +83,7 @@ def is_raised_by_model(error: BaseException) -> bool:
 
 
 def is_models(filename: str) -> bool:
-    return is_users(filename) or filename in OWN or filename.startswith(_LAYERS)
+    return is_users(filename) or filename in OWN or is_within(filename, _TORCH / "nn")
 
 
 # ---- questions that were answered both ways
