@@ -53,6 +53,13 @@ class Strided(nn.Module):
     def forward(self, image):
         return self.layers(image)
 
+class Wide(nn.Linear):
+    def __init__(self, width, *, features):
+        super().__init__(width, features)
+
+def wide(width=4, features=2):
+    return Wide(width, features=features)
+
 def build():
     return Net()
 

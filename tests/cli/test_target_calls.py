@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from anyshape.cli.target_calls import call_of
+from anyshape.cli.target_texts import read_target
 from anyshape.cli.targets import loaded_target
 from anyshape.errors import DeclarationError
 from tests.cli.project import TOKENS, run
@@ -18,7 +19,7 @@ NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\
 
 def call(folder: Path, text: str, dims=None):
     (folder / "model.py").write_text(NET + text)
-    with loaded_target(f"{folder}/model.py:Net") as found:
+    with loaded_target(read_target(f"{folder}/model.py:Net")) as found:
         return call_of(found, [], dims or {}, {}, 0)
 
 

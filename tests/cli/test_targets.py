@@ -11,20 +11,16 @@ from torch import nn
 
 from tests.cli.project import TOKENS, run
 
-NO_TARGET = "names no model: write `FILE.py:NAME` or `package.module:NAME`"
 MISUSES = {
-    "model.py": f"`model.py` {NO_TARGET}",
-    "model.py:": f"`model.py:` {NO_TARGET}",
-    "model.py:3": f"`model.py:3` {NO_TARGET}",
-    "absent.py:Net": "there is no file `absent.py`",
-    "absent.module:Net": "there is no module `absent`",
-    "model.py:Nett": "`model.py` has no `Nett`; did you mean `Net`?",
     "model.py:instance.encoder": "`Net` has no `encoder`; did you mean `encode`?",
-    "model.py:Needs": "`Needs` needs `width`: name an instance, or a function that returns one",
-    "model.py:number": "`number()` returns a int, not a module",
+    "model.py:Needs": "`Needs` needs `width`: write `Needs(width=...)` with literals, or name an instance, or a "
+    "function that returns one",
+    "model.py:Needs()": "`model.py:Needs()` cannot be loaded: TypeError: Needs.__init__() missing 1 required "
+    "positional argument: 'width'",
+    "model.py:instance(3)": "`instance` is a Net, which is not made: leave its brackets out",
+    "model.py:number": "`number()` gives a int, not a module",
     "model.py:fails": "`model.py:fails` cannot be loaded: NameError: name 'undefined_name' is not defined "
-    "(model.py:51)",
-    "broken.py:Net": "`broken.py:Net` cannot be loaded: SyntaxError: '(' was never closed (broken.py, line 2)",
+    "(model.py:58)",
     "exits.py:Net": "`exits.py:Net` cannot be loaded: SystemExit: 7 (exits.py:3)",
     "needs.py:Net": "`needs.py:Net` cannot be loaded: ModuleNotFoundError: No module named 'no_such_package' "
     "(needs.py:1)",
@@ -37,9 +33,8 @@ MISUSES = {
 
 @pytest.mark.parametrize("target", MISUSES)
 def test_a_target_that_is_none_gives_one_sentence(folder, monkeypatch, target):
-    (folder / "broken.py").write_text("import torch\nNet = torch.nn.Linear(1, 2")
-    (folder / "exits.py").write_text("import sys\n\nsys.exit(7)\n")
-    (folder / "needs.py").write_text("import no_such_package\n")
+    (folder / "exits.py").write_text("import sys\n\nsys.exit(7)\nNet = 3\n")
+    (folder / "needs.py").write_text("import no_such_package\nNet = 3\n")
     monkeypatch.chdir(folder)
     before = list(sys.path)
     result = run("export", target, "-o", "m.onnx", "--quiet")
@@ -59,14 +54,23 @@ def test_a_target_that_is_none_gives_one_sentence(folder, monkeypatch, target):
         ("Net.linear", "Linear"),
         ("build.linear", "Linear"),
         ("Net.encode", "method"),
+        ("Net().encode", "method"),
+        ("build().linear", "Linear"),
+        ("Wide(4, features=3)", "Wide"),
+        ("wide(features=3)", "Wide"),
         ("double", "function"),
     ],
 )
 def test_a_target_may_be_a_module_a_class_a_factory_a_method_or_a_function(asked, folder, name, kind):
-    parameter = {"Linear": "input", "function": "x"}.get(kind, "tokens")
+    parameter = {"Linear": "input", "Wide": "input", "function": "x"}.get(kind, "tokens")
     extra = ["--input", "states: float32[batch]"] if kind == "function" else []
     found = asked(f"{folder}/model.py:{name}", "--input", f"{parameter}: int64[batch, 4]", *extra).model
     assert type(found).__name__ == kind
+
+
+def test_arguments_reach_the_constructor(asked, folder):
+    found = asked(f"{folder}/model.py:Wide(4, features=3)", "--input", "input: float32[batch, 4]").model
+    assert (found.in_features, found.out_features) == (4, 3)
 
 
 def test_a_file_of_a_package_may_import_relatively_and_runs_once(asked, tmp_path, monkeypatch):

@@ -106,8 +106,9 @@ def _refuse_two_tiers(options: Mapping[str, Any]) -> None:
 def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Convert a model to an ONNX file that is right at every declared size, or write nothing.
 
-    TARGET is FILE.py:NAME or package.module:NAME[.method]: a module, a class, or a function that returns one. A
-    function that needs arguments is exported itself. Beside it may stand `inputs` (a call, or a function that makes
+    TARGET is FILE.py:NAME or package.module:NAME[.method]: a module, a class, or a function that returns one, with
+    arguments where it needs some: 'model.py:Net(4, depth=2)', literals alone. A function whose arguments are not
+    given is exported itself. Beside it may stand `inputs` (a call, or a function that makes
     one of any sizes), `dims`, `sizes` and `custom_ops`.
 
     Or the folder of a transformers checkpoint, or of an adapter: every file of its model is written to the folder -o.

@@ -12,12 +12,12 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import EllipsisType
 from typing import Any
 
 import torch
 
 from anyshape.bench.plan import trace_sizes
+from anyshape.cli.preflight import check_inputs
 from anyshape.cli.targets import LoadedTarget, required_parameters, users_code
 from anyshape.declaration.calls import example_of, read_call
 from anyshape.declaration.spec import unnamed
@@ -25,7 +25,7 @@ from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
 from anyshape.sizes import notation
-from anyshape.sizes.notation import STATIC, Expression, InputText, SizeRange, Sizes, did_you_mean, parse_sizes
+from anyshape.sizes.notation import Expression, InputText, SizeRange, Sizes, parse_sizes
 from anyshape.torchkit import capture
 from anyshape.torchkit.state import untouched
 
@@ -144,10 +144,6 @@ def _no_inputs_sentence(loaded: LoadedTarget) -> str:
 
 _START_SIZES = (3, 16, 64, 224)
 """Small first; a model with strides may need more."""
-_DTYPES = (
-    "float16", "bfloat16", "float32", "float64", "half", "float", "double", "bool", "uint8", "int8", "int16", "int32",
-    "int64", "short", "int", "long",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -177,47 +173,16 @@ class RandomInput:
 
 
 def _random_inputs(texts: Sequence[InputText]) -> list[RandomInput]:
-    """The inputs that were declared, checked."""
-    names = [text.name for text in texts]
-    for name in names:
-        if names.count(name) > 1:
-            raise DeclarationError(f"the input `{name}` is given twice")
-        if "*" in name:
-            raise DeclarationError(
-                f"`{name}` is a wildcard, but every input needs values of its own: wildcards belong to --dim"
-            )
-    return [RandomInput(t.name, _dtype(t), _axes(t), _below(t)) for t in texts]
-
-
-def _dtype(text: InputText) -> torch.dtype:
-    found = getattr(torch, text.dtype) if text.dtype in _DTYPES else None
-    if not isinstance(found, torch.dtype):
-        raise DeclarationError(
-            f"`{text.name}` is declared {text.dtype}, which is no element type{did_you_mean(text.dtype, _DTYPES)}"
-        )
-    return found
-
-
-def _below(text: InputText) -> int | None:
-    if text.below == 0:
-        raise DeclarationError(f"`{text.name}` is declared < 0: no value is left")
-    return text.below
+    """The inputs that were declared, or that a file has."""
+    check_inputs(texts)
+    return [RandomInput(text.name, getattr(torch, text.dtype), _axes(text), text.below) for text in texts]
 
 
 def _axes(text: InputText) -> tuple[Expression | int, ...]:
-    entries = notation.parse_axes(text.axes, where=text.name)
-    assert isinstance(entries, tuple)
-    return tuple(_axis(text, index, entry) for index, entry in enumerate(entries))
-
-
-def _axis(text: InputText, index: int, entry: notation.Axis | EllipsisType) -> Expression | int:
-    if entry is None:
-        return notation.parse_expression(unnamed(text.name, index))
-    if isinstance(entry, int | Expression):
-        return entry
-    written = STATIC if entry == STATIC else "..."
-    raise DeclarationError(
-        f"`{text.name}` has `{written}` on axis {index}, which tells no size: write a name or a number"
+    return tuple(
+        notation.parse_expression(unnamed(text.name, index)) if entry is None else entry
+        for index, entry in enumerate(notation.parse_axes(text.axes, where=text.name))
+        if entry is None or isinstance(entry, int | Expression)
     )
 
 

@@ -1,4 +1,4 @@
-"""TARGET: from `model.py:Net` or `package.module:build.encode` to the thing to export, with `--weights` in it.
+"""TARGET, loaded: from `model.py:Net(4)` or `package.module:build.encode` to what is exported, with its `--weights`.
 
 The user's code runs once, with its own folder importable; what goes wrong in it becomes one sentence with its place.
 Nothing in a file of weights is ever executed.
@@ -22,6 +22,7 @@ import torch
 from torch import nn
 
 from anyshape.cli.endings import PACKAGES, Terminated
+from anyshape.cli.target_texts import Step, TargetText
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
 from anyshape.sizes.notation import did_you_mean
 from anyshape.source.spans import span_of_error
@@ -59,45 +60,33 @@ class LoadedTarget:
 
 @contextlib.contextmanager
 def loaded_target(
-    text: str, *, inputs: Sequence[str] = (), weights: str | None = None, seed: int = 0
+    target: TargetText, *, inputs: Sequence[str] = (), weights: str | None = None, seed: int = 0
 ) -> Iterator[LoadedTarget]:
     """What TARGET names; afterwards sys.path is as before.
 
     `inputs` are the names given with --input: a function with such parameters is the thing to export, not a factory.
     Random weights follow the seed, so that `check` meets the same model as `export` did.
     """
-    place, names = _place_and_names(text)
     torch.manual_seed(seed)
-    with _module_at(place, text) as module:
-        with users_code(f"`{text}` cannot be loaded"):
-            model = _value_of(module, names, text, inputs)
+    with _module_at(target) as module:
+        with users_code(f"`{target.text}` cannot be loaded"):
+            model = _value_of(module, target, inputs)
         if weights is not None:
             load_weights(model, Path(weights))
-        yield LoadedTarget(model, text, vars(module))
-
-
-def _place_and_names(text: str) -> tuple[str, list[str]]:
-    place, _, name = text.rpartition(":")
-    names = name.split(".")
-    if not place or not all(part.isidentifier() for part in names):
-        raise DeclarationError(f"`{text}` names no model: write `FILE.py:NAME` or `package.module:NAME`")
-    return place, names
+        yield LoadedTarget(model, target.text, vars(module))
 
 
 # ---- the file
 
 
 @contextlib.contextmanager
-def _module_at(place: str, text: str) -> Iterator[ModuleType]:
-    is_file = place.endswith(".py") or "/" in place or "\\" in place
-    path = Path(place).resolve()
-    if is_file and not path.is_file():
-        raise DeclarationError(f"there is no file `{place}`")
-    name, folder = _name_in_package(path) if is_file else (place, Path.cwd())
+def _module_at(target: TargetText) -> Iterator[ModuleType]:
+    is_file, path = target.is_file, Path(target.place).resolve()
+    name, folder = _name_in_package(path) if is_file else (target.place, Path.cwd())
     with contextlib.ExitStack() as afterwards:
         afterwards.callback(sys.path.__setitem__, slice(None), list(sys.path))
         sys.path.insert(0, str(folder))
-        with users_code(f"`{text}` cannot be loaded"):
+        with users_code(f"`{target.text}` cannot be loaded"):
             module = _module_of_file(path) if is_file and "." not in name else _module_named(name)
         if is_file and "." not in name:
             afterwards.callback(sys.modules.pop, module.__name__, None)
@@ -157,11 +146,23 @@ def _place_of(error: BaseException) -> str:
 # ---- the name in it
 
 
-def _value_of(module: ModuleType, names: Sequence[str], text: str, inputs: Sequence[str]) -> Any:
+def _value_of(module: ModuleType, target: TargetText, inputs: Sequence[str]) -> Any:
     value: Any = module
-    for name, following in zip(names, [*names[1:], None], strict=True):
-        value = _instance_or_product(_attribute(value, name, text), name, following, inputs)
+    for step, following in zip(target.steps, [*target.steps[1:], None], strict=True):
+        found = _attribute(value, step.name, target.text)
+        if step.arguments is not None:
+            value = _called(found, step)
+        else:
+            value = _instance_or_product(found, step.name, following.name if following else None, inputs)
     return value
+
+
+def _called(value: Any, step: Step) -> Any:
+    """A class or a function with the arguments that are written behind its name."""
+    if not isinstance(value, type) and not _is_function(value):
+        raise DeclarationError(f"`{step.name}` is a {type(value).__name__}, which is not made: leave its brackets out")
+    args, kwargs = step.arguments or ((), {})
+    return _product(value(*args, **kwargs), step.name)
 
 
 def _attribute(owner: Any, name: str, text: str) -> Any:
@@ -179,19 +180,29 @@ def _instance_or_product(value: Any, name: str, following: str | None, inputs: S
         static = inspect.getattr_static(value, following or "", None)
         return value if isinstance(static, classmethod | staticmethod) else _new_instance(value, name)
     is_method = inspect.ismethod(value) and isinstance(value.__self__, nn.Module)
-    is_function = inspect.isroutine(value) or isinstance(value, functools.partial)
-    if is_method or not is_function or not _is_factory(value, inputs):
+    if is_method or not _is_function(value) or not _is_factory(value, inputs):
         return value
-    made = value()
+    return _product(value(), name)
+
+
+def _is_function(value: Any) -> bool:
+    return inspect.isroutine(value) or isinstance(value, functools.partial)
+
+
+def _product(made: Any, name: str) -> Any:
     if not callable(made) and not hasattr(made, "graph_module"):  # an ExportedProgram is not callable
-        raise DeclarationError(f"`{name}()` returns a {type(made).__name__}, not a module")
+        raise DeclarationError(f"`{name}()` gives a {type(made).__name__}, not a module")
     return made
 
 
 def _new_instance(kind: type, name: str) -> Any:
     if needed := required_parameters(kind):
         listed = ", ".join(f"`{parameter}`" for parameter in needed)
-        raise DeclarationError(f"`{name}` needs {listed}: name an instance, or a function that returns one")
+        written = ", ".join(f"{parameter}=..." for parameter in needed)
+        raise DeclarationError(
+            f"`{name}` needs {listed}: write `{name}({written})` with literals, or name an instance, or a function "
+            "that returns one"
+        )
     return kind()
 
 
@@ -228,8 +239,6 @@ def load_weights(model: Any, path: Path) -> None:
 
 
 def _state_dict_in(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        raise DeclarationError(f"there is no file `{path}`")
     try:
         is_safe = path.suffix == ".safetensors"
         found = _safetensors_file(path) if is_safe else torch.load(path, map_location="cpu", weights_only=True)

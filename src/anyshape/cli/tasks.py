@@ -6,16 +6,20 @@ torch is imported here when a command runs, after the user has been told that so
 from __future__ import annotations
 
 import contextlib
+import stat
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from anyshape.cli import preflight
+from anyshape.cli.target_texts import mode_of
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.export_parts import Exported
     from anyshape.cli.console import Tell
     from anyshape.cli.target_calls import TargetCall
+    from anyshape.cli.target_texts import TargetText
     from anyshape.cli.targets import LoadedTarget
     from anyshape.onnxfile.interface import Port
     from anyshape.results.finding import Finding
@@ -47,7 +51,7 @@ _OF_A_MODEL = {"inputs": "--input", "dims": "--dim", "where": "--where", "weight
 
 def is_folder(target: str, options: Mapping[str, Any]) -> bool:
     """Whether a checkpoint is meant; an option of the other kind of target is wrong usage."""
-    meant = Path(target).is_dir()
+    meant = stat.S_ISDIR(mode_of(target))
     of_the_other = _OF_A_MODEL if meant else _OF_A_CHECKPOINT
     given = [written for name, written in of_the_other.items() if options.get(name)]
     if given and meant:
@@ -58,6 +62,8 @@ def is_folder(target: str, options: Mapping[str, Any]) -> bool:
 
 
 def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Exported:
+    preflight.ask_declaration(options)
+    preflight.ask_folder(output)
     from anyshape.checkpoints import export_checkpoint
 
     chosen = _arguments_from(options, _CHECKPOINT_OPTIONS, _EXPORT_OPTIONS, _CHECK_OPTIONS)
@@ -65,10 +71,12 @@ def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Te
 
 
 def export_target(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
+    named = preflight.ask_target(target, options)
+    preflight.ask_output(output, named.place, options["weights"])
     tell(f"loading {target}")
     from anyshape.verbs.export import export as export_model
 
-    with _loaded_call(target, options) as (loaded, call):
+    with _loaded_call(named, options) as (loaded, call):
         chosen = _arguments_from(options, _EXPORT_OPTIONS, _CHECK_OPTIONS) | _said_twice(loaded, options)
         return export_model(loaded.model, f=output, progress=tell, **call.arguments, **chosen)
 
@@ -78,14 +86,17 @@ def export_target(target: str, output: str, options: Mapping[str, Any], tell: Te
 
 def check_file(model: str, target: str | None, options: Mapping[str, Any], tell: Tell) -> Result:
     """Without a model, torch is not imported."""
+    preflight.ask_file(model)
+    preflight.ask_declaration(options)
+    named = None if target is None else preflight.ask_target(target, options)
     tell(f"checking {model}")
     from anyshape.verbs.check import check
 
     chosen = {**_arguments_from(options, _CHECK_OPTIONS), "at": options["at"]}
-    if target is None:
+    if named is None:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
         return check(model, **said, **chosen)
-    with _loaded_call(target, options, _ports_of(model)) as (loaded, call):
+    with _loaded_call(named, options, _ports_of(model)) as (loaded, call):
         return check(model, loaded.model, **call.arguments, **chosen, **_said_twice(loaded, options))
 
 
@@ -93,25 +104,31 @@ def check_file(model: str, target: str | None, options: Mapping[str, Any], tell:
 
 
 def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list[Finding]:
+    named = preflight.ask_target(target, options)
     tell(f"loading {target}")
     from anyshape.verbs.diagnose import diagnose as diagnose_model
 
-    with _loaded_call(target, options) as (loaded, call):
+    with _loaded_call(named, options) as (loaded, call):
         where = loaded.where(options["where"], options["inputs"])
         return diagnose_model(loaded.model, progress=tell, seed=options["seed"], where=where, **call.arguments)
 
 
 def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
     """Without a model to check against, torch is not imported."""
+    preflight.ask_file(model)
+    preflight.ask_output(output)
+    preflight.ask_declaration({"sizes": options["sizes"], "dims": options["dims"]})
+    # these options are about the file, not about the model
+    silent = {**options, "inputs": [], "dims": {}, "sizes": {}}
+    named = None if options["target"] is None else preflight.ask_target(options["target"], silent)
     from anyshape.verbs.make_dynamic import make_dynamic
 
     dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]} or None
     chosen: dict[str, Any] = {"out": output, "sizes": options["sizes"] or None, "progress": tell}
     chosen |= _arguments_from(options, _FREE_OPTIONS)
-    if options["target"] is None:
+    if named is None:
         return make_dynamic(model, dims, **chosen)
-    silent = {**options, "inputs": [], "dims": {}, "sizes": {}}  # these options are about the file, not about the model
-    with _loaded_call(options["target"], silent, _ports_of(model)) as (loaded, call):
+    with _loaded_call(named, silent, _ports_of(model)) as (loaded, call):
         args, kwargs = call.first
         called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
         return make_dynamic(model, dims, model=loaded.model, **called, **chosen)
@@ -121,10 +138,11 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
 
 
 def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> ProposedDims:
+    named = preflight.ask_target(target, options)
     tell(f"loading {target}")
     from anyshape.verbs.dims import propose_dims as find_dims
 
-    with _loaded_call(target, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
+    with _loaded_call(named, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
         tell(f"probing {target}")
         called = {name: call.arguments[name] for name in ("args", "kwargs", "examples", "make_inputs")}
         return find_dims(loaded.model, **called)
@@ -135,7 +153,7 @@ def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Propose
 
 @contextlib.contextmanager
 def _loaded_call(
-    target: str, options: Mapping[str, Any], ports: Sequence[Port] = ()
+    target: TargetText, options: Mapping[str, Any], ports: Sequence[Port] = ()
 ) -> Iterator[tuple[LoadedTarget, TargetCall]]:
     """What TARGET names, and the call that options, its file or the inputs of an ONNX file speak of."""
     from anyshape.cli.target_calls import call_of

@@ -1,0 +1,94 @@
+"""What can be said without torch is said first: about paths, the target, inputs and sizes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anyshape.cli.target_texts import TargetText, mode_of, read_target
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.destination import check_destination, check_writable, refuse_foreign
+from anyshape.sizes import notation
+from anyshape.sizes.notation import STATIC, InputText, did_you_mean
+
+DTYPES = (
+    "float16", "bfloat16", "float32", "float64", "half", "float", "double", "bool", "uint8", "int8", "int16", "int32",
+    "int64", "short", "int", "long",
+)  # fmt: skip
+
+
+def ask_target(text: str, options: Mapping[str, Any]) -> TargetText:
+    """TARGET as it is written, once it and what is said about the model can be right."""
+    found = read_target(text)
+    if options.get("weights") is not None:
+        ask_file(options["weights"])
+    ask_declaration(options)
+    return found
+
+
+def ask_file(text: str) -> None:
+    refuse_foreign(text)
+    mode = mode_of(text)
+    if stat.S_ISDIR(mode):
+        raise DeclarationError(f"`{text}` is a folder, not a file")
+    if not mode:
+        raise DeclarationError(f"there is no file `{text}`")
+    if not os.access(text, os.R_OK):
+        raise DeclarationError(f"`{text}` cannot be read: Permission denied")
+
+
+def ask_output(output: str, *sources: str | None) -> None:
+    """Raise where nothing can be written, or where what is read would be overwritten."""
+    path = check_destination(output)
+    for source in sources:
+        if source is not None and path == Path(source).resolve():
+            raise DeclarationError(f"`{output}` is what is read: name another file for -o")
+
+
+def ask_folder(output: str) -> None:
+    refuse_foreign(output)
+    if stat.S_ISREG(mode_of(output)):
+        raise DeclarationError(f"`{output}` is a file: a checkpoint is exported to a folder")
+    check_writable(Path(output))
+
+
+def ask_declaration(options: Mapping[str, Any]) -> None:
+    """Raise where inputs, dims, sizes or relations are not what their notation allows."""
+    check_inputs(options.get("inputs", ()))
+    for name, axes in options.get("dims", {}).items():
+        notation.parse_axes(axes, where=name)
+    for dim, sizes in options.get("sizes", {}).items():
+        notation.parse_sizes(sizes, dim=dim)
+    for relation in options.get("where", ()):
+        notation.parse_conditions(relation)
+
+
+def check_inputs(texts: Sequence[InputText]) -> None:
+    """Raise where an input cannot be drawn from what is written."""
+    names = [text.name for text in texts]
+    for text in texts:
+        if names.count(text.name) > 1:
+            raise DeclarationError(f"the input `{text.name}` is given twice")
+        if "*" in text.name:
+            raise DeclarationError(
+                f"`{text.name}` is a wildcard, but every input needs values of its own: wildcards belong to --dim"
+            )
+        if text.dtype not in DTYPES:
+            raise DeclarationError(
+                f"`{text.name}` is declared {text.dtype}, which is no element type{did_you_mean(text.dtype, DTYPES)}"
+            )
+        if text.below == 0:
+            raise DeclarationError(f"`{text.name}` is declared < 0: no value is left")
+        _check_axes(text)
+
+
+def _check_axes(text: InputText) -> None:
+    for index, entry in enumerate(notation.parse_axes(text.axes, where=text.name)):
+        if entry is Ellipsis or entry == STATIC:
+            written = "..." if entry is Ellipsis else STATIC
+            raise DeclarationError(
+                f"`{text.name}` has `{written}` on axis {index}, which tells no size: write a name or a number"
+            )
