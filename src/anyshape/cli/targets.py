@@ -151,13 +151,13 @@ def _value_of(module: ModuleType, target: TargetText, inputs: Sequence[str]) -> 
     for step, following in zip(target.steps, [*target.steps[1:], None], strict=True):
         found = _attribute(value, step.name, target.text)
         if step.arguments is not None:
-            value = _called(found, step)
+            value = _product_of_call(found, step)
         else:
             value = _instance_or_product(found, step.name, following.name if following else None, inputs)
     return value
 
 
-def _called(value: Any, step: Step) -> Any:
+def _product_of_call(value: Any, step: Step) -> Any:
     """A class or a function with the arguments that are written behind its name."""
     if not isinstance(value, type) and not _is_function(value):
         raise DeclarationError(f"`{step.name}` is a {type(value).__name__}, which is not made: leave its brackets out")
