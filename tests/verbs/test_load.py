@@ -219,6 +219,38 @@ def test_any_number_of_positional_arguments_is_as_many_as_the_file_has(tmp_path)
         loaded(floats(2))
 
 
+def test_a_call_that_fitted_does_not_vouch_for_the_next(tmp_path):
+    graph = "g (float[n, 2] x, float[n, 2] y) => (float[n, 2] z) { z = Add(x, y) }"
+    loaded = anyshape.load(stored(tmp_path, graph, Contract({"n": parse_sizes("1..4", dim="n")})))
+    x = floats(3, 2)
+    for _ in range(2):
+        np.testing.assert_array_equal(loaded(x, y=x)["z"], x + x)
+        np.testing.assert_array_equal(loaded(y=x, x=2 * x)["z"], 3 * x)
+        np.testing.assert_array_equal(loaded.run({"y": x, "x": x})["z"], x + x)
+        assert type(loaded(torch.ones(3, 2), torch.ones(3, 2))["z"]) is torch.Tensor
+        for args, sentence in (
+            ((x, floats(2, 2)), "`n` is 3 in `x` but 2 in `y`"),
+            ((floats(5, 2), floats(5, 2)), "`n` = 5 is above 4"),
+            ((x, x.astype(np.float64)), "`y` is float64, but takes float32"),
+            ((x, x[:, :, None]), "`y` has the shape [3, 2, 1], but takes [n, 2]"),
+            ((x, None), "`y` is None, but was an input when the file was made"),
+            ((x, torch.ones(4, 2)), "`n` is 3 in `x` but 4 in `y`"),
+            ((x,), "`y` is missing: the file takes `x`, `y`"),
+        ):
+            with pytest.raises(anyshape.DeclarationError) as error:
+                loaded(*args)
+            assert str(error.value) == sentence
+
+
+def test_a_number_is_asked_anew_with_every_call(tmp_path):
+    graph = "g (float[n] x, int64 count) => (float[n] y, int64 c) { y = Identity(x)  c = Identity(count) }"
+    contract = Contract({"n": parse_sizes("1..4", dim="n")}, numbers={"count": parse_expression("n")})
+    loaded = anyshape.load(stored(tmp_path, graph, contract))
+    loaded(floats(3), np.array(3))
+    with pytest.raises(anyshape.DeclarationError, match=r"^`n` is 3 in `x` but 2 in `count`$"):
+        loaded(floats(3), np.array(2))
+
+
 def test_numbers_are_taken_where_an_input_has_no_axes(tmp_path):
     graph = """g (float[n] x, int64 count, float rate) => (float[n] y, int64 more)
     { y = Mul(x, rate)  more = Add(count, count) }"""

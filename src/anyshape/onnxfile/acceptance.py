@@ -81,6 +81,10 @@ class ComputedSize:
         return f"`{self.name}`" if self.axis is None else f"axis {self.axis} of `{self.name}`"
 
 
+Likeness = tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
+"""Name, dtype and shape of every input."""
+
+
 @dataclass(frozen=True)
 class Acceptance:
     """All that a file asks of its inputs."""
@@ -91,6 +95,14 @@ class Acceptance:
     """Each dim with its sizes twice: as Python finds a member soonest, and as it was declared."""
     conditions: tuple[tuple[Condition, frozenset[str]], ...]
     """With the dims in each: one that only an expression holds may stay unknown."""
+
+    @property
+    def asks_for_shapes_alone(self) -> bool:
+        """Whether two calls of the same dtypes and shapes are both taken, or neither."""
+        of_values = any(one.axis is None for one in self.computed)
+        return not of_values and all(
+            one.dtype is not None and one.rank is not None and one.number is None for one in self.inputs
+        )
 
     def check(self, feeds: Mapping[str, Any]) -> dict[str, int]:
         """The size of every dim in these arrays; a sentence where they are not what the file takes."""

@@ -64,9 +64,16 @@ class Binder:
         self._named = frozenset(p.name for p in parameters if p.way in ("both", "keyword"))
         self._many = next((p.name for p in parameters if p.way == "many"), None)
         self._takes = tuple((p.name, _needs_something(p.node), _taker(p.name, p.node)) for p in parameters)
+        is_plain = all(p.way == "both" and p.node == Slot(p.name) for p in parameters)
+        self._plain = self._positional if is_plain else None
 
-    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Feeds:
+    def __call__(self, args: Sequence[Any], kwargs: Feeds) -> Feeds:
         """The file's inputs by name, as they were given."""
+        if self._plain is not None:  # most modules: each argument is an input, all by place or all by name
+            if not kwargs and len(args) == len(self._plain):
+                return dict(zip(self._plain, args))  # noqa: B905  of one length; the argument costs time
+            if not args and kwargs.keys() == self._named:
+                return kwargs
         given = dict(zip(self._positional, args, strict=False))
         if len(args) > len(given):
             self._take_surplus(args, given)
@@ -116,10 +123,14 @@ def _taker(where: str, node: Node) -> _Take:
 def _slot_taker(where: str, name: str) -> _Take:
     def take(value: Any, feeds: Feeds) -> None:
         if value is None:
-            raise DeclarationError(f"`{where}` is None, but was an input when the file was made")
+            raise DeclarationError(_none_given(where))
         feeds[name] = value
 
     return take
+
+
+def _none_given(where: str) -> str:
+    return f"`{where}` is None, but was an input when the file was made"
 
 
 def _refuse_other_constant(where: str, value: Any, wanted: object) -> None:
@@ -210,12 +221,14 @@ def result_maker(node: Node, places: Mapping[str, int]) -> _Make:
         return lambda results: results[place]
     if isinstance(node, Fixed):
         return lambda _: node.value
-    parts = [result_maker(part, places) for part in node.parts]
     build = _container_maker(node)
+    if [slot.name for slot in node.parts if isinstance(slot, Slot)] == [*places]:
+        return build  # the results as they come
+    parts = [result_maker(part, places) for part in node.parts]
     return lambda results: build([part(results) for part in parts])
 
 
-def _container_maker(node: Branch) -> Callable[[list[Any]], Any]:
+def _container_maker(node: Branch) -> _Make:
     if node.kind in ("list", "cache"):
         return list
     if node.kind == "tuple":
@@ -243,6 +256,8 @@ def as_array(name: str, value: Any, dtype: np.dtype[Any] | None, rank: int | Non
         return np.asarray(value)
     if isinstance(value, (bool, int, float)):
         return _from_number(name, value, dtype, rank)
+    if value is None:
+        raise DeclarationError(_none_given(name))
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     if dtype is None:  # texts, or a sequence or a map, of which the runtime knows better
