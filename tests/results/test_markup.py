@@ -162,6 +162,12 @@ def test_no_finding_is_said() -> None:
     assert _page(Findings()).text.strip() == "no findings"
 
 
+def test_ipython_prints_a_list_of_findings_as_its_text() -> None:
+    """It has a printer of its own for lists."""
+    pretty = pytest.importorskip("IPython.lib.pretty").pretty
+    assert pretty(Findings([FINDING, FINDING])) == f"{FINDING}\n\n{FINDING}"
+
+
 def test_a_level_is_a_word_and_not_a_colour_alone() -> None:
     warning = Finding("frozen-value", "off", Span("shown.py", 3), level="warning")
     assert _page(warning).text.startswith("warning[frozen-value]: off")

@@ -90,6 +90,11 @@ class Findings(list[Finding], ShownInNotebooks):
     def _repr_html_(self) -> str:
         return box(*map(finding_part, self)) if self else box(paragraph("no findings"))
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython prints: it has a way of its own for lists, which goes before their text."""
+        del cycle
+        printer.text(str(self))
+
 
 def usable_edits(findings: Iterable[Finding]) -> list[Edit]:
     """The edits that mend every error, one for each file; empty where one has none, or none that is safe."""

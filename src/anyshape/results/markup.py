@@ -20,12 +20,13 @@ _BOX = "margin:0.4em 0;line-height:1.45;overflow-x:auto"
 _FINDING = "margin:0.6em 0;padding:0.1em 0 0.1em 0.8em;border-left:4px solid {colour}"
 _COLOURS: Mapping[str, str] = {"error": "rgba(220,60,60,0.8)", "warning": "rgba(210,150,0,0.8)"}
 _CAPTION = "caption-side:top;text-align:left;color:inherit;padding:0 0 0.3em 0"
-_TABLE = "border-collapse:collapse;border:none;margin:0.3em 0;font-size:inherit"
+_TABLE = "table-layout:auto;width:100%;border-collapse:collapse;border:none;margin:0.3em 0;font-size:inherit"
 _CELL = "text-align:left;vertical-align:top;border:none;background:none;padding:0.1em 1em 0.1em 0;white-space:{space}"
-_LABEL = f"{_CELL.format(space='nowrap')};font-weight:600;opacity:0.75"
-_TEXT = f"{_CELL.format(space='pre-wrap')};max-width:60em"
+_LABEL = f"{_CELL.format(space='nowrap')};width:1%;font-weight:600;opacity:0.75"
+_TEXT = _CELL.format(space="pre-wrap")
 _PARAGRAPH = "margin:0.3em 0"
 _CODE = "font-family:monospace;color:inherit;background:rgba(128,128,128,0.14);padding:0 0.2em;border-radius:3px"
+_PORT = "font-family:monospace;color:inherit;background:none;padding:0;white-space:pre-wrap"
 _BLOCK = (
     "font-family:monospace;color:inherit;background:rgba(128,128,128,0.1);border:none;border-radius:3px;"
     "margin:0.3em 0;padding:0.4em 0.6em;line-height:1.35;overflow-x:auto;white-space:pre"
@@ -73,7 +74,7 @@ def table(headline: str, rows: Iterable[tuple[str, str]]) -> str:
     """Facts below a headline."""
     head, colon, rest = headline.partition(":")
     caption = f'<caption style="{_CAPTION}"><strong>{_safe_text(head)}</strong>{colon}{_text_with_code(rest)}</caption>'
-    return _table(caption, [(label, _text_with_code(text)) for label, text in rows])
+    return _table(caption, [(label, _fact(label, text)) for label, text in rows])
 
 
 def finding_part(finding: Finding) -> str:
@@ -108,6 +109,13 @@ def _edit_part(edit: Edit) -> str:
 def _changed_line(sign: str, text: str) -> str:
     tag, colour = _CHANGES[sign]
     return f'<{tag} style="{_LINE.format(colour=colour)}">{_safe_text(f"{sign} {text}")}</{tag}>'
+
+
+def _fact(label: str, text: str) -> str:
+    """One fact; names and types of inputs and outputs stand below each other."""
+    if label in ("input", "output"):
+        return f'<code style="{_PORT}">{_safe_text(text)}</code>'
+    return _text_with_code(text)
 
 
 def _paragraphs(text: str) -> str:
