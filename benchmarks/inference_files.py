@@ -106,7 +106,7 @@ def quiet() -> Iterator[None]:
 
 
 def _by_anyshape(subject: Subject, model: nn.Module, examples: Any, path: Path) -> None:
-    anyshape.export(model, examples, path, dims=subject.dims, sizes=subject.ranges)
+    anyshape.export(model, examples, path, dims=subject.dims, sizes=subject.ranges, target="onnxruntime")
 
 
 def _axes(subject: Subject) -> dict[str, dict[int, str]]:

@@ -17,7 +17,7 @@ from anyshape.declaration.options import check_options
         ({"seed": None}, "seed is None: give a whole number"),
         ({"progress": 3}, "progress is 3: give a function"),
         ({"make_inputs": "x"}, "make_inputs is 'x': give a function"),
-        ({"target": 1}, "target is 1: write `onnxruntime==1.18`"),
+        ({"target": 1}, "target is 1: write `onnxruntime==1.18`, or `onnxruntime` for the installed one"),
         ({"metadata": ["a"]}, "metadata is ['a']: give a dict of text"),
         ({"unchecked": "a::b"}, "unchecked is 'a::b': give a list of text"),
         ({"providers": "CPUExecutionProvider"}, "providers is 'CPUExecutionProvider': give a list of text"),

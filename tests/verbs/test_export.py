@@ -311,9 +311,22 @@ def test_large_weights_go_beside_the_model(tmp_path: Path) -> None:
 
 def test_the_opset_follows_the_target() -> None:
     result = anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "b 4"}, target="onnxruntime==1.18")
-    assert result.opset == 21
+    assert (result.opset, result.model.opset_imports[""], result.model.ir_version) == (21, 21, 10)
     result = anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "b 4"}, opset_version=18)
-    assert result.model.opset_imports[""] == 18
+    assert (result.opset, result.model.opset_imports[""], result.model.ir_version) == (18, 18, 8)
+
+
+class Attends(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(x, x, x)
+
+
+@pytest.mark.parametrize(("target", "opset"), [(None, 20), ("onnxruntime", 23)])
+def test_by_default_a_file_holds_what_tools_read_and_for_a_runtime_what_is_fast(target: str | None, opset: int) -> None:
+    call = (torch.randn(2, 2, 3, 4),)
+    result = anyshape.export(Attends(), call, dims={"x": "batch 2 seq 4"}, target=target, quick=True)
+    assert result.opset == result.model.opset_imports[""] == opset
+    assert ("Attention" in {node.op_type for node in result.model.graph}) == (target is not None)
 
 
 def test_the_tenth_export_is_the_first() -> None:
@@ -360,7 +373,10 @@ def test_a_model_that_prints_is_silent(capfd: pytest.CaptureFixture[str]) -> Non
         ({"dims": DIMS, "quick": True, "thorough": True}, "quick and thorough exclude each other"),
         ({"dims": DIMS, "export_params": False}, "export_params=False: a file without its weights cannot be checked"),
         ({"dims": DIMS, "dimz": 1}, "export() has no argument `dimz`; did you mean `dims`?"),
-        ({"dims": DIMS, "target": "tensorrt"}, "target is `tensorrt`: write `onnxruntime==1.18`"),
+        (
+            {"dims": DIMS, "target": "tensorrt"},
+            "target is `tensorrt`: write `onnxruntime==1.18`, or `onnxruntime` for the installed one",
+        ),
         ({"dims": DIMS, "output_names": list("abc")}, "output_names has 3 names but the model returns 2 outputs: "
          "['states', 'logits']"),
     ],

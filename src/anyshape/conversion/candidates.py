@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,15 +15,12 @@ from anyshape.bench.plan import spread_sizes
 from anyshape.conversion.graph import finish
 from anyshape.declaration.calls import Adapter
 from anyshape.declaration.spec import Spec
-from anyshape.errors import DeclarationError
 from anyshape.model.labels import input_ports, output_names
 from anyshape.model.oracle import Outcome
 from anyshape.model.survey import Survey, model_constants
 from anyshape.results.attempt import Attempt, Guard
-from anyshape.runtime.session import newest_opset, opset_of_release
 from anyshape.sizes.notation import Expression, Sizes
 from anyshape.source.spans import Span
-from anyshape.torchkit import capture
 
 
 @dataclass(frozen=True)
@@ -128,32 +124,3 @@ def give_names(survey: Survey, candidate: Candidate) -> None:
         axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
         inputs.append((port, axes, ir.tensor_adapters.from_torch_dtype(tensor.dtype)))
     finish.finish(candidate.model, candidate.opset, inputs, output_names(request, survey.first.names))
-
-
-# ---- which opset to write: what the user asks for, or the newest that torch writes and the runtime takes
-
-_TARGET = re.compile(r"\s*onnxruntime\s*(?:==|<=|>=|~=|@)?\s*(\d+)\.(\d+)(?:\.\S+)?\s*")
-
-
-def choose_opset(opset_version: int | None, target: str | None) -> int:
-    newest = min(newest_opset(), capture.newest_translated_opset())
-    cap = newest if target is None else min(newest, _newest_opset_of(target))
-    if opset_version is None:
-        return cap
-    if not isinstance(opset_version, int) or not 7 <= opset_version <= newest_opset():
-        raise DeclarationError(
-            f"opset_version is {opset_version!r}, the installed ONNX Runtime takes 7 to {newest_opset()}"
-        )
-    if opset_version > cap and target is not None:
-        raise DeclarationError(f"opset_version is {opset_version}, but target `{target}` takes {cap} at most")
-    return opset_version
-
-
-def _newest_opset_of(target: str) -> int:
-    match = _TARGET.fullmatch(target)
-    if match is None:
-        raise DeclarationError(f"target is `{target}`: write `onnxruntime==1.18`")
-    opset = opset_of_release((int(match[1]), int(match[2])))
-    if opset is None or opset < 17:
-        raise DeclarationError(f"target is `{target}`: ONNX Runtime 1.12 is the oldest that is known")
-    return opset

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyshape.errors import DeclarationError
+from anyshape.runtime.releases import TARGET_ADVICE
 from anyshape.sizes.notation import did_you_mean
 
 
@@ -19,7 +20,7 @@ _WANTED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("atol", "rtol", "budget"), _is_positive, "give a number that is not negative"),
     (("seed",), lambda value: isinstance(value, int) and not isinstance(value, bool), "give a whole number"),
     (("make_inputs", "progress"), callable, "give a function"),
-    (("target",), lambda value: isinstance(value, str), "write `onnxruntime==1.18`"),
+    (("target",), lambda value: isinstance(value, str), TARGET_ADVICE),
     (("metadata",), lambda value: isinstance(value, Mapping), "give a dict of text"),
     (("repair",), lambda value: value == "edits", 'give "edits", or leave it out'),
     (("unchecked", "providers"), lambda value: isinstance(value, (list, tuple, set, frozenset)), "give a list of text"),

@@ -21,6 +21,7 @@ from anyshape.model.limits import Boundaries, UnmadeCallError
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
 from anyshape.runtime.custom_ops import CustomOps
+from anyshape.runtime.releases import Release
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
@@ -49,6 +50,8 @@ class ExportOptions:
     extra: Mapping[str, Any]
     notes: tuple[str, ...]
     tell: Progress
+    runtime: Release | None = None
+    """The oldest that the file is to serve, where one was named."""
     may_edit: bool = False
     """Whether safe edits of findings may stand in for the model's own code."""
     training: tuple[str, ...] = ()

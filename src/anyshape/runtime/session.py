@@ -1,8 +1,7 @@
-"""ONNX Runtime: which opsets it takes, and running a file on the leaves of a call."""
+"""ONNX Runtime: running a file on the leaves of a call."""
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import tempfile
@@ -12,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-import onnx.helper
-import onnx.parser
 
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.sizes import budgets
@@ -214,40 +211,3 @@ def _in_short(error: Exception) -> str:
         text = f"{operator} node `{name}`: {message}" if name else f"{operator} node: {message}"
     line = text.splitlines()[0].strip()
     return line if len(line) <= budgets.LONGEST_RUNTIME_REASON else line[: budgets.LONGEST_RUNTIME_REASON - 3] + "..."
-
-
-@functools.cache
-def newest_opset() -> int:
-    """The newest opset that the installed runtime loads."""
-    for opset in range(onnx.defs.onnx_opset_version(), 16, -1):
-        try:
-            Session(_smallest_model(opset))
-        except RuntimeFailureError:
-            continue
-        return opset
-    return 17
-
-
-def _smallest_model(opset: int) -> bytes:
-    head = f'<ir_version: {ir_version_for(opset)}, opset_import: ["": {opset}]>'
-    graph = "smallest (float[1] x) => (float[1] y) { y = Identity(x) }"
-    return bytes(onnx.parser.parse_model(head + graph).SerializeToString())
-
-
-def ir_version_for(opset: int) -> int:
-    """The oldest IR version that knows this opset: the one that the most runtimes read."""
-    versions = [row[1] for row in onnx.helper.VERSION_TABLE if row[2] >= opset]
-    return max(8, min(versions, default=onnx.IR_VERSION))
-
-
-# From ONNX Runtime's own compatibility table: the newest opset that a release takes.
-_RELEASES = {
-    (1, 12): 17, (1, 13): 17, (1, 14): 18, (1, 15): 19, (1, 16): 19, (1, 17): 20, (1, 18): 21, (1, 19): 21,
-    (1, 20): 21, (1, 21): 22, (1, 22): 22, (1, 23): 23, (1, 24): 24,
-}  # fmt: skip
-
-
-def opset_of_release(release: tuple[int, int]) -> int | None:
-    """The newest opset of an ONNX Runtime release; None where it is older than all we know."""
-    known = [opset for version, opset in _RELEASES.items() if version <= release]
-    return known[-1] if known else None

@@ -15,7 +15,7 @@ from anyshape.model.labels import call_structure, declared_expressions, output_a
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.contract import KEY, Contract
-from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.metadata import session_advice
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt
@@ -71,7 +71,7 @@ def write_file(
         tuple(findings),
         tuple(notes),
         options.destination,
-        candidate.opset,
+        opset_of(written),
         sum(attempt.seconds for attempt in attempts),
         given_up=_given_up(survey, ranges or spec.ranges, findings),
         where=tuple(map(str, spec.where)),

@@ -16,7 +16,6 @@ from typing import Any
 
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import choose_tier
-from anyshape.conversion.candidates import choose_opset
 from anyshape.conversion.translation import translations
 from anyshape.declaration.options import check_options, notes_on
 from anyshape.declaration.targets import training_parts
@@ -31,6 +30,7 @@ from anyshape.onnxfile.saving import staged
 from anyshape.results.finding import Finding, usable_edits
 from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops
+from anyshape.runtime.releases import choose_opset, understand_target
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
 from anyshape.stages.conclusion import conclude, refuse, without_dims
@@ -94,10 +94,12 @@ def export(
         dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names,
         dtype=dtype,
     )  # fmt: skip
+    runtime = None if target is None else understand_target(target)
     options = ExportOptions(
         destination=destination,
-        opset=choose_opset(opset_version, target),
+        opset=choose_opset(opset_version, runtime, capture.newest_translated_opset()),
         opset_is_fixed=opset_version is not None,
+        runtime=runtime,
         external_data=external_data,
         metadata=check_metadata(metadata),
         narrow=narrow,

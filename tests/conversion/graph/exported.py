@@ -16,9 +16,9 @@ def operators(path: Path) -> Counter[str]:
 
 
 def exported(folder: Path, model: Any, args: Any, dims: dict[str, str], **options: Any) -> Path:
-    """The rewritten file, made at the first try."""
+    """The rewritten file, made at the first try, in the newest operators."""
     path = folder / "model.onnx"
-    result = anyshape.export(model, args, path, dims=dims, quick=True, **options)
+    result = anyshape.export(model, args, path, dims=dims, quick=True, target="onnxruntime", **options)
     assert [attempt.strategy for attempt in result.attempts] == ["torch.export"]
     return path
 
@@ -26,5 +26,5 @@ def exported(folder: Path, model: Any, args: Any, dims: dict[str, str], **option
 def both(folder: Path, model: Any, args: Any, dims: dict[str, str], **options: Any) -> tuple[Path, Counter[str]]:
     """The rewritten file, and the operators of the file without rewrites."""
     plain = folder / "plain.onnx"
-    anyshape.export(model, args, plain, dims=dims, quick=True, optimize=False, **options)
+    anyshape.export(model, args, plain, dims=dims, quick=True, optimize=False, target="onnxruntime", **options)
     return exported(folder, model, args, dims, **options), operators(plain)

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front, transform_in_double
 from anyshape.onnxfile.graph import describe, every_node
 from anyshape.onnxfile.metadata import SOURCE_KEY
-from anyshape.runtime.session import ir_version_for
+from anyshape.runtime.releases import ir_version_for
 from anyshape.sizes.notation import Expression
 from anyshape.source.spans import span_of_recorded_stack
 

@@ -215,14 +215,13 @@ def _masked_scores(scores: ir.Value, mask: ir.Value, query: ir.Value) -> ir.Valu
 
 
 def _sees_nothing(mask: ir.Value) -> ir.Value:
-    """For each query, whether no key is left to it."""
-    if mask.dtype == BOOL:
-        most = op.ReduceMax(op.Cast(mask, to=ir.DataType.INT32), whole(-1), keepdims=1)
-        lowest = op.Constant(value=ir.tensor(0, dtype=ir.DataType.INT32))
-    else:
-        most = op.ReduceMax(mask, whole(-1), keepdims=1)
-        lowest = number(-math.inf, mask)
-    return op.Equal(most, lowest)
+    """For each query, whether no key is left to it.
+
+    Counted: of a ReduceMax, ONNX Runtime's symbolic shape inference does not know the shape.
+    """
+    seen = mask if mask.dtype == BOOL else op.Not(op.Equal(mask, number(-math.inf, mask)))
+    count = op.ReduceSum(op.Cast(seen, to=ir.DataType.INT32), whole(-1), keepdims=1)
+    return op.Equal(count, op.Constant(value=ir.tensor(0, dtype=ir.DataType.INT32)))
 
 
 def _repeated_heads(few: ir.Value, many: ir.Value) -> ir.Value:
