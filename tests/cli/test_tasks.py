@@ -8,6 +8,7 @@ import os
 import re
 
 import pytest
+import torch
 
 import anyshape
 from tests.cli.project import TOKENS, process, run
@@ -24,7 +25,7 @@ def test_export_writes_the_file_and_prints_the_result_alone(exported):
     assert result.exit_code == 0, result.output
     assert path.is_file()
     assert (
-        shown(result.stdout)
+        shown(result.stdout).replace(f"{path.parent}/", "")
         == """\
 checked: net.onnx, right at N in ONNX Runtime N against PyTorch
   input    tokens  int64[batch, seq]
@@ -33,6 +34,7 @@ checked: net.onnx, right at N in ONNX Runtime N against PyTorch
   run      batch 1 N N; seq 1 N N
   error    at most N x the model's own rounding noise (8 is allowed)
   took     N to convert by torch.export (N), N to check
+  note     RANDOM WEIGHTS: `model.py:Net` loads none; give --weights FILE, or --weights random where that is meant
 """
     )
 
@@ -43,16 +45,66 @@ def test_check_meets_the_same_random_model_again(exported, folder):
     assert result.stdout.startswith("checked: net.onnx, right at ")
 
 
-def test_check_says_no_to_another_model(exported, folder):
-    result = run("check", exported[0], f"{folder}/model.py:Net", "--quick", "--seed", 1)
+RANDOM = "loads none; give --weights FILE, or --weights random where that is meant"
+
+
+def test_check_names_other_weights_instead_of_a_line(exported, folder):
+    result = run("check", exported[0], f"{folder}/model.py:Net", "--quick", "--seed", 1, "--quiet")
     assert result.exit_code == 1
-    assert result.stdout.startswith("refused: the file is wrong\n")
-    assert "error[wrong-values]: " in result.stdout
+    assert re.sub(r"by \S+ \(allowed \S+\)", "by N", result.stdout) == (
+        "refused: the file is wrong\n\n"
+        "error[wrong-values]: the file holds other weights than the model\n"
+        "  --> net.onnx:1:1\n"
+        "  = note: 2 of 2 weights that can be compared differ: `embedding.weight`, `linear.weight`\n"
+        "  = note: so `output` differs by N at batch = 3, seq = 4\n"
+        "  = help: give the weights that the file was exported with: --weights FILE\n"
+    )
+
+
+def notes_of(*arguments: object) -> list[str]:
+    result = run(*arguments, "--quiet", "--json")
+    return json.loads(result.stdout)["notes"]
+
+
+def test_random_weights_are_told_unless_they_are_meant(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "layers.py").write_text(
+        "import torch\nfrom torch import nn\nplain = nn.ReLU()\nones = nn.LayerNorm(4)\nnet = nn.Linear(4, 2)\n"
+        "def trained():\n    made = nn.Linear(4, 2)\n    made.load_state_dict(made.state_dict())\n    return made\n"
+    )
+
+    def notes(name: str, *more: object) -> list[str]:
+        shown = ["--input", "input: float32[batch, 4]", "--quick", *more]
+        return notes_of("export", f"layers.py:{name}", "-o", tmp_path / "m.onnx", *shown)
+
+    assert notes("net") == [f"RANDOM WEIGHTS: `layers.py:net` {RANDOM}"]
+    for name in ("plain", "ones", "trained"):
+        assert notes(name) == []
+    assert notes("net", "--weights", "random") == notes("net", "--seed", 0) == []
+    torch.save(torch.nn.Linear(4, 2).state_dict(), folder / "state.pt")
+    assert notes("net", "--weights", "state.pt") == []
+    # the file holds trained weights now, and the command line gives none
+    found = run("check", tmp_path / "m.onnx", "layers.py:net", "--quick", "--json", "--quiet")
+    document = json.loads(found.stdout)
+    assert document["notes"][0] == f"RANDOM WEIGHTS: `layers.py:net` {RANDOM}"
+    assert [one["message"] for one in document["findings"]] == ["the file holds other weights than the model"]
 
 
 def test_check_can_run_one_size(exported, folder):
     result = run("check", exported[0], f"{folder}/model.py:Net", "--at", "batch=1,seq=2", "--json")
     assert json.loads(result.stdout)["verification"]["sizes_run"] == [{"batch": 1, "seq": 2}]
+
+
+@pytest.mark.parametrize("target", ["model.py:Net", None])
+def test_check_says_that_the_contract_excludes_a_size(exported, folder, monkeypatch, target):
+    monkeypatch.chdir(folder)
+    arguments = ["check", exported[0], *filter(None, [target]), "--at", "batch=2,seq=600", "--quiet"]
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1] == "error: the contract of `net.onnx` excludes seq = 600: it is for seq 1..6"
+    result = run(*arguments, "--size", "seq=1..9")
+    assert result.stderr.splitlines()[-1] == "error: what was declared excludes seq = 600: it is for seq 1..9"
+    assert run(*arguments, "--size", "seq=1..900").exit_code == 0
 
 
 def test_check_without_a_model_holds_the_file_to_its_shapes(exported):

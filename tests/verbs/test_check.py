@@ -47,14 +47,26 @@ def test_check_at_one_size_runs_that_size(exported: tuple[anyshape.Result, Path]
 
 
 def test_check_says_where_another_model_differs(exported: tuple[anyshape.Result, Path]) -> None:
-    other = Pooled()
-    nn.init.ones_(other.head.weight)
+    class Doubled(Pooled):
+        def forward(self, ids: Tensor, mask: Tensor) -> dict[str, Tensor]:
+            return {name: value * 2 for name, value in super().forward(ids, mask).items()}
+
+    other = Doubled()
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.check(exported[1], other, example())
     (finding,) = refused.value.findings
     assert finding.rule == "wrong-values"
     assert finding.span.function.endswith("forward")
-    assert finding.label == "first result that differs"
+
+
+def test_other_weights_are_told_before_a_line_is_blamed(exported: tuple[anyshape.Result, Path]) -> None:
+    other = Pooled()
+    nn.init.ones_(other.head.weight)
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.check(exported[1], other, example())
+    (finding,) = refused.value.findings
+    assert (finding.rule, finding.message) == ("wrong-values", "the file holds other weights than the model")
+    assert finding.helps == ("give the weights that the file was exported with: load them into the model first",)
 
 
 def test_a_claim_in_a_file_is_not_taken_for_the_models_limit(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from anyshape.bench.plan import choose
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.interface import read_interface
-from anyshape.sizes.notation import SizeRange, Sizes
-from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
+from anyshape.onnxfile.contract import Contract
+from anyshape.onnxfile.interface import Interface, read_interface
+from anyshape.sizes.notation import SizeRange, Sizes, parse_condition
+from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check, refuse_excluded
 
 RANGES = {"batch": SizeRange(1, 3), "seq": SizeRange()}
 BASE = {"batch": 2, "seq": 5}
@@ -49,3 +50,26 @@ def test_what_is_baked_in_is_asked_once(tmp_path: Path) -> None:
     file = GivenFile(tmp_path / "model.onnx", proto, read_interface(proto), None)
     assert len(file.baked) == 1
     assert file.baked is file.baked
+
+
+def test_a_single_size_that_is_excluded_is_one_sentence() -> None:
+    ranges = {"batch": SizeRange(), "seq": SizeRange(2, 8)}
+    where = [parse_condition("batch <= seq")]
+
+    def said(contract: Contract | None, **at: int) -> str:
+        file = GivenFile(Path("m.onnx"), onnx.ModelProto(), Interface((), ()), contract)
+        try:
+            refuse_excluded(file, ranges, where, at)
+        except DeclarationError as error:
+            return str(error)
+        return ""
+
+    contract = Contract(ranges)
+    assert said(contract, batch=3, seq=3) == said(contract, batch=99) == said(None, batch=0) == ""
+    assert said(contract, seq=9) == "the contract of `m.onnx` excludes seq = 9: it is for seq 2..8"
+    assert said(contract, batch=0) == "the contract of `m.onnx` excludes batch = 0: it is for batch 1.."
+    assert said(contract, batch=4, seq=3) == (
+        "the contract of `m.onnx` excludes batch = 4, seq = 3: it is for batch <= seq"
+    )
+    assert said(None, seq=9) == "what was declared excludes seq = 9: it is for seq 2..8"
+    assert said(Contract({"seq": SizeRange(2, 6)}), seq=9) == "what was declared excludes seq = 9: it is for seq 2..8"

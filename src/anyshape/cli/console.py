@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from anyshape.cli.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, for_debug
+from anyshape.sizes.spelling import on_the_command_line
 
 Tell = Callable[[str], None]
 _Result = TypeVar("_Result")
@@ -34,7 +35,7 @@ def perform(
     `work` does what the command is for and tells how far it is; `conclude` makes an ending of it and may ask questions.
     """
     try:
-        with _results_apart(), _terminable():
+        with _results_apart(), _terminable(), on_the_command_line():
             with _progress(quiet=quiet) as tell:
                 result = work(tell)
             ending = conclude(result)

@@ -70,7 +70,12 @@ _SIZES = pairs_option(
 )
 _TOLERANCE = "tolerance instead of the model's own rounding noise."
 
-_WEIGHTS = option("--weights", "A state dict for the model (.pt or .safetensors).", "FILE", type=click.Path())
+_WEIGHTS = option(
+    "--weights",
+    "A state dict for the model (.pt or .safetensors); `random` says that random weights are meant.",
+    "FILE",
+    type=click.Path(),
+)
 _SHOWN = "One input of the call: random values to start from. Replaces `inputs` of the target's file."
 example_options = _all_of(_input_option(_SHOWN, "'NAME: DTYPE[SIZES] < N'"), _WEIGHTS)
 declaration_options = _all_of(
@@ -94,7 +99,7 @@ freeing_options = _all_of(
     option("--model target", "The PyTorch model to check against, as for `anyshape export`.", "TARGET"),
     _WEIGHTS,
 )
-seed_option = option("--seed", "For random weights, inputs and sizes.", "N", type=int, default=0, show_default=True)
+seed_option = option("--seed", "For random weights, inputs and sizes; 0 by default.", "N", type=int)
 budget_options = _all_of(
     option(
         "--budget", "How long to check; 10 s by default, or as long as the export.", "SECONDS", type=click.FloatRange(0)

@@ -20,10 +20,14 @@ DTYPES = (
 )  # fmt: skip
 
 
+RANDOM = "random"
+"""What `--weights` says of weights that are meant to be so; a file of that name is `./random`."""
+
+
 def ask_target(text: str, options: Mapping[str, Any]) -> TargetText:
     """TARGET as it is written, once it and what is said about the model can be right."""
     found = read_target(text)
-    if options.get("weights") is not None:
+    if options.get("weights") not in (None, RANDOM):
         ask_file(options["weights"])
     ask_declaration(options)
     return found

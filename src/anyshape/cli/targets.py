@@ -23,9 +23,11 @@ from torch import nn
 
 from anyshape.cli.endings import PACKAGES, Terminated
 from anyshape.cli.target_texts import Step, TargetText
+from anyshape.declaration.targets import resolve_target
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
 from anyshape.sizes.notation import did_you_mean
 from anyshape.source.spans import span_of_error
+from anyshape.torchkit.patches import heard, patched
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class LoadedTarget:
     model: Any
     text: str
     namespace: Mapping[str, Any]
+    is_random: bool = False
+    """Whether the model has weights which were drawn, and none were loaded."""
 
     def mapping(self, name: str) -> dict[str, Any] | None:
         """`dims` or `sizes` of the file."""
@@ -67,13 +71,14 @@ def loaded_target(
     `inputs` are the names given with --input: a function with such parameters is the thing to export, not a factory.
     Random weights follow the seed, so that `check` meets the same model as `export` did.
     """
-    torch.manual_seed(seed)
-    with _module_at(target) as module:
-        with users_code(f"`{target.text}` cannot be loaded"):
-            model = _value_of(module, target, inputs)
-        if weights is not None:
-            load_weights(model, Path(weights))
-        yield LoadedTarget(model, target.text, vars(module))
+    with contextlib.ExitStack() as stack:
+        with _watched_draws(seed) as events:
+            module = stack.enter_context(_module_at(target))
+            with users_code(f"`{target.text}` cannot be loaded"):
+                model = _value_of(module, target, inputs)
+            if weights is not None:
+                load_weights(model, Path(weights))
+        yield LoadedTarget(model, target.text, vars(module), events == {"drawn"} and _has_weights(model))
 
 
 # ---- the file
@@ -222,6 +227,38 @@ def required_parameters(function: Callable[..., Any]) -> list[str]:
 
 
 # ---- weights
+
+
+@contextlib.contextmanager
+def _watched_draws(seed: int) -> Iterator[set[str]]:
+    """Inside, random numbers follow the seed; what is yielded holds afterwards whether any were `drawn` or `loaded`."""
+    torch.manual_seed(seed)
+    before, events = torch.get_rng_state(), set[str]()
+
+    def note_load(*_: Any, **__: Any) -> None:
+        events.add("loaded")
+
+    with (
+        patched(nn.Module, "load_state_dict", heard(nn.Module.load_state_dict, note_load)),
+        patched(torch, "load", heard(torch.load, note_load)),
+    ):
+        yield events
+    if not torch.equal(before, torch.get_rng_state()):
+        events.add("drawn")
+
+
+def _has_weights(model: Any) -> bool:
+    """Whether there is anything to load, and no library has done so by itself, as `from_pretrained` does."""
+    module = resolve_target(model).module
+    is_pretrained = any(getattr(part, "name_or_path", "") for part in module.modules())
+    is_read = "safetensors" in sys.modules and "transformers" not in sys.modules
+    return not is_pretrained and not is_read and any(map(_varies, module.parameters()))
+
+
+def _varies(weight: torch.Tensor) -> bool:
+    """Ones and zeros were not drawn."""
+    is_here = weight.numel() > 1 and weight.device.type != "meta"
+    return is_here and not bool((weight == weight.flatten()[0]).all())
 
 
 def load_weights(model: Any, path: Path) -> None:

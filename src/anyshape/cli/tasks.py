@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from anyshape.cli import preflight
 from anyshape.cli.target_texts import mode_of
+from anyshape.results.result import ExportError
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.export_parts import Exported
@@ -39,7 +41,8 @@ _CHECKPOINT_OPTIONS = {name: name for name in ("task", "trust_remote_code", "siz
 
 
 def _arguments_from(options: Mapping[str, Any], *tables: Mapping[str, str]) -> dict[str, Any]:
-    return {name: options[option] for table in tables for name, option in table.items()}
+    found = {name: options[option] for table in tables for name, option in table.items()}
+    return {**found, "seed": found["seed"] or 0} if "seed" in found else found
 
 
 # ---- export
@@ -78,7 +81,15 @@ def export_target(target: str, output: str, options: Mapping[str, Any], tell: Te
 
     with _loaded_call(named, options) as (loaded, call):
         chosen = _arguments_from(options, _EXPORT_OPTIONS, _CHECK_OPTIONS) | _said_twice(loaded, options)
-        return export_model(loaded.model, f=output, progress=tell, **call.arguments, **chosen)
+        result = export_model(loaded.model, f=output, progress=tell, **call.arguments, **chosen)
+    return replace(result, notes=(*_notes_on_weights(loaded, options), *result.notes))
+
+
+def _notes_on_weights(loaded: LoadedTarget, options: Mapping[str, Any]) -> list[str]:
+    """Random weights are a file's last use: nobody gets them without having been told, or having asked for them."""
+    is_meant = options["weights"] is not None or options["seed"] is not None
+    advice = "give --weights FILE, or --weights random where that is meant"
+    return [f"RANDOM WEIGHTS: `{loaded.text}` loads none; {advice}"] if loaded.is_random and not is_meant else []
 
 
 # ---- check
@@ -97,7 +108,12 @@ def check_file(model: str, target: str | None, options: Mapping[str, Any], tell:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
         return check(model, **said, **chosen)
     with _loaded_call(named, options, _ports_of(model)) as (loaded, call):
-        return check(model, loaded.model, **call.arguments, **chosen, **_said_twice(loaded, options))
+        said = {**call.arguments, **chosen, **_said_twice(loaded, options)}
+        try:
+            return check(model, loaded.model, **said)
+        except ExportError as error:
+            notes = (*_notes_on_weights(loaded, options), *error.result.notes)
+            raise ExportError(replace(error.result, notes=notes)) from error
 
 
 # ---- diagnose, make-dynamic
@@ -110,7 +126,7 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
 
     with _loaded_call(named, options) as (loaded, call):
         where = loaded.where(options["where"], options["inputs"])
-        return diagnose_model(loaded.model, progress=tell, seed=options["seed"], where=where, **call.arguments)
+        return diagnose_model(loaded.model, progress=tell, seed=options["seed"] or 0, where=where, **call.arguments)
 
 
 def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
@@ -159,9 +175,10 @@ def _loaded_call(
     from anyshape.cli.target_calls import call_of
     from anyshape.cli.targets import loaded_target
 
-    inputs, seed = options["inputs"], options["seed"]
+    inputs, seed = options["inputs"], options["seed"] or 0
     names = [one.name for one in inputs or ports]
-    with loaded_target(target, inputs=names, weights=options["weights"], seed=seed) as loaded:
+    weights = None if options["weights"] == preflight.RANDOM else options["weights"]
+    with loaded_target(target, inputs=names, weights=weights, seed=seed) as loaded:
         yield loaded, call_of(loaded, inputs, options["dims"], options["sizes"], seed, ports)
 
 

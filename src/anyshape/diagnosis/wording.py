@@ -15,6 +15,7 @@ from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, Untranslated
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.notation import SizeRange
+from anyshape.sizes.spelling import spelled
 from anyshape.source.sites import is_decision, site_of_error
 from anyshape.source.spans import Span, span_of_error
 from anyshape.torchkit.reasons import depends_on_values
@@ -158,6 +159,18 @@ def wrong_file(
     told = (*notes, str(where)) if where else tuple(notes)
     sizes = failure.sizes
     return _of_export(failure.rule, message, span or home, label, told, dims=tuple(sizes), breaks_at=sizes)
+
+
+def other_weights(names: Sequence[str], total: int, failure: Failure, file: Span) -> Finding:
+    """A file with other weights than its model: no line of the source is to blame."""
+    listed = ", ".join(f"`{name}`" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    notes = (
+        f"{len(names)} of {total} weights that can be compared differ: {listed}",
+        f"so {failure.sentence}{f' at {describe(failure.sizes)}' if failure.sizes else ''}",
+    )
+    advice = "give the weights that the file was exported with"
+    help_text = spelled(f"{advice}: load them into the model first", f"{advice}: --weights FILE")
+    return _of_export("wrong-values", "the file holds other weights than the model", file, "", notes, (help_text,))
 
 
 def lost_input(

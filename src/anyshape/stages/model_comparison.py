@@ -44,6 +44,7 @@ from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
 from anyshape.verification.lost_digits import with_lost_digits
 from anyshape.verification.model_reference import ModelChecker, checker_beside_model
+from anyshape.verification.other_weights import OtherWeights, other_weights
 
 # ---- what is declared
 
@@ -160,7 +161,11 @@ class ModelBench:
     plan: Plan
     options: CheckOptions
     subject: ModelSubject
-    proto: onnx.ModelProto
+    file: GivenFile
+
+    @property
+    def proto(self) -> onnx.ModelProto:
+        return self.file.proto
 
     def verify(self) -> Verification:
         return verify(self.checker, self.plan, self.boundaries, Budget(self.options.seconds))
@@ -189,7 +194,7 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow
     )
-    return ModelBench(checker, boundaries, plan, options, subject, file.proto)
+    return ModelBench(checker, boundaries, plan, options, subject, file)
 
 
 def _name_by_user(model: ir.Model, axes: Mapping[str, Row]) -> None:
@@ -308,10 +313,17 @@ def findings_beside_model(bench: ModelBench, verification: Verification) -> tupl
     home = bench.subject.home
     if not verification.failures:
         return () if verification.checks else (Finding("runtime-error", "no size could be run", home),)
-    if (first := verification.failures[0]).values:
+    first = verification.failures[0]
+    if first.rule == "wrong-values" and (others := _other_weights(bench)) is not None:
+        return (wording.other_weights(others.names, others.total, first, Span(bench.file.path.name, 1)),)
+    if first.values:
         # the size is no cause of it
         return (wording.wrong_file(first, verification, (), home, None, unused_inputs(bench.proto)),)
     smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget().part(0.25))
     where = first_difference(bench.proto, bench.checker, smallest)
     smallest = with_lost_digits(bench.proto, bench.checker, smallest)
     return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)
+
+
+def _other_weights(bench: ModelBench) -> OtherWeights | None:
+    return other_weights(bench.proto, bench.file.path.parent, bench.subject.request.target.module)

@@ -85,6 +85,7 @@ def _check_alone(
 ) -> Result:
     """Whether the file runs at every size that it declares, and keeps the shapes that it declares there."""
     declared = alone.declare_by_file(file, sizes, where, options.seed)
+    alone.refuse_excluded(file, declared.ranges, (*declared.where, *declared.held), options.at or {})
     result = replace(_refusal(file, declared.ranges, declared.where), opset=None)
     home = Span(file.path.name, 1)
     try:
@@ -112,6 +113,8 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
     from anyshape.torchkit.state import untouched
 
     result = replace(_refusal(file, request.spec.ranges, request.spec.where), constants=request.spec.constants)
+    claimed = (*file.contract.limits, *file.contract.conditions) if file.contract is not None else ()
+    alone.refuse_excluded(file, request.spec.ranges, (*request.spec.where, *claimed), options.at or {})
     # the user's module runs hundreds of times: what it prints is not ours to show, and what it keeps is put back
     with capture.quiet(), untouched(request.target.module):
         subject = stage.run_example(request, options.seed)

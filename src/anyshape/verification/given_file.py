@@ -98,6 +98,19 @@ def plan_of_check(
     return Plan(box, sizes, admit=admit, tier=options.tier, seed=options.seed)
 
 
+def refuse_excluded(file: GivenFile, ranges: Mapping[str, SizeRange], where: Sequence[Condition], at: Sizes) -> None:
+    """One sentence where a single size is asked for that the file, or the user, says it is not for."""
+    by_contract = file.contract is not None and all(ranges.get(dim) == kept for dim, kept in file.contract.dims.items())
+    excluding = f"the contract of `{file.path.name}` excludes" if by_contract else "what was declared excludes"
+    for dim, size in at.items():
+        if dim in ranges and size not in ranges[dim] and (by_contract or ranges[dim] != SizeRange()):
+            raise DeclarationError(f"{excluding} {dim} = {size}: it is for {dim} {ranges[dim]}")
+    for condition in where:
+        if set(condition.names) <= set(at) and not condition.holds(at):
+            place = ", ".join(f"{dim} = {at[dim]}" for dim in condition.names)
+            raise DeclarationError(f"{excluding} {place}: it is for {condition}")
+
+
 # ---- the file alone on the bench
 
 
