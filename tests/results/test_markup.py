@@ -133,6 +133,16 @@ def test_only_a_cell_is_offered_whole() -> None:
     assert "ipython-input" not in page.text + str(finding) + repr(finding) + finding.to_json()
 
 
+def test_a_cell_with_several_findings_is_offered_once_with_all_changes() -> None:
+    name = "<ipython-input-42-abc>"
+    changes = (EDIT.changes[0], Change(3, 26, 3, 27, "8", "x.shape[1]"))
+    edits = [Edit(name, MODEL, (one,), "take it", "", safe=one is EDIT.changes[0]) for one in changes]
+    findings = Findings(Finding("pinned-dim", "no", Span("In [42]", 3), edit=edit) for edit in (*edits, edits[0], None))
+    whole = MODEL.replace("2, 8", "x.shape[0], x.shape[1]")
+    assert _page(findings).text.endswith(f"\nIn [42] with these 2 changes, not all safe, to copy\n\n{whole}\n\n\n")
+    assert _page(findings).text.count("to copy") == 1
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from anyshape.results.markup import ShownInNotebooks, box, finding_part, one_line, paragraph
+from anyshape.results.markup import ShownInNotebooks, box, findings_part, one_line, paragraph
 from anyshape.source.edits import Edit, combined
 from anyshape.source.spans import Span
 
@@ -53,7 +53,7 @@ class Finding(ShownInNotebooks):
         return one_line(self, f"{self.headline} at {self.span}")
 
     def _repr_html_(self) -> str:
-        return box(finding_part(self))
+        return box(findings_part([self]))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
@@ -88,7 +88,7 @@ class Findings(list[Finding], ShownInNotebooks):
         return "\n\n".join(map(str, self)) or "no findings"
 
     def _repr_html_(self) -> str:
-        return box(*map(finding_part, self)) if self else box(paragraph("no findings"))
+        return box(findings_part(self) if self else paragraph("no findings"))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What IPython prints: it has a way of its own for lists, which goes before their text."""

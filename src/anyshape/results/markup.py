@@ -7,12 +7,12 @@ styles are taken off, as on GitHub, it reads the same.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    # the command line imports this file with results: what shows nothing there is imported where it is needed
     from anyshape.results.finding import Finding
     from anyshape.source.edits import Edit
 
@@ -23,7 +23,8 @@ _CAPTION = "caption-side:top;text-align:left;color:inherit;padding:0 0 0.3em 0"
 _TABLE = "table-layout:auto;width:100%;border-collapse:collapse;border:none;margin:0.3em 0;font-size:inherit"
 _CELL = "text-align:left;vertical-align:top;border:none;background:none;padding:0.1em 1em 0.1em 0;white-space:{space}"
 _LABEL = f"{_CELL.format(space='nowrap')};width:1%;font-weight:600;opacity:0.75"
-_TEXT = _CELL.format(space="pre-wrap")
+_TEXT = f"{_CELL.format(space='pre-wrap')};width:99%;max-width:0;overflow-wrap:anywhere"
+"""As wide as the page: a long line of code is scrolled by itself."""
 _PARAGRAPH = "margin:0.3em 0"
 _CODE = "font-family:monospace;color:inherit;background:rgba(128,128,128,0.14);padding:0 0.2em;border-radius:3px"
 _PORT = "font-family:monospace;color:inherit;background:none;padding:0;white-space:pre-wrap"
@@ -77,8 +78,24 @@ def table(headline: str, rows: Iterable[tuple[str, str]]) -> str:
     return _table(caption, [(label, _fact(label, text)) for label, text in rows])
 
 
-def finding_part(finding: Finding) -> str:
-    """One finding: headline, place, underlined line, notes, the edit and helps."""
+def findings_part(findings: Sequence[Finding]) -> str:
+    """Findings one below the other; then each cell with all its changes, which its author copies."""
+    from anyshape.source.edits import combined
+
+    edits = combined(one.edit for one in findings if one.edit is not None and one.edit.is_in_cell)
+    return "".join([*map(_finding_part, findings), *map(_cell_to_copy, edits)])
+
+
+def _cell_to_copy(edit: Edit) -> str:
+    alone = len(edit.changes) == 1
+    changes = "this change" if alone else f"these {len(edit.changes)} changes"
+    unsafe = "" if edit.safe else ", which is unsafe" if alone else ", not all safe"
+    what = _text_with_code(f"`{edit.name}` with {changes}{unsafe}, to copy")
+    return f"<details><summary>{what}</summary>{_block(_safe_text(edit.typed_source))}</details>"
+
+
+def _finding_part(finding: Finding) -> str:
+    """Headline, place, underlined line, notes, the edit and helps."""
     from anyshape.results.text import quoted_line
 
     kind = f"<strong>{_safe_text(f'{finding.level}[{finding.rule}]')}</strong>"
@@ -95,15 +112,12 @@ def finding_part(finding: Finding) -> str:
 
 
 def _edit_part(edit: Edit) -> str:
-    """What is done, how it was tried, what changes line by line; and a cell's new text, which is copied by hand."""
+    """What is done, how it was tried, and what changes line by line."""
     from anyshape.results.text import edit_rows, trial_of
 
     how = trial_of(edit)
     head = _text_with_code(f"{edit.title}   [{how}]" if how else edit.title)
-    summary = f"<summary>{_text_with_code(f'`{edit.name}` with this change, to copy')}</summary>"
-    whole = f"<details>{summary}{_block(_safe_text(edit.typed_source))}</details>" if edit.is_in_cell else ""
-    changes = "\n".join(_changed_line(*row) for row in edit_rows(edit))
-    return f"{head}{_block(changes)}{whole}"
+    return head + _block("\n".join(_changed_line(*row) for row in edit_rows(edit)))
 
 
 def _changed_line(sign: str, text: str) -> str:
@@ -149,7 +163,9 @@ _UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\
 
 def _safe_text(text: str) -> str:
     """Text that comes from a model, a file or a source, and is nothing but text on the page."""
-    return html.escape(_UNSEEN.sub("\ufffd", text))
+    from html import escape
+
+    return escape(_UNSEEN.sub("\ufffd", text))
 
 
 def _text_with_code(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.errors import AnyshapeError
-from anyshape.results.markup import ShownInNotebooks, box, finding_part, table
+from anyshape.results.markup import ShownInNotebooks, box, findings_part, table
 
 if TYPE_CHECKING:
     # the command line imports this file for its error: it must not wait for onnx, nor for sympy
@@ -77,7 +77,7 @@ class Result(ShownInNotebooks):
     def _repr_html_(self) -> str:
         from anyshape.results.text import result_rows
 
-        return box(table(self.headline, result_rows(self)), *map(finding_part, self.findings))
+        return box(table(self.headline, result_rows(self)), findings_part(self.findings))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
