@@ -100,9 +100,17 @@ def graphs_in(node: ir.Node) -> list[ir.Graph]:
     return found
 
 
+ProtoGraph = onnx.GraphProto | onnx.FunctionProto
+
+
 def proto_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """The main graph of a file as protobuf reads it, and every graph inside of it."""
-    waiting = [model.graph]
+    return (graph for graph in graphs_within(model.graph) if isinstance(graph, onnx.GraphProto))
+
+
+def graphs_within(*graphs: ProtoGraph) -> Iterator[ProtoGraph]:
+    """These, and every graph inside of them."""
+    waiting = list(graphs)
     while waiting:
         graph = waiting.pop()
         yield graph

@@ -9,13 +9,15 @@ from pathlib import Path
 import onnx
 
 from anyshape.errors import DeclarationError, first_line
-from anyshape.onnxfile.graph import proto_graphs
+from anyshape.onnxfile.graph import ProtoGraph, graphs_within, proto_graphs
+from anyshape.onnxfile.growth_limits import refuse_endless_growth
+from anyshape.sizes import budgets
 
 
 def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """The graph without its weights; a sentence for what is no model, or whose data would be read from elsewhere."""
     path = Path(path)
-    if not path.is_file():
+    if not _is_file(path):
         raise DeclarationError(f"there is no file `{path}`")
     try:
         model = onnx.load(path, load_external_data=False)
@@ -23,6 +25,7 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
         raise DeclarationError(f"`{path}` is not an ONNX file: {first_line(error)}") from None
     if not model.HasField("graph"):
         raise DeclarationError(f"`{path}` is not an ONNX file: it has no graph")
+    refuse_endless_growth(model, path.name)
     refuse_data_elsewhere(model, path)
     return model
 
@@ -37,8 +40,10 @@ def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
             target = _target_inside(path, entry.value)
             if target is None:
                 raise DeclarationError(f"{kept}, outside its own folder: refused")
-            if not target.is_file():
+            if not _is_file(target):
                 raise DeclarationError(f"{kept}, which does not exist")
+            if any(len(number) > budgets.LONGEST_OFFSET for number in _offset_and_length(tensor)):
+                raise DeclarationError(f"{kept}, at a place of more than {budgets.LONGEST_OFFSET} digits: refused")
             if missing := _bytes_missing(tensor, target):
                 raise DeclarationError(f"{kept}, which is {missing} bytes too short for it")
 
@@ -50,11 +55,22 @@ def external_files(model: onnx.ModelProto, path: Path) -> dict[str, int]:
     return {name: (path.parent / name).stat().st_size for name in sorted(names)}
 
 
+def _offset_and_length(tensor: onnx.TensorProto) -> tuple[str, str]:
+    """As digits; what is no number is the runtime's business."""
+    found = {one.key: one.value for one in tensor.external_data if one.value.isascii() and one.value.isdecimal()}
+    return found.get("offset", "0"), found.get("length", "0")
+
+
 def _bytes_missing(tensor: onnx.TensorProto, target: Path) -> int:
-    """By how much a file ends before the tensor that it should hold; what is no number is the runtime's business."""
-    numbers = {entry.key: entry.value for entry in tensor.external_data if entry.value.isdecimal()}
-    end = int(numbers.get("offset", "0")) + int(numbers.get("length", "0"))
-    return max(0, end - target.stat().st_size)
+    """By how much a file ends before the tensor that it should hold."""
+    return max(0, sum(map(int, _offset_and_length(tensor))) - target.stat().st_size)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
 def _target_inside(model: Path, location: str) -> Path | None:
@@ -70,31 +86,21 @@ def _target_inside(model: Path, location: str) -> Path | None:
     return target if any(target.is_relative_to(home) for home in homes) else None
 
 
-_Graph = onnx.GraphProto | onnx.FunctionProto
-
-
-def stored_tensors(*graphs: _Graph) -> Iterator[onnx.TensorProto]:
+def stored_tensors(*graphs: ProtoGraph) -> Iterator[onnx.TensorProto]:
     """Every tensor that a file stores: weights, attributes, and those of inner graphs and functions."""
-    for graph in _with_inner_graphs(*graphs):
+    for graph in graphs_within(*graphs):
         if isinstance(graph, onnx.GraphProto):
             yield from graph.initializer
             yield from _tensors_of_sparse(graph.sparse_initializer)
     yield from attribute_tensors(*graphs)
 
 
-def attribute_tensors(*graphs: _Graph) -> Iterator[onnx.TensorProto]:
+def attribute_tensors(*graphs: ProtoGraph) -> Iterator[onnx.TensorProto]:
     """Those of attributes alone, whose names mean nothing."""
-    for attribute in (one for graph in _with_inner_graphs(*graphs) for node in graph.node for one in node.attribute):
+    for attribute in (one for graph in graphs_within(*graphs) for node in graph.node for one in node.attribute):
         yield from ((attribute.t,) if attribute.HasField("t") else ())
         yield from attribute.tensors
         yield from _tensors_of_sparse((attribute.sparse_tensor, *attribute.sparse_tensors))
-
-
-def _with_inner_graphs(*graphs: _Graph) -> Iterator[_Graph]:
-    for graph in graphs:
-        yield graph
-        for attribute in (one for node in graph.node for one in node.attribute):
-            yield from _with_inner_graphs(*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs)
 
 
 def _tensors_of_sparse(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:

@@ -82,10 +82,6 @@ SMALL_OUTPUT = 2**16
 """Elements of a result whose model runs in float64 at little cost."""
 MOST_ELEMENTS_COMPUTED = 2**23
 """A table of positions has fewer; of a weight nobody asks for the numbers."""
-MOST_BYTES_TO_FREE_ON_INSPECTION = 256 * 2**20
-"""Of a file that is freed only to be described."""
-MOST_ELEMENTS_TO_FREE_ON_INSPECTION = 2**22
-"""A look must be quick: the file is run once."""
 LARGEST_FEED = 2**28
 """Elements: a gigabyte of floats."""
 LARGEST_WIDE_COPY = 256 * 2**20
@@ -127,6 +123,12 @@ MOST_STEPS_TO_FIT = 20_000
 """Candidates of several dims multiply: the search gives up rather than to go on before any model has run."""
 SIZES_NEAR = 40
 """Around a size that are tried for a relation before those far from it."""
+MOST_NODES = 100_000
+"""Of a file that somebody gives, its functions expanded: the longest that were seen have a third of it."""
+MOST_AXES = 64
+"""Of a tensor: numpy takes no more."""
+LONGEST_OFFSET = 100
+"""Digits of a place in a file; Python itself makes no number of more than 4,300."""
 LONGEST_SIZE_TEXT = 2000
 """Characters of a size that a file names."""
 MOST_LEAVES_OF_A_SIZE = 400
@@ -231,8 +233,6 @@ MOST_WALKS = 40
 """Through one file, each with one more thing known to be in the way."""
 MOST_STRICT_WALKS = 12
 """In which nothing may stay unknown."""
-MOST_NODES_TO_FREE_ON_INSPECTION = 5000
-"""Of a file that is freed only to be described."""
 DEEPEST_BODY = 20
 """Far more than anybody nests, and far less than Python's stack."""
 MOST_READINGS_OF_A_PLACE = 8

@@ -45,7 +45,7 @@ class Inspection(markup.ShownInNotebooks):
     """External data: file -> bytes."""
     baked: tuple[Baked, ...] = ()
     freeable: Freeable | None = None
-    """Of a static file: whether its batch could be free."""
+    """Of a static file: its batch, which could be free."""
 
     def formulas(self, output: str) -> tuple[str, ...]:
         """The formula of every axis of an output, as the contract has it; none where it has none."""
@@ -80,13 +80,12 @@ class Inspection(markup.ShownInNotebooks):
 
 
 def inspect(f: str | os.PathLike[str]) -> Inspection:
-    """What stands in an ONNX file, by whomever; needs no torch, and no runtime unless a static file is to be tried."""
+    """What stands in an ONNX file, by whomever; nothing of it is run or expanded: no torch, no runtime."""
     path = Path(f)
     model = load_checked(path)
     interface = read_interface(model)
     contract = read_contract(model)
     known = contract.dims if contract is not None else {}
-    freeable = find_freeable(path, model, interface)  # before `find_baked` clears the weights
     return Inspection(
         path,
         interface.inputs,
@@ -100,7 +99,7 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
         path.stat().st_size,
         external_files(model, path),
         find_baked(model, interface),
-        freeable,
+        find_freeable(interface),
     )
 
 
@@ -145,10 +144,8 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
     if found.data:
         yield "data", ", ".join(f"{file} ({_readable(size)})" for file, size in found.data.items())
     yield from _first_rows("baked in", found.baked)
-    if (freeable := found.freeable) is not None:
-        yield ("pinned", str(freeable)) if freeable.pinned else ("could be", f"free: {freeable}")
-        yield from _first_rows("pinned", freeable.rewrites)
-        yield from (("limit", text) for text in freeable.limits)
+    if found.freeable is not None:
+        yield "static", str(found.freeable)
 
 
 def _first_rows(label: str, rows: Sequence[object]) -> Iterator[tuple[str, str]]:
