@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
+import threading
 from collections import OrderedDict, deque
 from typing import Any
 
@@ -111,6 +113,101 @@ def test_changes_name_each_place_and_none_when_put_back() -> None:
     assert places == {"LAST", "b", 1, "table", "inside", None}
     state.restore()
     assert state.changes() == frozenset()
+
+
+# ---- the caller's world
+
+SEEN: list[str] = []
+CALLS: dict[str, int] = {}
+COUNT = 0
+last = "the caller's"
+"""Named as an attribute of the model below, and not meant by it."""
+
+
+def noted(key: str) -> None:
+    CALLS[key] = CALLS.get(key, 0) + 1
+
+
+def decorated(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        return function(*args)
+
+    return wrapper
+
+
+class Mentions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = 0
+
+    @decorated
+    def forward(self, x: Tensor) -> Tensor:
+        global COUNT  # noqa: PLW0603  what people write
+        COUNT += 1
+        noted("calls")
+        self.last += 1
+        return x * 2
+
+
+def export(model: Any, **options: Any) -> None:
+    anyshape.export(model, torch.randn(2, 3), dims={"x": "batch 3"}, quick=True, **options)
+
+
+def test_what_a_callback_writes_stays() -> None:
+    def progress(text: str) -> None:
+        global last  # noqa: PLW0603  what people write
+        SEEN.append(text)
+        last = text
+        CALLS.setdefault("progress", 0)  # which the model's own code uses, too
+        CALLS["progress"] += 1
+
+    export(Mentions(), progress=progress)
+    assert SEEN[0] == "running the model"
+    assert last == SEEN[-1]
+    assert {"progress": len(SEEN)} == CALLS
+    assert COUNT == 0
+
+
+def test_what_a_thread_writes_stays() -> None:
+    seen: list[int] = SEEN  # type: ignore[assignment]
+    seen.clear()
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.wait(0.001):
+            seen.append(len(seen))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    export(Mentions())
+    done.set()
+    thread.join()
+    assert seen == list(range(len(seen)))
+    assert len(seen) > 10
+    assert COUNT == 0
+
+
+def test_a_function_s_file_is_put_back_too() -> None:
+    def double(x: Tensor) -> Tensor:
+        global COUNT  # noqa: PLW0603  what people write
+        COUNT += 1
+        return x * 2
+
+    export(double)
+    assert COUNT == 0
+
+
+def test_state_that_somebody_else_changed_between_two_calls_is_the_new_one() -> None:
+    model = Remembering()
+    state = ModuleState(model)
+    assert state.holds()
+    model.memo["mine"] = []
+    assert not state.holds()
+    state = ModuleState(model)
+    model(torch.ones(2))
+    state.restore()
+    assert model.memo == {"calls": [], "mine": []}
 
 
 class Registry(OrderedDict[str, type]):

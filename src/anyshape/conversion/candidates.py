@@ -109,7 +109,6 @@ def _traceable(value: Any) -> Any:
 
 
 def _values_at(survey: Survey, names: Sequence[str], sizes: Sizes) -> tuple[Any, ...] | None:
-    survey.reference.put_back()  # what an earlier trace left in the module
     outcome = survey.reference.run(sizes) if survey.boundaries.holds(sizes) else None
     return tuple(_traceable(outcome.leaves[name]) for name in names) if outcome is not None and outcome.runs else None
 

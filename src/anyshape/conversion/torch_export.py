@@ -38,8 +38,10 @@ from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, Untranslated
 from anyshape.sizes import budgets, expressions
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit import capture
+from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.reasons import reason_of
 from anyshape.torchkit.schemas import is_view
+from anyshape.torchkit.state import put_back
 
 _log = logging.getLogger(__name__)
 
@@ -307,7 +309,7 @@ def torchscript_model(job: Job, opset: int) -> ir.Model:
         for name, leaf in zip(names, job.names, strict=True)
     }
     arguments = tuple(value for _, value in job.leaves)
-    with tempfile.TemporaryDirectory() as folder, capture.quiet(), capture.silent_descriptors():
+    with tempfile.TemporaryDirectory() as folder, capture.quiet(), _without_log(), put_back(job.adapter):
         path = Path(folder) / "model.onnx"
         # with gradients on, attention layers do not take the fast path that this exporter cannot translate
         with torch.enable_grad():
@@ -318,3 +320,16 @@ def torchscript_model(job: Job, opset: int) -> ir.Model:
         model = ir.load(path)
         ir.external_data.load_to_model(model)
     return model
+
+
+def _without_log() -> contextlib.AbstractContextManager[None]:
+    """Inside, this exporter does not write graphs straight to the process's descriptors, past Python.
+
+    It turns that on itself, and forgets to turn it off again.
+    """
+
+    def kept_off(turn: Any) -> Any:
+        turn(False)  # noqa: FBT003  torch's own signature
+        return lambda _is_on: None
+
+    return replaced("torch._C._jit_set_onnx_log_enabled", kept_off)

@@ -60,7 +60,7 @@ def resolve_target(target: Any) -> Target:
     if isinstance(target, type):
         raise DeclarationError(f"`{target.__name__}` is a class: pass an instance of it")
     if callable(target):
-        return Target(target, _Holder(_modules_of(target)), _name_of(target), target)
+        return Target(target, _Holder(target, _modules_of(target)), _name_of(target), target)
     if isinstance(target, (str, os.PathLike)) and Path(target).is_dir():
         raise DeclarationError(
             f"{str(target)!r} is a folder: pass a module; a checkpoint's folder is exported by "
@@ -100,10 +100,11 @@ def _unwrap(target: Any) -> Any:
 
 
 class _Holder(nn.Module):
-    """Holds the modules that a function uses, so that their parameters are found."""
+    """Holds the modules that a function uses, so that their parameters are found, and the function with its file."""
 
-    def __init__(self, modules: list[nn.Module]) -> None:
+    def __init__(self, function: Any, modules: list[nn.Module]) -> None:
         super().__init__()
+        self.function = function
         self.held = nn.ModuleList(modules)
         self.train(any(module.training for module in modules))
 

@@ -176,7 +176,6 @@ class Diagnosis:
         with open_trace.tracking() as (track, recorder), applied(REPAIRS), contextlib.suppress(Exception):
             # what was seen until it failed is what there is
             torch_export.trace(open_trace.Tracked(adapter, track), leaves, request.spec)
-        self._ground.reference.put_back()
         blame = Blame(track, torch_export.meaning_of(recorder, names, request.spec), names)
         held = {id(tensor): name for name, tensor in open_trace.held_tensors(adapter)}
         batches = frozenset(batch_dims(request.spec.dims, request.spec.axes.values()))

@@ -187,7 +187,6 @@ def result_structure(reference: Reference, outcome: Outcome, names: Sequence[str
     The module is called once more: outcomes keep flat tensors alone.
     """
     seen: list[Node] = []
-    reference.put_back()
     with contextlib.suppress(Exception):  # the user's own model
         reference.module.call(outcome.leaves, look=lambda result: seen.extend(_result_node(result, names)))
     return seen[0] if seen else None

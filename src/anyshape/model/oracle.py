@@ -1,11 +1,12 @@
 """The oracle: what the user's untouched module does at a size, how much rounding noise it has there, or that it fails.
 
-Every call starts from the module's state at the moment of export. Results are remembered, since limits, several
+Every call leaves the module's state as it found it. Results are remembered, since limits, several
 strategies and the final check ask for the same sizes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from anyshape.source.spans import Span
 from anyshape.torchkit import precision, recorder
 from anyshape.torchkit.jitter import jitter
 from anyshape.torchkit.operation_count import counted_effort
+from anyshape.torchkit.private_names import lookup
 from anyshape.torchkit.recorder import CallTrack, ReadPath, watched_reads
 from anyshape.torchkit.state import Change, ModuleState, is_drawn_from, kept_generators, seed_generators, untouched
 
@@ -95,14 +97,19 @@ class EagerModule:
         gradients: bool = False,
         look: Callable[[Any], object] | None = None,
         most_reads: float = math.inf,
+        keeps: bool = True,
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         """Names and values of the outputs; without `copies` the module may write to the leaves.
+
+        Without `keeps`, what is put back is the state that was kept before: the module was changed for this call.
 
         Code that looks into tensors more often than `most_reads` is stopped: loops that values end may never end.
 
         `look` is shown what the module returns, which may be a part of its state, before that is put back.
         """
         args, kwargs = self.signature.build(_copies(leaves) if copies else leaves)
+        if keeps:
+            self.keep()
         seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
@@ -121,6 +128,7 @@ class EagerModule:
     def changes(self, leaves: Mapping[str, Any]) -> frozenset[Change]:
         """What the module keeps of a call for later ones: attributes that it sets, entries that it makes."""
         args, kwargs = self.signature.build(_copies(leaves))
+        self.keep()
         try:
             with torch.no_grad():
                 self.target.call(*args, **kwargs)
@@ -130,8 +138,17 @@ class EagerModule:
         finally:
             self._state.restore()
 
-    def put_back(self) -> None:
-        self._state.restore()
+    def keep(self) -> None:
+        """What a call changes is put back to what is there now: callbacks and other threads may have changed it."""
+        if not self._state.holds():
+            with _without_modes():
+                self._state = ModuleState(self.target.module)
+
+
+def _without_modes() -> contextlib.AbstractContextManager[Any]:
+    """Inside, tensors are copied as they are, although somebody counts or changes what operators give."""
+    found = lookup("torch.utils._python_dispatch._disable_current_modes")
+    return contextlib.nullcontext() if found is None else found()
 
 
 class Reference:
@@ -230,9 +247,10 @@ class Reference:
         return self.computed_in(torch.float64, outcome)
 
     def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        self.module.keep()
         try:
             with precision.computing_in(dtype, self.target.module):
-                return self._again(outcome)
+                return self.module.call(outcome.leaves, gradients=outcome.gradients, keeps=False)[1]
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
             return None
 
@@ -282,10 +300,6 @@ class Reference:
     def changes(self, outcome: Outcome) -> frozenset[Change]:
         """What the module keeps of this call for later ones."""
         return self.module.changes(outcome.leaves)
-
-    def put_back(self) -> None:
-        """The module as it was handed over, whatever a trace left in it."""
-        self.module.put_back()
 
     def reads_at(self, sizes: Sizes, content: int = 0) -> frozenset[ReadPath]:
         """Where Python code looks into tensors in this run, which is not made again if it was made before."""

@@ -106,7 +106,6 @@ def _convert_and_check(
 ) -> Tried:
     """What a strategy made, checked: how the attempt ended."""
     candidate, attempt = conversion
-    survey.reference.put_back()
     if candidate is None:
         return Tried(attempt)
     if places := list(candidate.texts) if candidate.records_guards else frozen(survey):

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
-import logging
-import os
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +25,8 @@ from anyshape.source.sites import is_told, site_of_stack
 from anyshape.source.spans import Span, is_librarys, is_ours, is_users, is_within, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, heard, observed, patched
+from anyshape.torchkit.silence import silent_thread
+from anyshape.torchkit.state import put_back
 
 
 @dataclass(frozen=True)
@@ -171,8 +169,9 @@ def texts_noted(record: Recorder) -> Iterator[None]:
 def export_program(
     module: torch.nn.Module, args: tuple[Any, ...], dynamic: list[dict[int, Any] | Any]
 ) -> torch.export.ExportedProgram:
-    """torch.export without its notion that the sizes 0 and 1 are special."""
-    with quiet(), LOCK, torch.no_grad(), configured("torch.fx.experimental._config.backed_size_oblivious", value=True):
+    """torch.export without its notion that the sizes 0 and 1 are special; what it leaves in the module is put back."""
+    oblivious = configured("torch.fx.experimental._config.backed_size_oblivious", value=True)
+    with quiet(), LOCK, put_back(module), torch.no_grad(), oblivious:
         return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=False)
 
 
@@ -186,34 +185,10 @@ _TALKATIVE = (
 def quiet() -> Iterator[None]:
     """What torch warns of, logs and prints is not the user's business, nor what a model prints when we run it.
 
-    Output is redirected for the whole process, so only one thread at a time is inside.
+    Other threads are heard meanwhile.
     """
-    with LOCK, contextlib.ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings(action="ignore"))
-        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        for name in _TALKATIVE:
-            logger = logging.getLogger(name)
-            stack.callback(logger.setLevel, logger.level)
-            logger.setLevel(logging.CRITICAL)
+    with LOCK, silent_thread(_TALKATIVE):
         yield
-
-
-@contextlib.contextmanager
-def silent_descriptors() -> Iterator[None]:
-    """The older exporter writes graphs and warnings straight to the process's descriptors, past Python."""
-    with LOCK, Path(os.devnull).open("w", encoding="utf-8") as nothing:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        kept = [(number, os.dup(number)) for number in (1, 2)]
-        try:
-            for number, _ in kept:
-                os.dup2(nothing.fileno(), number)
-            yield
-        finally:
-            for number, copy in kept:
-                os.dup2(copy, number)
-                os.close(copy)
 
 
 _OPSET_AT_LEAST = 20

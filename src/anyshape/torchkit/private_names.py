@@ -96,6 +96,7 @@ _ROWS = (
     ("torch._C", "_VariableFunctions", "recurrent layers as torch computes them", _UNROLLED),
     ("torch._C", "_set_grad_enabled", "gradients switched on inside of a model", "such a model is refused"),
     ("torch._C", "_len_torch_function_stack", "no answers while a program is run again", _UNREPAIRED),
+    ("torch._C", "_jit_set_onnx_log_enabled", "the older exporter, in silence", "it prints graphs where it fails"),
     ("torch.overrides", "_pop_mode _push_mode", "no answers then", _UNREPAIRED),
     ("torch.nn.RNNBase", "_flat_weights _update_flat_weights", "the weights of a recurrent layer", _UNPACKED),
     ("torch._subclasses.fake_tensor", "FakeTensor", "what tensors of a trace are", _UNREAD),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dis
+import functools
+import inspect
 import itertools
 import operator
 import random
@@ -34,11 +37,12 @@ Change = tuple[int, Any]
 
 
 class ModuleState:
-    """The attributes, buffers and flags of a module at one moment; `restore` puts them back.
+    """The attributes, buffers and flags of a module just before a call of it; `restore` puts them back after it.
 
     Parameters are not copied: forward does not change them. Buffers and tensors kept as attributes are: forward may.
-    What plain objects hold, and what the module's classes and files keep for all, is state just as well. Containers
-    are restored in place, so that whoever else holds one sees the same object.
+    What plain objects hold, and what the module's classes and files keep for all, is state just as well; of a file,
+    the names that the module's own code mentions. Containers are restored in place, so that whoever else holds one sees
+    the same object.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -49,9 +53,9 @@ class ModuleState:
                 found.pop(id(vars(part)[name]), None)
         for kind in _classes_of(module):
             _collect_kept(dict(vars(kind)), found)
-        self._names = [(names, _replaceable(names)) for names in _files_of(module)]
-        for names, _ in self._names:
-            _collect_kept(names, found)
+        self._names = [(names, _replaceable(mentioned)) for names, mentioned in _mentioned_names(module)]
+        for _, mentioned in _mentioned_names(module):
+            _collect_kept(mentioned, found)
         self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
         tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
         self._tensors = [(t, t._version, copy) for t, copy in zip(tensors, kept_copies(tensors), strict=True)]
@@ -65,6 +69,14 @@ class ModuleState:
             changed |= {(id(names), name) for name, value in kept.items() if names.get(name) is not value}
         changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
         return frozenset(changed)
+
+    def holds(self) -> bool:
+        """Whether all is as it was then, as far as that is told without a look into tensors."""
+        return (
+            all(_is_unchanged(container, kept) for container, kept in self._containers)
+            and all(names.get(name) is value for names, kept in self._names for name, value in kept.items())
+            and all(tensor._version == version for tensor, version, _ in self._tensors)
+        )
 
     def restore(self) -> None:
         for container, kept in self._containers:
@@ -151,29 +163,95 @@ def _classes_of(module: nn.Module) -> set[type]:
     return {kind for kind in kinds if not _is_foreign(kind.__module__)}
 
 
-def _files_of(module: nn.Module) -> list[dict[str, Any]]:
-    """The globals of the files that the module's classes stand in."""
-    names = {kind.__module__ for kind in _classes_of(module)}
-    return [vars(sys.modules[name]) for name in sorted(names) if name in sys.modules]
+def _mentioned_names(module: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The globals of the files that the module's classes stand in, and of each those that the module's code mentions.
+
+    The others are no state of the module: what a callback or another thread keeps in the same file stays theirs.
+    """
+    kinds = _classes_of(module)
+    held = [value for part in module.modules() for value in vars(part).values() if isinstance(value, _FUNCTIONS)]
+    names = {kind.__module__ for kind in kinds} | {str(getattr(one, "__module__", "")) for one in held}
+    files = {name: vars(sys.modules[name]) for name in names if name in sys.modules and not _is_foreign(name)}
+    found: dict[str, set[str]] = {name: set() for name in files}
+    waiting, seen = [*kinds, *held], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or (isinstance(value, type) and value.__module__ not in files):
+            continue
+        seen.add(id(value))
+        if isinstance(value, types.FunctionType) and value.__module__ in files:
+            kept, mentioned = files[value.__module__], _names_in(value.__code__)
+            new = set(kept) if "globals" in mentioned else mentioned & kept.keys()
+            waiting += [kept[name] for name in new - found[value.__module__]]
+            found[value.__module__] |= new
+        waiting += _parts_of(value)
+    return [(files[name], {one: files[name][one] for one in sorted(found[name])}) for name in sorted(files)]
+
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _names_in(code: types.CodeType) -> frozenset[str]:
+    """The global names that a function reads or sets: `co_names` has those of attributes, too."""
+    own = {str(one.argval) for one in dis.get_instructions(code) if one.opname.endswith("_GLOBAL")}
+    return frozenset(own).union(*(_names_in(one) for one in code.co_consts if isinstance(one, types.CodeType)))
+
+
+def _parts_of(value: Any) -> list[Any]:
+    """The functions that a class, a decorated function or an object of the user's runs."""
+    match value:
+        case type():
+            return [*vars(value).values()]
+        case types.FunctionType():
+            cells = [cell.cell_contents for cell in value.__closure__ or () if cell != types.CellType()]
+            return [*(one for one in cells if callable(one)), *vars(value).values()]
+        case staticmethod() | classmethod() | types.MethodType():
+            return [value.__func__]
+        case functools.partial() | functools.cached_property():
+            return [value.func]
+        case property():
+            return [value.fget, value.fset, value.fdel]
+    return [inspect.getattr_static(value, "__wrapped__", None), type(value)]
 
 
 def _is_foreign(name: str) -> bool:
-    """Of torch, Python or numpy, which keep nothing of a model's."""
+    """Of torch, Python, numpy or anyshape, which keep nothing of a model's."""
     top = name.partition(".")[0]
-    return top in ("torch", "numpy", "builtins") or top in sys.stdlib_module_names - {"__main__"}
+    return top in ("torch", "numpy", "builtins", "anyshape") or top in sys.stdlib_module_names - {"__main__"}
+
+
+@contextlib.contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Inside, the module is in eval mode; afterwards its parts are in the mode that each was in, and every random
+    generator is as before. What else the calls inside change, each has to put back itself.
+    """
+    with LOCK, kept_generators():
+        training = [part for part in module.modules() if part.training]
+        try:
+            for part in training:
+                part.training = False
+            yield
+        finally:
+            for part in training:
+                part.training = True
+
+
+@contextlib.contextmanager
+def put_back(module: nn.Module) -> Iterator[None]:
+    """Afterwards, the module's state is as before: for one call of it, and nobody else's code."""
+    state = ModuleState(module)
+    try:
+        yield
+    finally:
+        state.restore()
 
 
 @contextlib.contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
-    """Inside, the module is in eval mode; afterwards it, its state and every random generator are as before."""
-    with LOCK, kept_generators():
-        state = ModuleState(module)
-        try:
-            for part in module.modules():
-                part.training = False
-            yield
-        finally:
-            state.restore()
+    """For one call in eval mode: afterwards the module, its state and every random generator are as before."""
+    with evaluating(module), put_back(module):
+        yield
 
 
 def seed_generators(seed: int) -> None:

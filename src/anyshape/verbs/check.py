@@ -110,13 +110,13 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
     """Whether the file gives what the model gives, at sizes that both can do."""
     from anyshape.stages import model_comparison as stage
     from anyshape.torchkit import capture
-    from anyshape.torchkit.state import untouched
+    from anyshape.torchkit.state import evaluating
 
     result = replace(_refusal(file, request.spec.ranges, request.spec.where), constants=request.spec.constants)
     claimed = (*file.contract.limits, *file.contract.conditions) if file.contract is not None else ()
     alone.refuse_excluded(file, request.spec.ranges, (*request.spec.where, *claimed), options.at or {})
     # the user's module runs hundreds of times: what it prints is not ours to show, and what it keeps is put back
-    with capture.quiet(), untouched(request.target.module):
+    with capture.quiet(), evaluating(request.target.module):
         subject = stage.run_example(request, options.seed)
         try:
             session = file.open(options)

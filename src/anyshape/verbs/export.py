@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,7 +36,8 @@ from anyshape.stages.conclusion import conclude, refuse, without_dims
 from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture
 from anyshape.torchkit.custom_operators import function_of
-from anyshape.torchkit.state import untouched
+from anyshape.torchkit.silence import heard_thread
+from anyshape.torchkit.state import evaluating
 
 
 def export(
@@ -132,10 +132,9 @@ def check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
 
 def _aloud(progress: Progress) -> Progress:
     """Progress is told on the streams of whoever called, although the model's and torch's output is kept back."""
-    output, errors = sys.stdout, sys.stderr
 
     def tell(text: str) -> None:
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        with heard_thread():
             progress(text)
 
     return tell
@@ -146,7 +145,7 @@ def convert(request: Request, options: ExportOptions) -> Result:
     with capture.quiet():
         # what a model was in is lost once it is in eval mode, so a second try is told
         options = replace(options, training=options.training or tuple(training_parts(request.target.module)))
-        with untouched(request.target.module):
+        with evaluating(request.target.module):
             result = _run_stages(request, options)
             edits = usable_edits(result.findings) if options.may_edit and result.verdict == "refused" else []
             return _with_edits(request, options, edits) if edits else result

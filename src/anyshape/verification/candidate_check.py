@@ -171,9 +171,7 @@ def _assumptions(
 
     def trace(sizes: Sizes) -> tuple[Guard, ...]:
         survey.options.tell(f"tracing at {describe(sizes)}")
-        found = repaired_assumptions(make_job(survey, survey.reference.run(sizes)))
-        survey.reference.put_back()
-        return found
+        return repaired_assumptions(make_job(survey, survey.reference.run(sizes)))
 
     return Assumptions([candidate.guards] if candidate.records_guards else suspicion.paths, declared, trace)
 

@@ -22,7 +22,7 @@ from anyshape.model.proposal.probe import Place, RunBudget
 from anyshape.model.proposal.proposal import Dim, DimProposal, Offer, expressions, notation
 from anyshape.sizes import budgets
 from anyshape.torchkit.capture import quiet
-from anyshape.torchkit.state import untouched
+from anyshape.torchkit.state import evaluating
 
 
 def propose(target: Target, signature: Signature) -> DimProposal:
@@ -32,7 +32,7 @@ def propose(target: Target, signature: Signature) -> DimProposal:
     annotations = dim_names.read_annotations(target, signature)
     counted = _CountedCall(target)
     watched = replace(target, call=counted)
-    with quiet(), untouched(target.module):
+    with quiet(), evaluating(target.module):
         _refuse_failing(watched, signature)
         budget = RunBudget.for_runs_of(watched, signature, budgets.MOST_RUNS_TO_FIND)
         ground = ProbingGround.of(watched, signature, budget=budget)
