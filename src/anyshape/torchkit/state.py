@@ -53,9 +53,10 @@ class ModuleState:
                 found.pop(id(vars(part)[name]), None)
         for kind in _classes_of(module):
             _collect_kept(dict(vars(kind)), found)
-        self._names = [(names, _replaceable(mentioned)) for names, mentioned in _mentioned_names(module)]
-        for _, mentioned in _mentioned_names(module):
+        files = _mentioned_names(module)
+        for _, mentioned in files:
             _collect_kept(mentioned, found)
+        self._names = [(names, _replaceable(mentioned)) for names, mentioned in files]
         self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
         tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
         self._tensors = [(t, t._version, copy) for t, copy in zip(tensors, kept_copies(tensors), strict=True)]
