@@ -329,7 +329,7 @@ def _without_log() -> contextlib.AbstractContextManager[None]:
     """
 
     def kept_off(turn: Any) -> Any:
-        turn(False)  # noqa: FBT003  torch's own signature
+        turn(False)
         return lambda _is_on: None
 
     return replaced("torch._C._jit_set_onnx_log_enabled", kept_off)
