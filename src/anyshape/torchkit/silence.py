@@ -35,17 +35,17 @@ def silent_thread(loggers: Sequence[str]) -> Iterator[None]:
             stack.enter_context(_own_stream(name, nowhere))
         stack.enter_context(_deaf_to_warnings())
         stack.enter_context(_deaf_to_loggers(tuple(loggers)))
-        stack.enter_context(_set(is_on=True))
+        stack.enter_context(_silence_set(is_on=True))
         yield
 
 
 def heard_thread() -> contextlib.AbstractContextManager[None]:
     """Inside, this thread is heard again: for what is not torch's and not the model's."""
-    return _set(is_on=False)
+    return _silence_set(is_on=False)
 
 
 @contextlib.contextmanager
-def _set(*, is_on: bool) -> Iterator[None]:
+def _silence_set(*, is_on: bool) -> Iterator[None]:
     before = _THIS_THREAD.is_on
     _THIS_THREAD.is_on = is_on
     try:
