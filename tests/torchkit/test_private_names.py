@@ -294,5 +294,22 @@ def test_what_is_missing_is_named_with_its_owner(monkeypatch: pytest.MonkeyPatch
     assert private_names.attribute(nn.ReLU(), names[0], "another") == "another"
 
 
+def test_one_note_says_what_is_lost_and_only_where_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert small_models.export("branch", tmp_path / "before.onnx").notes == ()
+    hide(monkeypatch, "torch.nn.Module._call_impl", "torch._check", "onnxscript.OnnxFunction._pt_onnx_signature")
+    with pytest.raises(anyshape.ExportError) as caught:
+        small_models.export("branch", tmp_path / "without.onnx")
+    notes = [note for note in caught.value.result.notes if "has no" in note]
+    assert notes == [
+        f"torch {torch.__version__} has no `torch._check`: branches, loops and some recurrent layers are refused; "
+        f"torch {torch.__version__} has no `Module._call_impl`: branches and loops are not kept as such"
+    ]
+    assert notes[0] in str(caught.value)
+    monkeypatch.undo()
+    assert small_models.export("branch", tmp_path / "after.onnx").notes == ()
+
+
 def test_a_function_with_its_modules_name_is_found() -> None:
     assert callable(private_names.lookup("torch._higher_order_ops.map.map"))

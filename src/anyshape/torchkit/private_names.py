@@ -2,9 +2,9 @@
 
 Written for torch 2.13 and onnxscript 0.7. Such names move from release to release, so nobody else writes them down:
 code asks for an object here by its name and gets None where there is none, and then gives less (a slower trace, a
-message without its line, a way to the file that is skipped). What nothing works without is essential: `require` says so
-in one sentence before anything is tried. Attributes that are read very often are read directly, and stand here all the
-same.
+message without its line, a way to the file that is skipped), which one note of the result says. What nothing works
+without is essential: `require` says so in one sentence before anything is tried. Attributes that are read very often
+are read directly, and stand here all the same.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -179,7 +180,10 @@ NAMES = {
 
 def lookup(name: str) -> Any:
     """The object of this name; None where this torch or onnxscript has none."""
-    return _object_at(NAMES[name].place)
+    found = _object_at(NAMES[name].place)
+    if found is None:
+        _ASKED_IN_VAIN.add(name)
+    return found
 
 
 def attribute(holder: Any, name: str, otherwise: Any = None) -> Any:
@@ -191,12 +195,38 @@ def place_of(name: str) -> tuple[Any, str] | None:
     """The owner of a name, and what it is called there, for who replaces it; None where there is none."""
     entry = NAMES[name]
     holder = _object_at(entry.owner)
-    return (holder, entry.attribute) if hasattr(holder, entry.attribute) else None
+    if hasattr(holder, entry.attribute):
+        return holder, entry.attribute
+    _ASKED_IN_VAIN.add(name)
+    return None
 
 
 def missing(names: Iterable[str]) -> list[str]:
     """Which of these names are not there, each with its owner: `ShapeEnv._refine_ranges`."""
-    return [".".join(name.split(".")[-2:]) for name in names if not _is_there(NAMES[name])]
+    gone = [name for name in names if not _is_there(NAMES[name])]
+    _ASKED_IN_VAIN.update(gone)
+    return [_short(name) for name in gone]
+
+
+def _short(name: str) -> str:
+    return ".".join(name.split(".")[-2:])
+
+
+_ASKED_IN_VAIN: set[str] = set()
+"""What no export asks for is missed by nobody, and is not imported to be told."""
+
+
+def losses() -> list[str]:
+    """One sentence that says which names were asked for in vain, and what is lost without them; none as a rule."""
+    by_loss: dict[tuple[str, str], list[str]] = {}
+    for name, entry in NAMES.items():
+        if name in _ASKED_IN_VAIN and not _is_there(entry):  # asked anew: what was away for a while is no loss
+            by_loss.setdefault((name.partition(".")[0], entry.without), []).append(_short(name))
+    parts = [
+        f"{library} {metadata.version(library)} has no {', '.join(f'`{name}`' for name in names)}: {without}"
+        for (library, without), names in by_loss.items()
+    ]
+    return ["; ".join(parts)] if parts else []
 
 
 def require() -> None:
@@ -256,6 +286,6 @@ else:
     TorchDispatchMode = _essential("torch.utils._python_dispatch.TorchDispatchMode")
 
 __all__ = [
-    "NAMES", "OpOverload", "OpOverloadPacket", "PrivateName", "TorchDispatchMode", "attribute", "lookup", "missing",
-    "place_of", "pytree", "require",
+    "NAMES", "OpOverload", "OpOverloadPacket", "PrivateName", "TorchDispatchMode", "attribute", "lookup", "losses",
+    "missing", "place_of", "pytree", "require",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
 from anyshape.stages.conclusion import conclude, refuse, without_dims
 from anyshape.stages.strategy_walk import walk_strategies
-from anyshape.torchkit import capture
+from anyshape.torchkit import capture, private_names
 from anyshape.torchkit.custom_operators import function_of
 from anyshape.torchkit.silence import heard_thread
 from anyshape.torchkit.state import evaluating
@@ -148,7 +148,8 @@ def convert(request: Request, options: ExportOptions) -> Result:
         with evaluating(request.target.module):
             result = _run_stages(request, options)
             edits = usable_edits(result.findings) if options.may_edit and result.verdict == "refused" else []
-            return _with_edits(request, options, edits) if edits else result
+            result = _with_edits(request, options, edits) if edits else result
+            return replace(result, notes=(*result.notes, *private_names.losses()))
 
 
 def _with_edits(request: Request, options: ExportOptions, edits: Sequence[Edit]) -> Result:
