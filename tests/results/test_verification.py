@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from anyshape.results.result import Result
 from anyshape.results.verification import Check, Failure, Verification, evidence_of
 
 WRONG = Failure({"n": 5}, 0, "wrong-values", "y", "`y` differs")
@@ -42,3 +43,11 @@ def test_an_error_that_was_not_measured_is_none(given: Verification) -> None:
 def test_without_a_run_nothing_is_claimed() -> None:
     evidence = evidence_of(Verification())
     assert (evidence.sizes, dict(evidence.ranges)) == (0, {})
+
+
+def test_a_ratio_is_rounded_once_for_all_who_tell_it() -> None:
+    """1.3496 is 1.35 in two digits, and would be 1.4 in one after 1.3 was told."""
+    verification = Verification((Check({}, 0, 1.3496),), factor=8.0)
+    assert verification.largest_ratio == evidence_of(verification).error == 1.35
+    assert "error    at most 1.4 x " in str(Result("checked", verification=verification))
+    assert "error at most 1.4 x " in str(evidence_of(verification))

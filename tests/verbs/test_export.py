@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,24 @@ def test_the_result_is_json_and_runs_like_a_program(exported: tuple[anyshape.Res
     expected = Pooled()(ids, mask)
     torch.testing.assert_close(states, expected["states"])
     torch.testing.assert_close(logits, expected["logits"])
+
+
+def test_repr_text_html_json_and_file_say_the_same_figures(exported: tuple[anyshape.Result, Path]) -> None:
+    result, path = exported
+    told, found = result.to_dict(), anyshape.inspect(path)
+    checked = told["verification"]
+    sizes = f"right at {len(checked['sizes_run'])} sizes in {checked['runtime']} against {checked['against']}"
+    ratio, allowed = checked["largest_error_ratio"], checked["allowed_error_ratio"]
+    error = f"at most {ratio:.1f} x {checked['measure']} ({allowed:g} is allowed)"
+    took = f"{result.seconds:.1f} s to convert by torch.export (opset {told['opset']})"
+    html = unescape(result._repr_html_())
+    for words in (sizes, error, took, *(f"{dim} {range_}" for dim, range_ in told["dims"].items())):
+        assert words in str(result)
+        assert words in html
+    assert repr(result) == f"<Result checked: {path.name}, {sizes}>"
+    assert f"at {len(checked['sizes_run'])} sizes in {checked['runtime']}" in str(found)
+    assert error in str(found)
+    assert found.opset == told["opset"]
 
 
 def test_a_result_saves_itself_elsewhere(exported: tuple[anyshape.Result, Path], tmp_path: Path) -> None:

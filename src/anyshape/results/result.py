@@ -173,6 +173,8 @@ def _verification_to_dict(verification: Verification) -> dict[str, Any]:
         "runtime": verification.runtime,
         "seconds": round(verification.seconds, 3),
         "largest_error_ratio": ratio if ratio < float("inf") else None,
+        "allowed_error_ratio": verification.factor,
+        "measure": verification.measure,
         "computed_in": verification.computed_in,
         "against": verification.against,
         "how": dict(verification.how),
