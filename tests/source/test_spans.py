@@ -26,6 +26,7 @@ from anyshape.source.spans import (
     is_users,
     shown_path,
     source_line,
+    span_of_code,
     span_of_definition,
     span_of_error,
     span_of_node,
@@ -51,10 +52,16 @@ def test_an_instruction_that_is_not_there_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "offset", "characters"), [("abc", 2, 2), ("äb", 2, 1), ("x = '日本'", 8, 6), ("a", 9, 1)]
+    ("text", "offset", "characters"), [("abc", 2, 2), ("äb", 2, 1), ("x = '日本'", 8, 6), ("a", 9, 1), ("", 7, 7)]
 )
 def test_bytes_become_characters(text: str, offset: int, characters: int) -> None:
     assert characters_before(text, offset) == characters
+
+
+def test_what_has_no_text_still_has_its_columns() -> None:
+    code = compile("x = 1\ny = abs(x)\n", "<string>", "exec")
+    call = next(one for one in dis.get_instructions(code) if one.opname.startswith("CALL"))
+    assert span_of_code(code, call.offset, 2) == Span("<string>", 2, 5, 2, 11, "<module>")
 
 
 # ---- from frames, tracebacks, definitions and nodes to spans

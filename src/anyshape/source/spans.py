@@ -48,8 +48,8 @@ def extent_of(code: CodeType, instruction: int) -> Extent:
 
 
 def characters_before(text: str, offset: int) -> int:
-    """Columns are counted in bytes by the compiler, in characters by people."""
-    return len(text.encode()[:offset].decode(errors="replace"))
+    """Columns are counted in bytes by the compiler, in characters by people; where there is no text, bytes must do."""
+    return offset if not text else len(text.encode()[:offset].decode(errors="replace"))
 
 
 # ---- whose code it is
