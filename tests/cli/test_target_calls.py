@@ -154,7 +154,8 @@ def test_random_values_suit_their_type(asked, folder):
 def test_example_sizes_are_pairwise_different_and_large_enough_for_the_model(asked, folder):
     found = asked(f"{folder}/model.py:Strided", "--input", "image: float32[batch, 1, height, width]").arguments
     assert found["kwargs"]["image"].shape == (16, 1, 17, 18)
-    small = asked(f"{folder}/model.py:double", "--input", "x: float32[a, b + 1, c]", "--input", "states: float32[?]")
+    (folder / "shifted.py").write_text("def shifted(x, y):\n    return x + y.sum()\n")
+    small = asked(f"{folder}/shifted.py:shifted", "--input", "x: float32[a, b + 1, c]", "--input", "y: float32[?]")
     assert small.arguments["kwargs"]["x"].shape[0] != small.arguments["kwargs"]["x"].shape[2]
 
 
@@ -172,3 +173,16 @@ def test_a_function_of_any_number_of_tensors_takes_them_by_position(asked, folde
     found = asked(f"{folder}/model.py:joined", *arguments).arguments
     assert [len(tensor) for tensor in found["args"]] == [5, 3, 4]
     assert found["kwargs"] == {}
+
+
+def test_where_no_size_runs_the_form_is_shown_in_which_one_can_be_given(tmp_path):
+    (tmp_path / "own.py").write_text("def never(x, mask):\n    raise ValueError('no size is right')\n")
+    inputs = ["--input", "mask: bool[3]", "--input", "x: int64[batch, seq + 1, 8] < 9"]
+    for command in (["diagnose"], ["export", "-o", tmp_path / "m.onnx"]):
+        result = run(command[0], tmp_path / "own.py:never", *command[1:], *inputs, "--quiet")
+        assert result.exit_code == 2
+        assert re.sub(r"all \d+", "all N", result.stderr) == (
+            "error: the model fails at all N sizes that were tried for an example, first at batch = 3, seq = 4: "
+            "ValueError: no size is right (own.py:2); give a size at which it runs, "
+            "--input 'x: int64[NUMBER, NUMBER, 8] < 9' --dim 'x=batch seq + 1 8'\n"
+        )

@@ -63,8 +63,10 @@ def test_a_target_that_is_none_gives_one_sentence(folder, monkeypatch, target):
 )
 def test_a_target_may_be_a_module_a_class_a_factory_a_method_or_a_function(asked, folder, name, kind):
     parameter = {"Linear": "input", "Wide": "input", "function": "x"}.get(kind, "tokens")
-    extra = ["--input", "states: float32[batch]"] if kind == "function" else []
-    found = asked(f"{folder}/model.py:{name}", "--input", f"{parameter}: int64[batch, 4]", *extra).model
+    states = ("--input", "states.0: float32[batch, 4]", "--input", "states.1.b: float32[batch, 4]")
+    extra = states if kind == "function" else ()
+    dtype = "int64" if parameter == "tokens" else "float32"
+    found = asked(f"{folder}/model.py:{name}", "--input", f"{parameter}: {dtype}[batch, 4]", *extra).model
     assert type(found).__name__ == kind
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,14 @@ from typing import Any
 
 import torch
 
-from anyshape.bench.plan import trace_sizes
+from anyshape.cli.example_sizes import SizeSearch
 from anyshape.cli.preflight import check_inputs
 from anyshape.cli.targets import LoadedTarget, required_parameters, users_code
 from anyshape.declaration.calls import example_of, read_call
 from anyshape.declaration.spec import unnamed
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import DeclarationError
+from anyshape.model.oracle import describe
 from anyshape.onnxfile.interface import Port
 from anyshape.sizes import notation
 from anyshape.sizes.notation import Expression, InputText, SizeRange, Sizes, parse_sizes
@@ -142,9 +144,6 @@ def _no_inputs_sentence(loaded: LoadedTarget) -> str:
 
 # ---- inputs to be drawn at any size
 
-_START_SIZES = (3, 16, 64, 224)
-"""Small first; a model with strides may need more."""
-
 
 @dataclass(frozen=True)
 class RandomInput:
@@ -192,16 +191,32 @@ def _axes(text: InputText) -> tuple[Expression | int, ...]:
 def _random_call(
     model: Any, inputs: Sequence[RandomInput], ranges: Mapping[str, SizeRange], seed: int
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A random call: its sizes are small, pairwise different, and the first of a few at which the model runs."""
-    calls = [_call_at(model, inputs, sizes, seed) for sizes in _start_sizes(inputs, ranges)]
-    return calls[0] if len(calls) == 1 else next((call for call in calls if _model_runs(model, *call)), calls[0])
-
-
-def _start_sizes(inputs: Sequence[RandomInput], ranges: Mapping[str, SizeRange]) -> list[Sizes]:
+    """A random call: its sizes are small, pairwise different, and the first at which the model runs."""
     dims = list(dict.fromkeys(dim for one in inputs for dim in one.dims))
-    known = {dim: ranges.get(dim, SizeRange()) for dim in dims}
-    rows = (trace_sizes(dict.fromkeys(dims, start), known, (), lambda _: True) for start in _START_SIZES)
-    return list({tuple(row.items()): row for row in rows}.values())
+    fixed = [math.prod(axis for axis in one.axes if isinstance(axis, int)) for one in inputs]
+    lengths = [size for weight in resolve_target(model).module.parameters() for size in weight.shape]
+    search = SizeSearch({dim: ranges.get(dim, SizeRange()) for dim in dims}, fixed, lengths)
+    first = _call_at(model, inputs, search.starts()[0], seed)
+    if len(search.starts()) == 1 or not _is_bound(model, *first):
+        return first
+    found = search.first_that_runs(lambda sizes: _error_of(model, *_call_at(model, inputs, sizes, seed)))
+    if found is None:
+        raise DeclarationError(_no_example_sentence(inputs, search))
+    return _call_at(model, inputs, found, seed)
+
+
+def _no_example_sentence(inputs: Sequence[RandomInput], search: SizeSearch) -> str:
+    """Why there is no example, and the form in which a size can be given that runs."""
+    one = next(one for one in inputs if one.dims)
+    axes = [str(axis) for axis in one.axes]
+    numbers = ", ".join("NUMBER" if isinstance(axis, Expression) else str(axis) for axis in one.axes)
+    dtype = str(one.dtype).removeprefix("torch.")
+    below = "" if one.below is None else f" < {one.below}"
+    return (
+        f"the model fails at all {len(search.failures)} sizes that were tried for an example, first at "
+        f"{describe(search.failures[0][0])}: {search.reason}; give a size at which it runs, "
+        f"--input '{one.name}: {dtype}[{numbers}]{below}' --dim '{one.name}={' '.join(axes)}'"
+    )
 
 
 def _call_at(
@@ -259,11 +274,20 @@ def _positional_first(model: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...
     return (*(named[name] for name in before), *named[variadic]), rest
 
 
-def _model_runs(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def _is_bound(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the names are the model's own: no size helps where they are not."""
+    try:
+        resolve_target(model).signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _error_of(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exception | None:
     target = resolve_target(model)
     try:
         with untouched(target.module), capture.quiet(), torch.no_grad():
             target.call(*args, **kwargs)
-    except Exception:  # noqa: BLE001  the user's own model: other sizes may suit it
-        return False
-    return True
+    except Exception as error:  # noqa: BLE001  the user's own model: other sizes may suit it
+        return error
+    return None

@@ -233,7 +233,7 @@ def required_parameters(function: Callable[..., Any]) -> list[str]:
 def _watched_draws(seed: int) -> Iterator[set[str]]:
     """Inside, random numbers follow the seed; what is yielded holds afterwards whether any were `drawn` or `loaded`."""
     torch.manual_seed(seed)
-    before, events = torch.get_rng_state(), set[str]()
+    before, events, known = torch.get_rng_state(), set[str](), set(sys.modules)
 
     def note_load(*_: Any, **__: Any) -> None:
         events.add("loaded")
@@ -245,14 +245,15 @@ def _watched_draws(seed: int) -> Iterator[set[str]]:
         yield events
     if not torch.equal(before, torch.get_rng_state()):
         events.add("drawn")
+    if "safetensors" in {*sys.modules} - known and "transformers" not in sys.modules:  # which loads it for any model
+        events.add("loaded")
 
 
 def _has_weights(model: Any) -> bool:
     """Whether there is anything to load, and no library has done so by itself, as `from_pretrained` does."""
     module = resolve_target(model).module
     is_pretrained = any(getattr(part, "name_or_path", "") for part in module.modules())
-    is_read = "safetensors" in sys.modules and "transformers" not in sys.modules
-    return not is_pretrained and not is_read and any(map(_varies, module.parameters()))
+    return not is_pretrained and any(map(_varies, module.parameters()))
 
 
 def _varies(weight: torch.Tensor) -> bool:

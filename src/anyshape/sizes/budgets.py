@@ -417,3 +417,7 @@ LONGEST_INSPECTED_TEXT = 200
 """Characters of a text from a file: a hostile one may be endless."""
 MOST_INSPECTED_ROWS = 12
 """Of one kind, that a person still reads."""
+MOST_EXAMPLES_TRIED = 120
+"""Sizes at which a model is run in search of an example: it fails at once where it fails."""
+MOST_NUMBERS_OF_A_LINE = 5
+"""Of which all products are sizes to try."""
