@@ -48,7 +48,8 @@ LIMIT = Finding("bounded-dim", "`batch` is bounded", Span("model.py", 6, 13, 6, 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    linecache.clearcache()  # which knows this name from elsewhere
+    linecache.clearcache()  # which knows this name from elsewhere, as spans do
+    monkeypatch.setattr("anyshape.source.spans._FILENAMES", {})
     (tmp_path / "model.py").write_text(MODEL)
     return tmp_path / "model.py"
 
