@@ -1,1 +1,1 @@
-"""What anyshape says: findings, attempts, checks and results as values, as text and as JSON, and the pages of rules."""
+"""What anyshape says: findings, attempts, checks and results as values, text, HTML and JSON, and the pages of rules."""
