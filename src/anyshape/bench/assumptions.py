@@ -153,6 +153,11 @@ class Assumptions:
                 told.setdefault(guard.text, Assumption(guard.text, guard.place, end))
         return tuple(told.values())
 
+    def broken_at(self, run: Sequence[Sizes]) -> list[list[Sizes]]:
+        """For each assumption the sizes that break it, of those that were run."""
+        self._learn(run)
+        return [[sizes for sizes in run if self._is_broken(question, sizes)] for question in self._questions()]
+
     def _end_of(self, question: _Asked, verification: Verification) -> Assumption:
         guard, right = question.guard, verification.sizes_run
         if guard.text in self._proved:

@@ -26,6 +26,7 @@ from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision, recorder
+from anyshape.torchkit.compared_numbers import Comparison, compared_numbers
 from anyshape.torchkit.jitter import jitter
 from anyshape.torchkit.operation_count import counted_effort
 from anyshape.torchkit.private_names import lookup
@@ -316,6 +317,14 @@ class Reference:
     def floating_results(self, outcome: Outcome) -> list[tuple[Span, torch.Tensor]]:
         """Every floating result on the way to the outputs, with the user's line that it came from."""
         return recorder.floating_results(lambda: self.module.call(outcome.leaves, gradients=True))
+
+    def compared_numbers(self, outcome: Outcome, leaves: Mapping[str, Any] | None = None) -> list[Comparison]:
+        """The numbers that values are compared with in this call, or with other values for these leaves."""
+        changed = {**outcome.leaves, **(leaves or {})}
+        try:
+            return compared_numbers(lambda: self.module.call(changed, most_reads=budgets.MOST_READS_OF_A_CALL))
+        except Exception:  # noqa: BLE001  the user's own model
+            return []
 
     def calls(self, outcome: Outcome) -> CallTrack:
         """Every call of torch on the way to the outputs."""

@@ -173,6 +173,14 @@ SECOND_CONTENT_UP_TO = 4
 """Times the volume of the traced call: what other values show, they show at moderate sizes."""
 SECOND_CONTENT_EVERY = 3
 """Sizes: other values show little that the first do not."""
+MOST_SIZES_WITH_CONTENTS = 6
+"""Besides the traced one: code that decides by sizes has few paths, and each is a dozen runs."""
+MOST_NUMBERS_COMPARED = 8
+"""In one operand of a comparison: a longer one is data of its own."""
+MOST_NUMBERS_REACHED = 4
+"""Which no drawn value reaches, and for which values are made at one size: each is a run, and some to find it."""
+MOST_SCALES_TRIED = 6
+"""Until values lie on both sides of a number that is compared with a result: halved in powers, any scale is found."""
 JITTERED_RUNS_TO_BEGIN_WITH = 4
 """After which an output that moves far less than it is wrong by is given up."""
 MOST_JITTERED_RUNS = 24

@@ -29,7 +29,7 @@ from anyshape.model.oracle import Outcome, RandomOutputError, Reference
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
 from anyshape.onnxfile.baked_sizes import integers_of, size_literals
-from anyshape.onnxfile.decided_sizes import decided_sizes
+from anyshape.onnxfile.decided_sizes import decided_sizes, otherwise_at
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.results.finding import Finding
@@ -39,7 +39,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
 from anyshape.torchkit.recorder import TOLD
-from anyshape.verification.contents import run_contents
+from anyshape.verification.content_runs import run_contents
 from anyshape.verification.first_wrong_node import first_difference
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check
 from anyshape.verification.lost_digits import with_lost_digits
@@ -162,6 +162,8 @@ class ModelBench:
     options: CheckOptions
     subject: ModelSubject
     file: GivenFile
+    graph: ir.Model
+    """The file's, with the user's dims on its inputs."""
 
     @property
     def proto(self) -> onnx.ModelProto:
@@ -186,15 +188,15 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     graph = ir.from_proto(file.proto)
     plan = plan_of_check(spec.ranges, start, integers_of(graph), boundaries.admit, options, size_literals(graph))
+    _name_by_user(graph, {name: spec.axes.get(leaf, ()) for name, leaf in leaf_of.items()})
     if options.at is None:
-        _name_by_user(graph, {name: spec.axes.get(leaf, ()) for name, leaf in leaf_of.items()})
         far = [*rounded_sizes(graph, spec.ranges, start, options.seed), *decided_sizes(graph, spec.ranges, start)]
         plan = replace(plan, first=tuple(affordable(far, subject.reference.effort)))
     is_narrow = _is_narrow(file.proto)
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow
     )
-    return ModelBench(checker, boundaries, plan, options, subject, file)
+    return ModelBench(checker, boundaries, plan, options, subject, file, graph)
 
 
 def _name_by_user(model: ir.Model, axes: Mapping[str, Row]) -> None:
@@ -258,9 +260,9 @@ def _with_contents(bench: ModelBench, verification: Verification) -> Verificatio
         return verification
     start, run = bench.subject.start, verification.sizes_run
     budget = Budget(bench.options.seconds).part(0.25)
-    return run_contents(
-        bench.checker, verification, start if start in run else run[0], ir.from_proto(bench.proto), budget
-    )
+    traced = start if start in run else run[0]
+    otherwise = otherwise_at(bench.graph, traced, run)
+    return run_contents(bench.checker, verification, traced, bench.graph, budget, otherwise)
 
 
 def _notes_on_reads(bench: ModelBench, verification: Verification) -> list[str]:
@@ -302,7 +304,7 @@ def compare_with_model(bench: ModelBench) -> tuple[ModelBench, Verification | No
             bench,
             verification,
             findings_beside_model(bench, verification),
-            [*notes, *verification.notes, *_notes_on_reads(bench, verification)],
+            [*notes, *_notes_on_reads(bench, verification)],
         )
     except RandomOutputError as error:
         return bench, None, (wording.random_output(error.outcome, bench.subject.home, elsewhere=True),), []

@@ -140,7 +140,7 @@ class Sides:
     def __init__(self, path: Path, open_file: Callable[[Path], Session], inputs: Collection[str]) -> None:
         """`inputs` are those that hold values: an integer that is a size is not one of them."""
         model = ir.load(path)
-        found = [(node, _computed_from(node.inputs[0]) & set(inputs)) for node in model.graph if node.op_type == "If"]
+        found = [(node, computed_from(node.inputs[0]) & set(inputs)) for node in model.graph if node.op_type == "If"]
         found = [(node, names) for node, names in found if names]
         self.branches = [ValueBranch(frozenset(names), _place_of_branch(node)) for node, names in found]
         self._taken: dict[Side, set[frozenset[tuple[str, int]]]] = {
@@ -177,7 +177,7 @@ _OF_SIZES = {"Shape", "Size"}
 _SIZED_BY_VALUES = {"NonZero", "Compress", "Unique", "NonMaxSuppression"}
 
 
-def _computed_from(value: ir.Value | None) -> set[str]:
+def computed_from(value: ir.Value | None) -> set[str]:
     """The inputs of a file whose values matter for this value; behind a Shape only where values make the shape."""
     found: set[str] = set()
     seen: set[tuple[int, bool]] = set()

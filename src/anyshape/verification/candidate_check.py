@@ -24,7 +24,7 @@ from anyshape.model.oracle import describe
 from anyshape.model.survey import ExportOptions, Survey
 from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.contract import Assumption
-from anyshape.onnxfile.decided_sizes import decided_sizes
+from anyshape.onnxfile.decided_sizes import decided_sizes, otherwise_at
 from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.onnxfile.saving import Stage
@@ -37,7 +37,7 @@ from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.sizes.settlement import SizesInQuestion
 from anyshape.verification.branches_taken import provoke
-from anyshape.verification.contents import run_contents
+from anyshape.verification.content_runs import run_contents
 from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
 from anyshape.verification.lost_digits import with_lost_digits
@@ -120,7 +120,9 @@ def try_out(
         open_file = partial(options.custom_ops.open, providers=options.providers)
         verification = provoke(checker, verification, survey.traced, loaded, open_file, budget.part(0.25))
         if verification.is_right:
-            verification = run_contents(checker, verification, survey.traced, candidate.model, budget.part(0.25))
+            run, model = verification.sizes_run, candidate.model
+            otherwise = (*assumptions.broken_at(run), *otherwise_at(model, survey.traced, run))
+            verification = run_contents(checker, verification, survey.traced, model, budget.part(0.25), otherwise)
         failure, beyond = next(iter(verification.failures), None), assumptions.others(candidate.guards)
         judged = _judged_file(stage, checker, verification, survey.traced)
         return Checked(candidate, verification, attempt.strategy, failure, beyond=beyond, judged=judged)

@@ -1,27 +1,24 @@
 """Contents: what a call may hold besides what was drawn, in one table; each is judged as any other call.
 
-Every file that is right is run with the common ones at one size: thirty times as large, negated, all zero, ties, masks
-of one kind, integers at their ends, a NaN, other strides. All of them are tried to reach the other side of a branch.
-Where PyTorch itself fails, or gives nothing but NaN and inf, nothing is judged.
+The common ones are run with every file: thirty times as large, negated, all zero, ties, masks of one kind, integers at
+their ends, a NaN, an infinity, other strides. All of them are tried to reach the other side of a branch.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import torch
 
-from anyshape.bench.plan import Budget
-from anyshape.model.oracle import Outcome, RandomOutputError
+from anyshape.model.oracle import Outcome
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.fit import observed_at
-from anyshape.sizes.notation import Sizes
 from anyshape.verification.model_reference import ModelChecker, array_of
 
 # ---- the table
@@ -37,11 +34,13 @@ class ValueChange:
     """Whether every file is run with it; the others are for the sides of branches."""
     is_odd: bool = False
     """Whether it may leave nothing to compute with: a file may then give NaN where PyTorch does not."""
+    has_no_number: bool = False
+    """Whether a NaN or an infinity is put in: what comes out may be nothing else, and is compared all the same."""
     grows: bool = False
     """Whether results grow with it: they may be sizes."""
 
 
-def _largest_magnitude(values: torch.Tensor) -> torch.Tensor:
+def largest_magnitude(values: torch.Tensor) -> torch.Tensor:
     """The largest magnitude: masks may hold -inf."""
     return values.abs().nan_to_num(0.0, 0.0, 0.0).max()
 
@@ -52,9 +51,12 @@ def _values_in_ties(values: torch.Tensor) -> torch.Tensor:
     return values.flatten()[:3][picked.to(values.device)]
 
 
-def _with_nan(values: torch.Tensor) -> torch.Tensor:
-    changed = values.clone(memory_format=torch.contiguous_format)
-    changed.view(-1)[changed.numel() // 2] = torch.nan
+def _with_one(odd: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    def changed(values: torch.Tensor) -> torch.Tensor:
+        copied = values.clone(memory_format=torch.contiguous_format)
+        copied.view(-1)[copied.numel() // 2] = odd
+        return copied
+
     return changed
 
 
@@ -77,13 +79,15 @@ _CHANGES: dict[str, tuple[ValueChange, ...]] = {
         _common("negated", torch.neg),
         ValueChange("all positive", torch.abs),
         ValueChange("all negative", lambda values: -values.abs()),
-        ValueChange("raised by ten times the largest value", lambda values: values + 10 * _largest_magnitude(values)),
-        ValueChange("lowered by ten times the largest value", lambda values: values - 10 * _largest_magnitude(values)),
+        ValueChange("raised by ten times the largest value", lambda values: values + 10 * largest_magnitude(values)),
+        ValueChange("lowered by ten times the largest value", lambda values: values - 10 * largest_magnitude(values)),
         _common("thirty times as large", lambda values: values * 30, grows=True),
         ValueChange("a hundredth as large", lambda values: values / 100),
         _odd("all zero", torch.zeros_like),
         _common("of three values in ties", _values_in_ties),
-        _odd("holding a NaN", _with_nan),
+        _odd("holding a NaN", _with_one(math.nan), has_no_number=True),
+        _odd("holding inf", _with_one(math.inf), has_no_number=True, grows=True),
+        _odd("holding -inf", _with_one(-math.inf), has_no_number=True, grows=True),
     ),
     "flag": (
         ValueChange("inverted", lambda values: (values == 0).to(values.dtype)),
@@ -166,7 +170,7 @@ def contents_of(leaves: Mapping[str, Any]) -> list[Content]:
     return [one for column in itertools.zip_longest(*rows) for one in column if one is not None]
 
 
-def _common_contents(leaves: Mapping[str, Any]) -> Iterator[Content]:
+def common_contents(leaves: Mapping[str, Any]) -> Iterator[Content]:
     for kind, changes in _CHANGES.items():
         if names := tuple(name for name, value in leaves.items() if kind_of_change(value) == kind):
             yield from (Content(names, change) for change in changes if change.is_common)
@@ -174,33 +178,7 @@ def _common_contents(leaves: Mapping[str, Any]) -> Iterator[Content]:
         yield from (Content(names, change) for change in _STRIDES)
 
 
-# ---- the runs
-
-
-def run_contents(
-    checker: ModelChecker, verification: Verification, traced: Sizes, model: ir.Model, budget: Budget
-) -> Verification:
-    """The runs of a right file, and those with the common contents at the traced size; what is cut is a note.
-
-    The same at the first size at which code looks into tensors where it does not at that size.
-    """
-    reference, names, notes = checker.reference, valued_leaves(checker), list[str]()
-    reads = reference.oracle.reads_at
-    others = [check.sizes for check in verification.checks if reads(check.sizes, check.content) - reads(traced)]
-    leaves = reference.run(traced).leaves
-    floats = [name for leaf, name in names.items() if kind_of_change(leaves[leaf]) == "floating"]
-    makes_sizes = _values_make_sizes(model, floats)
-    for base in (reference.run(sizes) for sizes in (traced, *others[:1])):
-        for content in _common_contents({leaf: base.leaves[leaf] for leaf in names}):
-            reason = budget.refuses(reference.effort(base.sizes))
-            if makes_sizes and content.change.grows:
-                reason = "values make sizes, which would grow as well"
-            if reason is not None:
-                notes.append(f"not run with {content.told(names)}: {reason}")
-            elif not verification.failures:
-                budget.charge(reference.effort(base.sizes))
-                verification = _with_content(checker, verification, base, content, names)
-    return replace(verification, notes=(*verification.notes, *dict.fromkeys(notes)))
+# ---- the judgement of a call
 
 
 def valued_leaves(checker: ModelChecker) -> dict[str, str]:
@@ -208,29 +186,6 @@ def valued_leaves(checker: ModelChecker) -> dict[str, str]:
     scalars = checker.reference.oracle.spec.scalars
     ports = zip(checker.interface.inputs, checker.reference.leaves, strict=True)
     return {leaf: port.name for port, leaf in ports if leaf not in scalars}
-
-
-def _with_content(
-    checker: ModelChecker, verification: Verification, base: Outcome, content: Content, names: Mapping[str, str]
-) -> Verification:
-    """One run more; where all leaves together leave PyTorch nothing to compute, one for each of them."""
-    changed = content.changes_of(base)
-    if not changed:
-        return verification
-    outcome = checker.reference.with_leaves(base, changed)
-    if is_telling(outcome):
-        try:
-            return judged_with(checker, verification, outcome, content, names)
-        except RandomOutputError:
-            if outcome.draws:
-                raise
-            # memory that nobody wrote to, as where no group of a grouped product has rows
-            note = f"PyTorch's own results change from call to call with {content.told(names)}: these are not judged"
-            return replace(verification, notes=(*verification.notes, note))
-    for leaf in content.leaves if len(content.leaves) > 1 else ():
-        alone = replace(content, leaves=(leaf,))
-        verification = _with_content(checker, verification, base, alone, names)
-    return verification
 
 
 def is_telling(outcome: Outcome) -> bool:
@@ -279,23 +234,3 @@ def _is_about_nan(checker: ModelChecker, outcome: Outcome, *, odd: bool) -> bool
         if result.shape == output.shape and output.dtype.kind not in "iub":
             result[~np.isfinite(output)] = output[~np.isfinite(output)]
     return not isinstance(checker.compare(outcome, results), Failure)
-
-
-_SIZE_OPERANDS: Mapping[str, Sequence[int]] = {
-    "Range": (0, 1, 2), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "OneHot": (1,), "Pad": (1,),
-    "Resize": (2, 3), "Loop": (0,),
-}  # fmt: skip
-"""Operators whose results, or steps, are as many as an operand says."""
-
-
-def _values_make_sizes(model: ir.Model, inputs: Collection[str]) -> bool:
-    """Whether a file makes sizes of these inputs' values: ten times the values may be any number of times the work."""
-    valued = {value for value in model.graph.inputs if value.name in inputs}
-    for node in ir.traversal.RecursiveGraphIterator(model.graph):
-        operands = _SIZE_OPERANDS.get(node.op_type, ())
-        if any(place < len(node.inputs) and node.inputs[place] in valued for place in operands):
-            return True
-        holds_body = any(a.type == ir.AttributeType.GRAPH for a in node.attributes.values())  # and reads what it likes
-        if holds_body or (node.op_type not in ("Shape", "Size") and not valued.isdisjoint(node.inputs)):
-            valued.update(node.outputs)
-    return False
