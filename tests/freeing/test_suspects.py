@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from anyshape.freeing.suspects import Readings
+from anyshape.freeing.suspects import Readings, with_steps_of
 
 from .files import floats, freed, model
 
@@ -24,7 +24,8 @@ def scaled(number, operator="Mul"):
     [
         (4, "batch"), (0.25, "1/batch"), (2, "sqrt(batch)"), (3, "batch - 1"), (1 / 3, "1/(batch - 1)"),
         (5, "batch + 1"), (16, "batch**2"), (np.log(4), "log(batch)"), (-4, "-(batch)"),
-        (4 / 3, "batch/(batch - 1)"),
+        (4 / 3, "batch/(batch - 1)"), (64, "batch**3"), (1 / 64, "1/batch**3"), (8, "batch**1.5"),
+        (4 ** (-1 / 3), "1/batch**(1/3)"),
     ],
 )  # fmt: skip
 def test_a_number_that_is_a_formula_of_the_batch_is_suspect(number, reading):
@@ -48,6 +49,40 @@ def test_two_dims_make_products_and_quotients():
     readings = Readings({"h": 8, "w": 12})
     for number, reading in ((96, "h*w"), (1 / 96, "1/(h*w)"), (8 / 12, "h/w"), (20, "h + w")):
         assert reading in [formula.text for formula in readings.of(number, 4)]
+
+
+def test_three_dims_make_products_and_two_has_no_cube():
+    assert "b*h*w" in [formula.text for formula in Readings({"b": 2, "h": 8, "w": 12}).of(192, 4)]
+    assert [formula.text for formula in Readings({"batch": 2}).of(8.0, 4)] == []
+
+
+def test_the_exponent_of_a_power_of_numbers_is_suspect():
+    text = "g (float[4, 6] x) => (y) { p = Pow(b, c) y = Mul(x, p) }"
+    found = suspects(text, b=np.float32(0.9), c=np.float32(4))
+    assert [(operator, number, reading) for operator, number, reading, *_ in found] == [("Pow", "4", "batch")]
+
+
+@pytest.mark.parametrize(
+    ("table", "readings"),
+    [
+        (np.linspace(0, 1, 5)[:, None] + np.arange(6) * 0.37, ["range(seq)/max(seq - 1, 1)"]),
+        (np.linspace(0, 1, 5)[:, None] * np.arange(1, 7), ["6*range(seq)/max(seq - 1, 1)"]),
+        (np.arange(5)[:, None] / 5 + np.arange(6) ** 2 * 0.1, ["range(seq)/seq"]),
+        (np.arange(5)[:, None] / 100 + np.arange(6) * 0.37, []),
+        (np.arange(5)[:, None] + np.arange(6) * 0.37, []),
+        (np.random.default_rng(0).standard_normal((5, 6)), []),
+        (np.linspace(0, 1, 5)[:, None] ** 2 + np.arange(6) * 0.37, []),
+    ],
+)
+def test_a_table_that_is_straight_along_a_dim_is_suspect(table, readings):
+    found = Readings({"batch": 3, "seq": 5}).along_tables(table.astype(np.float32))
+    assert [formula.text for _, formulas in found for formula in formulas] == readings
+
+
+def test_a_straight_table_at_another_size_keeps_its_first_line():
+    table = np.linspace(0, 1, 5)[:, None] * np.array([1, 2]) + np.array([7, 9])
+    other = with_steps_of(table, 0, 2 * np.linspace(0, 1, 3))
+    np.testing.assert_allclose(other, np.linspace(0, 1, 3)[:, None] * np.array([1, 2]) + np.array([7, 9]))
 
 
 def test_a_size_of_one_leaves_no_trace_and_one_less_than_two_neither():

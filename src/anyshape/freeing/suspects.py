@@ -46,6 +46,13 @@ class Suspect:
     readings: tuple[SizeFormula, ...]
     whole: str = "{}"
     """What the user says with a reading: the number itself, or a ramp that begins with it."""
+    axis: int | None = None
+    """Of a table, the one along which it is straight, in steps that a reading tells."""
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether a formula can be written in its place: an attribute of ONNX is a number."""
+        return self.use[1] >= 0 and self.axis is None
 
     @property
     def text(self) -> str:
@@ -64,10 +71,13 @@ _OF_ONE = (
     "{n}", "1/{n}", "sqrt({n})", "1/sqrt({n})", "{n} - 1", "1/({n} - 1)", "{n} + 1", "1/({n} + 1)", "{n}**2",
     "1/{n}**2", "log({n})", "1/log({n})", "{n}//2", "log({n} + 1)", "{n}/({n} - 1)", "({n} - 1)/{n}",
 )  # fmt: skip
+_OF_ONE_BEYOND_TWO = ("{n}**3", "1/{n}**3", "{n}**1.5", "1/{n}**1.5", "{n}**(1/3)", "1/{n}**(1/3)")
+"""Powers of 2 are in most files, whatever the sizes."""
 _OF_TWO = (
     "{a}*{b}", "1/({a}*{b})", "{a}/{b}", "{b}/{a}", "sqrt({a}*{b})", "1/sqrt({a}*{b})", "{a} + {b}", "1/({a} + {b})",
     "log({a}*{b})", "sqrt({a}/{b})", "sqrt({b}/{a})", "{a} - {b}", "{b} - {a}",
 )  # fmt: skip
+_OF_THREE = ("{a}*{b}*{c}", "1/({a}*{b}*{c})", "sqrt({a}*{b}*{c})", "1/sqrt({a}*{b}*{c})")
 _CLOSE = {2: 2e-3, 4: 1e-6, 8: 1e-6}
 """How close a float of so many bytes is to what it was rounded from; a double may have been a float32."""
 
@@ -79,8 +89,11 @@ class Readings:
         self.sizes = {dim: size for dim, size in sizes.items() if size > 1}
         # one less than 2 is 1, and a factor of 1 is everywhere, too
         rows = [(form, dim) for form in _OF_ONE for dim, size in self.sizes.items() if size > 2 or " - 1" not in form]
+        rows += [(form, dim) for form in _OF_ONE_BEYOND_TWO for dim, size in self.sizes.items() if size > 2]
         texts = [form.format(n=dim) for form, dim in rows]
         texts += [form.format(a=a, b=b) for form in _OF_TWO for a, b in itertools.combinations(self.sizes, 2)]
+        threes = itertools.combinations(self.sizes, 3)
+        texts += [form.format(a=a, b=b, c=c) for a, b, c in threes for form in _OF_THREE]
         formulas = [SizeFormula(text) for text in texts]
         self._known = [(formula, float(formula.values(self.sizes))) for formula in formulas]
 
@@ -122,6 +135,36 @@ class Readings:
                     # weights are large, and hardly ever come so far
                     if found and ramp_axis(array) == axis:
                         yield from found
+
+    def along_tables(self, array: Any) -> Iterator[tuple[int, tuple[SizeFormula, ...]]]:
+        """Axes along which a table is straight, in steps that are parts of the size; no learned one is."""
+        is_table = array.ndim > 1 and array.dtype.kind == "f" and ramp_axis(array) is None
+        for axis, dim in itertools.product(range(array.ndim if is_table else 0), self.sizes):
+            size = self.sizes[dim]
+            is_as_long = array.shape[axis] > 2 and abs(array.shape[axis] - size) <= 1
+            line = _steepest_line(array, axis) if is_as_long else None
+            ramps = () if line is None else _ramps_over(line, dim, size, array.dtype)
+            if found := tuple(one for one in ramps if "/" in one.text):
+                yield axis, found
+
+
+def _steepest_line(array: Any, axis: int) -> Any | None:
+    """The line along an axis that rises or falls the most, from 0 on; None where some line is not straight."""
+    table = np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1).astype(np.float64)
+    steps, close = np.diff(table, axis=0), 1e-5 * np.abs(table).max(initial=0.0)
+    if not np.abs(steps - steps[:1]).max(initial=0.0) <= close:
+        return None
+    column = int(np.abs(steps[0]).argmax())
+    return (table - table[:1])[:, column] if abs(steps[0, column]) > close else None
+
+
+def with_steps_of(array: Any, axis: int, line: Any) -> Any:
+    """A table that is straight along an axis, where its steepest line goes as this one does."""
+    first, second = (np.take(array, [place], axis).astype(np.float64) for place in (0, 1))
+    steps = second - first
+    steepest = steps.flat[np.abs(steps).argmax()]
+    shape = [-1 if one == axis else 1 for one in range(array.ndim)]
+    return (first + steps / steepest * np.reshape(line, shape)).astype(array.dtype)
 
 
 _CURVES: tuple[tuple[Callable[[Any], Any], str], ...] = (
@@ -206,13 +249,18 @@ def numbers_in(walk: Walk, readings: Readings) -> Iterator[tuple[Suspect, ir.Nod
     """Every number that has a reading and no other explanation; what the walk itself wrote is none."""
     for node in every_node(walk.model.graph):
         user, made = _user_of(walk, node), walk.constant(node.outputs[0])
-        if made is not None and made.size and (is_same(made) or readings.of_array(made)):
-            continue  # a number that is computed from numbers is looked at where it is used
+        if made is not None and made.size and _is_looked_at_where_used(node, made, readings):
+            continue
         for place, value in enumerate(node.inputs):
-            if user is None or place in user.meta.get(SETTLED, ()):
+            if user is None or place in user.meta.get(SETTLED, ()) or (made is not None and place == 0):
                 continue
             yield from _number_at(walk, readings, node, place, value, user)
         yield from _attributes_of(readings, node)
+
+
+def _is_looked_at_where_used(node: ir.Node, made: Any, readings: Readings) -> bool:
+    """What is computed from numbers alone, unless it is a power of which only the exponent may tell."""
+    return bool(readings.of_array(made)) or not (is_same(made) and node.op_type == "Pow")
 
 
 def numbers_left(model: ir.Model, found: Iterable[tuple[Suspect, ir.Node, int]]) -> tuple[Suspect, ...]:
@@ -246,14 +294,13 @@ def _number_at(
         return
     texts = _texts_along(walk, node, place)
     found = readings.of_array(array) if texts is None else readings.of_entries(array, texts)
+    names = frozenset((name_of(user), str(origin.name), *(str(output.name) for output in user.outputs)))
+    suspect = Suspect(name_of(user), user.op_type, str(origin.name), names, (0, place), array, found, _ramp_from(node))
     if found and not _is_explained(walk, node, place, array):
-        names = frozenset((name_of(user), str(origin.name), *(str(output.name) for output in user.outputs)))
-        whole = _ramp_from(node)
-        yield (
-            Suspect(name_of(user), user.op_type, str(origin.name), names, (0, place), array, found, whole),
-            node,
-            place,
-        )
+        yield suspect, node, place
+    elif not found and texts is None:
+        for axis, some in readings.along_tables(array):
+            yield replace(suspect, readings=some, axis=axis), node, place
 
 
 def _origin_of(walk: Walk, node: ir.Node, value: ir.Value) -> ir.Value | None:
@@ -297,11 +344,11 @@ def _texts_along(walk: Walk, node: ir.Node, place: int) -> list[set[str]] | None
 
 
 def _attributes_of(readings: Readings, node: ir.Node) -> Iterator[tuple[Suspect, ir.Node, int]]:
+    names = frozenset((name_of(node), *(str(output.name) for output in node.outputs)))
     for name, one in node.attributes.items():
         is_float = one.type == ir.AttributeType.FLOAT and not one.is_ref() and node.op_type != "HardSigmoid"
         array = np.array(one.as_float() if is_float and name in _ATTRIBUTES else 0, np.float32)
         if found := readings.of_array(array):
-            names = frozenset((name_of(node), *(str(output.name) for output in node.outputs)))
             yield Suspect(name_of(node), node.op_type, name, names, (0, -1), array, found), node, -1
 
 

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from anyshape.bench.judgement import are_close
 from anyshape.freeing.records import Freed
-from anyshape.freeing.suspects import Suspect
+from anyshape.freeing.suspects import Suspect, with_steps_of
 from anyshape.freeing.told_numbers import FIXED, input_name, is_called, values_like, with_inputs
 from anyshape.onnxfile.graph import every_node
 from anyshape.results.finding import Finding
@@ -56,8 +56,9 @@ class Doubt:
             notes.append(f"at {', '.join(f'{dim} = {size}' for dim, size in self.sizes.items())} the results differ")
         reading = first.whole.format(self.readings[0].text)
         follows = f"where it follows: {_options(keys, reading)}{tried}"
-        if first.use[1] < 0:
-            follows = "where it follows, it cannot be mended here: an attribute of ONNX is a number"
+        if not first.can_be_told:
+            why = "one formula does not tell a table" if first.axis is not None else "an attribute of ONNX is a number"
+            follows = f"where it follows, it cannot be mended here: {why}"
         helps = [follows, f"where it is a number of its own: {_options(keys, FIXED)}"]
         helps += [f"where all of these are: {_options(['*'], FIXED)}"] if others else []
         message = f"{first.text} in {named} may be {may_be}, or a number of its own"
@@ -117,7 +118,7 @@ class _Forms:
 
     def changed(self, place: int, formula: SizeFormula, sizes: Sizes, content: int) -> list[Array]:
         number, feeds = self.numbers[place], self._feeds(sizes, content)
-        other = values_like(number.array, formula, sizes)
+        other = _values_at(number, formula, sizes)
         if number.use[1] >= 0:
             return self._open().run({**feeds, input_name(place): other})
         model = self.freed.model.clone()
@@ -159,7 +160,7 @@ def _differing_sizes(forms: _Forms, place: int, formula: SizeFormula, run: Verif
     """The first sizes at which the formula gives other results; none where it changes nothing or breaks the file."""
     number, own, tried = forms.numbers[place], forms.pair.sizes, 0
     for sizes in _sizes_to_try(formula, own, run):
-        if np.array_equal(values_like(number.array, formula, sizes), number.array):
+        if np.array_equal(_values_at(number, formula, sizes), number.array):
             continue
         for content in _CONTENTS:
             try:
@@ -180,6 +181,12 @@ def _differing_sizes(forms: _Forms, place: int, formula: SizeFormula, run: Verif
             return
     if not tried:
         yield None  # nothing shows that it does not matter
+
+
+def _values_at(number: Suspect, formula: SizeFormula, sizes: Sizes) -> Array:
+    if number.axis is None:
+        return np.asarray(values_like(number.array, formula, sizes))
+    return np.asarray(with_steps_of(number.array, number.axis, formula.values(sizes)))
 
 
 def _sizes_to_try(formula: SizeFormula, own: Sizes, run: Verification) -> Iterator[Sizes]:
