@@ -6,6 +6,7 @@ them, which processors do fast; and to call an operator at all costs as much as 
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections import Counter
@@ -114,8 +115,15 @@ class Forecast:
                 self._learn(self._first)
         if self._first is None:
             return None
-        largest = {kind: self._number(partial(_bytes_of, kind), sizes) for kind in self._first.largest}
+        largest = {kind: self._number(partial(_bytes_of, kind), sizes) for kind in self._unlike_kinds}
         return Effort(self._number(_computed_by, sizes), self._number(_calls_of, sizes), largest)
+
+    @functools.cached_property
+    def _unlike_kinds(self) -> list[str]:
+        """Of the operators whose largest results were alike in all runs that were counted, one each."""
+        assert self._first is not None
+        counted = [self._first, *(effort for points in (self._curves or {}).values() for _, effort in points)]
+        return list({tuple(_bytes_of(kind, one) for one in counted): kind for kind in self._first.largest}.values())
 
     def _learn(self, first: Effort) -> None:
         alone = {(dim,): self._points((dim,), first) for dim in self._base}

@@ -41,10 +41,13 @@ def run_contents(
     """
     reference = checker.reference
     reads = reference.oracle.reads_at
-    reading = [check.sizes for check in verification.checks if reads(check.sizes, check.content) - reads(traced)]
+    elsewhere = [check for check in verification.checks if check.sizes != traced]
+    reading = [check.sizes for check in elsewhere if reads(check.sizes, check.content) - reads(traced)]
     verification, reached = _at_base(checker, verification, reference.run(traced), (), model, budget)
     for sizes in _one_of_each([reading[:1], *otherwise], lambda sizes: reference.effort(sizes).work):
-        verification, _ = _at_base(checker, verification, reference.run(sizes), reached, model, budget)
+        # strides are no matter of sizes
+        base = reference.run(sizes)
+        verification, _ = _at_base(checker, verification, base, reached, model, budget, is_further=True)
     return replace(verification, notes=tuple(dict.fromkeys(verification.notes)))
 
 
@@ -64,11 +67,14 @@ def _at_base(
     further: Sequence[Content],
     model: ir.Model,
     budget: Budget,
+    *,
+    is_further: bool = False,
 ) -> tuple[Verification, list[Content]]:
     """The same with all contents for one call, and with those further ones; and what reaches numbers there."""
     names, effort = valued_leaves(checker), checker.reference.effort(base.sizes)
     reached = list(contents_at_numbers(checker.reference.oracle, base, model, names, budget))
-    contents = (*common_contents({leaf: base.leaves[leaf] for leaf in names}), *further, *reached)
+    common = common_contents({leaf: base.leaves[leaf] for leaf in names}, in_strides=not is_further)
+    contents = (*common, *further, *reached)
     for content in {(one.leaves, one.words): one for one in contents}.values():
         makes_sizes = content.change.grows and _values_make_sizes(model, [names[leaf] for leaf in content.leaves])
         reason = "values make sizes, which would grow as well" if makes_sizes else budget.refuses(effort)

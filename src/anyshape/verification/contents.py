@@ -170,11 +170,13 @@ def contents_of(leaves: Mapping[str, Any]) -> list[Content]:
     return [one for column in itertools.zip_longest(*rows) for one in column if one is not None]
 
 
-def common_contents(leaves: Mapping[str, Any]) -> Iterator[Content]:
+def common_contents(leaves: Mapping[str, Any], *, in_strides: bool = True) -> Iterator[Content]:
     for kind, changes in _CHANGES.items():
         if names := tuple(name for name, value in leaves.items() if kind_of_change(value) == kind):
             yield from (Content(names, change) for change in changes if change.is_common)
-    if names := tuple(name for name, value in leaves.items() if isinstance(value, torch.Tensor) and value.numel()):
+    if in_strides and (
+        names := tuple(name for name, value in leaves.items() if isinstance(value, torch.Tensor) and value.numel())
+    ):
         yield from (Content(names, change) for change in _STRIDES)
 
 
