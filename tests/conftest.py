@@ -9,10 +9,20 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from anyshape.runtime import confinement
+
 torch.set_num_threads(1)
+# the files of the tests are ours: a process for each would double the time; `strangers` asks for it
+confinement.CONFINES = False
 # how fast a machine makes examples is not what is tested
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+@pytest.fixture
+def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are run in a process of their own, as users' are."""
+    monkeypatch.setattr(confinement, "CONFINES", True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -56,3 +56,19 @@ def many_axes(count: int, place: str) -> onnx.ModelProto:
     else:
         getattr(model.graph, place).append(onnx.helper.make_tensor_value_info("wide", 1, [1] * count))
     return model
+
+
+def large_constant(dim: int | str) -> onnx.ModelProto:
+    """Eight gigabytes of zeros, of a file of 200 bytes."""
+    return text_model(
+        f"main (float[{dim}] x) => (float[{dim}] y) <int64[1] s = {{2000000000}}> "
+        "{ z = ConstantOfShape(s) k = ReduceMax<keepdims=0>(z) y = Add(x, k) }"
+    )
+
+
+def endless_loop(dim: int | str) -> onnx.ModelProto:
+    values = f"float[{dim}]"
+    return text_model(
+        f"main ({values} x) => ({values} y) <int64 most = {{9223372036854775807}}, bool go = {{1}}> {{ y = Loop(most, "
+        f"go, x) <body = b (int64 i, bool c, {values} v) => (bool d, {values} w) {{ d = Identity(c) w = Neg(v) }}> }}"
+    )

@@ -409,11 +409,3 @@ def test_torch_is_not_imported(write, tmp_path):
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
-
-
-def test_inspect_tells_beforehand_what_pins_a_batch(write):
-    text = str(anyshape.inspect(write(FLATTEN)))
-    assert text.endswith(
-        "  could be free: batch (axis 0 of `x`); 1 constant pins it\n"
-        "  pinned   Reshape `view`: target [2, 12] would become [0, 12]"
-    )

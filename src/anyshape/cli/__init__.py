@@ -125,6 +125,7 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
 @shared.declaration_options
 @option("--at", "Check at one size only.", "batch=1,seq=1", callback=shared.sizes_at)
 @shared.checking_options
+@shared.trusted_option
 @shared.output_options
 def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Verify an existing ONNX file, by whomever, at sizes of our own choosing.
@@ -198,6 +199,7 @@ def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any
 @shared.freeing_options
 @shared.budget_options
 @shared.seed_option
+@shared.trusted_option
 @shared.output_options
 def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Make a static ONNX file serve other sizes, checked against the file itself, or write nothing.

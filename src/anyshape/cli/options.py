@@ -114,6 +114,9 @@ checking_options = _all_of(
     option("--custom-ops", "A library of operators for ONNX Runtime, to check with.", "LIBRARY", multiple=True),
     seed_option,
 )
+trusted_option = option(
+    "--trusted", "Run the file in this process, without limits; else it has one of its own.", is_flag=True
+)
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
 debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
 output_options = _all_of(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))

@@ -106,7 +106,7 @@ def check_file(model: str, target: str | None, options: Mapping[str, Any], tell:
     chosen = {**_arguments_from(options, _CHECK_OPTIONS), "at": options["at"]}
     if named is None:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
-        return check(model, **said, **chosen)
+        return check(model, trusted=options["trusted"], **said, **chosen)
     with _loaded_call(named, options, _ports_of(model)) as (loaded, call):
         said = {**call.arguments, **chosen, **_said_twice(loaded, options)}
         try:
@@ -143,7 +143,7 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
     chosen: dict[str, Any] = {"out": output, "sizes": options["sizes"] or None, "progress": tell}
     chosen |= _arguments_from(options, _FREE_OPTIONS)
     if named is None:
-        return make_dynamic(model, dims, **chosen)
+        return make_dynamic(model, dims, trusted=options["trusted"], **chosen)
     with _loaded_call(named, silent, _ports_of(model)) as (loaded, call):
         args, kwargs = call.first
         called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}

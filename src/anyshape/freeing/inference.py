@@ -17,7 +17,8 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext, registry
 
 from anyshape.onnxfile.graph import attribute, graphs_in, is_standard
-from anyshape.runtime.session import load_runtime
+from anyshape.runtime.confinement import StoppedError, open_runtime_session
+from anyshape.runtime.opening import Opening
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, dim_symbol, from_dim
 
@@ -77,17 +78,12 @@ class Evaluator:
             )
             opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in self._opsets.items()]
             model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=self._ir_version)
-            return _quiet_session(model).run(outputs, given)  # type: ignore[no-any-return]
+            session = open_runtime_session(Opening(model.SerializeToString(), threads=1))
+            return session.run(outputs, given)  # type: ignore[no-any-return]
+        except StoppedError:
+            raise
         except Exception:  # noqa: BLE001  what cannot be computed alone is no constant
             return []
-
-
-def _quiet_session(model: onnx.ModelProto) -> Any:
-    ort = load_runtime()
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def _array_of(tensor: ir.TensorProtocol) -> Array:

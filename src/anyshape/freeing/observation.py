@@ -16,8 +16,9 @@ from onnx_ir.passes.common import InlinePass, LiftConstantsToInitializersPass, R
 
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op
+from anyshape.runtime.confinement import StoppedError, open_runtime_session
 from anyshape.runtime.made_up_inputs import is_mask, make_inputs
-from anyshape.runtime.session import load_runtime
+from anyshape.runtime.opening import Opening
 from anyshape.sizes import budgets
 
 # it warns of every operator that it does not know, which the walk copes with
@@ -126,16 +127,13 @@ def _tensors(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _results_of_run(proto: onnx.ModelProto, given: Mapping[str, Any], folder: Path | None) -> list[Any]:
-    ort = load_runtime()
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.disable_prepacking", "1")  # which would copy weights
-    if folder is not None:
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    where = None if folder is None else str(folder)
+    # packing would copy weights
+    opening = Opening(proto.SerializeToString(), folder=where, is_optimised=False, is_packed=False)
     try:
-        session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return list(session.run(None, dict(given)))
+        return list(open_runtime_session(opening).run(None, dict(given)))
+    except StoppedError:
+        raise
     except Exception as error:
         raise AnyshapeError(f"ONNX Runtime cannot run the file: {first_line(error)[:300]}") from error
 

@@ -16,7 +16,8 @@ import onnx.helper
 import onnx.parser
 
 from anyshape.errors import DeclarationError
-from anyshape.runtime.session import RuntimeFailureError, Session, load_runtime
+from anyshape.runtime.opening import load_runtime
+from anyshape.runtime.session import RuntimeFailureError, Session
 
 DEFAULT_OPSET = 20
 """Also torch's own default; ONNX Runtime has it since 1.17."""

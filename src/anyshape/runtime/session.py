@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ import numpy as np
 import onnx
 
 from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.runtime.confinement import StoppedError, open_runtime_session
+from anyshape.runtime.opening import Opening, load_runtime
 from anyshape.sizes import budgets
 from anyshape.sizes.effort import Effort, OperatorShapes, effort_of
 
@@ -25,15 +29,6 @@ Feeds = dict[str, Array]
 
 class RuntimeFailureError(AnyshapeError):
     """ONNX Runtime refused the file or the call; the text is its own."""
-
-
-def load_runtime() -> Any:
-    """The installed onnxruntime, or one sentence with the command."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise AnyshapeError("ONNX Runtime is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')") from None
-    return onnxruntime
 
 
 def runtime_version() -> str:
@@ -69,34 +64,23 @@ class Session:
 
     def _loaded_session(self) -> onnxruntime.InferenceSession:
         if self._session is None:
-            self._session = self._open_session(self._options())
+            self._session = self._open_session(self._opening_by_default())
         return self._session
 
-    def _options(self) -> Any:
-        ort = load_runtime()
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        # between two runs comes PyTorch's turn: threads that wait for work by spinning would take its cores
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        refuse_missing_providers(ort, self._providers or ())
-        for library in self._libraries:
-            _register_library(options, library)
-        if self.bytes_of_large_weights:
-            _leave_weights_in_their_file(ort, options)
-            if self._is_widened:
-                # fused nodes come last in the runtime's order, when all that they need has been widened
-                options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        if self._folder is not None:
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(self._folder))
-        return options
+    def _opening_by_default(self) -> Opening:
+        return Opening(
+            str(self._source) if isinstance(self._source, Path) else self._source,
+            tuple(self._providers or ["CPUExecutionProvider"]),
+            self._libraries,
+            None if self._folder is None else str(self._folder),
+            leaves_weights=bool(self.bytes_of_large_weights),
+            is_widened=self._is_widened,
+        )
 
-    def _open_session(self, options: Any) -> onnxruntime.InferenceSession:
-        source = str(self._source) if isinstance(self._source, Path) else self._source
-        providers = list(self._providers or ["CPUExecutionProvider"])
-        try:
-            return load_runtime().InferenceSession(source, options, providers=providers)
-        except Exception as error:
-            raise RuntimeFailureError(_in_short(error)) from error
+    def _open_session(self, opening: Opening) -> onnxruntime.InferenceSession:
+        refuse_missing_providers(load_runtime(), self._providers or ())
+        with _failures_in_short():
+            return open_runtime_session(opening)
 
     def reopened(self, model: bytes) -> Session:
         """Another model in the same way: with the same providers and libraries."""
@@ -116,15 +100,15 @@ class Session:
         key = tuple((name, feeds[name].shape) for name in self.inputs)
         if key not in self._efforts:
             with tempfile.TemporaryDirectory() as folder:
-                options = self._options()
-                options.enable_profiling, options.profile_file_prefix = True, str(Path(folder) / "run")
-                options.graph_optimization_level = load_runtime().GraphOptimizationLevel.ORT_DISABLE_ALL
                 # weights that are packed are no inputs of their nodes any more
-                options.add_session_config_entry("session.disable_prepacking", "1")
+                plain = replace(self._opening_by_default(), is_optimised=False, is_packed=False)
                 try:
-                    session = self._open_session(options)
+                    session = self._open_session(replace(plain, profile=str(Path(folder) / "run")))
                     session.run(None, {name: feeds[name] for name in self.inputs})
-                    events = json.loads(Path(session.end_profiling()).read_bytes())
+                    session.end_profiling()
+                    events = json.loads(next(Path(folder).glob("run*")).read_bytes())
+                except StoppedError:
+                    raise
                 except Exception:  # noqa: BLE001  no run, or no record of it
                     events = []
             self._efforts[key] = effort_of(calls) if (calls := list(_profiled_calls(events))) else None
@@ -132,10 +116,19 @@ class Session:
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         session = self._loaded_session()
-        try:
+        with _failures_in_short():
             return list(session.run(None, {name: feeds[name] for name in self.inputs}))
-        except Exception as error:
-            raise RuntimeFailureError(_in_short(error)) from error
+
+
+@contextlib.contextmanager
+def _failures_in_short() -> Iterator[None]:
+    """What the runtime raises inside is a failure in its own words; what is ours stays."""
+    try:
+        yield
+    except DeclarationError:
+        raise
+    except Exception as error:
+        raise RuntimeFailureError(_in_short(error)) from error
 
 
 def _profiled_calls(events: Iterable[Mapping[str, Any]]) -> Iterator[OperatorShapes]:
@@ -159,13 +152,6 @@ def refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:
             raise DeclarationError(f"this ONNX Runtime has no `{name}`, only {', '.join(available)}")
 
 
-def _register_library(options: Any, library: str) -> None:
-    try:
-        options.register_custom_ops_library(library)
-    except Exception as error:  # noqa: BLE001  as below
-        raise DeclarationError(f"`{library}` is no library of custom operators: {_in_short(error)}") from None
-
-
 def _weights_beside(model: Path | bytes, folder: Path | None = None) -> tuple[int, set[int]]:
     """The bytes in other files that a model names, and their types; one that is large holds its weights itself."""
     if isinstance(model, bytes) and folder is None:
@@ -183,19 +169,6 @@ def _weights_beside(model: Path | bytes, folder: Path | None = None) -> tuple[in
     files = [(model.parent if isinstance(model, Path) else folder or Path()) / name for name in names]
     types = {tensor.data_type for tensor in stored if tensor.external_data}
     return sum(file.stat().st_size for file in files if file.is_file()), types
-
-
-def _leave_weights_in_their_file(ort: Any, options: Any) -> None:
-    """The runtime maps external weights; nothing may copy them: not packed, laid out anew or widened beforehand."""
-    options.add_session_config_entry("session.disable_prepacking", "1")
-    options.add_session_config_entry(
-        "optimization.constant_folding_max_output_size_in_bytes", str(budgets.LARGEST_FOLDED_CONSTANT)
-    )
-    # the levels above change layouts, and widen float16 weights that the CPU has no kernel for, all at once
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    # weights that are widened for one node must go before the next: widened late, not planned for together, not pooled
-    options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
-    options.enable_mem_pattern = options.enable_cpu_mem_arena = False
 
 
 _NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)

@@ -78,6 +78,16 @@ RESULTS_HELD = 4
 """As large as the largest, which a check holds at a time: measured on attention, with scores that are by far so."""
 MOST_BYTES_OF_A_RUN = 8 * 2**30
 """Predicted for one size; every machine that trains models has as much."""
+BYTES_OF_ANY_RUN = 512 * 2**20
+"""That a stranger's file may take for its values, however little it is fed."""
+VALUES_PER_INPUT = 64
+"""Times the bytes of its inputs: channels of an image, and two of them at a time."""
+VALUES_PER_WEIGHT = 8
+"""Times the bytes of its weights: the scores of every word at every place of a text."""
+FACTOR_OF_PREDICTION = 4
+"""Of memory and time, as earlier runs have it, that a stranger's file may take before it is stopped."""
+LONGEST_MESSAGE = 2**28
+"""Bytes of JSON between a process for strangers' files and us."""
 SMALL_OUTPUT = 2**16
 """Elements of a result whose model runs in float64 at little cost."""
 MOST_ELEMENTS_COMPUTED = 2**23
@@ -123,6 +133,16 @@ MOST_STEPS_TO_FIT = 20_000
 """Candidates of several dims multiply: the search gives up rather than to go on before any model has run."""
 SIZES_NEAR = 40
 """Around a size that are tried for a relation before those far from it."""
+SECONDS_OF_A_LOOP = 2
+"""Of work in the first run of a stranger's file with loops, which may have no end."""
+SECONDS_OF_A_RUN = 60
+"""The same of one without: it ends, but who knows when."""
+SECONDS_TO_OPEN = 60
+"""Of work to load a stranger's file: graphs of 100,000 nodes take some of it."""
+BYTES_READ_IN_A_SECOND = 50 * 2**20
+"""Of weights, for which a stranger's file gets more time: every disk does as much."""
+SECONDS_BETWEEN_LOOKS = 0.01
+"""At what a stranger's file takes: memory grows by tens of megabytes meanwhile."""
 MOST_NODES = 100_000
 """Of a file that somebody gives, its functions expanded: the longest that were seen have a third of it."""
 MOST_AXES = 64

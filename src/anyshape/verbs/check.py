@@ -21,6 +21,7 @@ from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
+from anyshape.runtime.confinement import confined
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.source.spans import Span
@@ -52,11 +53,12 @@ def check(
     seed: int = 0,
     providers: Sequence[str] | None = None,
     custom_ops: Sequence[Any] | Mapping[str, Callable[..., Any]] = (),
+    trusted: bool = False,
 ) -> Result:
     """Verify a file; ExportError with the finding where it is wrong, so that a test can simply call this.
 
     Without `dims`, the file's own names say what varies. Without `model`, the file is run at many sizes and held to the
-    shapes that it declares itself. `at` runs one size only.
+    shapes that it declares itself, in a process of its own unless the file is `trusted`. `at` runs one size only.
     """
     check_options(atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers)
     computed_by = understand_custom_ops(custom_ops, _function_of)
@@ -67,7 +69,8 @@ def check(
         _refuse_what_needs_a_model(
             dims=dims, make_inputs=make_inputs, examples=examples, atol=atol, rtol=rtol, kwargs=kwargs
         )
-        result = _check_alone(file, sizes, where, options)
+        with confined(file.path, file.proto, trusted=trusted):
+            result = _check_alone(file, sizes, where, options)
     else:
         # only here is torch needed
         from anyshape.stages.model_comparison import declare_by_model

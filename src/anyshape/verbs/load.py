@@ -20,7 +20,8 @@ from anyshape.onnxfile.contract import Contract, read_contract
 from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.onnxfile.metadata import advised_optimizers
 from anyshape.onnxfile.untrusted import load_checked
-from anyshape.runtime.session import RuntimeFailureError, load_runtime, refuse_missing_providers
+from anyshape.runtime.opening import load_runtime
+from anyshape.runtime.session import RuntimeFailureError, refuse_missing_providers
 from anyshape.sizes.notation import SizeRange
 
 if TYPE_CHECKING:

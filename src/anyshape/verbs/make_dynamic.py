@@ -26,6 +26,7 @@ from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
 from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
+from anyshape.runtime.confinement import confined
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.made_up_inputs import find_contents
 from anyshape.runtime.session import RuntimeFailureError, Session
@@ -51,6 +52,7 @@ def make_dynamic(
     thorough: bool = False,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
+    trusted: bool = False,
 ) -> Result:
     """Free the declared dims of a static file and write it to `out`, if it is right; ExportError with the finding else.
 
@@ -58,6 +60,7 @@ def make_dynamic(
     prefixes for a sequence, by its parts for height and width. A dim to which no check applies is refused, unless it is
     `unchecked`; so is a number that may follow from a size, until `constants` says what it is: `{"node_7": "1/batch"}`,
     or "fixed". With `model`, all is checked against PyTorch. `out` may be `path`; None writes nothing.
+    Without `model`, the file runs in a process of its own, unless it is `trusted`.
     """
     check_options(budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, unchecked=unchecked)
     if not isinstance(path, (str, os.PathLike)):
@@ -76,7 +79,9 @@ def make_dynamic(
         choose_tier(quick=quick, thorough=thorough), seed, against_model, progress or (lambda _: None),
         dict(constants or {}),
     )  # fmt: skip
-    result = _free_and_check(StaticFile(Path(path), proto, interface, declaration, options), check_destination(out))
+    file = StaticFile(Path(path), proto, interface, declaration, options)
+    with confined(file.path, proto, trusted=trusted or model is not None):
+        result = _free_and_check(file, check_destination(out))
     if result.verdict == "refused":
         raise ExportError(result)
     return result
