@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import onnx
 import pytest
 
 import anyshape
@@ -157,6 +158,16 @@ def test_a_cell_with_several_findings_is_offered_once_with_all_changes() -> None
 def test_what_others_wrote_is_text_and_nothing_else(value: ShownInNotebooks) -> None:
     assert "<script>alert(1)</script>\"' onload='x' & <img src=x>" in _page(value).text
     assert not re.search("[\x1b\u202e]", value._repr_html_())
+
+
+def test_names_of_a_file_are_text_and_nothing_else(tmp_path: Path) -> None:
+    ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [EVIL, 3]) for name in (EVIL, "y")]
+    node = onnx.helper.make_node("Relu", [EVIL], ["y"])
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", ports[:1], ports[1:]), producer_name=EVIL)
+    onnx.save(model, tmp_path / "evil.onnx")
+    found = anyshape.inspect(tmp_path / "evil.onnx")
+    assert _page(found).text.count("<script>alert(1)</script>") >= 4  # producer, input, both axes
+    assert "\n" not in repr(found)
 
 
 def test_a_repr_is_one_line() -> None:
