@@ -45,3 +45,15 @@ def test_every_stage_of_the_check_is_timed(monkeypatch) -> None:
     for name in ("export_time", "silence"):
         sys.modules.pop(name)
     assert [name for name, runs in seconds.items() if not runs] == []
+
+
+@pytest.mark.parametrize("opset", [11, 13, 17, 24])
+@pytest.mark.parametrize("name", ["mlp", "chunk", "encoder layer", "causal attention", "reductions", "scatter add"])
+def test_an_opset_that_is_asked_for_is_delivered_or_refused(name: str, opset: int, tmp_path: Path, monkeypatch) -> None:
+    """A short form of benchmarks/opsets.py; the whole table stands in docs/opsets.md."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    benchmark = importlib.import_module("opsets")
+    (kind,) = (kind for kind in benchmark.kinds() if kind.name == name)
+    needed = {("scatter add", 11), ("scatter add", 13)}
+    expected = "`ScatterElements` needs 16" if (name, opset) in needed else benchmark.DELIVERED
+    assert benchmark.told(kind, opset, tmp_path) == expected

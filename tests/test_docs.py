@@ -42,6 +42,7 @@ from anyshape.cli import program
 from anyshape.conversion.strategies import FORMS, STRATEGIES
 from anyshape.declaration.options import TORCH_ARGUMENTS
 from anyshape.results.explanations import RULES
+from anyshape.runtime.releases import RELEASES
 from tests.test_architecture import ORDER
 
 ROOT = Path(__file__).parent.parent
@@ -236,6 +237,10 @@ GENERATED: Mapping[str, Callable[[], str]] = {
         "| strategy | tried where | what it does |", [(f"`{s.name}`", s.when, s.what) for s in STRATEGIES]
     ),
     "forms": lambda: _rows("| form | tried where | what it is |", [(f"`{f.name}`", f.when, f.what) for f in FORMS]),
+    "releases": lambda: _rows(
+        "| ONNX Runtime | newest opset | newest IR version |",
+        [(release.version, str(release.opset), str(release.ir_version)) for release in RELEASES.values()],
+    ),
     "rules": lambda: _rows("| rule | meaning |", [(f"[`{r}`](rules/{r}.md)", meaning) for r, meaning in RULES.items()]),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx_ir as ir
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -43,3 +44,13 @@ def test_a_candidate_gets_the_users_names_and_dims() -> None:
     assert [value.name for value in model.graph.inputs] == ["input"]
     assert str(model.graph.inputs[0].shape) == "[n,4]"
     assert [value.name for value in model.graph.outputs] == ["output"]
+
+
+@pytest.mark.parametrize(("asked", "ir_version"), [(23, 11), (11, 6)])
+def test_what_a_way_wrote_in_another_opset_gets_the_one_that_was_asked_for(asked: int, ir_version: int) -> None:
+    survey = survey_of(nn.Linear(4, 4), (torch.randn(3, 4),), {"input": "n 4"}, opset=asked, opset_is_fixed=True)
+    x = ir.Value(name="input_0", type=ir.TensorType(ir.DataType.FLOAT))
+    node = ir.node("Relu", [x])
+    model = ir.Model(ir.Graph([x], node.outputs, nodes=[node], opset_imports={"": 20}), ir_version=10)
+    give_names(survey, Candidate(model, 20))
+    assert (model.opset_imports[""], model.ir_version) == (asked, ir_version)

@@ -157,3 +157,8 @@ class Mixed(nn.Module):
 class Scaled(nn.Module):
     def forward(self, x: Tensor, scale: Tensor) -> Tensor:
         return x * scale
+
+
+class Masked(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.einsum("bsd,bsd->bs", x, x), x.int() & 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.parser
@@ -320,6 +321,30 @@ def test_a_refused_export_says(name: str) -> None:
     assert _text(refused.value) == text
 
 
+LACKING = """\
+error[newer-opset]: opset {} cannot hold the model: `BitwiseAnd`, as it is used here, needs opset 18
+    --> tests/messages/models.py:164:9 in forward
+    |
+164 |         return torch.einsum("bsd,bsd->bs", x, x), x.int() & 3
+    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+{}    = help: opset 18 would do, which ONNX Runtime 1.14 and newer take
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "opset", "notes"),
+    [
+        ({"opset_version": 11}, 11, "    = note: `Einsum` needs opset 12\n"),
+        ({"target": "onnxruntime==1.13"}, 17, "    = note: ONNX Runtime 1.13 takes opset 17 at most\n"),
+    ],
+)
+def test_an_opset_that_lacks_an_operator_is_refused_with_it(asked: dict[str, Any], opset: int, notes: str) -> None:
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(models.Masked(), torch.randn(3, 5, 4), dims={"x": "batch seq 4"}, **asked)
+    (finding,) = refused.value.findings
+    assert f"{finding}\n" == LACKING.format(opset, notes)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_refused_check_says(name: str, tmp_path: Path) -> None:
     graph, text = FILES[name]
@@ -532,6 +557,6 @@ error[ambiguous-number]: 7 in Div node `y` may be `seq`, or a number of its own
 
 
 def test_every_rule_has_its_text_here() -> None:
-    alone = {"lost-input", "unchecked-dim", "ambiguous-number"}
+    alone = {"lost-input", "unchecked-dim", "ambiguous-number", "newer-opset"}
     shown = {name.split(":")[0] for name in (*EXPORTS, *FILES, *DIAGNOSED)} | alone
     assert shown == set(RULES)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+import pytest
 import torch
 from torch import Tensor, nn
 
 import anyshape
 from anyshape.onnxfile.contract import read_contract
+from anyshape.runtime import releases
+from anyshape.runtime.releases import RELEASES, Release
 
 
 class Halves(nn.Module):
@@ -38,3 +41,16 @@ def test_failures_of_pytorch_that_follow_no_rule_are_noted() -> None:
     result = anyshape.export(Moody(), torch.randn(3), dims={"x": "n"}, budget=5)
     (note,) = [note for note in result.notes if note.startswith("PyTorch fails at")]
     assert "by no rule that was found (RuntimeError: not today)" in note
+
+
+def test_a_file_that_the_named_runtime_would_not_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is known writes such a file: a release is made older than the table says."""
+    older = {**RELEASES, (1, 20): Release("1.20", 21, 9)}
+    monkeypatch.setattr(releases, "RELEASES", older)
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(
+            nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "n 4"}, target="onnxruntime==1.20", quick=True
+        )
+    (finding,) = refused.value.findings
+    assert finding.message == "ONNX Runtime 1.20 does not load the file: it takes opset 21 and IR version 9"
+    assert finding.notes == ("the file has opset 21 and IR version 10",)

@@ -114,7 +114,10 @@ def _values_at(survey: Survey, names: Sequence[str], sizes: Sizes) -> tuple[Any,
 
 
 def give_names(survey: Survey, candidate: Candidate) -> None:
-    """Give the candidate the user's names; output axes that vary stay open until all runs have shown what they are."""
+    """Give the candidate the user's names and the opset that was asked for; NewerOpsetError where it lacks something.
+
+    Output axes that vary stay open until all runs have shown what they are.
+    """
     request, spec = survey.request, survey.request.spec
     inputs = []
     for (leaf, value), port in zip(make_job(survey).leaves, input_ports(request), strict=True):
@@ -122,4 +125,6 @@ def give_names(survey: Survey, candidate: Candidate) -> None:
         rows = zip(spec.axes.get(leaf, ()), tensor.shape, strict=True)
         axes: list[int | Expression | None] = [size if e is None else e for e, size in rows]
         inputs.append((port, axes, ir.tensor_adapters.from_torch_dtype(tensor.dtype)))
-    finish.finish(candidate.model, candidate.opset, inputs, output_names(request, survey.first.names))
+    # a way may write an older one than it was asked for, as TorchScript does
+    opset = survey.options.opset if survey.options.opset_is_fixed else candidate.opset
+    finish.finish(candidate.model, opset, inputs, output_names(request, survey.first.names))

@@ -20,7 +20,7 @@ from anyshape.conversion.speed.stages_left_out import stages_left_out
 from anyshape.errors import DeclarationError
 from anyshape.source.live_code import LOCK
 from anyshape.torchkit import custom_operators
-from anyshape.torchkit.capture import quiet
+from anyshape.torchkit.capture import newest_translated_opset, quiet
 from anyshape.torchkit.patches import replaced, without_answers
 from anyshape.torchkit.private_names import NAMES, OpOverload, attribute, lookup
 
@@ -39,11 +39,14 @@ class Translation:
 def translate_program(
     program: torch.export.ExportedProgram, opset: int, extra: Mapping[str, Any], *, inlining: bool = True
 ) -> Translation:
-    """An ONNX model of the program; `extra` are further arguments of torch.onnx.export.
+    """An ONNX model of the program, in the opset nearest to the wanted one that torch writes; `extra` are further
+    arguments of torch.onnx.export.
 
     With `inlining`, operators without a translation are replaced by themselves, where that can be translated.
     """
     options = {"optimize": True, **extra}
+    # older and newer ones are written when all rewrites are done
+    opset = min(max(opset, lookup(_OLDEST_OPSET) or 18), newest_translated_opset())
     try:
         with (
             LOCK, quiet(), torch.no_grad(), without_answers(), our_operators(),

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from anyshape.model.limits import Limit, Pin, effective_range
 from anyshape.model.oracle import Outcome, describe
-from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
+from anyshape.results.attempt import Attempt, Guard, NewerOpsetError, PinnedByTrace, UntranslatedOperatorError
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
+from anyshape.runtime.releases import RELEASES, Release
 from anyshape.sizes.notation import SizeRange
 from anyshape.sizes.spelling import spelled
 from anyshape.source.sites import is_decision, site_of_error
@@ -233,6 +234,28 @@ def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Findi
     label = "called here" if error.span else ""
     helps = ("\n".join(lines),)
     return _of_export("unsupported-op", message, error.span or home, label, (error.why,), helps)
+
+
+def missing_operator(error: BaseException | None, runtime: Release | None, home: Span) -> Finding | None:
+    """What an attempt failed for, where it is an operator that torch or the opset lacks."""
+    if isinstance(error, NewerOpsetError):
+        return newer_opset(error, runtime, home)
+    return untranslated_operator(error, home) if isinstance(error, UntranslatedOperatorError) else None
+
+
+def newer_opset(error: NewerOpsetError, runtime: Release | None, home: Span) -> Finding:
+    """Operators of the model that the opset which was asked for does not have."""
+    newest, *others = sorted(error.needed, key=lambda row: -row[1])
+    message = f"opset {error.asked} cannot hold the model: `{newest[0]}`, as it is used here, needs opset {newest[1]}"
+    notes = tuple(f"`{operator}` needs opset {opset}" for operator, opset in others)
+    if runtime is not None and runtime.opset < error.smallest:
+        notes = (*notes, f"{runtime} takes opset {runtime.opset} at most")
+    oldest, *newer = RELEASES.values()
+    release = next((one for one in newer if oldest.opset < error.smallest <= one.opset), None)
+    since = f", which {release} and newer take" if release is not None else ""
+    return _of_export(
+        "newer-opset", message, error.span or home, "", notes, (f"opset {error.smallest} would do{since}",)
+    )
 
 
 def random_output(outcome: Outcome, home: Span, *, elsewhere: bool = False) -> Finding:

@@ -109,6 +109,18 @@ class PinnedByTrace:
     span: Span | None
 
 
+class NewerOpsetError(Exception):
+    """Operators that are not to be had in the opset that was asked for, each with the smallest in which it is, and the
+    user's line of the one that needs the newest.
+    """
+
+    def __init__(self, asked: int, needed: tuple[tuple[str, int], ...], span: Span | None) -> None:
+        self.asked, self.needed, self.span = asked, needed, span
+        self.smallest = max(opset for _, opset in needed)
+        names = ", ".join(f"`{operator}`" for operator, opset in needed if opset == self.smallest)
+        super().__init__(f"{names} needs opset {self.smallest}")
+
+
 class UntranslatedOperatorError(Exception):
     """An operator that can be neither traced nor translated, the user's call of it, and why.
 

@@ -31,6 +31,7 @@ RULES: Mapping[str, str] = {
     "runtime-error": "ONNX Runtime fails where PyTorch runs",
     "unchecked-dim": "nothing shows whether other sizes of a static file's dim are right",
     "ambiguous-number": "a number of a static file may follow from a size that is freed",
+    "newer-opset": "the opset that was asked for lacks an operator of the model",
     "not-converted": "no exporter could convert the model",
     "random-output": "the model's result is random",
 }

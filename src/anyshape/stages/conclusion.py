@@ -23,7 +23,7 @@ from anyshape.model.limits import Limit, effective_range
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.interface import unused_inputs
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt, UntranslatedOperatorError
+from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.unknown_operators import unknown_operators
@@ -166,8 +166,8 @@ def explain(
     """
     telling = most_telling(attempts)
     for attempt in attempts:
-        if isinstance(attempt.error, UntranslatedOperatorError):
-            return [wording.untranslated_operator(attempt.error, survey.home)]
+        if (finding := wording.missing_operator(attempt.error, survey.options.runtime, survey.home)) is not None:
+            return [finding]
     pinned = wording.pinned_by_export(telling, survey.home)
     decided = wording.decided_by_values(sorted(attempts, key=lambda one: one.strategy != REPAIRED))
     if early := (pinned if telling.outcome == "failed" else []) or decided:

@@ -6,11 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.conversion.candidates import Candidate, Conversion, Job, give_names, make_job
-from anyshape.conversion.strategies import FORMS, STRATEGIES, Past, Strategy, in_form, may_be_badly_written
+from anyshape.conversion.strategies import (
+    FORMS,
+    STRATEGIES,
+    TORCHSCRIPT,
+    Past,
+    Strategy,
+    in_form,
+    may_be_badly_written,
+)
 from anyshape.model import oracle as references
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt, Guard
+from anyshape.results.attempt import Attempt, Guard, NewerOpsetError
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.sizes import budgets
@@ -45,7 +53,7 @@ def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
     tries: list[Tried] = []
     for strategy in STRATEGIES:
         past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)), _calls_of_a_run(survey))
-        if not strategy.applies(past):
+        if not strategy.applies(past) or (strategy.name != TORCHSCRIPT and any(_is_too_old(tried) for tried in tries)):
             continue
         if reason := _end_of_the_walk(survey, tries):
             tries.append(Tried(Attempt(strategy.name, "skipped", reason)))
@@ -56,6 +64,11 @@ def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
             if tried.ends_the_walk:
                 return tries
     return tries
+
+
+def _is_too_old(tried: Tried) -> bool:
+    """Whether the opset that was asked for is too old for what torch.export gives; TorchScript writes old ones."""
+    return isinstance(tried.attempt.error, NewerOpsetError)
 
 
 def _calls_of_a_run(survey: Survey) -> float:
@@ -113,14 +126,15 @@ def _convert_and_check(
     if (count := len(candidate.model.graph.outputs)) != len(survey.first.outputs):
         reason = f"returns {count} outputs, and {len(survey.first.outputs)} at other sizes"
         return Tried(replace(attempt, outcome="failed", reason=reason))
-    give_names(survey, candidate)
-    survey.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
-    survey.options.tell(f"checking what {name} made")
     try:
+        give_names(survey, candidate)
+        survey.boundaries.suggest(guard.condition for guard in candidate.guards if guard.condition is not None)
+        survey.options.tell(f"checking what {name} made")
         checked = try_out(survey, stage, candidate, attempt, suspicion=_suspicion(before))
-    except UnknownOperatorsError as error:
+    except (UnknownOperatorsError, NewerOpsetError) as error:
         failed = replace(attempt, outcome="failed", reason=str(error), error=error)
-        return Tried(failed, candidate, unknown=tuple(error.operators))
+        unknown = tuple(error.operators) if isinstance(error, UnknownOperatorsError) else ()
+        return Tried(failed, candidate if unknown else None, unknown=unknown)
     except RuntimeFailureError as failure:
         reason = f"ONNX Runtime does not load it: {failure}"
         return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)

@@ -51,10 +51,13 @@ def write_file(
     finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
         stage.write(candidate.model, external_data=options.external_data)
-        if judged is not None and (fault := _fault_of_final(survey, stage, judged)) is not None:
+        written = onnx.load(stage.path, load_external_data=False)
+        fault = _unfit_for_target(survey, written)
+        if judged is not None and fault is None:
+            fault = _fault_of_final(survey, stage, judged)
+        if fault is not None:
             refusal = Result("refused", dims=spec.ranges, attempts=tuple(attempts), verification=verification)
             return replace(refusal, findings=(fault,), notes=survey.notes)
-        written = onnx.load(stage.path, load_external_data=False)
     notes += [] if verification is None else [*verification.notes, *options.custom_ops.notes_on(written)]
     interface = read_interface(written)
     stage.commit()
@@ -80,6 +83,16 @@ def write_file(
         _model=candidate.model,
         _custom_ops=options.custom_ops,
     )
+
+
+def _unfit_for_target(survey: Survey, written: onnx.ModelProto) -> Finding | None:
+    """What the runtime that was named would not load of the file that was written."""
+    runtime, opset = survey.options.runtime, opset_of(written) or 0
+    if runtime is None or (opset <= runtime.opset and written.ir_version <= runtime.ir_version):
+        return None
+    message = f"{runtime} does not load the file: it takes opset {runtime.opset} and IR version {runtime.ir_version}"
+    notes = (f"the file has opset {opset} and IR version {written.ir_version}",)
+    return Finding("runtime-error", message, survey.home, notes=notes, origin="export")
 
 
 def _fault_of_final(survey: Survey, stage: Stage, judged: JudgedFile) -> Finding | None:

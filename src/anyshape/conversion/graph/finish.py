@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from anyshape.conversion.graph.opset import STACK_KEY, set_opset
 from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front, transform_in_double
 from anyshape.onnxfile.graph import describe, every_node
 from anyshape.onnxfile.metadata import SOURCE_KEY
@@ -16,20 +17,19 @@ from anyshape.runtime.releases import ir_version_for
 from anyshape.sizes.notation import Expression
 from anyshape.source.spans import span_of_recorded_stack
 
-_STACK_KEY = "pkg.torch.onnx.stack_trace"
-
 Axes = Sequence[int | Expression | str | None]
 
 
 def finish(
     model: ir.Model, opset: int, inputs: Sequence[tuple[str, Axes, ir.DataType]], outputs: Sequence[str]
 ) -> ir.Model:
-    """Name the inputs and outputs in the user's order, write the inputs' dims, and clean the rest.
+    """Name the inputs and outputs in the user's order, write the inputs' dims and the opset, and clean the rest.
 
     Outputs stay without dims until all runs have shown what they are.
     """
     count_axes_from_the_front(model)
     transform_in_double(model)
+    set_opset(model, opset)
     _restore_lost_inputs(model.graph, inputs)
     _make_names_free(model.graph, {name for name, *_ in inputs} | set(outputs))
     for value, (name, axes, _) in zip(model.graph.inputs, inputs, strict=True):
@@ -37,7 +37,8 @@ def finish(
         value.shape = to_shape(axes)
     _name_outputs(model.graph, outputs)
     _remove_traces(model)
-    model.ir_version = ir_version_for(opset)
+    # functions came with IR version 8
+    model.ir_version = max(ir_version_for(opset), 8 if model.functions else 0)
     return model
 
 
@@ -118,7 +119,7 @@ def _forget_type(value: ir.Value) -> None:
 
 
 def _clean_node(node: ir.Node) -> None:
-    stack = node.metadata_props.get(_STACK_KEY) or node.doc_string or ""
+    stack = node.metadata_props.get(STACK_KEY) or node.doc_string or ""
     span = span_of_recorded_stack(stack)
     node.metadata_props.clear()
     node.doc_string = None
