@@ -50,7 +50,7 @@ def _drop_inputs(node: ir.Node, keep: int) -> None:
     node.resize_inputs(keep)
 
 
-def _unsqueezed(node: ir.Node, value: ir.Value, axis: int, opset: int) -> ir.Value:
+def _with_new_axis(node: ir.Node, value: ir.Value, axis: int, opset: int) -> ir.Value:
     if opset < 13:
         return insert(node, "Unsqueeze", [value], {"axes": [axis]})
     return insert(node, "Unsqueeze", [value, _number(node, [axis])])
@@ -192,7 +192,7 @@ def _triangle(node: ir.Node, opset: int) -> None:
         size = insert(node, "Gather", [shape, _number(node, axis)], {"axis": 0})
         return insert(node, "Range", [_number(node, 0), size, _number(node, 1)])
 
-    rows, columns = _unsqueezed(node, counted(-2), 1, opset), _unsqueezed(node, counted(-1), 0, opset)
+    rows, columns = _with_new_axis(node, counted(-2), 1, opset), _with_new_axis(node, counted(-1), 0, opset)
     rows = rows if place is None else insert(node, "Add", [rows, place])
     upper = node.attributes.get_int("upper", 1)
     # columns >= rows above the diagonal, columns <= rows below
