@@ -2,6 +2,7 @@
 
 AnyshapeError
     DeclarationError    the call was wrong: one sentence that names both sides
+    SavingError         the system does not let a file be written: one sentence with its reason
     ExportError         no file could be written, or a file is not right; it carries a result, beside which it stands
                         (`results/result.py`)
 """
@@ -19,6 +20,15 @@ class AnyshapeError(Exception):
 
 class DeclarationError(AnyshapeError, ValueError):
     """What was declared contradicts itself, the example or the model's signature."""
+
+
+class SavingError(AnyshapeError, OSError):
+    """The system does not let a file be written: a full disk, a name that is too long, a folder that is read-only."""
+
+
+def reason_of_system(error: BaseException) -> str:
+    """What the system says of an error, without its number and its path."""
+    return str(getattr(error, "strerror", None) or error)
 
 
 def first_line(error: BaseException | None) -> str:

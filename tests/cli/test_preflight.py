@@ -77,8 +77,23 @@ def test_it_is_said_before_anything_large_is_imported(here):
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="/proc of Linux")
 def test_a_place_that_takes_no_file_is_no_bug_of_ours(here):
     result = run("export", "model.py:Net", "-o", "/proc/x.onnx", "--input", TOKENS)
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert result.stderr == "error: the folder `/proc` cannot be written to: No such file or directory\n"
+
+
+def test_what_is_no_ordinary_file_is_refused_and_stays(here):
+    os.mkfifo("pipe")
+    Path("loop.onnx").symlink_to("loop.onnx")
+    long = "x" * 300
+    said = {
+        "pipe": (2, "`pipe` is a named pipe: only ordinary files are replaced"),
+        "loop.onnx": (3, "`loop.onnx` cannot be written: Too many levels of symbolic links"),
+        long: (3, f"`{long}` cannot be written: File name too long"),
+    }
+    for name, (code, sentence) in said.items():
+        result = run("export", "model.py:Net", "-o", name, "--input", TOKENS)
+        assert (result.exit_code, result.stderr) == (code, f"error: {sentence}\n")
+    assert Path("pipe").is_fifo()
 
 
 def test_a_file_may_be_made_dynamic_in_its_place(here):

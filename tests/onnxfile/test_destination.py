@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.errors import DeclarationError
+from anyshape.errors import AnyshapeError, SavingError
 from anyshape.onnxfile.destination import check_destination, check_writable, folder_made
 
 
 def refusal(destination: object) -> str:
-    with pytest.raises(DeclarationError) as caught:
+    with pytest.raises(AnyshapeError) as caught:
         check_destination(destination)
     return str(caught.value)
 
@@ -65,7 +65,7 @@ def test_a_folder_that_takes_nothing_is_named_with_the_systems_reason(tmp_path, 
     monkeypatch.chdir(tmp_path)
     assert refusal(tmp_path / "m.onnx") == f"the folder `{tmp_path}` cannot be written to: {reason}"
     assert refusal("m.onnx") == f"the folder `.` cannot be written to: {reason}"
-    with pytest.raises(DeclarationError, match=f"the folder `{tmp_path}` cannot be written to"):
+    with pytest.raises(SavingError, match=f"the folder `{tmp_path}` cannot be written to"):
         check_writable(tmp_path / "new")
 
 

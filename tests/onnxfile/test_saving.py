@@ -9,6 +9,7 @@ import pytest
 
 from anyshape.onnxfile import saving
 from anyshape.onnxfile.destination import check_destination
+from anyshape.onnxfile.placement import listed_data
 from anyshape.onnxfile.saving import staged, write_model
 
 
@@ -32,6 +33,12 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def data_of(path):
+    """The file of weights beside a model."""
+    [name] = listed_data(path)
+    return path.with_name(name)
+
+
 def weight_of(path):
     return onnx.numpy_helper.to_array(onnx.load(path).graph.initializer[0])[0]
 
@@ -40,18 +47,18 @@ def weight_of(path):
 
 
 @pytest.mark.parametrize(
-    ("external_data", "names"), [(None, {"m.onnx"}), (False, {"m.onnx"}), (True, {"m.onnx", "m.onnx.data"})]
+    ("external_data", "beside"), [(None, set()), (False, set()), (True, {"m.onnx.6e800807b369ce9a.data"})]
 )
-def test_weights_go_where_they_are_asked_to(tmp_path, external_data, names):
+def test_weights_go_where_they_are_asked_to(tmp_path, external_data, beside):
     save(tmp_path / "m.onnx", model_of(3.0), external_data=external_data)
-    assert set(files(tmp_path)) == names
+    assert set(files(tmp_path)) == {"m.onnx", *beside}
     assert weight_of(tmp_path / "m.onnx") == 3.0
 
 
 def test_large_weights_go_beside_the_model_by_themselves(tmp_path, monkeypatch):
     monkeypatch.setattr(saving.budgets, "EXTERNAL_FROM_BYTES", 2000)
     save(tmp_path / "m.onnx", model_of())
-    assert set(files(tmp_path)) == {"m.onnx", "m.onnx.data"}
+    assert set(files(tmp_path)) == {"m.onnx", data_of(tmp_path / "m.onnx").name}
 
 
 def test_data_that_was_asked_for_is_left_out_where_there_are_no_weights(tmp_path):
@@ -100,7 +107,7 @@ def test_data_that_belongs_to_no_model_is_left_alone(tmp_path):
 def test_any_name_can_be_replaced(tmp_path, name):
     for value in (1.0, 2.0):
         save(tmp_path / name, model_of(value), external_data=True)
-    assert set(files(tmp_path)) == {name, f"{name}.data"}
+    assert set(files(tmp_path)) == {name, data_of(tmp_path / name).name}
     assert weight_of(tmp_path / name) == 2.0
 
 

@@ -14,6 +14,7 @@ from torch import nn
 
 import anyshape
 from anyshape.onnxfile import saving
+from anyshape.onnxfile.placement import listed_data
 from anyshape.onnxfile.saving import staged
 from tests.running import is_right
 
@@ -47,7 +48,8 @@ def stored(path: Path) -> dict[str, np.ndarray]:
 
 
 def data_of(path: Path) -> Path:
-    return path.with_name(path.name + ".data")
+    [name] = listed_data(path)
+    return path.with_name(name)
 
 
 def test_a_model_written_again_keeps_the_data_that_is_there(tmp_path):

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import anyshape
+from anyshape.onnxfile.placement import listed_data
 from anyshape.runtime import session as runtime
 from anyshape.runtime.session import Session
 from anyshape.sizes import budgets
@@ -84,7 +85,8 @@ def test_small_weights_are_loaded_as_usual(tmp_path, opened):
 def test_weights_count_whatever_their_file_is_called(tmp_path, name):
     export(tmp_path / "m.onnx", torch.float32)
     model = onnx.load(tmp_path / "m.onnx")
-    (tmp_path / "m.onnx.data").unlink()
+    [data] = listed_data(tmp_path / "m.onnx")
+    (tmp_path / data).unlink()
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location=name, size_threshold=0)
     assert runtime._weights_beside(tmp_path / "m.onnx") == ((tmp_path / name).stat().st_size, {onnx.TensorProto.FLOAT})
 

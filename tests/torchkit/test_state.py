@@ -264,7 +264,7 @@ def test_large_buffers_are_kept_in_memory_where_the_disk_is_full(monkeypatch: py
 
     monkeypatch.setattr(budgets, "LARGE_STATE", 0)
     monkeypatch.setattr(budgets, "STATE_IN_FILE_FROM", 0)
-    monkeypatch.setattr(kept_state.tempfile, "TemporaryDirectory", full)
+    monkeypatch.setattr(kept_state, "temporary_folder", full)
     model = Large()
     state = ModuleState(model)
     model(torch.ones(1))

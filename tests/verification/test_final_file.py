@@ -57,8 +57,9 @@ def test_weights_beside_a_file_may_be_renamed_but_not_written_again(tmp_path: Pa
     write_model(model, path, external_data=True)
     judged = computation_of(path)
     proto = onnx.load(path, load_external_data=False)
-    next(e for e in proto.graph.initializer[0].external_data if e.key == "location").value = "other"
-    (tmp_path / "m.onnx.data").rename(tmp_path / "other")
+    location = next(e for e in proto.graph.initializer[0].external_data if e.key == "location")
+    (tmp_path / location.value).rename(tmp_path / "other")
+    location.value = "other"
     onnx.save(proto, path)
     assert computation_of(path) == judged
     (tmp_path / "other").write_bytes(bytes(6400))

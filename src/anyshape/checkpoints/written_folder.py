@@ -24,6 +24,7 @@ from anyshape.checkpoints.folders import ADAPTER, CONFIG, Folder, read_json
 from anyshape.checkpoints.parts import ModelPart, ends_of, first_set
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.onnxfile.destination import check_writable, folder_made
+from anyshape.onnxfile.placement import listed_data
 from anyshape.sizes.notation import did_you_mean
 from anyshape.verification.final_file import computation_of
 
@@ -82,8 +83,9 @@ def put_rest(built: BuiltModel, layout: Layout, files: Mapping[Path, ModelPart],
     """Put beside the model files what belongs to them; what is to be said about it."""
     for name, path in companions(built.folder).items():
         shutil.copyfile(path, stage / name)
+    with_data = list(_rename_data(files))
     if layout.name == "transformers.js":
-        _name_data_in_config(stage / CONFIG, list(_rename_data(files)))
+        _name_data_in_config(stage / CONFIG, with_data)
     elif built.choice.kind == "decoder" and built.choice.cached:
         [(file, part)] = files.items()
         settings = _genai_config(built.model, part, file.name)
@@ -161,14 +163,14 @@ def _token(tokens: Any, config: Any, name: str, ends: list[int]) -> int:
     return int(found if found is not None else (ends or [0])[0])
 
 
-# ---- weights beside a file, as transformers.js looks for them
+# ---- weights beside a file, as optimum and transformers.js look for them
 
 
 def _rename_data(models: Iterable[Path]) -> Iterator[str]:
-    """`model.onnx.data` -> `model.onnx_data`; the names of the files that have such data."""
+    """`model.onnx.0123456789abcdef.data` -> `model.onnx_data`; the names of the files that have such data."""
     for model in models:
-        data = model.with_name(f"{model.name}.data")
-        if not data.exists():
+        data = next((model.with_name(name) for name in listed_data(model)), None)
+        if data is None:
             continue
         renamed, judged = model.with_name(f"{model.name}_data"), computation_of(model)
         proto = onnx.load(model, load_external_data=False)

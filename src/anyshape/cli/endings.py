@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.errors import AnyshapeError, DeclarationError, SavingError
 from anyshape.results.result import ExportError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DONE, SAYS_NO, USAGE, NOTHING_WRITTEN, BUG, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 PACKAGES = ("torch", "onnxscript", "onnxruntime")
 """What the extras install; `anyshape` alone is a right installation, so their absence is no bug."""
-_OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+_OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG}
 """A full disk or a missing permission is nobody's bug; another error of the system in our own code is ours."""
 
 
@@ -69,6 +69,8 @@ def _code_kind_and_sentence(error: BaseException, refusal: int) -> tuple[int, st
     match error:
         case DeclarationError():
             judged = USAGE, "declaration", str(error)
+        case SavingError():
+            judged = refusal, "system", str(error)
         case AnyshapeError():
             judged = USAGE, "environment", str(error)
         case ModuleNotFoundError(name=str(name)) if name.split(".")[0] in PACKAGES:

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
@@ -34,6 +32,7 @@ from anyshape.conversion.speed.known_results import known_results
 from anyshape.conversion.translation import Translation, translate_program
 from anyshape.declaration.spec import Spec
 from anyshape.garbage import uncollected
+from anyshape.onnxfile.temporary_folders import temporary_folder
 from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
 from anyshape.sizes import budgets, expressions
 from anyshape.sizes.notation import Expression
@@ -309,8 +308,8 @@ def torchscript_model(job: Job, opset: int) -> ir.Model:
         for name, leaf in zip(names, job.names, strict=True)
     }
     arguments = tuple(value for _, value in job.leaves)
-    with tempfile.TemporaryDirectory() as folder, capture.quiet(), _without_log(), put_back(job.adapter):
-        path = Path(folder) / "model.onnx"
+    with temporary_folder() as folder, capture.quiet(), _without_log(), put_back(job.adapter):
+        path = folder / "model.onnx"
         # with gradients on, attention layers do not take the fast path that this exporter cannot translate
         with torch.enable_grad():
             torch.onnx.export(

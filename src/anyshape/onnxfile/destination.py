@@ -12,22 +12,25 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, SavingError, reason_of_system
 
 
 def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
-    """The path of the file to write, or one sentence about why not."""
+    """The path of the file to write, links followed, or one sentence about why not."""
     if f is None:
         return None
     if not isinstance(f, (str, os.PathLike)):
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass a path, or None to write nothing")
     path = Path(f)
     refuse_foreign(os.fspath(f))
-    if (is_folder := _is_folder(path)) or os.fspath(f).endswith(("/", os.sep)):
+    if (is_folder := _refuse_all_but_files(path) == "a folder") or os.fspath(f).endswith(("/", os.sep)):
         ends = "is a folder" if is_folder else "ends like a folder"
         raise DeclarationError(f"`{os.fspath(f)}` {ends}: name a file in it, such as `{path / 'model.onnx'}`")
-    check_writable(path.parent)
-    return path.resolve()
+    real = path.resolve()
+    if path.is_symlink() and not real.parent.is_dir():
+        raise DeclarationError(f"`{path}` is a link to `{real}`, whose folder does not exist")
+    check_writable(real.parent if path.is_symlink() else path.parent)
+    return real
 
 
 def refuse_foreign(text: str) -> None:
@@ -36,13 +39,25 @@ def refuse_foreign(text: str) -> None:
         raise DeclarationError(f"`{text}` is written as on Windows: `/` parts folders here")
 
 
-def _is_folder(path: Path) -> bool:
+def _refuse_all_but_files(path: Path) -> str:
+    """What stands at a path; devices, pipes and sockets get one sentence."""
     try:
-        return stat.S_ISDIR(path.stat().st_mode)
+        kind = kind_of(path.stat())
     except (FileNotFoundError, NotADirectoryError):
-        return False
-    except (OSError, ValueError) as error:  # a name that is too long, or that no system takes
-        raise DeclarationError(f"`{path}` cannot be written: {_reason(error)}") from None
+        return ""
+    except (OSError, ValueError) as error:  # a name that is too long, a link to itself, or what no system takes
+        raise SavingError(f"`{path}` cannot be written: {reason_of_system(error)}") from None
+    if kind not in ("a file", "a folder"):
+        raise DeclarationError(f"`{path}` is {kind}: only ordinary files are replaced")
+    return kind
+
+
+def kind_of(found: os.stat_result) -> str:
+    kinds = {
+        stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link", stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+    }  # fmt: skip
+    return kinds.get(stat.S_IFMT(found.st_mode), "no file")
 
 
 def check_writable(folder: Path) -> None:
@@ -56,11 +71,7 @@ def check_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=standing):
             pass
     except OSError as error:
-        raise DeclarationError(f"the folder `{shown}` cannot be written to: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
+        raise SavingError(f"the folder `{shown}` cannot be written to: {reason_of_system(error)}") from None
 
 
 @contextlib.contextmanager

@@ -1,14 +1,14 @@
-"""Writing a file so that a failure, an exception or Ctrl-C leaves what was there before, and nothing else.
+"""Writing a file so that a failure, an exception, Ctrl-C or a kill leaves what was there before, or the new, whole.
 
-A model is written into a temporary folder beside its target and checked there. On success the data gets its final name
-first and the model is replaced last; until then the old files can be put back. Weights are streamed from where they lie
-in memory, into a file beside the model or behind the graph in the model itself: nothing copies them on the way.
+A model is written into a temporary folder beside its target and checked there; how it gets to its place is told in
+`placement.py`. Weights are streamed from where they lie in memory, into a file beside the model or behind the graph in
+the model itself: nothing copies them on the way. A file of weights is named after the model and what it holds, so that
+those of the old model and of the new one stand side by side until the model is replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,10 @@ from typing import Any, BinaryIO
 import onnx
 import onnx_ir as ir
 
+from anyshape.errors import SavingError
 from anyshape.onnxfile.destination import folder_made
+from anyshape.onnxfile.placement import data_name, digest_of, place_model, require_room, told_in_a_sentence
+from anyshape.onnxfile.temporary_folders import remove_left, temporary_folder
 from anyshape.sizes import budgets
 
 # ---- a stage, and what leads to and from it
@@ -25,11 +28,28 @@ from anyshape.sizes import budgets
 
 @contextlib.contextmanager
 def staged(destination: Path | None) -> Iterator[Stage]:
-    """A temporary folder beside the destination, gone afterwards whatever happens."""
+    """A temporary folder beside the destination, gone afterwards whatever happens; those of the killed go before."""
     parent = None if destination is None else destination.parent
-    with folder_made(parent), tempfile.TemporaryDirectory(prefix=".anyshape-", dir=parent) as folder:
-        name = "model.onnx" if destination is None else destination.name
-        yield Stage(Path(folder) / name, destination)
+    with contextlib.ExitStack() as stack:
+        with told_in_a_sentence(destination):
+            stack.enter_context(folder_made(parent))
+            told = remove_left(parent) if parent is not None else ()
+            remove_left()  # of the system's own folder nobody needs to hear
+            folder = stack.enter_context(temporary_folder(parent))
+        stage = Stage(folder / ("model.onnx" if destination is None else destination.name), destination, [*told])
+        try:
+            yield stage
+        except SavingError:
+            raise
+        except Exception as error:
+            if not folder.exists():  # whatever was said about the file that vanished with it
+                raise SavingError(_VANISHED.format(folder.parent)) from error
+            raise
+        if not folder.exists():
+            raise SavingError(_VANISHED.format(folder.parent))
+
+
+_VANISHED = "the folder `{}` was removed meanwhile, or what was in it: nothing was written"
 
 
 @dataclass(frozen=True)
@@ -38,46 +58,28 @@ class Stage:
 
     path: Path
     destination: Path | None
+    notes: list[str] = field(default_factory=list)
+    """What was removed on the way, or left."""
     _weights: list[ExternalWeights] = field(default_factory=list)
     """What an earlier `write` put beside the model; a list, since a frozen stage remembers it from write to write."""
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
         """Write a model here; the weights that it shares with the one before are not written again."""
-        known = self._weights.pop() if self._weights else ExternalWeights(_data_file(self.path))
-        if _goes_beside(model, external_data):
-            known.save(model, self.path)
-            self._weights.append(known)
-        else:
-            write_model(model, self.path, external_data=False)
+        known = self._weights.pop() if self._weights else ExternalWeights(self.path)
+        with told_in_a_sentence(self.destination):
+            if _goes_beside(model, external_data):
+                self._weights.append(known)
+                known.save(model, self.path)
+            else:
+                known.remove()
+                save_inline(model, self.path)
 
     def commit(self) -> None:
-        """Put the files in their final place; the old ones come back if anything goes wrong."""
+        """Put the files in their final place; the old ones stay if anything goes wrong."""
         if self.destination is not None:
-            _put_in_place(self.path, self.destination)
-
-
-def _put_in_place(staged_model: Path, destination: Path) -> None:
-    new_data, data = _data_file(staged_model), _data_file(destination)
-    aside = staged_model.with_name(staged_model.name + ".previous")
-    has_data = new_data.exists()
-    replaces_data = data.exists() and (has_data or destination.exists())
-    try:
-        if replaces_data:
-            data.replace(aside)
-        if has_data:
-            new_data.replace(data)
-        staged_model.replace(destination)
-    except BaseException:
-        if staged_model.exists():  # else all was done when the signal came
-            if has_data and not new_data.exists():
-                data.unlink(missing_ok=True)
-            if aside.exists():
-                aside.replace(data)
-        raise
-
-
-def _data_file(path: Path) -> Path:
-    return path.with_name(path.name + ".data")
+            data = self._weights[0].path if self._weights else None
+            with told_in_a_sentence(self.destination):
+                self.notes.extend(place_model(self.path, data, self.destination))
 
 
 # ---- a model with its weights, beside it or inside
@@ -85,10 +87,8 @@ def _data_file(path: Path) -> Path:
 
 def write_model(model: ir.Model, path: Path, *, external_data: bool | None = None) -> None:
     """Write a model; weights go beside it when asked for, or by themselves when they are large."""
-    beside = _data_file(path)
-    beside.unlink(missing_ok=True)
     if _goes_beside(model, external_data):
-        ExternalWeights(beside).save(model, path)
+        ExternalWeights(path).save(model, path)
     else:
         save_inline(model, path)
 
@@ -123,7 +123,10 @@ class ExternalWeights:
     It is written again when its contract is known.
     """
 
-    path: Path
+    model: Path
+    """The file that they are written beside."""
+    path: Path | None = None
+    """Their own file, named after what it holds; None before it is written."""
     _stored: list[Any] = field(default_factory=list)
     """As they are in memory, kept alive: an identity must not be given twice."""
     _places: dict[int, ir.ExternalTensor] = field(default_factory=dict)
@@ -139,18 +142,31 @@ class ExternalWeights:
                 value.const_value = self._places[id(value.const_value)]
             ir.save(model, path)
 
+    def remove(self) -> None:
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+        self.path = None
+
     def _holds_all(self, tensors: list[Any]) -> bool:
         same = len(tensors) == len(self._stored) and all(a is b for a, b in zip(tensors, self._stored, strict=True))
-        return same and self.path.exists()
+        return same and self.path is not None and self.path.exists()
 
     def _write_data(self, tensors: list[Any]) -> None:
         """Those that lie inside of another one's memory are not written, but pointed to."""
         whole, inside = _own_and_shared({id(tensor): tensor for tensor in tensors})
-        self.path.unlink(missing_ok=True)  # two of them need not find room
-        placed = ir.external_data.convert_tensors_to_external(list(whole.values()), self.path.parent, self.path.name)
+        self.remove()  # two of them need not find room
+        require_room(self.model.parent, sum(tensor.nbytes for tensor in whole.values()))
+        self.path = unnamed = self.model.with_name(data_name(self.model.name, ""))
+        written = ir.external_data.convert_tensors_to_external(list(whole.values()), unnamed.parent, unnamed.name)
+        if unnamed.stat().st_size < max((one.offset or 0) + (one.length or 0) for one in written):
+            raise OSError("the system dropped the end of it without a word")
+        self.path = unnamed.replace(self.model.with_name(data_name(self.model.name, digest_of(unnamed))))
+        placed = [
+            _place_in(self.path, one.offset or 0, tensor) for one, tensor in zip(written, whole.values(), strict=True)
+        ]
         self._places = dict(zip(whole, placed, strict=True))
         for key, (tensor, other, shift) in inside.items():
-            self._places[key] = _place_inside(self._places[id(other)], tensor, shift)
+            self._places[key] = _place_in(self.path, (self._places[id(other)].offset or 0) + shift, tensor)
         self._stored = tensors
 
 
@@ -187,11 +203,10 @@ def _memory_of(tensor: Any) -> _Memory | None:
     return _Memory(str(raw.device), raw.data_ptr(), raw.data_ptr() + raw.nbytes)
 
 
-def _place_inside(place: ir.ExternalTensor, tensor: Any, shift: int) -> ir.ExternalTensor:
+def _place_in(path: Path, offset: int, tensor: Any) -> ir.ExternalTensor:
     return ir.ExternalTensor(
-        place.location, (place.offset or 0) + shift, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=tensor.name,
-        base_dir=place.base_dir,
-    )  # fmt: skip
+        path.name, offset, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=tensor.name, base_dir=path.parent
+    )
 
 
 # ---- inside: protobuf would copy weights three times on the way to the file
@@ -211,6 +226,7 @@ def save_inline(model: ir.Model, path: Path) -> None:
     ]
     tensors = {str(value.name): value.const_value for value in values if value.const_value is not None}
     weights = sum(tensor.nbytes for tensor in tensors.values())
+    require_room(path.parent, weights)
     if tensors and weights <= budgets.MOST_BYTES_INLINE:
         proto = _proto_without(model, values)
         graph = proto.graph.SerializeToString()

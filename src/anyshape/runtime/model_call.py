@@ -6,9 +6,7 @@ No torch is imported: whoever holds tensors has done that.
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import onnx_ir as ir
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Port
 from anyshape.onnxfile.saving import write_model
+from anyshape.onnxfile.temporary_folders import temporary_folder
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.session import Array
 
@@ -40,8 +39,8 @@ def run_model(
     missing = [port.name for port in inputs if port.name not in given]
     if missing:
         raise DeclarationError(f"the file takes {len(inputs)} inputs, `{missing[0]}` is missing")
-    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
-        path = Path(folder) / "model.onnx"
+    with temporary_folder() as folder:
+        path = folder / "model.onnx"
         write_model(model, path)
         session = (custom_ops or CustomOps()).open(path)
         results = session.run({port.name: as_numpy(given[port.name], port.dtype) for port in inputs})

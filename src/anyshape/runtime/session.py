@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import onnx
 
 from anyshape.errors import AnyshapeError, DeclarationError
+from anyshape.onnxfile.temporary_folders import temporary_folder
 from anyshape.runtime.confinement import StoppedError, open_runtime_session
 from anyshape.runtime.opening import Opening, load_runtime
 from anyshape.sizes import budgets
@@ -99,14 +99,14 @@ class Session:
         """What a run takes, counted in the file's own nodes; None where it fails."""
         key = tuple((name, feeds[name].shape) for name in self.inputs)
         if key not in self._efforts:
-            with tempfile.TemporaryDirectory() as folder:
+            with temporary_folder() as folder:
                 # weights that are packed are no inputs of their nodes any more
                 plain = replace(self._opening_by_default(), is_optimised=False, is_packed=False)
                 try:
-                    session = self._open_session(replace(plain, profile=str(Path(folder) / "run")))
+                    session = self._open_session(replace(plain, profile=str(folder / "run")))
                     session.run(None, {name: feeds[name] for name in self.inputs})
                     session.end_profiling()
-                    events = json.loads(next(Path(folder).glob("run*")).read_bytes())
+                    events = json.loads(next(folder.glob("run*")).read_bytes())
                 except StoppedError:
                     raise
                 except Exception:  # noqa: BLE001  no run, or no record of it

@@ -53,9 +53,13 @@ MOST_BYTES_TO_INFER = 2**30
 MOST_BYTES_READ_FOR_BAKED = 4096
 """Inference looks into constants that tell a shape, and into no weights: without them it is quick."""
 EXTERNAL_FROM_BYTES = 128 * 2**20
-"""Weights beyond this go to `model.onnx.data`: inline, they end at 2 GB."""
+"""Weights beyond this go to a file beside the model: inline, they end at 2 GB."""
 MOST_BYTES_INLINE = 2**31 - 1
 """What protobuf reads."""
+SECONDS_BEFORE_ANOTHER_BOOT = 86_400.0
+"""Before the folder of a process that another boot of this host began counts as left: two hosts may go by one name."""
+SECONDS_FOR_A_FOLDER = 10.0
+"""To wait for somebody else who puts files in the same folder, which takes an instant."""
 BESIDE_THE_MODEL_FROM_BYTES = 1024
 """Smaller ones stay in the model, where tools that simplify shapes look for them."""
 ROOM_FOR_THE_REST = 2**20

@@ -11,17 +11,16 @@ import itertools
 import operator
 import random
 import sys
-import tempfile
 import types
 import weakref
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from anyshape.onnxfile.temporary_folders import temporary_folder
 from anyshape.sizes import budgets
 from anyshape.source.live_code import LOCK
 
@@ -327,8 +326,8 @@ def _copy_in_file(tensor: torch.Tensor) -> torch.Tensor:
     if plain.device.type != "cpu" or not plain.is_contiguous():
         return plain.clone()
     try:
-        with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
-            path = Path(folder) / "tensor"
+        with temporary_folder() as folder:
+            path = folder / "tensor"
             data = plain.reshape(-1).view(torch.uint8)
             data.numpy().tofile(path)
             mapped = torch.from_file(str(path), shared=True, size=data.numel(), dtype=torch.uint8)

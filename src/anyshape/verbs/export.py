@@ -186,7 +186,9 @@ def _run_stages(request: Request, options: ExportOptions) -> Result:
     except RandomOutputError as error:
         return refuse(survey, (), [wording.random_output(error.outcome, survey.home, elsewhere=True)])
     result = conclusion.result
-    return _with_fixed_dims(survey, conclusion.pinned, result.findings) if conclusion.pinned else result
+    if conclusion.pinned:
+        result = _with_fixed_dims(survey, conclusion.pinned, result.findings)
+    return replace(result, notes=(*result.notes, *stage.notes))
 
 
 def _with_fixed_dims(survey: Survey, dims: Sequence[str], findings: Sequence[Finding]) -> Result:

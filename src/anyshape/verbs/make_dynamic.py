@@ -100,11 +100,12 @@ def _free_and_check(file: StaticFile, destination: Path | None) -> Result:
         return replace(refused, findings=running)
     with staged(destination) as stage:
         trial = first_that_is_right(running, stage)
+        refused = replace(refused, verification=trial.verification, notes=(*refused.notes, *stage.notes))
         if trial.findings:
-            return replace(refused, findings=trial.findings, verification=trial.verification)
+            return replace(refused, findings=trial.findings)
         assert trial.judged is not None
         if (fault := trial.judged.finding(stage.path, Session(stage.path), file.home)) is not None:
-            return replace(refused, findings=(fault,), verification=trial.verification)
+            return replace(refused, findings=(fault,))
         return _result_of_written(running.file, trial, stage, time.monotonic() - start)
 
 
@@ -204,7 +205,7 @@ def _result_of_written(file: StaticFile, trial: Trial, stage: Stage, seconds: fl
         findings=trial.warnings,
         repairs=tuple(f"{one.operator} `{one.node}`: {one.what}" for one in trial.freed.rewrites),
         verification=verification,
-        notes=(*file.declaration.notes, *trial.notes, *_notes_on_unseen(file, trial)),
+        notes=(*file.declaration.notes, *trial.notes, *_notes_on_unseen(file, trial), *stage.notes),
         path=stage.destination,
         opset=opset_of(file.proto),
         seconds=max(0.0, seconds - (verification.seconds if verification else 0.0)),

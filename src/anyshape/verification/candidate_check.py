@@ -26,6 +26,7 @@ from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.contract import Assumption
 from anyshape.onnxfile.decided_sizes import decided_sizes, otherwise_at
 from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.placement import told_in_a_sentence
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
@@ -247,7 +248,8 @@ def _load_candidate(stage: Stage, model: ir.Model, options: ExportOptions) -> tu
         if not (isinstance(session, PartedSession) and holds_bfloat16(model)):
             return session, None
     path = _widened_path(stage)
-    ir.save(widened_file(stage.path), path)
+    with told_in_a_sentence(stage.destination):
+        ir.save(widened_file(stage.path), path)
     return custom_ops.open(path, options.providers), torch.float32
 
 

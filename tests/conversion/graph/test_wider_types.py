@@ -52,7 +52,7 @@ def test_the_wide_graph_shares_the_data_and_computes_the_same(model: nn.Module, 
     ir.save(widened_file(path), wide)
     after = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file != wide}
     assert after == before
-    assert wide.stat().st_size < (tmp_path / "m.onnx.data").stat().st_size * 2
+    assert wide.stat().st_size < next(tmp_path.glob("m.onnx.*.data")).stat().st_size * 2
     for sign in (1, -1):
         x = sign * torch.rand(5, 24)
         name = next(iter(Session(wide).inputs))
