@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import time
@@ -506,3 +507,50 @@ def test_progress_is_told_aloud(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "running the model", "converting with torch.export", "checking what torch.export made",
     ]  # fmt: skip
+
+
+class Placed(nn.Module):
+    """Makes tensors of its own, and rounds."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 5)
+
+    def forward(self, x):
+        return torch.softmax(self.linear(x), -1) * torch.arange(x.shape[1])[:, None]
+
+
+def test_bytes_and_words_are_the_same_whatever_is_around(tmp_path):
+    torch.manual_seed(0)
+    model, x = Placed(), torch.randn(2, 6, 4)
+    around = {
+        "nothing": contextlib.nullcontext(),
+        "device": torch.device("meta"),
+        "autocast": torch.autocast("cpu", torch.bfloat16),
+    }
+    notes = {}
+    for name, surroundings in around.items():
+        with surroundings:
+            before = torch.get_default_device(), torch.is_autocast_enabled("cpu")
+            result = anyshape.export(model, x, tmp_path / f"{name}.onnx", dims={"x": "batch seq 4"}, quick=True)
+            assert (torch.get_default_device(), torch.is_autocast_enabled("cpu")) == before
+            notes[name] = set(result.notes)
+            anyshape.check(tmp_path / f"{name}.onnx", model, x, quick=True)
+    assert len({(tmp_path / f"{name}.onnx").read_bytes() for name in around}) == 1
+    assert notes["nothing"] == notes["device"]
+    assert notes["autocast"] - notes["nothing"] == {
+        "autocast is on around this call, and is off in it: what the model itself casts is what counts"
+    }
+
+
+def test_a_default_device_that_is_set_for_all_changes_nothing(tmp_path):
+    torch.manual_seed(0)
+    model, x = Placed(), torch.randn(2, 6, 4)
+    anyshape.export(model, x, tmp_path / "plain.onnx", dims={"x": "batch seq 4"}, quick=True)
+    torch.set_default_device("meta")
+    try:
+        anyshape.export(model, x, tmp_path / "meta.onnx", dims={"x": "batch seq 4"}, quick=True)
+        assert torch.zeros(1).device.type == "meta"
+    finally:
+        torch.set_default_device(None)
+    assert (tmp_path / "plain.onnx").read_bytes() == (tmp_path / "meta.onnx").read_bytes()

@@ -228,7 +228,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     """Inside, the module is in eval mode; afterwards its parts are in the mode that each was in, and every random
     generator is as before. What else the calls inside change, each has to put back itself.
     """
-    with LOCK, kept_generators():
+    with LOCK, kept_generators(), plain_surroundings(module):
         training = [part for part in module.modules() if part.training]
         try:
             for part in training:
@@ -237,6 +237,34 @@ def evaluating(module: nn.Module) -> Iterator[None]:
         finally:
             for part in training:
                 part.training = True
+
+
+@contextlib.contextmanager
+def plain_surroundings(module: nn.Module) -> Iterator[None]:
+    """Inside, neither autocast nor another default device than the module's own changes what is computed."""
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    own = next((one.device for one in tensors), _CPU)
+    own = _CPU if own.type == "meta" else own
+    with contextlib.ExitStack() as stack:
+        for kind in autocast_kinds():
+            stack.enter_context(torch.autocast(kind, enabled=False))
+        if torch.get_default_device() != own:
+            stack.enter_context(own)
+        yield
+
+
+def autocast_kinds() -> list[str]:
+    """The kinds of devices for which autocast is on around this call."""
+    kinds = ["cpu", *([found.type] if (found := torch.accelerator.current_accelerator()) is not None else [])]
+    return [kind for kind in kinds if torch.is_autocast_enabled(kind)]
+
+
+def notes_on_surroundings() -> list[str]:
+    told = "autocast is on around this call, and is off in it: what the model itself casts is what counts"
+    return [told] if autocast_kinds() else []
+
+
+_CPU = torch.device("cpu")
 
 
 @contextlib.contextmanager

@@ -113,11 +113,12 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
     """Whether the file gives what the model gives, at sizes that both can do."""
     from anyshape.stages import model_comparison as stage
     from anyshape.torchkit import capture
-    from anyshape.torchkit.state import evaluating
+    from anyshape.torchkit.state import evaluating, notes_on_surroundings
 
     result = replace(_refusal(file, request.spec.ranges, request.spec.where), constants=request.spec.constants)
     claimed = (*file.contract.limits, *file.contract.conditions) if file.contract is not None else ()
     alone.refuse_excluded(file, request.spec.ranges, (*request.spec.where, *claimed), options.at or {})
+    around = notes_on_surroundings()
     # the user's module runs hundreds of times: what it prints is not ours to show, and what it keeps is put back
     with capture.quiet(), evaluating(request.target.module):
         subject = stage.run_example(request, options.seed)
@@ -139,7 +140,7 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
         given_up=tuple(f"only where {limit}" for limit in limits if limit.of_export),
         verification=verification,
         findings=findings,
-        notes=(*request.notes, *said, *options.custom_ops.notes_on(file.proto)),
+        notes=(*request.notes, *said, *options.custom_ops.notes_on(file.proto), *around),
     )
 
 

@@ -37,7 +37,7 @@ from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture, private_names
 from anyshape.torchkit.custom_operators import function_of
 from anyshape.torchkit.silence import heard_thread
-from anyshape.torchkit.state import evaluating
+from anyshape.torchkit.state import evaluating, notes_on_surroundings
 
 
 def export(
@@ -142,6 +142,7 @@ def _aloud(progress: Progress) -> Progress:
 
 def convert(request: Request, options: ExportOptions) -> Result:
     """The whole way, with the module put back as it was whatever happens."""
+    around = notes_on_surroundings()
     with capture.quiet():
         # what a model was in is lost once it is in eval mode, so a second try is told
         options = replace(options, training=options.training or tuple(training_parts(request.target.module)))
@@ -149,7 +150,7 @@ def convert(request: Request, options: ExportOptions) -> Result:
             result = _run_stages(request, options)
             edits = usable_edits(result.findings) if options.may_edit and result.verdict == "refused" else []
             result = _with_edits(request, options, edits) if edits else result
-            return replace(result, notes=(*result.notes, *private_names.losses()))
+            return replace(result, notes=(*result.notes, *private_names.losses(), *around))
 
 
 def _with_edits(request: Request, options: ExportOptions, edits: Sequence[Edit]) -> Result:
