@@ -67,6 +67,7 @@ def _check(name: str, way: dict[str, Any], path: Path) -> None:
         return
     result = _export(case, way, path)
     assert result.verdict == "checked"
+    assert anyshape.inspect(path).lies == ()
     wrong = [sizes for sizes in cases.grid(case) if not is_right(path, case.model(), *cases.call(case, sizes))]
     assert wrong == []
 

@@ -438,3 +438,9 @@ def test_conditions_hold_where_python_says_so(text, relation, a, b):
 )  # fmt: skip
 def test_a_dim_is_solved_for_where_there_is_one_answer(text, size, found):
     assert solve_for("a", evaluator(text), size, {"b": 4}) == found
+
+
+@pytest.mark.parametrize("text", ["1..{}", "{}..", "1.. step {}", "3, {}", "{}"])
+def test_a_number_without_end_is_no_size(text):
+    with pytest.raises(DeclarationError, match=r"^the sizes of `n` hold a number of more than 100 digits$"):
+        parse_sizes(text.format("9" * 5000), dim="n")

@@ -79,6 +79,7 @@ def test_everything_is_plain_values_for_json(tmp_path):
         "bytes": path.stat().st_size,
         "data": {},
         "baked": [],
+        "lies": [],
         "freeable": None,
     }
 

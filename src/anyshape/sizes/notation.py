@@ -374,7 +374,12 @@ def parse_sizes(declared: object, *, dim: str) -> SizeRange:
     )
 
 
+_HUGE_NUMBER = re.compile(rf"\d{{{budgets.LONGEST_OFFSET + 1}}}")
+
+
 def _range_of_text(text: str, *, dim: str) -> SizeRange:
+    if _HUGE_NUMBER.search(text):
+        raise DeclarationError(f"the sizes of `{dim}` hold a number of more than {budgets.LONGEST_OFFSET} digits")
     if match := _RANGE.fullmatch(text):
         lo, hi, step = match.groups()
         return _range_of_ends(int(lo or 1), int(hi) if hi else None, int(step or 1), dim=dim)

@@ -13,9 +13,10 @@ import onnx
 
 from anyshape.freeing.freeable import Freeable, find_freeable
 from anyshape.onnxfile.baked_sizes import Baked, find_baked
-from anyshape.onnxfile.contract import Contract, contract_facts, contract_to_dict, read_contract
+from anyshape.onnxfile.contract import KEY, Contract, contract_facts, contract_to_dict, read_contract
+from anyshape.onnxfile.contradictions import contradictions
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
-from anyshape.onnxfile.interface import Port, opset_of, port_rows, read_interface
+from anyshape.onnxfile.interface import Interface, Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.untrusted import external_files, load_checked
 from anyshape.results import markup
 from anyshape.results.result import port_to_dict
@@ -46,6 +47,8 @@ class Inspection(markup.ShownInNotebooks):
     baked: tuple[Baked, ...] = ()
     freeable: Freeable | None = None
     """Of a static file: its batch, which could be free."""
+    lies: tuple[str, ...] = ()
+    """Where the contract contradicts the file."""
 
     def formulas(self, output: str) -> tuple[str, ...]:
         """The formula of every axis of an output, as the contract has it; none where it has none."""
@@ -75,6 +78,7 @@ class Inspection(markup.ShownInNotebooks):
             "contract": None if self.contract is None else contract_to_dict(self.contract),
             **same,
             "baked": [baked.to_dict() for baked in self.baked],
+            "lies": list(self.lies),
             "freeable": None if self.freeable is None else dataclasses.asdict(self.freeable),
         }
 
@@ -100,7 +104,15 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
         external_files(model, path),
         find_baked(model, interface),
         find_freeable(interface),
+        _lies(model, interface, contract),
     )
+
+
+def _lies(model: onnx.ModelProto, interface: Interface, contract: Contract | None) -> tuple[str, ...]:
+    if contract is not None:
+        return tuple(f"contradicts the file: it {clause}" for clause in contradictions(contract, interface))
+    is_there = any(entry.key == KEY for entry in model.metadata_props)
+    return ("cannot be read: written by a later anyshape, or by somebody else",) if is_there else ()
 
 
 def _count_nodes(model: onnx.ModelProto) -> int:
@@ -137,8 +149,9 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "dims", ", ".join(f"{dim} {sizes}" if sizes is not None else dim for dim, sizes in found.dims.items())
     if found.contract is not None:
         yield from contract_facts(found.contract)
-    elif found.dims:
+    elif found.dims and not found.lies:
         yield "contract", "none: which sizes the dims may take is not written in the file"
+    yield from _first_rows("contract", found.lies)
     if found.domains:
         yield "domains", ", ".join(f"{domain} {version}" for domain, version in found.domains.items())
     if found.data:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anyshape.errors import first_line
+from anyshape.errors import DeclarationError, first_line
 from anyshape.onnxfile import binding
 from anyshape.onnxfile.acceptance import Likeness, acceptance_of
 from anyshape.onnxfile.contract import Contract, read_contract
+from anyshape.onnxfile.contradictions import contradictions
 from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.onnxfile.metadata import advised_optimizers
 from anyshape.onnxfile.untrusted import load_checked
@@ -39,13 +40,23 @@ def load(
     """Open an ONNX file, by whomever; call the result as the module was called.
 
     The first three go to ONNX Runtime as they are; the CPU is the default. The file's own advice on optimisers is
-    followed where neither options nor optimisers are given. `check=False` leaves dtypes and sizes to the runtime.
+    followed where neither options nor optimisers are given. `check=False` leaves dtypes and sizes to the runtime, and
+    does not ask whether the contract is about this file.
     """
     model = load_checked(path)
     if session_options is None and disabled_optimizers is None:
         disabled_optimizers = advised_optimizers(model)
+    interface, contract = read_interface(model), read_contract(model)
+    if check and contract is not None:
+        _refuse_contradictions(Path(path), contract, interface)
     session = _open_session(Path(path), providers, session_options, disabled_optimizers or ())
-    return Loaded(session, read_interface(model), read_contract(model), check=check)
+    return Loaded(session, interface, contract, check=check)
+
+
+def _refuse_contradictions(path: Path, contract: Contract, interface: Interface) -> None:
+    """Calls are held to the contract, so it must be about this file."""
+    for clause in contradictions(contract, interface):
+        raise DeclarationError(f"the contract of `{path.name}` {clause}: check=False loads the file without asking it")
 
 
 def _open_session(

@@ -1,0 +1,63 @@
+"""A contract that lies about its file is told as such, by `inspect` and by `load`."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+import anyshape
+from anyshape.onnxfile.contract import KEY, Contract, Evidence
+from anyshape.onnxfile.contradictions import contradictions
+from anyshape.onnxfile.interface import read_interface
+from anyshape.sizes.notation import parse_condition, parse_expression, parse_sizes
+from tests.onnxfile.strangers import text_model
+
+MODEL = text_model("main (float[n, 3] x) => (float[n, 3] y) { y = Relu(x) }")
+DIMS = {"n": parse_sizes("1..8", dim="n")}
+EVIDENCE = Evidence(4, {"n": (1, 8)}, "ONNX Runtime 1.0", "PyTorch", 0.0, 8, "noise")
+LIES = {
+    "speaks of the dim `seq`, which no input has": Contract({**DIMS, "seq": DIMS["n"]}),
+    "asks for `k < 3`, but no input has the dim `k`": Contract(DIMS, limits=(parse_condition("k < 3"),)),
+    "says what the input `count` is, which the file does not have": Contract(
+        DIMS, numbers={"count": parse_expression("n")}
+    ),
+    "has formulas for the output `z`, which the file does not have": Contract(DIMS, outputs={"z": ("n", "3")}),
+    "gives the output `y` 1 axes, the file 2": Contract(DIMS, outputs={"y": ("n",)}),
+    "gives axis 1 of the output `y` the size 4, the file 3": Contract(DIMS, outputs={"y": ("n", "4")}),
+    "says `checked` at 0 sizes": Contract(DIMS, evidence=Evidence(0, {}, "", "", None, 8, "noise")),
+    "says that `n` was run from 9 to 3": Contract(DIMS, evidence=Evidence(4, {"n": (9, 3)}, "", "", None, 8, "noise")),
+}
+
+
+def _written(folder, text):
+    model = onnx.ModelProto()
+    model.CopyFrom(MODEL)
+    model.metadata_props.add(key=KEY, value=text)
+    onnx.save(model, folder / "model.onnx")
+    return folder / "model.onnx"
+
+
+@pytest.mark.parametrize(("said", "contract"), LIES.items(), ids=list(LIES))
+def test_each_lie_is_told_by_inspect_and_load(tmp_path, said, contract):
+    path = _written(tmp_path, contract.to_text())
+    assert f"\n  contract contradicts the file: it {said}" in str(anyshape.inspect(path))
+    assert anyshape.inspect(path).to_dict()["lies"] == [f"contradicts the file: it {said}"]
+    with pytest.raises(anyshape.DeclarationError) as refusal:
+        anyshape.load(path)
+    assert str(refusal.value) == (f"the contract of `model.onnx` {said}: check=False loads the file without asking it")
+    assert anyshape.load(path, check=False).contract is not None
+
+
+def test_a_contract_about_its_file_is_believed(tmp_path):
+    contract = Contract(DIMS, limits=(parse_condition("n != 5"),), outputs={"y": ("n", "3")}, evidence=EVIDENCE)
+    assert list(contradictions(contract, read_interface(MODEL))) == []
+    path = _written(tmp_path, contract.to_text())
+    assert anyshape.inspect(path).lies == ()
+    anyshape.load(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": 99}', "x" * 2_000_000])
+def test_a_contract_that_cannot_be_read_is_told_as_such(tmp_path, text):
+    shown = str(anyshape.inspect(_written(tmp_path, text)))
+    assert "\n  contract cannot be read: written by a later anyshape, or by somebody else" in shown
+    assert "contract none" not in shown
