@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
+import re
 import sys
 import time
 
@@ -15,6 +18,7 @@ from tests.cli.project import process
 
 def test_progress_is_plain_lines_on_stderr(exported, folder):
     lines = exported[1].stderr.splitlines()
+    assert lines.count("the model prints") == 1
     assert [line for line in lines if "print" not in line] == [
         f"loading {folder}/model.py:Net",
         "running the model",
@@ -61,5 +65,54 @@ def test_progress_in_a_terminal_leaves_nothing_behind(monkeypatch):
     with console._progress(quiet=False) as tell:
         tell("converting")
         time.sleep(0.3)
-    assert "converting" in stream.getvalue()
-    assert stream.getvalue().endswith("\x1b[2K")
+    assert stream.getvalue() == "\rconverting, 0 s\x1b[K\r\x1b[K"
+
+
+LOUD = """
+import torch
+print("the file prints")
+class Loud(torch.nn.Module):
+    def forward(self, x):
+        print("the model prints")
+        return x + 1
+"""
+
+
+def on_screen(output: str) -> list[str]:
+    """What a terminal shows in the end, by the few signs that are used."""
+    rows, column = [""], 0
+    for part in re.findall(r"\x1b\[[\d;]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", output):
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            rows, column = [*rows, ""], 0
+        elif part == "\x1b[K":
+            rows[-1] = rows[-1][:column]
+        elif not part.startswith("\x1b"):
+            rows[-1] = rows[-1][:column] + part + rows[-1][column + len(part) :]
+            column += len(part)
+    return [row.rstrip() for row in rows]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")
+def test_a_real_terminal_keeps_what_was_printed_and_the_result(tmp_path):
+    import pty
+
+    (tmp_path / "loud.py").write_text(LOUD)
+    command = [sys.executable, "-m", "anyshape", "export", "loud.py:Loud", "-o", "m.onnx", "--quick"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.environ |= {"TERM": "xterm", "COLUMNS": "80"}
+        os.execv(sys.executable, [*command, "--input", "x: float32[batch, seq]"])
+    written = b""
+    with contextlib.suppress(OSError):  # which is how a terminal says that nobody writes any more
+        while part := os.read(terminal, 4096):
+            written += part
+    assert os.waitpid(child, 0)[1] == 0
+    assert b"\rchecking what torch.export made, " in written
+    rows = on_screen(written.decode())
+    assert rows[:2] == ["the file prints", "the model prints"]
+    assert rows[2].startswith("checked: m.onnx, right at ")
+    assert sum(row == "the model prints" for row in rows) == 1
+    assert not any(text in row for row in rows for text in ("loading", "running", "converting", "checking"))

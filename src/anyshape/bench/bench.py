@@ -17,6 +17,7 @@ import numpy as np
 from anyshape.bench.judgement import MovedRuns, Oracles, Tolerance, judge
 from anyshape.bench.plan import Budget, Plan, available_memory, choose
 from anyshape.onnxfile.interface import Interface, broken_promise
+from anyshape.results.progress import count_size
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session, runtime_version
 from anyshape.sizes import budgets
@@ -298,6 +299,7 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
         progress.done.add(key)
         known = list(limits.conditions)  # a failing size may teach a limit
         _run_size(checker, limits, budget, sizes, progress)
+        count_size(len(progress.done), len(progress.done) + len(queue))
         if progress.is_wrong(checker.rules):
             break
         if list(limits.conditions) != known:

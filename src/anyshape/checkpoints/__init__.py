@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.checkpoints.folders import is_checkpoint, read_folder
 from anyshape.errors import AnyshapeError
+from anyshape.results.progress import told
 
 if TYPE_CHECKING:
     from anyshape.checkpoints.export_parts import Exported
@@ -31,7 +32,7 @@ def export_checkpoint(
     trust_remote_code: bool = False,
     sizes: Mapping[str, Any] | None = None,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: bool | Callable[[str], None] | None = None,
     **options: Any,
 ) -> Exported:
     """Convert a transformers checkpoint to checked ONNX files in a folder, or raise and write nothing.
@@ -46,6 +47,6 @@ def export_checkpoint(
         )
     from anyshape.checkpoints.export_parts import CheckpointOptions, export_folder
 
-    tell = progress or (lambda _: None)
-    chosen = CheckpointOptions(layout, task, dtype, trust_remote_code, sizes or {}, seed, tell, options)
-    return export_folder(source, out, chosen)
+    with told(progress) as tell:
+        chosen = CheckpointOptions(layout, task, dtype, trust_remote_code, sizes or {}, seed, tell, options)
+        return export_folder(source, out, chosen)

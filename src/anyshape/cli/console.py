@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from anyshape.cli.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, for_debug
+from anyshape.results.progress import shown_progress
 from anyshape.sizes.spelling import on_the_command_line
 
 Tell = Callable[[str], None]
@@ -123,22 +124,13 @@ _STYLES = (
 
 @contextlib.contextmanager
 def _progress(*, quiet: bool) -> Iterator[Tell]:
-    """A spinner in a terminal, plain lines elsewhere, nothing where nothing is wanted."""
-    stream = sys.stderr  # as it is now: while the model runs, what it prints goes elsewhere
+    """One line in a terminal, plain lines elsewhere, nothing where nothing is wanted."""
     if quiet:
         yield lambda _: None
-    elif not stream.isatty():
-        yield lambda text: click.echo(text, file=stream)
-    else:
-        from rich.console import Console
-        from rich.live import Live
-        from rich.spinner import Spinner
-        from rich.text import Text
-
-        spinner = Spinner("dots")
-        live = Live(spinner, console=Console(file=stream), transient=True, redirect_stdout=False, redirect_stderr=False)
-        with live:
-            yield lambda text: spinner.update(text=Text(text))
+        return
+    # stderr as it is now: while the model runs, what it prints goes elsewhere
+    with shown_progress(sys.stderr) as tell:
+        yield tell
 
 
 # ---- signals

@@ -25,6 +25,7 @@ from anyshape.cli.endings import PACKAGES, Terminated
 from anyshape.cli.target_texts import Step, TargetText
 from anyshape.declaration.targets import resolve_target
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
+from anyshape.results.progress import without_line
 from anyshape.sizes.notation import did_you_mean
 from anyshape.source.spans import span_of_error
 from anyshape.torchkit.patches import heard, patched
@@ -72,7 +73,7 @@ def loaded_target(
     Random weights follow the seed, so that `check` meets the same model as `export` did.
     """
     with contextlib.ExitStack() as stack:
-        with _watched_draws(seed) as events:
+        with _watched_draws(seed) as events, without_line():
             module = stack.enter_context(_module_at(target))
             with users_code(f"`{target.text}` cannot be loaded"):
                 model = _value_of(module, target, inputs)

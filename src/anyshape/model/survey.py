@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,14 @@ from anyshape.model.labels import check_labels, output_names
 from anyshape.model.limits import Boundaries, UnmadeCallError
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
+from anyshape.results.progress import without_line
 from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.releases import Release
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.torchkit.silence import heard_thread
 
 Progress = Callable[[str], None]
 
@@ -49,7 +54,9 @@ class ExportOptions:
     custom_ops: CustomOps
     extra: Mapping[str, Any]
     notes: tuple[str, ...]
-    tell: Progress
+    tell: Progress = lambda _: None
+    prints: bool = True
+    """Whether what the model prints in its first run is shown."""
     runtime: Release | None = None
     """The oldest that the file is to serve, where one was named."""
     may_edit: bool = False
@@ -80,7 +87,7 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     """Run the example, find which dims move, and choose the sizes to trace at."""
     options.tell("running the model")
     reference = make_reference(request, options.seed)
-    start, example = start_sizes(reference, request)
+    start, example = start_sizes(reference, request, prints=options.prints)
     check_labels(request, output_names(request, example.names))
     boundaries = make_boundaries(reference, request, start)
     boundaries.probe()
@@ -105,10 +112,22 @@ def make_reference(request: Request, seed: int) -> Reference:
     return references.from_example(*asked, seed=seed)
 
 
-def start_sizes(reference: Reference, request: Request) -> tuple[Sizes, Outcome]:
-    """The example's sizes, moved into the declared ones, and what the model does there."""
+@contextlib.contextmanager
+def _model_heard() -> Iterator[None]:
+    """Inside, what is printed is seen; warnings are torch's, about our own ways to run a model."""
+    with without_line(), heard_thread(), warnings.catch_warnings(action="ignore"):
+        yield
+        sys.stdout.flush()
+
+
+def start_sizes(reference: Reference, request: Request, *, prints: bool = True) -> tuple[Sizes, Outcome]:
+    """The example's sizes, moved into the declared ones, and what the model does there.
+
+    What it prints is shown this once, and in none of the hundreds of runs that follow.
+    """
     start = request.spec.start
-    outcome = reference.run(start)
+    with _model_heard() if prints else contextlib.nullcontext():
+        outcome = reference.run(start)
     if (error := outcome.error) is not None:
         if isinstance(error, UnmadeCallError):
             raise DeclarationError(str(error)) from error.__cause__

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import read_contract
 from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.untrusted import load_checked
+from anyshape.results.progress import Tell, told
 from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.confinement import confined
@@ -54,13 +56,16 @@ def check(
     providers: Sequence[str] | None = None,
     custom_ops: Sequence[Any] | Mapping[str, Callable[..., Any]] = (),
     trusted: bool = False,
+    progress: bool | Tell | None = None,
 ) -> Result:
     """Verify a file; ExportError with the finding where it is wrong, so that a test can simply call this.
 
     Without `dims`, the file's own names say what varies. Without `model`, the file is run at many sizes and held to the
     shapes that it declares itself, in a process of its own unless the file is `trusted`. `at` runs one size only.
     """
-    check_options(atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers)
+    check_options(
+        atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers, progress=progress
+    )
     computed_by = understand_custom_ops(custom_ops, _function_of)
     file = _read_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
@@ -69,15 +74,18 @@ def check(
         _refuse_what_needs_a_model(
             dims=dims, make_inputs=make_inputs, examples=examples, atol=atol, rtol=rtol, kwargs=kwargs
         )
-        with confined(file.path, file.proto, trusted=trusted):
-            result = _check_alone(file, sizes, where, options)
+        work = partial(_check_alone, file, sizes, where, options)
     else:
         # only here is torch needed
         from anyshape.stages.model_comparison import declare_by_model
 
         given = {"make_inputs": make_inputs, "examples": examples}
         request = declare_by_model(file, model, args, kwargs, dims, sizes, where, **given)
-        result = _check_beside_model(file, request, options)
+        work = partial(_check_beside_model, file, request, options)
+    # a file beside its model is its owner's
+    with told(progress) as tell, confined(file.path, file.proto, trusted=trusted or model is not None):
+        tell(f"checking {file.path.name}")
+        result = work()
     if result.verdict == "refused":
         raise ExportError(result)
     return result

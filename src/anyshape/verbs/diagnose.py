@@ -22,7 +22,7 @@ def diagnose(
     where: Sequence[str] = (),
     make_inputs: Callable[..., Any] | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     **others: Any,
 ) -> Findings:
     """Every finding about a model and what is declared of it; empty where all is well.

@@ -27,6 +27,7 @@ from anyshape.model.survey import ExportOptions, Progress, Survey, take_survey
 from anyshape.onnxfile.destination import check_destination
 from anyshape.onnxfile.saving import staged
 from anyshape.results.finding import Finding, usable_edits
+from anyshape.results.progress import told
 from anyshape.results.result import ExportError, Result
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.releases import choose_opset, understand_target
@@ -73,7 +74,7 @@ def export(
     thorough: bool = False,
     seed: int = 0,
     providers: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     **torch_arguments: Any,
 ) -> Result:
     """Convert a model to an ONNX file that serves every declared size, or raise ExportError and write nothing.
@@ -113,9 +114,9 @@ def export(
         custom_ops=understand_custom_ops(custom_ops, function_of),
         extra={"custom_translation_table": translations(custom_translation_table), "optimize": optimize},
         notes=tuple(notes),
-        tell=_aloud(progress) if progress is not None else lambda _: None,
     )
-    result = convert(request, options)
+    with told(progress) as tell:
+        result = convert(request, replace(options, tell=_aloud(tell)))
     if result.verdict == "refused":
         raise ExportError(result)
     return result
@@ -158,11 +159,11 @@ def _with_edits(request: Request, options: ExportOptions, edits: Sequence[Edit])
     with contextlib.ExitStack() as stack:
         for edit in edits:
             stack.enter_context(edited(edit.path, edit.source))
-        result = _run_stages(request, options)
-    told = (
+        result = _run_stages(request, replace(options, prints=False))
+    read = (
         f"{edit.name}:{change.line}: `{change.old}` read as `{change.new}`" for edit in edits for change in edit.changes
     )
-    return replace(result, repairs=(*told, *result.repairs))
+    return replace(result, repairs=(*read, *result.repairs))
 
 
 def _run_stages(request: Request, options: ExportOptions) -> Result:
@@ -198,6 +199,7 @@ def _with_fixed_dims(survey: Survey, dims: Sequence[str], findings: Sequence[Fin
     fixed = {dim: request.spec.example[dim] for dim in dims}
     make_inputs = partial(request.make_inputs, **fixed) if request.make_inputs is not None else None
     narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=make_inputs)
-    told = (f"{dim} is fixed at {fixed[dim]}" for dim in dims)
-    result = _run_stages(narrower, replace(survey.options, given_up=(*survey.options.given_up, *told)))
+    lost = (f"{dim} is fixed at {fixed[dim]}" for dim in dims)
+    options = replace(survey.options, given_up=(*survey.options.given_up, *lost), prints=False)
+    result = _run_stages(narrower, options)
     return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result

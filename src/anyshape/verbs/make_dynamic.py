@@ -24,6 +24,7 @@ from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.saving import Stage, staged
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
+from anyshape.results.progress import Tell, told
 from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
 from anyshape.runtime.confinement import confined
@@ -51,7 +52,7 @@ def make_dynamic(
     quick: bool = False,
     thorough: bool = False,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: bool | Tell | None = None,
     trusted: bool = False,
 ) -> Result:
     """Free the declared dims of a static file and write it to `out`, if it is right; ExportError with the finding else.
@@ -74,14 +75,13 @@ def make_dynamic(
         model, args=args, kwargs=kwargs, make_inputs=make_inputs, sizes=sizes, budget=budget, quick=quick,
         thorough=thorough, seed=seed,
     )  # fmt: skip
-    options = FreeOptions(
-        tuple(unchecked), budget,
-        choose_tier(quick=quick, thorough=thorough), seed, against_model, progress or (lambda _: None),
-        dict(constants or {}),
-    )  # fmt: skip
-    file = StaticFile(Path(path), proto, interface, declaration, options)
-    with confined(file.path, proto, trusted=trusted or model is not None):
-        result = _free_and_check(file, check_destination(out))
+    destination = check_destination(out)
+    with told(progress) as tell, confined(Path(path), proto, trusted=trusted or model is not None):
+        options = FreeOptions(
+            tuple(unchecked), budget,
+            choose_tier(quick=quick, thorough=thorough), seed, against_model, tell, dict(constants or {}),
+        )  # fmt: skip
+        result = _free_and_check(StaticFile(Path(path), proto, interface, declaration, options), destination)
     if result.verdict == "refused":
         raise ExportError(result)
     return result
