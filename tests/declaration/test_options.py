@@ -15,7 +15,7 @@ from anyshape.declaration.options import check_options
         ({"rtol": float("nan")}, "rtol is nan: give a number that is not negative"),
         ({"budget": -5}, "budget is -5: give a number that is not negative"),
         ({"seed": None}, "seed is None: give a whole number"),
-        ({"progress": 3}, "progress is 3: give a function"),
+        ({"progress": 3}, "progress is 3: give True, or a function of a text"),
         ({"make_inputs": "x"}, "make_inputs is 'x': give a function"),
         ({"target": 1}, "target is 1: write `onnxruntime==1.18`, or `onnxruntime` for the installed one"),
         ({"metadata": ["a"]}, "metadata is ['a']: give a dict of text"),

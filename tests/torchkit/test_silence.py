@@ -90,7 +90,7 @@ class Loud(torch.nn.Module):
 def test_an_export_does_not_swallow_what_others_say(capsys: pytest.CaptureFixture[str]) -> None:
     anyshape.export(Loud(), torch.ones(2, 3), dims={"x": "batch 3"}, quick=True, progress=print)
     lines = capsys.readouterr().out.splitlines()
-    assert "from the model" not in lines
+    assert lines.count("from the model") == 1  # in its first run
     assert "from another thread" in lines
     assert "running the model" in lines
 
