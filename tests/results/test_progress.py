@@ -112,7 +112,7 @@ def test_true_is_understood_by_the_verbs(tmp_path, capsys, verb):
 def test_what_the_model_prints_is_shown_once(capsys):
     class Loud(torch.nn.Module):
         def forward(self, x):
-            print("the model prints")
+            print("the model prints")  # noqa: T201
             return x + 1 if x.shape[0] > 3 else x
 
     anyshape.export(Loud(), torch.ones(3, 4), dims={"x": "batch 4"}, quick=True)
