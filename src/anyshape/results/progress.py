@@ -151,7 +151,7 @@ def _terminal_line(stream: TextIO) -> Show:
 
     def show(stage: str, time_text: str, _share: float | None) -> None:
         nonlocal shown
-        text = _fitting(stage, _width(stream) - len(time_text) - 1) + time_text
+        text = _shortened_text(stage, _width(stream) - len(time_text) - 1) + time_text
         if text != shown:  # what has not changed is not drawn, so that nothing flickers
             shown = text
             stream.write(f"\r{text}\x1b[K")
@@ -160,7 +160,7 @@ def _terminal_line(stream: TextIO) -> Show:
     return show
 
 
-def _fitting(text: str, room: int) -> str:
+def _shortened_text(text: str, room: int) -> str:
     """A line that wraps is two, of which one would stay."""
     return text if len(text) <= room else f"{text[: max(room - 3, 0)]}..."
 
