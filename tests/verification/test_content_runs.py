@@ -67,11 +67,12 @@ def test_a_right_file_is_run_with_every_content_and_says_so(tmp_path: Path) -> N
     assert found.is_right
     assert found.notes == ()
     assert [check.values for check in found.checks[1:]] == [
-        "`x` negated", "`x` thirty times as large", "`x` all zero", "`x` of three values in ties",
+        "`x` negated", "`x` thirty times as large", "`x` a thousand times as large", "`x` all zero",
+        "`x` of three values in ties", "`x` rounded to halves",
         "`x` holding a NaN", "`x` holding inf", "`x` holding -inf",
         "`x` in other strides", "`x` expanded from one slice",
     ]  # fmt: skip
-    assert len(found.observations) == 9
+    assert len(found.observations) == 11
 
 
 def test_masks_and_integers_have_contents_of_their_own(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_what_the_budget_cuts_is_said(tmp_path: Path) -> None:
     found = run(tmp_path, DOUBLE, double, seconds=-1.0)
     assert len(found.checks) == 1
     assert found.notes[0] == "not run with `x` negated: the budget was used up"
-    assert len(found.notes) == 9
+    assert len(found.notes) == 11
 
 
 # ---- wrong files
@@ -148,6 +149,14 @@ WRONG: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
              "a = Constant <value_ints: ints = [1]> () t = ReduceSum <keepdims: int = 0> (x, a)"
              "s = Sign (t) i = Cast <to: int = 7> (s) y = Mul (p, i)", output="int64[n] y"),
         lambda x: x.argmax(1) * x.sum(1).sign().long(), (X,),
+    ),
+    "`x` a thousand times as large": (
+        file("e = Exp (x) a = Constant <value_ints: ints = [1]> () t = ReduceSum <keepdims: int = 1> (e, a)"
+             "y = Div (e, t)"),
+        lambda x: x.softmax(1), (X / 4,),
+    ),
+    "`x` rounded to halves": (
+        file("h = Constant <value_float: float = 0.5> () m = Add (x, h) y = Floor (m)"), lambda x: x.round(), (X,),
     ),
     "`mask` all off": (
         file("i = Cast <to: int = 6> (mask) m = ReduceMax <keepdims: int = 0> (i) a = Cast <to: int = 1> (m)"
@@ -249,6 +258,7 @@ def test_what_overflows_in_pytorch_alone_is_a_note(tmp_path: Path) -> None:
     found = run(tmp_path, text, lambda x: torch.where(x > 20, torch.inf, x * 3000))
     assert found.is_right
     words = "NaN or inf is handled otherwise than in PyTorch: `y` is another with `x` "
+    # a thousand times as large, there is nothing but inf
     assert found.notes == (f"{words}thirty times as large", f"{words}holding 20 and numbers beside it")
 
 
@@ -337,7 +347,7 @@ def test_the_values_stand_in_the_result() -> None:
     result = anyshape.export(Doubled(), X, dims=DIMS, quick=True)
     rows = result.to_dict()["verification"]["values_run"]
     assert {"sizes": {"n": 3}, "values": "`x` thirty times as large"} in rows
-    assert len(rows) == 9
+    assert len(rows) == 11
 
 
 def test_a_given_file_that_is_wrong_with_other_values_is_refused(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def _values_in_ties(values: torch.Tensor) -> torch.Tensor:
     return values.flatten()[:3][picked.to(values.device)]
 
 
+def _values_in_halves(values: torch.Tensor) -> torch.Tensor:
+    """Whole numbers and halves up to 3, as far apart as the values are: where roundings, signs and orders meet ties."""
+    largest = largest_magnitude(values)
+    return (values * (6 / largest)).round() / 2 if bool(largest > 0) else values
+
+
 def _with_one(odd: float) -> Callable[[torch.Tensor], torch.Tensor]:
     def changed(values: torch.Tensor) -> torch.Tensor:
         copied = values.clone(memory_format=torch.contiguous_format)
@@ -83,8 +89,11 @@ _CHANGES: dict[str, tuple[ValueChange, ...]] = {
         ValueChange("lowered by ten times the largest value", lambda values: values - 10 * largest_magnitude(values)),
         _common("thirty times as large", lambda values: values * 30, grows=True),
         ValueChange("a hundredth as large", lambda values: values / 100),
+        # where exp overflows, and thresholds lie that are no numbers of the code
+        _common("a thousand times as large", lambda values: values * 1000, grows=True),
         _odd("all zero", torch.zeros_like),
         _common("of three values in ties", _values_in_ties),
+        _common("rounded to halves", _values_in_halves),
         _odd("holding a NaN", _with_one(math.nan), has_no_number=True),
         _odd("holding inf", _with_one(math.inf), has_no_number=True, grows=True),
         _odd("holding -inf", _with_one(-math.inf), has_no_number=True, grows=True),
