@@ -155,3 +155,18 @@ def test_a_file_that_is_wrong_with_default_options_is_refused(tmp_path, monkeypa
         anyshape.check(tmp_path / "m.onnx", model, torch.randn(3, 24))
     with pytest.raises(anyshape.ExportError, match="with ONNX Runtime's default options"):
         export(tmp_path / "n.onnx", torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("float16", f"ONNX Runtime {onnxruntime.__version__} cannot run this file in float16 here: no kernel"),
+        ("bfloat16", f"ONNX Runtime {onnxruntime.__version__} cannot run bfloat16 here: no kernel"),
+        ("float", None),
+    ],
+)
+def test_a_type_without_kernels_is_told_from_what_the_file_holds(kind, sentence):
+    head = '<ir_version: 9, opset_import: ["" : 20]> g '
+    model = onnx.parser.parse_model(f"{head} ({kind}[n] x) => ({kind}[n] y) {{ y = Relu(x) }}")
+    found = runtime.unrunnable_type(model, runtime.RuntimeFailureError("no kernel"))
+    assert (None if found is None else str(found)) == sentence

@@ -248,10 +248,35 @@ def test_bfloat16_is_written_and_checked_in_float32(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
     path = tmp_path / "model.onnx"
     result = anyshape.export(model, torch.randn(3, 8), path, dims={"input": "batch 8"}, dtype="bfloat16")
-    assert result.verification.computed_in == "float32"
+    sizes, runtime = len(result.verification.sizes_run), f"ONNX Runtime {onnxruntime.__version__}"
+    right = f"its graph is right at {sizes} sizes against PyTorch"
+    assert result.headline == f"checked in float32: model.onnx, {right}; {runtime} cannot run bfloat16 here"
+    assert "  type     the same graph in float32 was run; the file's own bfloat16 was not" in str(result).splitlines()
+    told = anyshape.inspect(path).contract.evidence
+    assert str(told).startswith(f"in float32, not in its own type, at {sizes} sizes in {runtime} against PyTorch")
+    assert result.to_dict()["verification"]["own_type"] == "bfloat16"
     assert result.inputs[0].dtype == result.outputs[0].dtype == "bfloat16"
     assert model[0].weight.dtype == torch.float32
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_a_type_that_the_runtime_cannot_run_is_one_sentence_everywhere(tmp_path: Path) -> None:
+    model, call = nn.Linear(8, 4), torch.randn(3, 8)
+    path = tmp_path / "model.onnx"
+    result = anyshape.export(model, call, path, dims={"input": "batch 8"}, dtype="bfloat16", quick=True)
+    narrow = call.bfloat16()
+    tries: list[Callable[[], Any]] = [
+        lambda: anyshape.load(path),
+        lambda: anyshape.check(path),
+        lambda: anyshape.check(path, model.bfloat16(), narrow),
+        lambda: result(narrow),
+    ]
+    for attempt in tries:
+        with pytest.raises(anyshape.AnyshapeError) as caught:
+            attempt()
+        head, _, words = str(caught.value).partition(": ")
+        assert head == f"ONNX Runtime {onnxruntime.__version__} cannot run bfloat16 here"
+        assert words == "Could not find an implementation for Gemm(13) node with name 'node_linear'"
 
 
 def test_float16_runs_in_its_own_type() -> None:

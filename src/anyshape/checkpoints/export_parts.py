@@ -177,8 +177,10 @@ def _checked_generation(
     """What the files generate, compared with the model; nothing where they keep no past."""
     if not built.choice.cached:
         return GenerationEvidence()
-    if any(result.verification is not None and result.verification.computed_in for result in results):
-        return GenerationEvidence(notes=("nothing was generated: ONNX Runtime cannot run the file's own type here",))
+    runs = [result.verification for result in results if result.verification is not None]
+    if of_type := next((one for one in runs if one.own_type is not None), None):
+        said = f"nothing was generated: {of_type.runtime} cannot run {of_type.own_type} here"
+        return GenerationEvidence(notes=(said,))
     options.tell("generating")
     with capture.quiet(), secluded():
         evidence = check_generation(built.model, built.model.config, files, seed=options.seed)

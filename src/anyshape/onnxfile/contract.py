@@ -185,6 +185,7 @@ class Evidence:
 
     def __str__(self) -> str:
         where = f"at {self.sizes} size{'s' if self.sizes != 1 else ''} in {self.runtime} against {self.against}"
+        where = where if self.computed_in is None else f"in {self.computed_in}, not in its own type, {where}"
         if self.error is None:
             return where
         return f"{where}, error at most {self.error:.1f} x {self.unit} ({self.allowed:g} is allowed)"

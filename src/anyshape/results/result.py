@@ -176,6 +176,7 @@ def _verification_to_dict(verification: Verification) -> dict[str, Any]:
         "allowed_error_ratio": verification.factor,
         "measure": verification.measure,
         "computed_in": verification.computed_in,
+        "own_type": verification.own_type,
         "against": verification.against,
         "how": dict(verification.how),
         "sizes_run": [dict(sizes) for sizes in verification.sizes_run],

@@ -141,8 +141,15 @@ def headline_of(result: Result) -> str:
     if result.verdict == "unchecked" or verification is None:
         return f"unchecked: {_file_of(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
-    where = f"{sizes} size{'s' if sizes != 1 else ''} in {verification.runtime}"
+    where = f"{sizes} size{'s' if sizes != 1 else ''}"
     cut = ", CUT SHORT by this machine" if verification.is_cut_by_machine else ""
+    if verification.own_type is not None:
+        how = f"{result.verdict} in {verification.computed_in}"
+        not_run = f"{verification.runtime} cannot run {verification.own_type} here"
+        return (
+            f"{how}: {_file_of(result)}, its graph is right at {where} against {verification.against}{cut}; {not_run}"
+        )
+    where = f"{where} in {verification.runtime}"
     if not verification.compares_values:
         return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}{cut}"
     return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}{cut}"
@@ -190,8 +197,11 @@ def _verification_facts(verification: Verification) -> Iterable[tuple[str, str]]
     if verification.compares_values:
         times = f"{verification.largest_ratio:.1f} x {verification.measure}"
         yield "error", f"at most {times} ({verification.factor:g} is allowed)"
-    if verification.computed_in:
-        yield "type", f"checked in {verification.computed_in}: ONNX Runtime cannot run the file's own type here"
+    if verification.own_type is not None:
+        yield (
+            "type",
+            f"the same graph in {verification.computed_in} was run; the file's own {verification.own_type} was not",
+        )
     if any(check.gradients for check in verification.checks):
         yield "mode", "as PyTorch with gradients on: its fast path for attention gives other values at masked places"
     if verification.skipped:

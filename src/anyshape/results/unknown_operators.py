@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.results.finding import Finding
 from anyshape.runtime import custom_ops as ops
+from anyshape.runtime.session import unrunnable_type
 
 if TYPE_CHECKING:
     import onnx
@@ -42,7 +43,12 @@ def _unknown_operator(operator: ops.UnknownOperator, home: Span, what: Verb) -> 
 def not_loaded(
     failure: RuntimeFailureError, model: onnx.ModelProto, custom_ops: ops.CustomOps, home: Span
 ) -> tuple[Finding, ...]:
-    """Why the runtime does not load an existing file: its own operators, or what the runtime says."""
+    """Why the runtime does not load an existing file: its own operators, or what the runtime says.
+
+    Raised where it is a type that the runtime does not run: then the file may be right.
+    """
     if unknown := ops.unknown_operators(model, custom_ops):
         return tuple(unknown_operators(unknown, home, "check"))
+    if (of_type := unrunnable_type(model, failure)) is not None:
+        raise of_type
     return (Finding("runtime-error", f"ONNX Runtime does not load the file: {failure}", home),)

@@ -61,6 +61,8 @@ class Verification:
     """What errors are counted in."""
     computed_in: str | None = None
     """The wider type in which the graph was run, where the runtime cannot run its own."""
+    own_type: str | None = None
+    """The type of the file that was not run, where another one was."""
     notes: tuple[str, ...] = ()
     """What no run has shown, a sentence each."""
     against: str = "PyTorch"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
@@ -17,7 +18,7 @@ from anyshape.onnxfile.interface import Port
 from anyshape.onnxfile.saving import write_model
 from anyshape.onnxfile.temporary_folders import temporary_folder
 from anyshape.runtime.custom_ops import CustomOps
-from anyshape.runtime.session import Array
+from anyshape.runtime.session import Array, RuntimeFailureError, unrunnable_type
 
 
 def run_model(
@@ -42,7 +43,10 @@ def run_model(
     with temporary_folder() as folder:
         path = folder / "model.onnx"
         write_model(model, path)
-        session = (custom_ops or CustomOps()).open(path)
+        try:
+            session = (custom_ops or CustomOps()).open(path)
+        except RuntimeFailureError as failure:
+            raise unrunnable_type(onnx.load(path, load_external_data=False), failure) or failure from failure
         results = session.run({port.name: as_numpy(given[port.name], port.dtype) for port in inputs})
     torch = sys.modules.get("torch")
     return results if torch is None else [torch.from_numpy(result) for result in results]

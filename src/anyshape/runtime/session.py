@@ -31,6 +31,25 @@ class RuntimeFailureError(AnyshapeError):
     """ONNX Runtime refused the file or the call; the text is its own."""
 
 
+class UnrunnableTypeError(RuntimeFailureError):
+    """ONNX Runtime does not run a type that the file holds: nothing is wrong with the file."""
+
+
+_NARROW = (onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT16)
+"""Types that not every build and device has kernels for."""
+
+
+def unrunnable_type(model: onnx.ModelProto, failure: RuntimeFailureError) -> UnrunnableTypeError | None:
+    """The sentence for a file that does not load and holds such a type; None where it holds none."""
+    held = {tensor.data_type for tensor in model.graph.initializer}
+    held |= {value.type.tensor_type.elem_type for value in model.graph.input}
+    narrow = next((kind for kind in _NARROW if kind in held), None)
+    if narrow is None:
+        return None
+    what = "bfloat16" if narrow == onnx.TensorProto.BFLOAT16 else "this file in float16"
+    return UnrunnableTypeError(f"{runtime_version()} cannot run {what} here: {failure}")
+
+
 def runtime_version() -> str:
     return f"ONNX Runtime {load_runtime().__version__}"
 
@@ -128,7 +147,7 @@ def _failures_in_short() -> Iterator[None]:
     except DeclarationError:
         raise
     except Exception as error:
-        raise RuntimeFailureError(_in_short(error)) from error
+        raise RuntimeFailureError(runtime_words(error)) from error
 
 
 def _profiled_calls(events: Iterable[Mapping[str, Any]]) -> Iterator[OperatorShapes]:
@@ -174,7 +193,7 @@ def _weights_beside(model: Path | bytes, folder: Path | None = None) -> tuple[in
 _NODE_FAILED = re.compile(r"while running (\w+) node\. Name:'([^']*)' Status Message: (.*)", re.DOTALL)
 
 
-def _in_short(error: Exception) -> str:
+def runtime_words(error: Exception) -> str:
     """The runtime's own words without its file names and C++ signatures."""
     text = str(error).strip() or type(error).__name__
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)

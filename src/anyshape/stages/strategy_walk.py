@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import onnx
+
 from anyshape.conversion.candidates import Candidate, Conversion, Job, give_names, make_job
 from anyshape.conversion.strategies import (
     FORMS,
@@ -20,7 +22,7 @@ from anyshape.model.survey import Survey
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard, NewerOpsetError
 from anyshape.runtime.custom_ops import UnknownOperator
-from anyshape.runtime.session import RuntimeFailureError
+from anyshape.runtime.session import RuntimeFailureError, unrunnable_type
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
@@ -136,7 +138,8 @@ def _convert_and_check(
         unknown = tuple(error.operators) if isinstance(error, UnknownOperatorsError) else ()
         return Tried(failed, candidate if unknown else None, unknown=unknown)
     except RuntimeFailureError as failure:
-        reason = f"ONNX Runtime does not load it: {failure}"
+        of_type = unrunnable_type(onnx.load(stage.path, load_external_data=False), failure)
+        reason = str(of_type) if of_type is not None else f"ONNX Runtime does not load it: {failure}"
         return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
     return _judged_try(survey, attempt, checked)
 

@@ -95,6 +95,8 @@ def _check_alone(
     file: GivenFile, sizes: Mapping[str, Any] | None, where: Sequence[str], options: CheckOptions
 ) -> Result:
     """Whether the file runs at every size that it declares, and keeps the shapes that it declares there."""
+    if any(port.dtype == "bfloat16" for port in file.interface.inputs):  # of which no call can be made up
+        _refuse_unrunnable(file, options)
     declared = alone.declare_by_file(file, sizes, where, options.seed)
     alone.refuse_excluded(file, declared.ranges, (*declared.where, *declared.held), options.at or {})
     result = replace(_refusal(file, declared.ranges, declared.where), opset=None)
@@ -115,6 +117,14 @@ def _check_alone(
         notes=(*alone.notes_alone(file), *verification.notes, *options.custom_ops.notes_on(file.proto)),
         opset=opset_of(file.proto),
     )
+
+
+def _refuse_unrunnable(file: GivenFile, options: CheckOptions) -> None:
+    """Raise where the runtime cannot run the file's type."""
+    try:
+        file.open(options)
+    except RuntimeFailureError as failure:
+        not_loaded(failure, file.proto, options.custom_ops, Span(file.path.name, 1))
 
 
 def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions) -> Result:

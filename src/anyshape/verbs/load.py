@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.onnxfile.metadata import advised_optimizers
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.runtime.opening import load_runtime
-from anyshape.runtime.session import RuntimeFailureError, refuse_missing_providers
+from anyshape.runtime.session import RuntimeFailureError, refuse_missing_providers, runtime_words, unrunnable_type
 from anyshape.sizes.notation import SizeRange
 
 if TYPE_CHECKING:
@@ -49,7 +49,11 @@ def load(
     interface, contract = read_interface(model), read_contract(model)
     if check and contract is not None:
         _refuse_contradictions(Path(path), contract, interface)
-    session = _open_session(Path(path), providers, session_options, disabled_optimizers or ())
+    try:
+        session = _open_session(Path(path), providers, session_options, disabled_optimizers or ())
+    except RuntimeFailureError as failure:
+        words = runtime_words(cast(Exception, failure.__cause__))
+        raise unrunnable_type(model, RuntimeFailureError(words)) or failure from failure.__cause__
     return Loaded(session, interface, contract, check=check)
 
 

@@ -114,7 +114,8 @@ def try_out(
     numbers = _numbers_made(pins, ranges, verification)
     verification = replace(verification, assumptions=(*assumptions.ends(verification), *numbers))
     if computed_in is not None:
-        verification = replace(verification, computed_in=str(computed_in).removeprefix("torch."))
+        wide = str(computed_in).removeprefix("torch.")
+        verification = replace(verification, computed_in=wide, own_type="bfloat16")
     if not verification.failures:
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
