@@ -27,9 +27,11 @@ from anyshape.checkpoints.encoders import encoder_part, inputs_of
 from anyshape.checkpoints.folders import Folder
 from anyshape.checkpoints.generation import GenerationEvidence, check_generation
 from anyshape.checkpoints.parts import ModelPart
-from anyshape.checkpoints.written_folder import check_folder, layout_for, put_rest, staged_folder
+from anyshape.checkpoints.written_folder import check_folder, layout_for, put_rest
 from anyshape.declaration.targets import as_dtype
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.folder_exchange import staged_folder
+from anyshape.onnxfile.placement import told_in_a_sentence
 from anyshape.results.attempt import Attempt
 from anyshape.results.result import ExportError, Result
 from anyshape.sizes.notation import did_you_mean
@@ -122,9 +124,10 @@ def export_folder(source: Folder, out: str | os.PathLike[str], options: Checkpoi
     with staged_folder(destination) as stage:
         files = {stage.path / layout.file(part.name): part for part in parts}
         results = [_export_part(part, file, options) for file, part in files.items()]
-        told = put_rest(built, layout, files, stage.path)  # before anything is generated: by the final files
+        with told_in_a_sentence(destination):
+            told = put_rest(built, layout, files, stage.path)  # before anything is generated: by the final files
         evidence = _checked_generation(built, files, results, options)
-        notes = (*built.notes, *(note for part in parts for note in part.notes), *evidence.notes, *told)
+        notes = (*built.notes, *(note for part in parts for note in part.notes), *evidence.notes, *told, *stage.notes)
         written = stage.files
         stage.commit()
     placed = tuple(

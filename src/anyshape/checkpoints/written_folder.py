@@ -1,15 +1,13 @@
-"""The folder of an export: what its files are called, for those who load them; written whole or not at all.
+"""The folder of an export: what its files are called, for those who load them.
 
-It is made beside its place, and put there when everything is right.
+It is made beside its place, and takes that of what stands there when all is right (`onnxfile/folder_exchange.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,8 @@ from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.folders import ADAPTER, CONFIG, Folder, read_json
 from anyshape.checkpoints.parts import ModelPart, ends_of, first_set
 from anyshape.errors import AnyshapeError, DeclarationError
-from anyshape.onnxfile.destination import check_writable, folder_made
+from anyshape.onnxfile.destination import check_writable
+from anyshape.onnxfile.folder_exchange import refuse_lasting
 from anyshape.onnxfile.placement import listed_data
 from anyshape.sizes.notation import did_you_mean
 from anyshape.verification.final_file import computation_of
@@ -194,77 +193,7 @@ def _name_data_in_config(config: Path, files: Sequence[str]) -> None:
     _put_json(config, settings)
 
 
-# ---- whole or not at all
-
-
-@dataclass(frozen=True)
-class FolderStage:
-    """A temporary folder whose files are to go to a destination."""
-
-    path: Path
-    destination: Path
-    aside: Path
-    """For files that are replaced, until all is done."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """All of them, below the folder."""
-        return tuple(sorted(path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file()))
-
-    def commit(self) -> None:
-        """Put every file in its place; what was there before comes back if anything goes wrong."""
-        files = [Path(file) for file in self.files]
-        made = [folder for folder in _folders_of(self.destination, files) if not folder.exists()]
-        done: list[Path] = []
-        try:
-            for folder in made:
-                folder.mkdir()
-            for file in [*files, *_outdated_weights(files)]:
-                self._place_file(file, done)
-        except BaseException:
-            self._restore_folder(done, made)
-            raise
-
-    def _place_file(self, file: Path, done: list[Path]) -> None:
-        done.append(file)
-        old, kept = self.destination / file, self.aside / file
-        if old.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            old.replace(kept)
-        if (self.path / file).exists():
-            (self.path / file).replace(old)
-
-    def _restore_folder(self, done: list[Path], made: list[Path]) -> None:
-        for file in reversed(done):
-            if not (self.path / file).exists():
-                (self.destination / file).unlink(missing_ok=True)
-            if (self.aside / file).exists():
-                (self.aside / file).replace(self.destination / file)
-        for folder in reversed(made):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-
-
-def _outdated_weights(files: list[Path]) -> list[Path]:
-    """Weights beside a model that is replaced by one without."""
-    beside = [file.with_name(f"{file.name}.data") for file in files if file.suffix == ".onnx"]
-    return [data for data in beside if data not in files]
-
-
-def _folders_of(destination: Path, files: list[Path]) -> list[Path]:
-    """The destination and the folders below it, each after the one that it stands in."""
-    below = sorted({destination / parent for file in files for parent in file.parents})
-    return [destination, *(folder for folder in below if folder != destination)]
-
-
-@contextlib.contextmanager
-def staged_folder(destination: Path) -> Iterator[FolderStage]:
-    """A place for files beside the destination, gone afterwards whatever happens."""
-    parent = destination.parent
-    with folder_made(parent), tempfile.TemporaryDirectory(prefix=".anyshape-", dir=parent) as folder:
-        stage = FolderStage(Path(folder) / "new", destination, Path(folder) / "old")
-        stage.path.mkdir()
-        yield stage
+# ---- where it goes
 
 
 def check_folder(out: str | os.PathLike[str], source: Path) -> Path:
@@ -275,4 +204,5 @@ def check_folder(out: str | os.PathLike[str], source: Path) -> Path:
     if path.resolve() == source.resolve():
         raise DeclarationError(f"`{out}` is the checkpoint itself: name another folder")
     check_writable(Path(out))
+    refuse_lasting(Path(out))
     return path

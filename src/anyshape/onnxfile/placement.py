@@ -52,9 +52,9 @@ def digest_of(path: Path) -> str:
 
 def place_model(model: Path, data: Path | None, destination: Path) -> list[str]:
     """Put a model and its weights in their place; the old ones stay if anything goes wrong. What is to be said."""
-    with _alone_in(destination.parent) as is_alone, uninterrupted():
+    with alone_in(destination.parent) as is_alone, uninterrupted():
         old = ordinary_file(destination)
-        outdated = _weights_of(destination, listed=True)
+        outdated = own_weights(destination)
         placed = None if data is None else destination.with_name(data.name)
         was_there = placed is not None and ordinary_file(placed) is not None
         if placed is not None and was_there and placed.name not in outdated and not _is_told_by_name(placed):
@@ -71,7 +71,7 @@ def place_model(model: Path, data: Path | None, destination: Path) -> list[str]:
             elif placed is not None and not was_there:
                 placed.unlink(missing_ok=True)
             raise
-        outdated |= _weights_of(destination, listed=False) if is_alone else set()
+        outdated |= _stray_weights(destination) if is_alone else set()
         return _remove_outdated(destination, outdated)
 
 
@@ -104,18 +104,22 @@ def take_over(old: os.stat_result | None, path: Path, new: Path) -> None:
 # ---- weights that nobody uses any more
 
 
-def _weights_of(model: Path, *, listed: bool) -> set[str]:
-    """Ordinary files beside a model with names after its own: those that it lists; or those that it does not, since a
-    process was killed, and whose names tell what they hold.
-    """
+def own_weights(model: Path) -> set[str]:
+    """The ordinary files beside a model that it lists, and that are named after it."""
+    return names & listed_data(model) if (names := _named_after(model)) else set()
+
+
+def _stray_weights(model: Path) -> set[str]:
+    """Those that it does not list, since a process was killed, and whose names tell what they hold."""
+    return {name for name in _named_after(model) - listed_data(model) if _is_told_by_name(model.with_name(name))}
+
+
+def _named_after(model: Path) -> set[str]:
     beside = re.compile(re.escape(model.name) + r"[._](?:[0-9a-f]{16}\.)?data")
-    entries = [entry for entry in _entries(model.parent) if beside.fullmatch(entry.name)]
-    names = {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
-    if not names:
+    if not model.parent.is_dir():
         return set()
-    if listed:
-        return names & listed_data(model)
-    return {name for name in names - listed_data(model) if _is_told_by_name(model.with_name(name))}
+    entries = [entry for entry in _entries(model.parent) if beside.fullmatch(entry.name)]
+    return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -145,7 +149,7 @@ def _remove_outdated(destination: Path, names: set[str]) -> list[str]:
     """Remove files of weights that no model in the folder mentions; what is to be said of the others."""
     told = []
     for name in sorted(names - listed_data(destination)):
-        if user := _other_user(destination, name):
+        if user := other_user(destination, name):
             told.append(f"`{name}` stays: `{user}` uses it, too")
         else:
             with contextlib.suppress(OSError):
@@ -153,7 +157,7 @@ def _remove_outdated(destination: Path, names: set[str]) -> list[str]:
     return told
 
 
-def _other_user(destination: Path, name: str) -> str | None:
+def other_user(destination: Path, name: str) -> str | None:
     """Another model in the folder that mentions a file."""
     for entry in _entries(destination.parent):
         is_model = ".onnx" in entry.name and not entry.name.endswith("data") and entry.name != destination.name
@@ -209,7 +213,7 @@ def told_in_a_sentence(path: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[bool]:
+def alone_in(folder: Path) -> Iterator[bool]:
     """Inside, no other process of ours moves files in this folder; whether that is sure."""
     try:
         handle = os.open(folder, os.O_RDONLY)

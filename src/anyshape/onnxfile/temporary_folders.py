@@ -44,10 +44,20 @@ def left_folders(parent: Path | None = None) -> list[Path]:
     return [Path(entry.path) for entry in _entries(_home(parent)) if entry.name.startswith(".any") and _is_left(entry)]
 
 
+MADE, ASIDE, INTENDED = "new", "old", "destination"
+"""In a folder: what is to take another one's place, that one while it is moved aside, and the name of that place."""
+
+
 def remove_left(parent: Path | None = None) -> tuple[str, ...]:
-    """Remove these folders; what is to be said about it."""
+    """Remove these folders; what is to be said about it. What was moved aside and not yet replaced is put back."""
     removed = []
     for folder in left_folders(parent):
+        if (folder / MADE).exists() and (folder / ASIDE).exists():
+            place = folder.with_name(_text_of(str(folder / INTENDED)))
+            if place.exists():
+                continue  # nobody knows whose that is, and what is aside has no other place
+            (folder / ASIDE).rename(place)
+            removed.append(f"put `{place}` back, which a process that was killed had moved aside")
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             removed.append(f"removed `{folder}`, which a process that was killed had left")
