@@ -15,8 +15,8 @@ from anyshape.onnxfile.baked_sizes import size_literals
 from anyshape.onnxfile.graph import every_node
 from anyshape.onnxfile.size_formulas import Array, SizeFormulas
 from anyshape.sizes import budgets
+from anyshape.sizes.columns import grid_of, joined_columns, smallest_of, telling_rows
 from anyshape.sizes.notation import SizeRange, Sizes
-from anyshape.sizes.settlement import grid_of, joined_columns, smallest_of, telling_rows
 
 _DECISIONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not")
 

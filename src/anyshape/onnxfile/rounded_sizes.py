@@ -15,8 +15,8 @@ import onnx_ir as ir
 from anyshape.onnxfile.graph import attribute, every_node
 from anyshape.onnxfile.size_formulas import Array, SizeFormulas, unless_unknown
 from anyshape.sizes import budgets
+from anyshape.sizes.columns import joined_columns, smallest_of
 from anyshape.sizes.notation import SizeRange, Sizes
-from anyshape.sizes.settlement import joined_columns, smallest_of
 
 _KINDS = (np.float32, np.float64, np.longdouble)
 """As a careless file computes, as Python does, and nearly exactly; the last has no more digits on some machines."""

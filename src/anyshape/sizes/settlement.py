@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
 from typing import Any
 
@@ -21,8 +19,10 @@ import numpy as np
 import sympy
 
 from anyshape.sizes import budgets, expressions
-from anyshape.sizes.expressions import Algebra, Meaning, evaluate, symbols_of, tree_of
-from anyshape.sizes.notation import RELATIONS, Condition, Expression, SizeRange, Sizes
+from anyshape.sizes.columns import Columns, Rows, grid_of, smallest_of, telling_rows
+from anyshape.sizes.expressions import Meaning, evaluate, symbols_of, tree_of
+from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes
+from anyshape.sizes.z3_algebra import algebra_of
 
 Claim = tuple[sympy.Basic, Meaning]
 """A condition on torch's symbols, and what these are in dims."""
@@ -100,10 +100,6 @@ def names_of(claim: Claim) -> list[str]:
 
 # ---- by computing it at many sizes at once
 
-Columns = Mapping[str, Any]
-"""For each dim its sizes, or one size for all."""
-Rows = np.ndarray[Any, np.dtype[np.bool_]]
-
 
 def _find_near(question: Question) -> Answer:
     declared, dims = question.declared, _dims_together(question)
@@ -134,14 +130,6 @@ def _dims_together(question: Question) -> list[str]:
     return dims
 
 
-def smallest_of(declared: SizeRange, most: int) -> Any:
-    """The smallest sizes of a range, as a column."""
-    if declared.values is not None:
-        return np.asarray(declared.values[:most], dtype=np.int64)
-    end = declared.lo + most * declared.step
-    return np.arange(declared.lo, end if declared.hi is None else min(end, declared.hi + 1), declared.step)
-
-
 def _telling_sizes(declared: SizeRange, base: int, numbers: Iterable[int], most: int) -> list[int]:
     """Around the numbers of the claim, the ends and the base; the smallest ones for the rest."""
     known = sorted(number for number in numbers if number <= budgets.LARGEST_SUSPECT)[: most // 4]
@@ -149,21 +137,6 @@ def _telling_sizes(declared: SizeRange, base: int, numbers: Iterable[int], most:
     wanted = [declared.lo, base, base + declared.step, *([] if declared.hi is None else [declared.hi]), *near]
     sizes = dict.fromkeys([*(size for size in wanted if size in declared), *smallest_of(declared, most).tolist()])
     return list(sizes)[:most]
-
-
-def grid_of(dims: Iterable[str], sizes: Iterable[Any]) -> Columns:
-    """All of them with each other."""
-    axes = np.meshgrid(*(np.asarray(one, dtype=np.int64) for one in sizes), indexing="ij")
-    return {dim: axis.ravel() for dim, axis in zip(dims, axes, strict=True)}
-
-
-def joined_columns(rows: Sequence[Columns]) -> dict[str, Any]:
-    """Several sets of sizes, one after the other; in each, a dim may have one size for all."""
-    lengths = [max(np.size(column) for column in row.values()) for row in rows]
-    return {
-        dim: np.concatenate([np.broadcast_to(row[dim], length) for row, length in zip(rows, lengths, strict=True)])
-        for dim in rows[0]
-    }
 
 
 def _is_all(dims: Sequence[str], sizes: Sequence[Sequence[int]], declared: SizesInQuestion) -> bool:
@@ -195,20 +168,6 @@ def _broken_in(question: Question, columns: Columns, *, is_all: bool = False) ->
 
 def _depends_on(question: Question) -> set[str]:
     return {name for holds in question.conditions for name in names_of(holds)}
-
-
-def telling_rows(columns: Columns, kept: Rows, base: Sizes) -> list[int]:
-    """The smallest one and the nearest to the base; where all dims are at least 3, if may be, since 1 hides bugs."""
-    places = np.flatnonzero(kept)
-    if not len(places):
-        return []
-    total = sum(column[places].astype(np.float64) for column in columns.values())
-    away = sum(abs(column[places].astype(np.float64) - base[dim]) for dim, column in columns.items())
-    hides = np.min([column[places] for column in columns.values()], axis=0) < 3
-    first, *others = np.lexsort((total, hides))[:2]
-    second = next((row for row in np.lexsort((total, away, hides))[:2] if row != first), None)
-    chosen = [first, *others] if second is None else [first, second]
-    return [int(places[row]) for row in chosen]
 
 
 def _relation(condition: Condition) -> Claim:
@@ -320,7 +279,7 @@ class _Solver:
         self.check = self._solver.check
         self._known: dict[sympy.Basic, Any] = {}
         self._dims = {dim: z3.Int(dim, context) for dim in declared.ranges}
-        self._algebra = _algebra_of(z3, context, self._solver.add)
+        self._algebra = algebra_of(z3, context, self._solver.add)
         for dim, size in self._dims.items():
             self._bound(size, declared.ranges[dim])
 
@@ -390,92 +349,3 @@ class _Solver:
     def _sizes_found(self) -> Sizes:
         model = self._solver.model()
         return {dim: model.eval(size, model_completion=True).as_long() for dim, size in self._dims.items()}
-
-
-class _Floats:
-    """A float is a real number within a rounding of the exact one, so that what holds for all of these holds."""
-
-    def __init__(self, z3: Any, context: Any, add: Callable[[Any], None]) -> None:
-        self._z3, self._context, self._add = z3, context, add
-
-    def real(self, value: Any) -> Any:
-        if isinstance(value, float):
-            fraction = Fraction(value)
-            return self._z3.Q(fraction.numerator, fraction.denominator, self._context)
-        return self._z3.ToReal(value) if self._z3.is_int(value) else value
-
-    def rounded(self, exact: Any) -> Any:
-        near = self._z3.FreshReal("float", self._context)
-        slack = self._z3.If(exact >= 0, exact, -exact) * self._z3.Q(1, 2**53, self._context)
-        self._add(near >= exact - slack)
-        self._add(near <= exact + slack)
-        return near
-
-    def fold(self, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-        def computed(*parts: Any) -> Any:
-            if not any(isinstance(part, float) or self._z3.is_real(part) for part in parts):
-                return reduce(function, parts)
-            return reduce(lambda left, right: self.rounded(function(self.real(left), self.real(right))), parts)
-
-        return computed
-
-    def divided(self, value: Any, by: Any) -> Any:
-        exact = self.real(value) / self.real(by)
-        is_power_of_two = isinstance(by, (int, float)) and math.frexp(by)[0] == 0.5
-        return exact if is_power_of_two else self.rounded(exact)
-
-
-def _bits_of(value: Any, mask: Any) -> Any:
-    """`value & mask`, where one of them is a number."""
-    if not isinstance(mask, int):
-        value, mask = mask, value
-    if mask < 0:
-        return value - _bits_of(value, ~mask)
-    return sum(value / 2**place % 2 * 2**place for place in range(mask.bit_length()) if mask >> place & 1)
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    if not isinstance(exponent, int) or not 0 <= exponent <= budgets.LARGEST_POWER_WRITTEN:
-        raise KeyError(exponent)
-    return math.prod([base] * exponent)
-
-
-def _algebra_of(z3: Any, context: Any, add: Callable[[Any], None]) -> Algebra:
-    """Whole numbers are z3's own, whose division goes down for positive divisors alone."""
-    floats = _Floats(z3, context, add)
-
-    def floor_division(value: Any, by: Any) -> Any:
-        if isinstance(by, int):
-            return value / by if by > 0 else -value / -by
-        return z3.If(by > 0, value / by, -value / -by)
-
-    def modulo(value: Any, by: Any) -> Any:
-        return value % by if isinstance(by, int) and by > 0 else value - floor_division(value, by) * by
-
-    return {
-        "Add": floats.fold(operator.add),
-        "Mul": floats.fold(operator.mul),
-        **dict.fromkeys(("Pow", "PowByNatural"), _power),
-        **dict.fromkeys(("Mod", "PythonMod"), modulo),
-        **dict.fromkeys(("FloorDiv", "CleanDiv"), floor_division),
-        **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv"), floats.divided),
-        "CeilDiv": lambda value, by: -floor_division(-value, by),
-        "ModularIndexing": lambda value, by, length: modulo(floor_division(value, by), length),
-        "BitwiseFn_bitwise_and": _bits_of,
-        "BitwiseFn_bitwise_or": lambda a, b: a + b - _bits_of(a, b),
-        "BitwiseFn_bitwise_xor": lambda a, b: a + b - 2 * _bits_of(a, b),
-        "LShift": lambda value, places: value * _power(2, places),
-        "RShift": lambda value, places: floor_division(value, _power(2, places)),
-        "ToFloat": floats.real,
-        "TruncToInt": lambda value: z3.If(value >= 0, z3.ToInt(value), -z3.ToInt(-value)),
-        "FloorToInt": z3.ToInt,
-        "CeilToInt": lambda value: -z3.ToInt(-value),
-        "Abs": lambda value: z3.If(value >= 0, value, -value),
-        "Min": lambda *parts: reduce(lambda a, b: z3.If(a <= b, a, b), parts),
-        "Max": lambda *parts: reduce(lambda a, b: z3.If(a >= b, a, b), parts),
-        **{name: RELATIONS[relation] for name, relation in expressions.RELATION_NAMES.items()},
-        "And": lambda *parts: z3.And(*parts, context),
-        "Or": lambda *parts: z3.Or(*parts, context),
-        "Not": lambda part: z3.Not(part, context),
-        "Where": z3.If,
-    }
