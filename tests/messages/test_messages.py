@@ -528,8 +528,8 @@ def test_an_unchecked_dim_says(tmp_path: Path) -> None:
 error[unchecked-dim]: nothing in the file tells whether other sizes of `seq` are right
   --> model.onnx:1:1
   = note: `y`: what stands at one place depends on too many others along `seq`, as control runs show
-  = help: check against the model: `--model FILE.py:NAME`, in Python `model=`
-  = help: or write the file unchecked: `--unchecked seq`, in Python `unchecked=["seq"]`
+  = help: check against the model: `model=`
+  = help: or write the file unchecked: `unchecked=["seq"]`
 """
     )
 
@@ -549,9 +549,9 @@ error[ambiguous-number]: 7 in Div node `y` may be `seq`, or a number of its own
   --> model.onnx:1:1
   = note: `seven` is both at seq = 7, so that the static file does not tell
   = note: at batch = 3, seq = 2 the results differ
-  = help: where it follows: `constants={"y": "seq"}`, `--constant y=seq`   [tried: right at 6 sizes]
-  = help: where it is a number of its own: `constants={"y": "fixed"}`, `--constant y=fixed`
-  = help: or check against the model: `--model FILE.py:NAME`, in Python `model=`
+  = help: where it follows: `constants={"y": "seq"}`   [tried: right at 6 sizes]
+  = help: where it is a number of its own: `constants={"y": "fixed"}`
+  = help: or check against the model: `model=`
 """
     )
 

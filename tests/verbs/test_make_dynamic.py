@@ -152,8 +152,8 @@ refused: no file written
 error[unchecked-dim]: nothing in the file tells whether other sizes of `batch` are right
   --> static.onnx:1:1
   = note: `y`: what stands at one place depends on too many others along `batch`, as control runs show
-  = help: check against the model: `--model FILE.py:NAME`, in Python `model=`
-  = help: or write the file unchecked: `--unchecked batch`, in Python `unchecked=["batch"]`"""
+  = help: check against the model: `model=`
+  = help: or write the file unchecked: `unchecked=["batch"]`"""
     )
     assert list(tmp_path.iterdir()) == [path]
 

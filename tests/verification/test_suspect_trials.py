@@ -132,10 +132,10 @@ error[ambiguous-number]: 4 in Div node `share` may be `batch`, or a number of it
   --> static.onnx:1:1
   = note: `four` is both at batch = 4, so that the static file does not tell
   = note: at batch = 8 the results differ
-  = help: where it follows: `constants={"share": "batch"}`, `--constant share=batch`   [tried: right at 4 sizes]
-  = help: where it is a number of its own: `constants={"share": "fixed"}`, `--constant share=fixed`
-  = help: where all of these are: `constants={"*": "fixed"}`, `--constant '*=fixed'`
-  = help: or check against the model: `--model FILE.py:NAME`, in Python `model=`"""
+  = help: where it follows: `constants={"share": "batch"}`   [tried: right at 4 sizes]
+  = help: where it is a number of its own: `constants={"share": "fixed"}`
+  = help: where all of these are: `constants={"*": "fixed"}`
+  = help: or check against the model: `model=`"""
     )
     assert second.message == "0.5 in Mul node `scale` may be `1/sqrt(batch)`, or a number of its own"
     assert second.dims == ("batch",)

@@ -23,6 +23,7 @@ from anyshape.results.verification import THIS_MACHINE
 from anyshape.sizes import budgets
 from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import SizeRange, Sizes
+from anyshape.sizes.spelling import spelled
 
 Tier = Literal["quick", "normal", "thorough"]
 _MOST_CONSTANTS = {"quick": 0, "normal": 24, "thorough": 64}
@@ -378,7 +379,8 @@ class Budget:
 
     def _too_much_work(self, effort: Effort) -> str | None:
         if effort.work > self.remaining:
-            return "predicted to be more work than a check takes by itself (budget= allows more)"
+            said = spelled("budget=", "--budget")
+            return f"predicted to be more work than a check takes by itself ({said} allows more)"
         is_absurd = self._seconds_gone > budgets.SECONDS_UNTIL_ABSURD
         minutes = f"{budgets.SECONDS_UNTIL_ABSURD / 60:.0f} minutes"
         return f"{THIS_MACHINE} took more than {minutes} for what is work of seconds" if is_absurd else None

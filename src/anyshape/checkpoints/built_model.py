@@ -17,6 +17,7 @@ import torch
 from anyshape.checkpoints.folders import ADAPTER, Folder, read_json
 from anyshape.errors import AnyshapeError, DeclarationError, named_line
 from anyshape.sizes.notation import did_you_mean
+from anyshape.sizes.spelling import spelled
 
 # ---- which class, and how it is exported
 
@@ -73,7 +74,8 @@ def _class_named(folder: Folder, *, trust_remote_code: bool) -> Any:
 
     name = folder.architecture
     if name is None:
-        raise DeclarationError(f"the config of `{folder.path}` names no architecture: say with --task what it is for")
+        said = spelled("task=", "--task")
+        raise DeclarationError(f"the config of `{folder.path}` names no architecture: say with {said} what it is for")
     found = getattr(transformers, name, None)
     if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
         return found
@@ -83,7 +85,7 @@ def _class_named(folder: Folder, *, trust_remote_code: bool) -> Any:
     if not trust_remote_code:
         raise DeclarationError(
             f"`{folder.path}` brings its own code for `{name}` (`{place}`): "
-            "read it, then give --trust-remote-code (trust_remote_code=True) to run it"
+            f"read it, then give {spelled('trust_remote_code=True', '--trust-remote-code')} to run it"
         )
     from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
@@ -178,7 +180,8 @@ def _notes_on_weights(folder: Folder, info: Mapping[str, Any], dtype: torch.dtyp
         yield f"{_some_names(unused)} of the checkpoint {'is' if len(unused) == 1 else 'are'} not used"
     stored = folder.config.get("dtype") or folder.config.get("torch_dtype")
     if stored not in (None, "float32") and dtype == torch.float32:
-        yield f"the weights are stored in {stored} and written in float32: --dtype {stored} keeps them"
+        said = spelled(f'dtype="{stored}"', f"--dtype {stored}")
+        yield f"the weights are stored in {stored} and written in float32: {said} keeps them"
 
 
 def _some_names(names: Sequence[str]) -> str:

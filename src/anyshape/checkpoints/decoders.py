@@ -16,6 +16,7 @@ from torch import nn
 
 from anyshape.checkpoints.parts import Keywords, ModelPart, first_set, floats, mask_padded_left, positions_of, token_ids
 from anyshape.errors import DeclarationError, named_line
+from anyshape.sizes.spelling import spelled
 
 # as values of any type: their annotations change from release to release
 DynamicLayer: Any = transformers.cache_utils.DynamicLayer
@@ -177,7 +178,8 @@ def cache_after_prompt(model: Any, config: Any) -> Any:
 
 def kept_layers(model: Any, cache: Any) -> list[Any]:
     """The cache's layers, or one sentence about what is kept beside keys and values of all tokens."""
-    name, without = type(model).__name__, "--task text-generation exports it without a cache"
+    said = spelled('task="text-generation"', "--task text-generation")
+    name, without = type(model).__name__, f"{said} exports it without a cache"
     if cache is None:
         raise DeclarationError(f"`{name}` returns no `past_key_values`, so its state cannot be passed on: {without}")
     layers = list(getattr(cache, "layers", ()))

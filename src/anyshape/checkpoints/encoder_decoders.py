@@ -18,6 +18,7 @@ from anyshape.checkpoints.decoders import Pair, ResumedCache, context_length, pa
 from anyshape.checkpoints.encoders import encoder_part, inputs_of
 from anyshape.checkpoints.parts import Keywords, ModelPart, floats, mask_padded_right, token_ids
 from anyshape.errors import DeclarationError, named_line
+from anyshape.sizes.spelling import spelled
 
 PAST, LENGTH = "past_decoder_sequence_length", "decoder_sequence_length"
 SOURCE, KNOWN = "encoder_sequence_length", "past_encoder_sequence_length"
@@ -105,9 +106,10 @@ def _decoder_part(model: Any, config: Any, width: int, *, is_masked: bool) -> Mo
 def _part_with_cache(plain: ModelPart, model: Any, config: Any, cache: Any) -> ModelPart:
     """The same decoder, in one file for the first token and every later one."""
     if not _cross_attentions(model) or not hasattr(cache, "cross_attention_cache"):
+        task = _TASKS.get(model.main_input_name, "automatic-speech-recognition")
         raise DeclarationError(
             f"`{type(model).__name__}` attends to its encoder in a way of its own, so its caches cannot be passed on: "
-            f"--task {_TASKS.get(model.main_input_name, 'automatic-speech-recognition')} exports it without"
+            + spelled(f'task="{task}" exports it without', f"--task {task} exports it without")
         )
     layers = list(zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True))
 

@@ -79,6 +79,7 @@ def loaded_target(
                 model = _value_of(module, target, inputs)
             if weights is not None:
                 load_weights(model, Path(weights))
+            _leave_training(model)
         yield LoadedTarget(model, target.text, vars(module), events == {"drawn"} and _has_weights(model))
 
 
@@ -225,6 +226,13 @@ def required_parameters(function: Callable[..., Any]) -> list[str]:
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
+
+
+def _leave_training(model: Any) -> None:
+    """What was made a moment ago is in training mode because nobody has said otherwise, which is worth no note."""
+    module = model.__self__ if inspect.ismethod(model) else model
+    if isinstance(module, nn.Module):
+        module.eval()
 
 
 # ---- weights

@@ -14,6 +14,7 @@ from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets, notation
 from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
 from anyshape.sizes.notation import Axis, Condition, Expression, SizeRange, Sizes
+from anyshape.sizes.spelling import give_calls
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ def solve(equations: Iterable[Equation], given: Mapping[str, int] | None = None)
         if others:
             raise DeclarationError(
                 f"{where} is `{expression}` = {size}, which leaves {notation.listed([dim, *others])} open: "
-                "name one of them on an axis of its own, or give make_inputs="
+                f"name one of them on an axis of its own, or {give_calls()}"
             )
         known[dim] = _solve_one(dim, [e for e in unsolved if _unknown_dims(e[1], known) == [dim]], known)
     for where, expression, size in rest:

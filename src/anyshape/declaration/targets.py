@@ -19,6 +19,7 @@ from torch import nn
 
 from anyshape.errors import DeclarationError, first_line
 from anyshape.sizes import budgets
+from anyshape.sizes.spelling import spelled
 
 
 @dataclass(frozen=True)
@@ -179,10 +180,11 @@ def as_dtype(dtype: Any) -> torch.dtype:
 def converted(target: Target, dtype: torch.dtype) -> Target:
     """A copy of the module in another type; the user's own is not touched."""
     if target.call is not target.module and not inspect.ismethod(target.call):
-        raise DeclarationError("dtype= converts a module or its method, not a function")
+        raise DeclarationError(f"{spelled('dtype=', '--dtype')} converts a module or its method, not a function")
     try:
         twin = copy.deepcopy(target.module).to(dtype)
     except Exception as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
-        raise DeclarationError(f"dtype= needs a copy of the model, which cannot be copied ({reason})") from error
+        said = spelled("dtype=", "--dtype")
+        raise DeclarationError(f"{said} needs a copy of the model, which cannot be copied ({reason})") from error
     return resolve_target(twin if target.call is target.module else getattr(twin, str(target.call.__name__)))

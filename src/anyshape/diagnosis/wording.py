@@ -6,6 +6,7 @@ The words about an expression that a trace has blamed, with its edit, stand in `
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from anyshape.results.finding import Finding
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.releases import RELEASES, Release
 from anyshape.sizes.notation import SizeRange
-from anyshape.sizes.spelling import spelled
+from anyshape.sizes.spelling import give_calls, spelled
 from anyshape.source.sites import is_decision, site_of_error
 from anyshape.source.spans import Span, span_of_error
 from anyshape.torchkit.reasons import depends_on_values
@@ -91,9 +92,13 @@ def _declaration_of(limit: Limit, ranges: Mapping[str, SizeRange]) -> str:
     condition, dim = limit.condition, limit.condition.names[0]
     kept = effective_range(ranges[dim], [limit], dim)
     if len(condition.names) == 1 and kept != ranges[dim]:
-        return f'declare it: sizes={{"{dim}": "{kept}"}} instead of "{ranges[dim]}"'
+        written = shlex.quote(f"{dim}={kept}")
+        return "declare it: " + spelled(
+            f'sizes={{"{dim}": "{kept}"}} instead of "{ranges[dim]}"', f"--size {written} instead of {ranges[dim]}"
+        )
     tied = condition.relation == "==" and condition.left.is_name and condition.right.is_name
-    return f'declare it: {"one name for both dims, or " if tied else ""}where=["{condition}"]'
+    said = spelled(f'where=["{condition}"]', f"--where '{condition}'")
+    return f"declare it: {'one name for both dims, or ' if tied else ''}{said}"
 
 
 def failing_in_pytorch(
@@ -104,7 +109,7 @@ def failing_in_pytorch(
     more = f" and at {len(failing) - 1} more sizes that were run" if len(failing) > 1 else ""
     message = f"{with_and(dims)} cannot take every declared size"
     notes = (_where_it_breaks(sizes, error), f"PyTorch fails there{more}, by no rule that was found")
-    helps = ("declare only sizes that the model can do; if the values of the call are to blame, give make_inputs=",)
+    helps = (f"declare only sizes that the model can do; if the values of the call are to blame, {give_calls()}",)
     rule = "bounded-dim" if len(dims) == 1 else "tied-dims"
     return Finding(rule, message, _place_of(error, home), "fails here", notes, helps, dims=tuple(dims), breaks_at=sizes)
 

@@ -20,6 +20,7 @@ from anyshape.model.limit_search import find_limit, multiples_of_two, tie_candid
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, parse_condition
+from anyshape.sizes.spelling import give_calls
 from anyshape.source.spans import span_of_error
 
 
@@ -141,7 +142,7 @@ class Boundaries:
             more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
             place = f"PyTorch fails at {', '.join(f'{dim} = {size}' for dim, size in sizes.items())}{more}"
             told = f"{place} by no rule that was found ({named_line(error)})"
-            notes.append(f"{told}; if the call is to blame, give make_inputs=")
+            notes.append(f"{told}; if the call is to blame, {give_calls()}")
         return notes
 
     def suggest(self, conditions: Iterable[Condition]) -> None:

@@ -19,6 +19,7 @@ from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError, first_line
 from anyshape.model.oracle import call_make_inputs, run_once
 from anyshape.sizes.notation import SizeRange, did_you_mean, parse_sizes
+from anyshape.sizes.spelling import spelled
 
 
 @dataclass(frozen=True)
@@ -223,8 +224,9 @@ def first_call(
             error = failure
         else:
             return signature, candidate
-    said = f"no call of make_inputs runs at the sizes tried, last {type(error).__name__}: {first_line(error)}"
-    raise DeclarationError(f"{said}; give an example or sizes=")
+    maker = spelled("make_inputs", "`inputs`")
+    said = f"no call of {maker} runs at the sizes tried, last {type(error).__name__}: {first_line(error)}"
+    raise DeclarationError(f"{said}; give an example or {spelled('sizes=', '--size')}")
 
 
 def _size_candidates(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyshape.results.finding import Finding
 from anyshape.runtime import custom_ops as ops
 from anyshape.runtime.session import unrunnable_type
+from anyshape.sizes.spelling import spelled
 
 if TYPE_CHECKING:
     import onnx
@@ -28,14 +29,17 @@ def _unknown_operator(operator: ops.UnknownOperator, home: Span, what: Verb) -> 
         f"def {function}({', '.join(operator.arguments)}):",
         "    return ...  # numpy arrays and attributes in, an array (or a tuple of them) out",
         "",
-        f"custom_ops={{{operator.name!r}: {function}}}",
+        spelled("custom_ops=", "custom_ops = ") + f"{{{operator.name!r}: {function}}}",
     )
     helps = [
-        "\n".join(("give what computes it in Python:", *lines)),
-        "or the library that implements it for ONNX Runtime: custom_ops=[path]",
+        "\n".join((f"give what computes it in Python{spelled('', ', beside the model')}:", *lines)),
+        f"or the library that implements it for ONNX Runtime: {spelled('custom_ops=[path]', '--custom-ops LIBRARY')}",
     ]
     if what == "export":
-        helps.append(f"or write the file without a check: unchecked=[{operator.name!r}]")
+        helps.append(
+            "or write the file without a check: "
+            + spelled(f"unchecked=[{operator.name!r}]", f"--unchecked {operator.name}")
+        )
     message = f"ONNX Runtime has no `{operator.name}`"
     return Finding("unsupported-op", message, operator.span or home, helps=tuple(helps))
 

@@ -28,6 +28,7 @@ from anyshape.onnxfile.untrusted import external_files
 from anyshape.runtime.opening import Opening
 from anyshape.runtime.strangers_process import receive, send
 from anyshape.sizes import budgets
+from anyshape.sizes.spelling import spelled
 
 CONFINES = True
 """Whether files are confined at all; our own tests, whose files are ours, do without."""
@@ -192,7 +193,8 @@ class _StrangersProcess:
         code = self._process.wait()
         if not self._stopped:
             return f"ONNX Runtime crashed on `{self._name}` (exit code {code}): it cannot be judged"
-        return f"`{self._name}` {self._stopped} and was stopped: --trusted (trusted=True) runs it without limits"
+        said = spelled("trusted=True", "--trusted")
+        return f"`{self._name}` {self._stopped} and was stopped: {said} runs it without limits"
 
     # ---- asked of Linux; elsewhere only time is limited
 

@@ -22,3 +22,8 @@ def on_the_command_line() -> Iterator[None]:
 def spelled(python: str, command: str) -> str:
     """The one of two spellings that the reader can use."""
     return command if _ON_THE_COMMAND_LINE.get() else python
+
+
+def give_calls() -> str:
+    """What to do where made-up values are to blame."""
+    return spelled("give make_inputs=", "define `inputs` beside the model, as a function of the sizes")

@@ -25,6 +25,7 @@ from anyshape.runtime.made_up_inputs import Contents
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
+from anyshape.sizes.spelling import spelled
 from anyshape.source.spans import Span
 from anyshape.verification import twin_checks
 from anyshape.verification.final_file import JudgedFile
@@ -369,8 +370,8 @@ def _unchecked_dim(dim: str, outputs: Sequence[str], file: StaticFile) -> Findin
         file.home,
         notes=(f"{named}: what stands at one place depends on too many others along `{dim}`, as control runs show",),
         helps=(
-            "check against the model: `--model FILE.py:NAME`, in Python `model=`",
-            f'or write the file unchecked: `--unchecked {dim}`, in Python `unchecked=["{dim}"]`',
+            f"check against the model: {spelled('`model=`', '`--model FILE.py:NAME`')}",
+            "or write the file unchecked: " + spelled(f'`unchecked=["{dim}"]`', f"`--unchecked {dim}`"),
         ),
         dims=(dim,),
     )

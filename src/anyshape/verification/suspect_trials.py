@@ -24,6 +24,7 @@ from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.formulas import SizeFormula
 from anyshape.sizes.notation import Sizes
+from anyshape.sizes.spelling import spelled
 from anyshape.source.spans import Span
 from anyshape.verification.static_twin import Pair
 
@@ -67,20 +68,21 @@ class Doubt:
             message,
             home,
             notes=tuple(notes),
-            helps=(*helps, _BY_MODEL),
+            helps=(*helps, f"or {by_model()}"),
             dims=self.dims,
             origin="export",
         )
 
 
-_BY_MODEL = "or check against the model: `--model FILE.py:NAME`, in Python `model=`"
+def by_model() -> str:
+    return f"check against the model: {spelled('`model=`', '`--model FILE.py:NAME`')}"
 
 
 def _options(keys: Sequence[str], text: str) -> str:
-    """Both ways to say it."""
+    """How to say it."""
     in_python = ", ".join(f'"{key}": "{text}"' for key in keys)
-    command = " ".join(f"--constant {shlex.quote(f'{key}={text}')}" for key in keys)
-    return f"`constants={{{in_python}}}`, `{command}`"
+    command = [shlex.quote(f"{key}={text}") for key in keys]
+    return spelled(f"`constants={{{in_python}}}`", f"`{' '.join(f'--constant {one}' for one in command)}`")
 
 
 def _keys(numbers: Sequence[Suspect], others: Sequence[Suspect]) -> list[str]:

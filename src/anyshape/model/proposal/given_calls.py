@@ -21,6 +21,7 @@ from anyshape.errors import DeclarationError
 from anyshape.model.proposal.probe import Place, sizes_of
 from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, moves
+from anyshape.sizes.spelling import spelled
 
 # ---- recorded calls
 
@@ -185,9 +186,10 @@ def _refuse_absent(signatures: Sequence[Signature], offer: str | None) -> None:
     given = [number for number, names in enumerate(calls) if _has_below(names, path)]
     absent = [number for number in range(len(calls)) if number not in given]
     ways = [offer.format(number) if offer else _examples_chosen(numbers) for number, numbers in enumerate(found)]
+    said = spelled("examples=", "`examples` = ")
     raise DeclarationError(
         f"`{path}` is given in {_examples_named(given)} but left out, None or empty in {_examples_named(absent)}: "
-        f"export one file for each kind of call, with {' and with '.join(f'examples={way}' for way in ways)}"
+        f"export one file for each kind of call, with {' and with '.join(f'{said}{way}' for way in ways)}"
     )
 
 

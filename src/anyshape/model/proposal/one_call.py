@@ -21,6 +21,7 @@ from anyshape.model.proposal.moves import DimMove, PlaceSteps, ProbingGround, fi
 from anyshape.model.proposal.probe import Place, RunBudget
 from anyshape.model.proposal.proposal import Dim, DimProposal, Offer, expressions, notation
 from anyshape.sizes import budgets
+from anyshape.sizes.spelling import spelled
 from anyshape.torchkit.capture import quiet
 from anyshape.torchkit.state import evaluating
 
@@ -28,7 +29,7 @@ from anyshape.torchkit.state import evaluating
 def propose(target: Target, signature: Signature) -> DimProposal:
     """The dims and sizes of a call, as its model lets them vary; nothing of the model or the call is changed."""
     if not may_be_provoked(target, signature):
-        return DimProposal({}, {}, {}, notes=(_ELSEWHERE,))
+        return DimProposal({}, {}, {}, notes=(f"{_ELSEWHERE} {spelled('dims=', '--dim')}",))
     annotations = dim_names.read_annotations(target, signature)
     counted = _CountedCall(target)
     watched = replace(target, call=counted)
@@ -44,7 +45,7 @@ def propose(target: Target, signature: Signature) -> DimProposal:
 
 _ELSEWHERE = (
     "the model is not on the CPU, where sizes that it refuses can be tried without harm: nothing was looked for; "
-    "declare what varies with dims="
+    "declare what varies with"
 )
 
 

@@ -24,6 +24,7 @@ from anyshape.model.proposal.proposal import DimProposal, looks_like_features, n
 from anyshape.sizes import budgets
 from anyshape.sizes.fit import Column, FormulaKind, formulas, moves
 from anyshape.sizes.notation import Sizes, parse_expression
+from anyshape.sizes.spelling import spelled
 
 
 def propose(
@@ -36,10 +37,11 @@ def propose(
     if len(calls) > 1:
         found, source = propose_from_calls(target, calls), f"dims were found from {len(calls)} calls"
     elif make_inputs is not None and known:
-        found, source = propose_from_make_inputs(target, make_inputs, known), "dims are the parameters of make_inputs"
+        found = propose_from_make_inputs(target, make_inputs, known)
+        source = f"dims are the parameters of {spelled('make_inputs', '`inputs`')}"
     else:
         found, source = one_call.propose(target, calls[0]), "nothing was declared: dims were found by probing"
-    return replace(found, notes=(f"{source}; declare dims= to say otherwise", *found.notes))
+    return replace(found, notes=(f"{source}; declare {spelled('dims=', '--dim')} to say otherwise", *found.notes))
 
 
 # ---- the parameters of `make_inputs` are the dims; calls of several sizes show which axes follow which
@@ -81,7 +83,8 @@ def _size_text(place: Place, column: Column, parameters: Mapping[str, Column]) -
     found = formulas(column, list(varying.values()))
     if not found:
         raise DeclarationError(
-            f"{where([place])} moves with the sizes of make_inputs in no way that is known: give dims="
+            f"{where([place])} moves with the sizes of {spelled('make_inputs', '`inputs`')} in no way that is known: "
+            f"give {spelled('dims=', '--dim')}"
         )
     return found[0].text(dict(enumerate(varying)))
 
