@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxruntime
 import pytest
 import torch
 from onnx import numpy_helper
@@ -164,3 +165,9 @@ def test_an_export_writes_each_weight_once(tmp_path, monkeypatch):
     assert is_right(path, model, (torch.randint(0, 500, (4, 7)),))
     assert lengths == [model.words.weight.nbytes]
     assert data_of(path).stat().st_size == model.words.weight.nbytes
+
+
+def test_weights_that_are_all_small_stay_in_the_model(tmp_path):
+    path = tmp_path / "m.onnx"
+    anyshape.export(torch.nn.Linear(2, 2), torch.ones(3, 2), path, dims={"*": "n 2"}, quick=True, external_data=True)
+    assert onnxruntime.InferenceSession(path).run(None, {"input": np.ones((4, 2), np.float32)})[0].shape == (4, 2)

@@ -158,7 +158,7 @@ class ExternalWeights:
         require_room(self.model.parent, sum(tensor.nbytes for tensor in whole.values()))
         self.path = unnamed = self.model.with_name(data_name(self.model.name, ""))
         written = ir.external_data.convert_tensors_to_external(list(whole.values()), unnamed.parent, unnamed.name)
-        if unnamed.stat().st_size < max((one.offset or 0) + (one.length or 0) for one in written):
+        if unnamed.stat().st_size < max(((one.offset or 0) + (one.length or 0) for one in written), default=0):
             raise OSError("the system dropped the end of it without a word")
         self.path = unnamed.replace(self.model.with_name(data_name(self.model.name, digest_of(unnamed))))
         placed = [
