@@ -6,6 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+import anyshape
 from anyshape.errors import DeclarationError
 from anyshape.runtime.opening import Opening, load_runtime
 from tests.onnxfile.strangers import text_model
@@ -27,7 +28,7 @@ def test_an_opening_is_plain_values():
 def test_options_say_what_was_asked_for(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        onnxruntime, "InferenceSession", lambda _, options, providers: seen.append((options, providers))
+        onnxruntime, "InferenceSession", lambda _, options, providers, **_further: seen.append((options, providers))
     )
     Opening(DOUBLE, threads=3, is_optimised=False, is_packed=False, folder=str(tmp_path)).open()
     ((options, providers),) = seen
@@ -45,3 +46,14 @@ def test_what_is_no_library_is_named(tmp_path):
 
 def test_the_runtime_is_there():
     assert load_runtime() is onnxruntime
+
+
+def test_a_file_that_is_not_loaded_is_not_told_on_the_screen(tmp_path, capfd):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(DOUBLE.replace(b"main", b"m\xffin").replace(b"Add", b"A\xfed"))
+    with pytest.raises(Exception, match=r".") as refusal:
+        Opening(str(path)).open()
+    with pytest.raises(anyshape.AnyshapeError):
+        anyshape.load(path)
+    assert str(refusal.value)
+    assert capfd.readouterr() == ("", "")

@@ -43,7 +43,8 @@ class Opening:
         """The session, in this process."""
         ort = load_runtime()
         providers = [tuple(one) if isinstance(one, list) else one for one in self.providers]
-        return ort.InferenceSession(self.source, self._options(ort), providers=providers)
+        # else it prints an error, and takes another provider
+        return ort.InferenceSession(self.source, self._options(ort), providers=providers, enable_fallback=0)
 
     def _options(self, ort: Any) -> Any:
         options = ort.SessionOptions()

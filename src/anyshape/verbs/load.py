@@ -71,7 +71,8 @@ def _open_session(
     wanted = list(providers or ["CPUExecutionProvider"])
     further = {"disabled_optimizers": list(disabled)} if disabled else {}
     try:
-        return runtime.InferenceSession(str(path), options, providers=wanted, **further)
+        # it would print an error, and take another provider
+        return runtime.InferenceSession(str(path), options, providers=wanted, enable_fallback=0, **further)
     except Exception as error:
         raise RuntimeFailureError(f"ONNX Runtime does not load `{path.name}`: {first_line(error)}") from error
 
