@@ -99,3 +99,22 @@ def test_what_is_no_ordinary_file_is_refused_and_stays(here):
 def test_a_file_may_be_made_dynamic_in_its_place(here):
     result = run("make-dynamic", "old.pt", "-o", "old.pt")
     assert result.stderr.splitlines()[-1] == "error: `old.pt` is not an ONNX file: it has no graph"
+
+
+WANDERS = """
+import os
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        os.chdir("/")
+        return x + 1
+"""
+
+
+def test_a_model_that_changes_the_folder_does_not_change_where_its_file_goes(here):
+    Path("wanders.py").write_text(WANDERS)
+    result = run("export", "wanders.py:Net", "-o", "new/m.onnx", "--input", "x: float32[batch, 3]", "--quick")
+    assert result.exit_code == 0, result.stderr
+    assert os.getcwd() == "/"  # noqa: PTH109
+    assert (here / "new" / "m.onnx").is_file()

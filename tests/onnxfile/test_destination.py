@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.errors import AnyshapeError, SavingError
-from anyshape.onnxfile.destination import check_destination, check_writable, folder_made
+from anyshape.errors import AnyshapeError, DeclarationError, SavingError
+from anyshape.onnxfile.destination import check_destination, check_writable, folder_made, refuse_lasting
 
 
 def refusal(destination: object) -> str:
@@ -67,6 +67,18 @@ def test_a_folder_that_takes_nothing_is_named_with_the_systems_reason(tmp_path, 
     assert refusal("m.onnx") == f"the folder `.` cannot be written to: {reason}"
     with pytest.raises(SavingError, match=f"the folder `{tmp_path}` cannot be written to"):
         check_writable(tmp_path / "new")
+
+
+def test_folders_that_must_last_are_refused(tmp_path, monkeypatch):
+    refuse_lasting(tmp_path / "missing")
+    refuse_lasting(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeclarationError) as here:
+        refuse_lasting(Path())
+    with pytest.raises(DeclarationError) as mounted:
+        refuse_lasting(Path("/"))
+    assert str(here.value) == "`.` is the current folder, or around it: name another one, or one in it"
+    assert str(mounted.value) == "`/` is where a file system is mounted: name a folder in it"
 
 
 # ---- folders on the way

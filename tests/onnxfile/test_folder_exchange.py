@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.errors import DeclarationError, SavingError
+from anyshape.errors import SavingError
 from anyshape.onnxfile import folder_exchange
-from anyshape.onnxfile.folder_exchange import refuse_lasting, staged_folder
+from anyshape.onnxfile.folder_exchange import staged_folder
 from anyshape.onnxfile.saving import write_model
 from tests.onnxfile.test_placement import at_every_move
 from tests.onnxfile.test_saving import data_of, model_of
@@ -168,18 +168,6 @@ def test_what_is_not_ours_is_refused_and_stays(tmp_path, name, make, said):
     assert [path.name for path in out.iterdir()] == [name]
     assert (out / name).lstat().st_ino == before.st_ino
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_folders_that_must_last_are_refused(tmp_path, monkeypatch):
-    refuse_lasting(tmp_path / "missing")
-    refuse_lasting(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(DeclarationError) as here:
-        refuse_lasting(Path())
-    with pytest.raises(DeclarationError) as mounted:
-        refuse_lasting(Path("/"))
-    assert str(here.value) == "`.` is the current folder, or around it: name another one, or one in it"
-    assert str(mounted.value) == "`/` is where a file system is mounted: name a folder in it"
 
 
 # ---- failures and kills

@@ -21,8 +21,7 @@ from anyshape.checkpoints.decoders import context_length
 from anyshape.checkpoints.folders import ADAPTER, CONFIG, Folder, read_json
 from anyshape.checkpoints.parts import ModelPart, ends_of, first_set
 from anyshape.errors import AnyshapeError, DeclarationError
-from anyshape.onnxfile.destination import check_writable
-from anyshape.onnxfile.folder_exchange import refuse_lasting
+from anyshape.onnxfile.destination import check_writable, refuse_lasting
 from anyshape.onnxfile.placement import listed_data
 from anyshape.sizes.notation import did_you_mean
 from anyshape.verification.final_file import computation_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from anyshape.cli.target_texts import TargetText, mode_of, read_target
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.destination import check_destination, check_writable, refuse_foreign
+from anyshape.onnxfile.destination import check_destination, check_writable, refuse_foreign, refuse_lasting
 from anyshape.sizes import notation
 from anyshape.sizes.notation import STATIC, InputText, did_you_mean
 
@@ -44,12 +44,15 @@ def ask_file(text: str) -> None:
         raise DeclarationError(f"`{text}` cannot be read: Permission denied")
 
 
-def ask_output(output: str, *sources: str | None) -> None:
-    """Raise where nothing can be written, or where what is read would be overwritten."""
+def ask_output(output: str, *sources: str | None) -> Path | None:
+    """The file to write, wherever the model's code may change to; a sentence where nothing can be written there, or
+    where what is read would be overwritten.
+    """
     path = check_destination(output)
     for source in sources:
         if source is not None and path == Path(source).resolve():
             raise DeclarationError(f"`{output}` is what is read: name another file for -o")
+    return path
 
 
 def ask_folder(output: str) -> None:
@@ -57,6 +60,7 @@ def ask_folder(output: str) -> None:
     if stat.S_ISREG(mode_of(output)):
         raise DeclarationError(f"`{output}` is a file: a checkpoint is exported to a folder")
     check_writable(Path(output))
+    refuse_lasting(Path(output))
 
 
 def ask_declaration(options: Mapping[str, Any]) -> None:

@@ -75,13 +75,13 @@ def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Te
 
 def export_target(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
     named = preflight.ask_target(target, options)
-    preflight.ask_output(output, named.place, options["weights"])
+    place = preflight.ask_output(output, named.place, options["weights"])
     tell(f"loading {target}")
     from anyshape.verbs.export import export as export_model
 
     with _loaded_call(named, options) as (loaded, call):
         chosen = _arguments_from(options, _EXPORT_OPTIONS, _CHECK_OPTIONS) | _said_twice(loaded, options)
-        result = export_model(loaded.model, f=output, progress=tell, **call.arguments, **chosen)
+        result = export_model(loaded.model, f=place, progress=tell, **call.arguments, **chosen)
     return replace(result, notes=(*_notes_on_weights(loaded, options), *result.notes))
 
 
@@ -132,7 +132,7 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
 def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
     """Without a model to check against, torch is not imported."""
     preflight.ask_file(model)
-    preflight.ask_output(output)
+    place = preflight.ask_output(output)
     preflight.ask_declaration({"sizes": options["sizes"], "dims": options["dims"]})
     # these options are about the file, not about the model
     silent = {**options, "inputs": [], "dims": {}, "sizes": {}}
@@ -140,7 +140,7 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
     from anyshape.verbs.make_dynamic import make_dynamic
 
     dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]} or None
-    chosen: dict[str, Any] = {"out": output, "sizes": options["sizes"] or None, "progress": tell}
+    chosen: dict[str, Any] = {"out": place, "sizes": options["sizes"] or None, "progress": tell}
     chosen |= _arguments_from(options, _FREE_OPTIONS)
     if named is None:
         return make_dynamic(model, dims, trusted=options["trusted"], **chosen)

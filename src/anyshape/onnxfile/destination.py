@@ -74,6 +74,16 @@ def check_writable(folder: Path) -> None:
         raise SavingError(f"the folder `{shown}` cannot be written to: {reason_of_system(error)}") from None
 
 
+def refuse_lasting(folder: Path) -> None:
+    """Raise where a folder cannot be exchanged for another one."""
+    if not folder.exists():
+        return
+    if os.path.ismount(folder):
+        raise DeclarationError(f"`{folder}` is where a file system is mounted: name a folder in it")
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise DeclarationError(f"`{folder}` is the current folder, or around it: name another one, or one in it")
+
+
 @contextlib.contextmanager
 def folder_made(folder: Path | None) -> Iterator[None]:
     """Inside, the folder is there; those that were made for it are gone afterwards, unless something is in them."""

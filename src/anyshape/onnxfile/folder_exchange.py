@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anyshape.errors import DeclarationError, SavingError
+from anyshape.errors import SavingError
 from anyshape.onnxfile.destination import folder_made, kind_of
 from anyshape.onnxfile.placement import (
     alone_in,
@@ -70,16 +70,6 @@ def staged_folder(destination: Path) -> Iterator[FolderStage]:
             stage = FolderStage(stack.enter_context(temporary_folder(parent)) / MADE, destination, [*told])
             stage.path.mkdir()
         yield stage
-
-
-def refuse_lasting(folder: Path) -> None:
-    """Raise where a folder cannot be exchanged for another one."""
-    if not folder.exists():
-        return
-    if os.path.ismount(folder):
-        raise DeclarationError(f"`{folder}` is where a file system is mounted: name a folder in it")
-    if Path.cwd().is_relative_to(folder.resolve()):
-        raise DeclarationError(f"`{folder}` is the current folder, or around it: name another one, or one in it")
 
 
 # ---- what may be replaced
