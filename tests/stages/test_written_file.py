@@ -54,3 +54,18 @@ def test_a_file_that_the_named_runtime_would_not_load_is_refused(monkeypatch: py
     (finding,) = refused.value.findings
     assert finding.message == "ONNX Runtime 1.20 does not load the file: it takes opset 21 and IR version 9"
     assert finding.notes == ("the file has opset 21 and IR version 10",)
+
+
+def test_a_file_with_an_operator_that_the_named_runtime_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    older = {**RELEASES, (1, 20): Release("1.20", 21, 10, (("Gemm", 13), ("Relu", 22)))}
+    monkeypatch.setattr(releases, "RELEASES", older)
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(
+            nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "n 4"}, target="onnxruntime==1.20", quick=True
+        )
+    (finding,) = refused.value.findings
+    assert finding.message == "ONNX Runtime 1.20 has no kernel for `Gemm` of opset 21"
+    result = anyshape.export(
+        nn.ReLU(), torch.randn(3, 4), dims={"input": "n 4"}, target="onnxruntime==1.20", quick=True
+    )
+    assert result.opset == 21

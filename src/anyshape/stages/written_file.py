@@ -15,6 +15,7 @@ from anyshape.model.labels import call_structure, declared_expressions, output_a
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.contract import KEY, Contract
+from anyshape.onnxfile.graph import is_standard, proto_graphs
 from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.metadata import session_advice
 from anyshape.onnxfile.saving import Stage
@@ -88,7 +89,14 @@ def write_file(
 def _unfit_for_target(survey: Survey, written: onnx.ModelProto) -> Finding | None:
     """What the runtime that was named would not load of the file that was written."""
     runtime, opset = survey.options.runtime, opset_of(written) or 0
-    if runtime is None or (opset <= runtime.opset and written.ir_version <= runtime.ir_version):
+    if runtime is None:
+        return None
+    used = {node.op_type for graph in proto_graphs(written) for node in graph.node if is_standard(node)}
+    for operator in (operator for operator, since in runtime.lacks if operator in used and opset >= since):
+        message = f"{runtime} has no kernel for `{operator}` of opset {opset}"
+        helps = ("ask for an older opset, or for a newer runtime",)
+        return Finding("runtime-error", message, survey.home, helps=helps, origin="export")
+    if opset <= runtime.opset and written.ir_version <= runtime.ir_version:
         return None
     message = f"{runtime} does not load the file: it takes opset {runtime.opset} and IR version {runtime.ir_version}"
     notes = (f"the file has opset {opset} and IR version {written.ir_version}",)
