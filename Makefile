@@ -4,7 +4,7 @@ PIP_FLAGS ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all lint docs bench coverage clean
+.PHONY: demo test test-all test-versions lint docs bench coverage compatibility clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -14,6 +14,10 @@ test: $(STAMP) lint
 
 test-all: $(STAMP) lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+# The quick tests with other versions of what anyshape stands on; FLAGS="--only oldest --sample" are passed on.
+test-versions: $(STAMP)
+	PIP_FLAGS="$(PIP_FLAGS)" $(BIN)/python benchmarks/versions.py $(FLAGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -33,6 +37,14 @@ coverage: $(STAMP)
 	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --no-deps -r benchmarks/requirements.txt
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py $(FLAGS)
 
+# What other tools make of the files, in a folder of their own: .venv stays as it is. Install scripts of npm packages, which fetch
+# libraries for GPUs, are not run.
+compatibility: $(STAMP)
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --no-deps --upgrade --target .tools/python -r benchmarks/requirements-compatibility.txt
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix .tools onnxruntime-node@1.30.0 onnxruntime-web@1.30.0
+	OMP_NUM_THREADS=1 NODE_MODULES=.tools/node_modules PYTHONPATH=.tools/python $(BIN)/python benchmarks/compatibility.py $(FLAGS)
+	$(BIN)/python -m tests.test_docs docs/compatibility.md
+
 # torch comes first and pinned: an open range would pull several gigabytes of CUDA packages.
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -41,4 +53,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .versions .tools dist build .pytest_cache .mypy_cache .ruff_cache

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
 import inspect
 import io
 import linecache
@@ -30,6 +31,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -231,8 +233,20 @@ def folders_table() -> str:
     return _rows("| folder | idea |", rows)
 
 
+def _of_benchmark(name: str) -> str:
+    """A table that a benchmark makes of the results that it keeps."""
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        return str(getattr(importlib.import_module("compatibility_tables"), name)())
+    finally:
+        sys.path.remove(folder)
+
+
 GENERATED: Mapping[str, Callable[[], str]] = {
     "folders": folders_table,
+    "matrix": partial(_of_benchmark, "matrix"),
+    "environments": partial(_of_benchmark, "environments"),
     "strategies": lambda: _rows(
         "| strategy | tried where | what it does |", [(f"`{s.name}`", s.when, s.what) for s in STRATEGIES]
     ),
