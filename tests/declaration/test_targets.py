@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -180,12 +181,40 @@ def _double(x: torch.Tensor) -> torch.Tensor:
         (3, "3 is a int: pass a module, a bound method or a function"),
         ("model.onnx", "'model.onnx' is a str: pass a module, a bound method or a function"),
         (None, "None is a NoneType: pass a module, a bound method or a function"),
+        (["x"] * 999, "the model is a list: pass a module, a bound method or a function"),
+        (
+            nn.Linear(4, 2).state_dict(),
+            "the model is a dict, as a state dict is: pass the module, with its state loaded",
+        ),
+        (
+            nn.Sequential(nn.Linear(4, 2, device="meta")),
+            "`0.weight` of `Sequential` is on `meta`, which holds no values: load the weights first",
+        ),
+        (
+            nn.Linear(4, 2, device="meta").forward,
+            "`weight` of `Linear` is on `meta`, which holds no values: load the weights first",
+        ),
+        (
+            nn.Sequential(nn.LazyLinear(3)),
+            "`0.weight` of `Sequential` has no shape yet: run the model once before it is exported",
+        ),
     ],
 )
 def test_what_cannot_be_exported_gets_one_sentence(target, message):
     with pytest.raises(DeclarationError) as caught:
         resolve_target(target)
     assert str(caught.value) == message
+
+
+def test_a_quantised_model_is_told_to_be_quantised_later():
+    with warnings.catch_warnings(action="ignore"):  # torch's, which is about to drop it
+        model = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 2)), {nn.Linear}, dtype=torch.qint8)
+    with pytest.raises(DeclarationError) as caught:
+        resolve_target(model)
+    assert str(caught.value) == (
+        "`0` of `Sequential` is quantised, in numbers that no exporter reads: "
+        "export the float model, and quantise the file"
+    )
 
 
 # ---- training mode
@@ -272,5 +301,5 @@ def test_a_folder_is_told_how_a_checkpoint_is_exported(tmp_path):
         resolve_target(tmp_path)
     assert str(caught.value) == (
         f"{str(tmp_path)!r} is a folder: pass a module; a checkpoint's folder is exported by "
-        "anyshape.checkpoints.export_checkpoint, or by `anyshape export FOLDER -o OUT`"
+        "anyshape.checkpoints.export_checkpoint"
     )

@@ -440,6 +440,16 @@ def test_a_model_that_fails_on_its_example_is_wrong_usage() -> None:
     assert str(raised.value).startswith("the model fails on the example at batch = 3: RuntimeError: mat1 and mat2")
 
 
+def test_an_example_without_values_is_wrong_usage_and_one_with_gradients_is_not() -> None:
+    model, dims = nn.Linear(4, 4), {"input": "batch 4"}
+    with pytest.raises(anyshape.DeclarationError) as raised:
+        anyshape.export(model, torch.empty(3, 4, device="meta"), dims=dims)
+    assert str(raised.value) == "`input` of the example is on `meta`, which holds no values: pass real ones"
+    example = torch.randn(3, 4, requires_grad=True)
+    assert anyshape.export(model, example, dims=dims, quick=True).verdict == "checked"
+    assert (example.requires_grad, example.grad) == (True, None)
+
+
 def test_a_missing_folder_is_made_for_a_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "mit Leerzeichen" / "größer" / "model.onnx"
     with pytest.raises(anyshape.ExportError):

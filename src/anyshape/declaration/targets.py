@@ -7,8 +7,9 @@ import copy
 import dis
 import functools
 import inspect
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -55,8 +56,10 @@ def resolve_target(target: Any) -> Target:
         module = target.module()
         return Target(module, module, "program", module.forward)
     if isinstance(target, nn.Module):
+        _refuse_what_cannot_run(target)
         return Target(target, target, type(target).__name__, target.forward)
     if inspect.ismethod(target) and isinstance(target.__self__, nn.Module):
+        _refuse_what_cannot_run(target.__self__)
         return Target(target, target.__self__, f"{type(target.__self__).__name__}.{target.__name__}", target)
     if isinstance(target, type):
         raise DeclarationError(f"`{target.__name__}` is a class: pass an instance of it")
@@ -65,9 +68,31 @@ def resolve_target(target: Any) -> Target:
     if isinstance(target, (str, os.PathLike)) and Path(target).is_dir():
         raise DeclarationError(
             f"{str(target)!r} is a folder: pass a module; a checkpoint's folder is exported by "
-            "anyshape.checkpoints.export_checkpoint, or by `anyshape export FOLDER -o OUT`"
+            "anyshape.checkpoints.export_checkpoint"
         )
-    raise DeclarationError(f"{target!r} is a {type(target).__name__}: pass a module, a bound method or a function")
+    if isinstance(target, Mapping):
+        raise DeclarationError("the model is a dict, as a state dict is: pass the module, with its state loaded")
+    shown = repr(target) if len(repr(target)) <= budgets.LONGEST_INSPECTED_TEXT else "the model"
+    raise DeclarationError(f"{shown} is a {type(target).__name__}: pass a module, a bound method or a function")
+
+
+_QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
+
+
+def _refuse_what_cannot_run(module: nn.Module) -> None:
+    """One sentence for modules without values, and for those whose numbers no exporter reads."""
+    named = f"of `{type(module).__name__}`"
+    for name, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
+        if isinstance(tensor, nn.parameter.UninitializedParameter | nn.parameter.UninitializedBuffer):
+            raise DeclarationError(f"`{name}` {named} has no shape yet: run the model once before it is exported")
+        if tensor.device.type == "meta" and not hasattr(module, "_hf_hook"):  # accelerate loads values when it runs
+            raise DeclarationError(f"`{name}` {named} is on `meta`, which holds no values: load the weights first")
+    for name, part in module.named_modules():
+        if type(part).__module__.startswith(_QUANTISED):
+            raise DeclarationError(
+                f"`{name or type(part).__name__}` {named} is quantised, in numbers that no exporter reads: "
+                "export the float model, and quantise the file"
+            )
 
 
 def _without_partial(function: Any) -> Any:

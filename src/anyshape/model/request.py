@@ -65,6 +65,7 @@ def understand(
     call = _calls_given(target, args, kwargs, examples, make_inputs, dims or {}, sizes or {})
     call = call if dtype is None else call.cast(as_dtype(dtype))
     signature = call.signature
+    _refuse_without_values(signature)
     if dims is None and dynamic_axes is None and dynamic_shapes is None:
         found = _found_dims(target, call, make_inputs, sizes or {})
     else:
@@ -88,6 +89,12 @@ def understand(
         make_inputs and with_fixed_rest(make_inputs, spec.dims, call.known),
         (*found.notes, *call.notes, *spec.notes),
     )
+
+
+def _refuse_without_values(signature: Signature) -> None:
+    for leaf in signature.leaves:
+        if isinstance(leaf.value, torch.Tensor) and leaf.value.device.type == "meta":
+            raise DeclarationError(f"`{leaf.name}` of the example is on `meta`, which holds no values: pass real ones")
 
 
 # ---- the call
