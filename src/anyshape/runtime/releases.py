@@ -114,7 +114,7 @@ def _loads(opset: int) -> bool:
 def ir_version_for(opset: int) -> int:
     """The oldest IR version that knows this opset: the one that the most runtimes read."""
     versions = [row[1] for row in onnx.helper.VERSION_TABLE if row[2] >= opset]
-    return min(versions, default=onnx.IR_VERSION)
+    return max(4, min(versions, default=onnx.IR_VERSION))  # before 4 every weight is an input, too
 
 
 # ---- which opset to write

@@ -44,6 +44,15 @@ def test_what_an_opset_lacks_is_named(text: tuple[str, ...], asked: int, needed:
     assert caught.value.smallest == max(opset for _, opset in needed)
 
 
+def test_what_is_in_the_wanted_opset_already_is_held_to_its_types() -> None:
+    model = model_of("float[3, 3] x", "", "y = MatMul(x, x)", "float[3, 3] y", opset=18)
+    model.opset_imports[""] = 11
+    model.graph.inputs[0].dtype = ir.DataType.BFLOAT16
+    with pytest.raises(NewerOpsetError) as caught:
+        set_opset(model, 11)
+    assert caught.value.needed == (("MatMul", 13),)
+
+
 def test_the_line_of_the_operator_is_told() -> None:
     model = model_of("int64[n] x", "", "y = BitwiseAnd(x, x)", "int64[n] y")
     model.graph[0].metadata_props[STACK_KEY] = f'File "{__file__}", line 7, in forward\n    x & x'

@@ -18,6 +18,7 @@ from anyshape.onnxfile.graph import every_node, is_standard, names_in
 from anyshape.results.attempt import NewerOpsetError
 from anyshape.source.spans import span_of_recorded_stack
 
+_OLDEST_OF_TORCH_EXPORT = 18
 STACK_KEY = "pkg.torch.onnx.stack_trace"
 
 _CHANGED_MEANING = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "RoiAlign": 16, "GridSample": 20,
@@ -32,7 +33,8 @@ _NEW_WORDS = {("Pad", "mode", "wrap"): 19, ("ScatterElements", "reduction", "max
 def set_opset(model: ir.Model, opset: int) -> None:
     """Write the model in this opset, in place; NewerOpsetError where an operator is not to be had in it."""
     have = model.opset_imports.get("", opset)
-    if have != opset:
+    # what TorchScript writes in an old opset is none of its own concern: types may be newer
+    if have != opset or opset < _OLDEST_OF_TORCH_EXPORT:
         bodies = (model.graph, *(function.graph for function in model.functions.values()))
         nodes = [node for body in bodies for node in every_node(body)]
         for node in nodes if opset < have else ():
@@ -61,7 +63,8 @@ def _refuse_newer(nodes: list[ir.Node], have: int, opset: int) -> None:
     needed: dict[str, tuple[int, ir.Node]] = {}
     for node in (node for node in nodes if is_standard(node)):
         _leave_out_defaults(node, have, opset)
-        smallest = next((one for one in range(opset, max(opset, have) + 1) if _is_defined(node, have, one)), have)
+        newest = max(opset, have, _OLDEST_OF_TORCH_EXPORT)
+        smallest = next((one for one in range(opset, newest + 1) if _is_defined(node, have, one)), have)
         if smallest != opset and smallest > needed.get(node.op_type, (0, node))[0]:
             needed[node.op_type] = smallest, node
     if needed:
