@@ -76,3 +76,9 @@ def test_running_values_of_any_length(tmp_path: Path) -> None:
     running = lambda x: (*x.round().cummax(1), x.cummin(0).values, x.cumprod(1), (x > 0).cumprod(1))  # noqa: E731
     assert wrong_sizes_of(running, table, tmp_path / "m.onnx") == []
     assert operators(tmp_path / "m.onnx").count("Scan") == 4
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_running_sums_of_exponentials_neither_overflow_nor_vanish(scale: float, tmp_path: Path) -> None:
+    running = lambda x: ((x * scale).logcumsumexp(1), (x * -scale).logcumsumexp(0))  # noqa: E731
+    assert wrong_sizes_of(running, table, tmp_path / "m.onnx") == []

@@ -9,6 +9,7 @@ far.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -267,6 +268,24 @@ def _running_products(x: ir.Value, dim: int, *, dtype: int | None = None) -> Any
     return moved(products, 0, axis, axes)
 
 
+def _running_log_sums(x: ir.Value, dim: int) -> Any:
+    """Step by step, each from the larger of two: a sum of exponentials overflows, or is zero beside the largest."""
+    if rank(x) == 0:
+        return op.Identity(x)
+    axis, axes = from_front(dim, x), rank(x)
+    front = moved(x, axis, 0, axes)
+    nothing = op.Expand(literal(-math.inf, x.dtype), op.Shape(_first_slice(front)))
+
+    def step(so_far: Any, now: Any) -> list[Any]:
+        less = op.Exp(op.Neg(op.Abs(op.Sub(so_far, now))))
+        both = op.Add(op.Max(so_far, now), op.Log(op.Add(less, literal(1, x.dtype))))
+        twice = op.Add(now, literal(math.log(2), x.dtype))  # of equal infinities there is no difference
+        return [op.Where(op.Equal(so_far, now), twice, both)]
+
+    (sums,) = scanned([nothing], [front], [x.dtype, x.dtype], step)
+    return moved(sums, 0, axis, axes)
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_is_all_true": lambda x: op.Equal(_number_of_true(op.Not(x)), literal(0)),  # of no values, yes
     "aten::_is_any_true": lambda x: op.Greater(_number_of_true(x), literal(0)),
@@ -290,4 +309,5 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::cummax": partial(_running_extremes, op.GreaterOrEqual),
     "aten::cummin": partial(_running_extremes, op.LessOrEqual),
     "aten::cumprod": _running_products,
+    "aten::logcumsumexp": _running_log_sums,
 }
