@@ -6,6 +6,7 @@ import inspect as python_inspect
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -164,7 +165,7 @@ def test_options_reach_the_library(asked, folder):
     expected = {
         "opset_version": 18, "target": "onnxruntime==1.18", "narrow": True, "unchecked": ("my::Op",),
         "dtype": "float16", "atol": 1e-3, "rtol": 1e-4, "budget": 5.0, "quick": False, "thorough": True,
-        "metadata": {"a": "b=c"}, "external_data": False, "optimize": False, "seed": 0, "f": "m.onnx",
+        "metadata": {"a": "b=c"}, "external_data": False, "optimize": False, "seed": 0, "f": Path("m.onnx").absolute(),
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
 
