@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import copy
+import functools
 import io
 import pickle
 from collections.abc import Callable
@@ -176,3 +177,7 @@ def test_what_is_written_into_a_tensor_and_copied_still_depends() -> None:
 def test_a_nan_on_the_way_is_met() -> None:
     assert recorder.meets_nan(lambda: torch.zeros(2).log().mul(0).nan_to_num())
     assert not recorder.meets_nan(lambda: torch.zeros(2).log())
+    image, places = torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)
+    sampled = functools.partial(torch.nn.functional.grid_sample, image, align_corners=False, padding_mode="border")
+    assert recorder.meets_nan(lambda: sampled(places + torch.inf))
+    assert not recorder.meets_nan(lambda: sampled(places + 7))
