@@ -85,7 +85,7 @@ def test_without_peft_the_command_is_told(checkpoint: Make, tmp_path: Path, monk
 
 def test_a_config_without_an_architecture_needs_a_task(bert: Path) -> None:
     assert refusal_of(set_config(bert, architectures=None)) == (
-        "the config of `/home/bert` names no architecture: say with --task what it is for"
+        "the config of `/home/bert` names no architecture: say with task= what it is for"
     )
 
 
@@ -99,8 +99,7 @@ def test_code_of_a_checkpoint_is_not_run_by_itself(bert: Path) -> None:
     (bert / "mine.py").write_text("raise SystemExit")
     set_config(bert, architectures=["Mine"], auto_map={"AutoModel": "mine.Mine"})
     assert refusal_of(bert) == (
-        "`/home/bert` brings its own code for `Mine` (`mine.Mine`): "
-        "read it, then give --trust-remote-code (trust_remote_code=True) to run it"
+        "`/home/bert` brings its own code for `Mine` (`mine.Mine`): read it, then give trust_remote_code=True to run it"
     )
 
 

@@ -54,14 +54,14 @@ def test_a_state_that_does_not_grow_is_refused() -> None:
     cache.layers = [LinearAttentionLayer()]
     assert _refusal(cache) == (
         "`Model` keeps a `LinearAttentionLayer`, but only keys and values of attention can be passed on: "
-        "--task text-generation exports it without a cache"
+        'task="text-generation" exports it without a cache'
     )
 
 
 def test_no_cache_at_all_is_refused() -> None:
     assert _refusal(None) == (
         "`Model` returns no `past_key_values`, so its state cannot be passed on: "
-        "--task text-generation exports it without a cache"
+        'task="text-generation" exports it without a cache'
     )
 
 
@@ -153,6 +153,6 @@ def test_a_state_that_is_no_cache_is_refused(checkpoint: Make, tmp_path: Path) -
         export_checkpoint(checkpoint("mamba"), tmp_path / "out")
     assert str(refusal.value) == (
         "`MambaForCausalLM` returns no `past_key_values`, so its state cannot be passed on: "
-        "--task text-generation exports it without a cache"
+        'task="text-generation" exports it without a cache'
     )
     assert not (tmp_path / "out").exists()

@@ -53,7 +53,7 @@ def test_weights_in_half_precision_are_written_as_asked(checkpoint: Make, tmp_pa
     model.save_pretrained(tmp_path / "stored")
     found = export_checkpoint(tmp_path / "stored", tmp_path / "out", quick=True)
     assert found[0].inputs[0].dtype == "float32"
-    assert found.notes[0] == ("the weights are stored in bfloat16 and written in float32: --dtype bfloat16 keeps them")
+    assert found.notes[0] == 'the weights are stored in bfloat16 and written in float32: dtype="bfloat16" keeps them'
 
 
 def test_a_refused_export_leaves_the_folder_as_it_was(

@@ -108,8 +108,8 @@ def _unregistered(path: Path) -> Iterator[str]:
                 yield f"?.{text}"
 
 
-_OF_OTHERS = {"?._print", "?._filename_map"}
-"""Of sympy's printers, and of IPython's compiler, which is asked with an answer for where it has none."""
+_OF_OTHERS = {"?._print", "?._filename_map", "?._hf_hook", "?._exit"}
+"""Of sympy's printers; of IPython's compiler and accelerate's modules, where their absence is an answer; of `os`."""
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.name != "private_names.py"]
 
 
