@@ -1,4 +1,4 @@
-"""One bit of the length decides: the exporter has no word for it, so that it is refused with its line."""
+"""One bit of the length decides: torch's own translation asks the literal for its type."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from torch import Tensor, nn
 
 dims = {"series": "n"}
 sizes = {"n": (5, [1, 63, 64, 128, 192])}
-exports = False
+exports = True
 
 
 class ByOneBit(nn.Module):
     def forward(self, series: Tensor) -> Tensor:
         if series.shape[0] & 64:
             return series * 2
-        return series + 1
+        return series + (series.shape[0] | 3) if 6 & series.shape[0] else series + 1
 
 
 def model() -> nn.Module:

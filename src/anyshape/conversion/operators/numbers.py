@@ -21,6 +21,7 @@ import torch
 from torch import fx
 
 from anyshape.conversion.operators.onnx_words import (
+    BOOL,
     DOUBLE,
     FLOAT,
     INT64,
@@ -256,6 +257,15 @@ def _binary_logarithm(value: Any) -> Any:
     return op.Where(op.Equal(op.Pow(exact(2), whole), value), whole, plain)
 
 
+def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any], left: Any, right: Any) -> Any:
+    """`n & 64`: torch's translation asks a literal for its type."""
+    left, right = (
+        one if isinstance(one, ir.Value) else literal(one, BOOL if isinstance(one, bool) else INT64)
+        for one in (left, right)
+    )
+    return (on_truths if left.dtype == BOOL else on_numbers)(left, right)
+
+
 _WHOLE_RESULTS = {"trunc", "floor", "ceil", "round"}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": op.Add, "sub": op.Sub, "mul": op.Mul, "truediv": op.Div, "floordiv": _floor_quotient, "mod": _remainder,
@@ -269,6 +279,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "_operator::floordiv": floordiv,
+    "_operator::and_": partial(_bits, op.And, op.BitwiseAnd),
+    "_operator::or_": partial(_bits, op.Or, op.BitwiseOr),
     "aten::arange": arange,
     "aten::arange.start": arange,
     "aten::arange.start_step": arange,
