@@ -70,6 +70,8 @@ def check_writable(folder: Path) -> None:
         # asked by doing: the super-user may write everywhere, and cannot in /proc
         with tempfile.TemporaryFile(dir=standing):
             pass
+    except FileNotFoundError:
+        raise DeclarationError(f"the folder `{shown}` is the system's own and takes no files") from None
     except OSError as error:
         raise SavingError(f"the folder `{shown}` cannot be written to: {reason_of_system(error)}") from None
 
