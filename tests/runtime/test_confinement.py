@@ -51,6 +51,20 @@ def test_results_are_the_same_over_there(double):
     assert effort.calls == 1
 
 
+def test_what_earlier_runs_took_and_is_kept_counts_against_no_later_request(double, monkeypatch):
+    session, process, allowed = Session(double), confinement._CURRENT.get(), {}
+    ask = process.ask
+    monkeypatch.setattr(
+        process, "ask", lambda what, *rest, **more: allowed.update({what: rest[1]}) or ask(what, *rest, **more)
+    )
+    x = np.ones((3, 2), np.float32)
+    session.run({"x": x})
+    process._peak = 2**32  # as large inputs leave it
+    session.effort({"x": x})  # by a record, which is asked for when the run is over
+    assert set(allowed) == {"open", "run", "profile"}
+    assert all(limits[0] >= 2**32 for limits in allowed.values())
+
+
 def test_what_the_runtime_refuses_is_told_in_its_words(double):
     session = Session(double)
     with pytest.raises(RuntimeFailureError, match="Got invalid dimensions for input: x"):
