@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import ml_dtypes
 import numpy as np
@@ -142,6 +143,16 @@ def test_one_element_that_jumps_excuses_no_other():
         assert (judged(actual, expected, oracles(exact, jittered)).difference is None) is excused
         actual[place] += 2  # it jumps by one, and not further
         assert judged(actual, expected, oracles(exact, jittered)).difference is not None
+
+
+def test_what_follows_from_a_decision_that_fell_otherwise_is_rounded_as_well():
+    expected = by_lot(40)
+    jittered = [expected.clone() for _ in range(24)]
+    jittered[2][9] += 1
+    for further, excused in ((5e-7, True), (1e-4, False)):
+        actual = expected.clone()
+        actual[9] += 1 + further
+        assert (judged(actual, expected, oracles(expected.double(), jittered)).difference is None) is excused
 
 
 def test_an_element_that_cancels_is_judged_by_how_far_it_moves():
@@ -286,6 +297,20 @@ def test_integers_must_be_equal():
 def test_equal_integers_need_no_further_run(dtype):
     values = torch.tensor([0, 1, 1]).to(dtype)
     assert judged(values, values.clone(), unasked()).difference is None
+
+
+def test_another_order_of_equal_values_is_right_and_nothing_else():
+    expected, reordered = [[8.0, 0.0], [16.0, 8.0], [1.0, 2.0]], [[0.0, 400.0], [8.0, 16.0], [1.0, 2.0]]
+    ties = oracles(reordered=lambda: array(reordered))
+    assert sentence(reordered, expected, ties) is None
+    assert sentence([[0.0, 400.00003], *expected[1:]], expected, ties) is None
+    assert sentence([[0.0, 400.1], *expected[1:]], expected, ties) == "differs by 0.1 (allowed 0.00038)"
+    assert sentence([*expected[:2], [1.0, 2.1]], expected, ties) == "differs by 0.1 (allowed 2e-05)"
+    assert sentence([3, 1], [1, 3], oracles(reordered=lambda: array([3, 1]))) is None
+    infinite = oracles(reordered=lambda: array([nan, 1.0, inf]))
+    assert sentence([nan, 1.0, inf], [1.0, inf, nan], infinite) is None
+    assert sentence([1.0, 1.0, inf], [1.0, inf, nan], infinite) is None
+    assert sentence([nan, 1.0, -inf], [1.0, inf, nan], infinite) == "has 1 NaN, in PyTorch 2"
 
 
 def test_a_tie_that_rounding_decides_is_excused_at_its_place_alone():
@@ -519,3 +544,13 @@ def test_all_elements_that_differ_more_than_calls_round_are_asked_about():
     got = want * (1 + 1e-3)
     known = measured_before(want, 1e-6, 1e-6, 1e-6, 1e-11)
     assert judged(got, want, oracles(want, noises=known)).difference is not None
+
+
+def test_what_is_the_same_is_seen_at_little_cost():
+    values = np.random.default_rng(0).standard_normal(2**20, dtype=np.float32)
+    other = values.copy()
+    tracemalloc.start()
+    assert judge(values, other, MovedRuns(lambda _: values)).ratio == 0.0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < values.nbytes

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.torchkit.jitter import jitter
+from anyshape.torchkit.jitter import LowestFirst, jitter
 
 EPSILON = torch.finfo(torch.float32).eps
 
@@ -94,6 +94,21 @@ def test_a_sum_that_cancels_moves_by_what_it_is_summed_of() -> None:
     assert float(moved[1].max()) == 0.0
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.adaptive_avg_pool2d(x, 1), lambda x: F.avg_pool2d(x, (256, 257)), lambda x: x.mean((2, 3)),
+        lambda x: x.flatten(2).cumsum(-1)[..., -1] / 65792, lambda x: x.sum() / x.numel(),
+    ],
+)  # fmt: skip
+def test_a_long_sum_moves_as_far_as_one_that_is_summed_in_another_order(function: Callable[[Tensor], Tensor]) -> None:
+    """Of more numbers than are moved beside a product, and so many that single moves would hide each other."""
+    x = _drawn(1, 1, 256, 257)
+    moved = (_runs(function, x, 4) - function(x)).abs().amax(0)
+    assert 0.4 * EPSILON < float(moved / x.abs().mean()) < 8 * EPSILON
+    assert float(_runs(function, x * 0, 1).abs().max()) == 0.0
+
+
 def test_a_zero_that_roundings_made_moves_and_one_that_none_made_does_not() -> None:
     x = torch.full((1, 7), 0.1)
     assert bool((_runs(lambda x: x - x.mean(-1, keepdim=True), x) != 0).any())
@@ -124,6 +139,32 @@ def test_the_order_of_equal_values_is_open_where_pytorch_leaves_it_so() -> None:
     assert _runs(lambda x: x.sort().indices, x)[:2].tolist() == [[4, 0, 2, 1, 3], [4, 2, 0, 3, 1]]
     assert bool((_runs(lambda x: x.sort(stable=True).indices, x) == torch.tensor([4, 0, 2, 1, 3])).all())
     assert bool((_runs(lambda x: x.argmax(), x) == 1).all())
+
+
+def test_attention_moves_by_what_it_is_summed_of_where_it_drops_nothing() -> None:
+    queries, keys, values = torch.randn(3, 1, 2, 5, 8, generator=torch.Generator().manual_seed(0))
+    plain = F.scaled_dot_product_attention(queries, keys, values)
+    with jitter(0):
+        moved = F.scaled_dot_product_attention(queries, keys, values)
+    assert 0 < float((moved - plain).abs().max()) < 1e-5
+    with jitter(0):
+        torch.manual_seed(0)
+        dropped = F.scaled_dot_product_attention(queries, keys, values, dropout_p=0.5)
+    torch.manual_seed(0)
+    torch.testing.assert_close(dropped, F.scaled_dot_product_attention(queries, keys, values, dropout_p=0.5))
+
+
+def test_equal_values_stay_equal_where_only_their_order_is_asked_for() -> None:
+    x = torch.arange(40.0) * 0.1
+    with LowestFirst() as mode:
+        assert not mode.has_met_any
+        assert (x * 0 + 1.1).topk(3).indices.tolist() == [0, 1, 2]
+        assert mode.has_met_any
+        assert (x * 0 + 1.1).sort(descending=True).indices.tolist() == list(range(40))
+        assert torch.equal(x * 0.7, torch.mul(x, 0.7))
+    with LowestFirst() as mode:
+        x.sort(stable=True)
+    assert not mode.has_met_any
 
 
 def test_random_numbers_and_unwritten_memory_are_left_alone() -> None:

@@ -140,6 +140,18 @@ def test_a_failure_gives_the_parameters_back(monkeypatch: pytest.MonkeyPatch, li
     assert not nn.modules.module._global_forward_hooks
 
 
+def test_copies_are_kept_until_somebody_writes() -> None:
+    copies, parameter = precision.WideCopies(), nn.Parameter(torch.ones(3))
+    first = copies.of(parameter, torch.float64)
+    assert copies.of(parameter, torch.float64) is first
+    assert copies.of(nn.Parameter(torch.ones(3)), torch.float64) is not first
+    with torch.no_grad():
+        parameter.mul_(2)
+    assert copies.of(parameter, torch.float64).tolist() == [2.0] * 3
+    parameter.data = torch.full((3,), 5.0)
+    assert copies.of(parameter, torch.float64).tolist() == [5.0] * 3
+
+
 def test_random_numbers_are_those_of_the_narrow_type() -> None:
     def drawn() -> list[torch.Tensor]:
         torch.manual_seed(0)

@@ -16,6 +16,7 @@ import numpy as np
 
 from anyshape.bench.judgement import MovedRuns, Oracles, Tolerance, judge
 from anyshape.bench.plan import Budget, Plan, available_memory, choose
+from anyshape.onnxfile.contract import RANDOM_VALUES
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.progress import count_size
 from anyshape.results.verification import Check, Failure, Verification
@@ -57,6 +58,7 @@ BESIDE_ITS_STATIC_TWIN = Rules(
     always_run=2, enough_wrong=1, broken_promise="wrong-shape", promises_come_first=True, takes_texts=True,
     measure="the static file's rounding noise",
 )  # fmt: skip
+BESIDE_A_RANDOM_MODEL = Rules(always_run=3, enough_wrong=3, measure=RANDOM_VALUES)
 ALONE = Rules(always_run=4, takes_texts=True)
 
 
@@ -214,7 +216,8 @@ class Checker(Generic[Run]):
         worst = 0.0
         for wanted in self.reference.expected(run):
             result = self.reference.compared(run, wanted.output, results[wanted.output])
-            judgement = judge(result, wanted.values, wanted.noise, self.tolerance)
+            is_random = self.rules.measure == RANDOM_VALUES
+            judgement = judge(result, wanted.values, wanted.noise, self.tolerance, values=not is_random)
             if (difference := judgement.difference) is not None:
                 name = self.interface.outputs[wanted.output].name
                 return _failure(run, difference.kind, name, f"`{name}` {difference.sentence}")
@@ -351,6 +354,8 @@ def verification_of(checker: Checker[Run], judged: Sequence[Judged], seconds: fl
     measure, tolerance = checker.rules.measure, checker.tolerance
     if measure is None:
         return verification
+    if measure == RANDOM_VALUES:
+        return replace(verification, measure=measure)
     if tolerance.is_given:
         return replace(verification, factor=1.0, measure="the tolerance in use")
     return replace(verification, factor=tolerance.factor, measure=measure)

@@ -36,7 +36,12 @@ def octaves_of(values: Array) -> Array:
 
 def _present(octaves: Array) -> Array:
     """Each octave that there is, in order."""
-    return np.flatnonzero(np.bincount(octaves - np.int16(_LOWEST))) + _LOWEST
+    return np.flatnonzero(_counts_in(octaves)) + _LOWEST
+
+
+def _counts_in(octaves: Array) -> Array:
+    """How many elements each octave has, from the lowest on."""
+    return np.bincount(octaves - np.int16(_LOWEST))
 
 
 def lent_noise(values: Array, noise: Array) -> Array:
@@ -83,8 +88,11 @@ def _neighbourhoods(octaves: Array, noise: Array) -> Iterator[tuple[int, Array]]
 def _usual(noise: Array) -> float:
     """About twice the deviation of what is drawn like this. The largest would be one that jumped, where one did."""
     if noise.size < budgets.FEW_ALIKE:
-        return 3 * float(np.quantile(noise, 0.5, method="lower"))
-    return 2 * float(np.quantile(noise, 0.75))
+        return 3 * float(np.partition(noise, middle := (noise.size - 1) // 2)[middle])
+    # numpy's own way to a quantile takes ten times as long for as few
+    below, part = divmod(0.75 * (noise.size - 1), 1)
+    first, second = np.partition(noise, [int(below), int(below) + 1])[[int(below), int(below) + 1]]
+    return 2 * float(first + part * (second - first))
 
 
 def largest_alike(values: Array, gap: int = _GAP, *, strays: bool = False) -> Array:
@@ -93,20 +101,23 @@ def largest_alike(values: Array, gap: int = _GAP, *, strays: bool = False) -> Ar
     With `strays`, a few of many that lie below a gap count to those above it: they cancelled by chance.
     """
     octaves = octaves_of(values)
-    present = _present(octaves)
-    present = present[present != _LOWEST]
+    counts = _counts_in(octaves)
+    every = np.flatnonzero(counts) + _LOWEST
+    present = every[every != _LOWEST]
     if not present.size:
         return np.zeros(values.shape)
     steps = np.diff(present)
     ends = np.flatnonzero(steps > gap)
     if strays:
-        below = np.searchsorted(np.sort(octaves), present[ends], side="right")
+        below = np.cumsum(counts)[present[ends] - _LOWEST]
         is_stray = (below <= _STRAYS * values.size) & (steps[ends] <= _WIDEST_GAP_OF_STRAYS)
         ends = ends[~is_stray]
     ends = np.append(ends, present.size - 1)
     magnitudes = np.abs(values)
     tops = np.array([magnitudes[octaves == present[end]].max() for end in ends])
-    return np.asarray(tops[np.searchsorted(present[ends], octaves)])
+    # an octave has one answer for all of its elements, of which there are millions
+    answers = tops[np.searchsorted(present[ends], every)]
+    return _looked_up(dict(zip(every.tolist(), answers.tolist(), strict=True)), octaves)
 
 
 @dataclass

@@ -38,8 +38,13 @@ class _Jitter(OperatorMode):
             return self._in_another_order(func, args, kwargs)
         if writes(func):
             return self._run_in_place(func, args, kwargs)
+        generator = _generator_of(args, kwargs)
+        state = generator.get_state() if _may_draw(func) else None
         result = func(*args, **kwargs)
         if gives_alias(func) or _is_never_rounded(func) or not any(map(_is_floating, _tensors(result))):
+            return result
+        # attention may drop some of its weights, and mostly does not
+        if state is not None and not torch.equal(state, generator.get_state()):
             return result
         return self._with_roundings_moved(func, args, kwargs, result)
 
@@ -52,7 +57,7 @@ class _Jitter(OperatorMode):
         if func.overloadpacket in _BY_DIFFERENCES:
             result = self._rounded_anew(result)
         elif torch.Tag.pointwise not in func.tags:
-            result = func(*each_value(self._operand_mover(result), args), **kwargs)
+            result = func(*each_value(self._operand_mover(func, result), args), **kwargs)
             result = each_value(self._rounded_anew, result)
         elif wide is not None:
             result = self._moved_by_loss(result, wide)
@@ -74,8 +79,12 @@ class _Jitter(OperatorMode):
             return value
         return _where_finite(value, value + value * self._noise(value) * torch.finfo(value.dtype).eps)
 
-    def _operand_mover(self, result: Any) -> Callable[[Any], Any]:
-        """Moves what is not far larger than the result: weights beside few values tell no more than these do."""
+    def _operand_mover(self, func: Any, result: Any) -> Callable[[Any], Any]:
+        """Moves all, but of products what is not far larger than the result: weights beside few values tell no more
+        than these do.
+        """
+        if func.overloadpacket not in _WEIGHTED:
+            return self._rounded_anew
         most = max(budgets.LARGEST_MOVED_OPERAND, *(4 * one.numel() for one in _tensors(result)))
         return lambda value: self._rounded_anew(value) if isinstance(value, Tensor) and value.numel() <= most else value
 
@@ -109,7 +118,9 @@ class _Jitter(OperatorMode):
         before = each_value(lambda one: one.clone() if _is_floating(one) else one, args)
         result = func(*args, **kwargs)
         target = args[0] if args else None
-        if target is not result or not _is_floating(target) or _is_never_rounded(func) or func.namespace != "aten":
+        if target is not result or not _is_floating(target) or func.namespace != "aten":
+            return result
+        if _may_draw(func) or _is_never_rounded(func):
             return result
         wide = _wide_result(func, before, kwargs)
         moved = self._moved_by_loss(target, wide) if isinstance(wide, Tensor) else self._rounded_anew(target)
@@ -118,21 +129,38 @@ class _Jitter(OperatorMode):
 
     def _in_another_order(self, func: Any, args: Any, kwargs: Any) -> Any:
         """PyTorch leaves the order of equal values open: the lowest index first, the highest first, or any."""
-        value, dim, largest, count = _OPEN_ORDERS[func](func, args, kwargs)
-        if value.dim() == 0:
-            return func(*args, **kwargs)
-        length = value.shape[dim]
-        order = torch.arange(length)
-        if self._seed % 2:
-            order = order.flip(0) if self._seed == 1 else torch.randperm(length, generator=self._generator)
-        order = order.to(value.device)
-        values, places = value.index_select(dim, order).sort(dim=dim, descending=largest, stable=True)
-        return values.narrow(dim, 0, count), order[places.narrow(dim, 0, count)]
+
+        def order(length: int) -> Tensor:
+            if not self._seed % 2:
+                return torch.arange(length)
+            return (
+                torch.arange(length).flip(0) if self._seed == 1 else torch.randperm(length, generator=self._generator)
+            )
+
+        return _equals_in_order(func, args, kwargs, order)
 
 
 def jitter(seed: int, strength: float = 1.0) -> _Jitter:
     """Inside, every result that is rounded moves by up to so many roundings."""
     return _Jitter(seed, strength)
+
+
+class LowestFirst(OperatorMode):
+    """Inside nothing moves, but of equal values whose order PyTorch leaves open, the lowest index comes first, as ONNX
+    has it: what was exactly equal stays so, and all that follows from the indices is what a right file gives.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_met_any = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs = kwargs or {}
+        if func not in _OPEN_ORDERS or kwargs.get("stable"):
+            return func(*args, **kwargs)
+        self.has_met_any = True
+        return _equals_in_order(func, args, kwargs, torch.arange)
 
 
 # ---- which operators round
@@ -146,9 +174,18 @@ def _tensors(value: Any) -> list[Tensor]:
     return [one for one in pytree.tree_leaves(value) if isinstance(one, Tensor)]
 
 
+def _may_draw(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+def _generator_of(args: Any, kwargs: Any) -> torch.Generator:
+    given = (one for one in (*args, *kwargs.values()) if isinstance(one, torch.Generator))
+    return next(given, torch.default_generator)
+
+
 def _is_never_rounded(func: Any) -> bool:
-    """What picks, draws at random, or gives memory that nobody has written to yet."""
-    if func in PICKS or torch.Tag.nondeterministic_seeded in func.tags:
+    """What picks, or gives memory that nobody has written to yet."""
+    if func in PICKS:
         return True
     name: str = func.overloadpacket.__name__
     return name.removeprefix("new_").startswith(("empty", "resize", "set_"))
@@ -201,6 +238,16 @@ def _where_finite(value: Tensor, moved: Tensor) -> Tensor:
 
 
 # ---- the order of equal values
+
+
+def _equals_in_order(func: Any, args: Any, kwargs: Any, order_of: Callable[[int], Tensor]) -> Any:
+    """The result of a sort or a choice in which equal values stand in this order of their indices."""
+    value, dim, largest, count = _OPEN_ORDERS[func](func, args, kwargs)
+    if value.dim() == 0:
+        return func(*args, **kwargs)
+    order = order_of(value.shape[dim]).to(value.device)
+    values, places = value.index_select(dim, order).sort(dim=dim, descending=largest, stable=True)
+    return values.narrow(dim, 0, count), order[places.narrow(dim, 0, count)]
 
 
 def _sorted_wholly(func: Any, args: Any, kwargs: Any) -> tuple[Tensor, int, bool, int]:
@@ -258,6 +305,13 @@ def _error_of_ramp(_args: Any, result: Any) -> Tensor:
     return torch.full_like(result, 1.25e-7 * float(torch.abs(result).max()))
 
 
+def _error_of_sum(operator: Any) -> Callable[[Any, Any], Tensor]:
+    """Thousands of operands that are moved each hide each other's moves. A sum from the first to the last, whose steps
+    are rounded one by one, loses a part of a rounding of all that is summed, however much of it cancels.
+    """
+    return lambda args, _result: operator(torch.abs(args[0]), *args[1:]) * 6e-8
+
+
 def _error_of_transform(args: Any, _result: Any) -> Tensor:
     """Of a sum of all, whatever cancels in it: the imaginary part of the first number is exactly zero in PyTorch."""
     value, dims, normalization, *_ = args
@@ -282,6 +336,15 @@ def _private(*names: str) -> list[Any]:
 
 _BY_DIFFERENCES = _private("_softmax", "_log_softmax")
 """What differences of operands decide, which are made once: a mask of -3e38 moved by roundings would be no mask."""
+_WEIGHTED = (
+    _aten.mm, _aten.addmm, _aten.bmm, _aten.baddbmm, _aten.addbmm, _aten.mv, _aten.addmv, _aten.dot, _aten.linear,
+    _aten.convolution, *_private("_embedding_bag", "_embedding_bag_forward_only"),
+)  # fmt: skip
+"""Values beside weights, which may be many more."""
+_SUMS = (
+    _aten.sum, _aten.mean, _aten.cumsum, _aten.avg_pool1d, _aten.avg_pool2d, _aten.avg_pool3d,
+    *_private("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
+)  # fmt: skip
 _RAMPS = (_aten.arange, _aten.linspace)
 _RESIZES = (
     _aten.upsample_linear1d, _aten.upsample_bilinear2d, _aten.upsample_trilinear3d, _aten.upsample_bicubic2d,
@@ -310,6 +373,7 @@ _KERNEL_ERRORS: dict[Any, Callable[[Any, Any], Tensor]] = {
     **dict.fromkeys(_RESIZES, _error_of_resize),
     **dict.fromkeys(_RAMPS, _error_of_ramp),
     **dict.fromkeys(_private("_fft_r2c", "_fft_c2c", "_fft_c2r"), _error_of_transform),
+    **{operator: _error_of_sum(operator) for operator in _SUMS},
     _aten.native_layer_norm: _error_of_norm,
     _aten.native_group_norm: _error_of_norm,
 }

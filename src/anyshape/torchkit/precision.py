@@ -77,11 +77,29 @@ def each_value(function: Callable[[Any], Any], value: Any) -> Any:
 _WITHOUT_MODES = "torch.utils._python_dispatch._disable_current_modes"
 
 
+class WideCopies:
+    """Wide copies of parameters, kept from one run to the next: to make them takes as long as to compute with them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, torch.dtype], tuple[tuple[Any, ...], torch.Tensor]] = {}
+
+    def of(self, parameter: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
+        # who writes to what was lent writes to the parameter: its version moves on, and the copy is made anew
+        now = parameter, parameter._version, parameter.data_ptr()
+        then, copy = self._kept.get((id(parameter), wide), ((None, 0, 0), parameter))
+        if then[0] is not parameter or then[1:] != now[1:]:
+            copy = parameter.data.to(wide)
+            self._kept[id(parameter), wide] = now, copy
+        return copy
+
+
 class _Lender:
     """Gives parts of a module wide copies of their parameters and buffers, and their own storage back."""
 
-    def __init__(self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, *, sparing: bool) -> None:
-        self._narrow, self._wide, self.sparing = narrow, wide, sparing
+    def __init__(
+        self, narrow: tuple[torch.dtype, ...], wide: torch.dtype, copies: WideCopies | None, *, sparing: bool
+    ) -> None:
+        self._narrow, self._wide, self._copies, self.sparing = narrow, wide, copies, sparing
         self._lent: dict[nn.Module, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         self._aside: dict[nn.Module, list[tuple[str, torch.Tensor]]] = {}
 
@@ -91,7 +109,8 @@ class _Lender:
         parameters = [p for p in part.parameters(recurse=False) if self._takes(part, p) and not p.is_inference()]
         self._lent[part] = [(parameter, parameter.data) for parameter in parameters]
         for parameter in parameters:
-            parameter.data = parameter.data.to(self._wide)
+            kept = self._copies
+            parameter.data = parameter.data.to(self._wide) if kept is None else kept.of(parameter, self._wide)
         if not self.sparing:  # what a part writes to them must last from one of its calls to the next
             self._aside[part] = [(n, b) for n, b in part.named_buffers(recurse=False) if b.dtype in self._narrow]
             part._buffers.update({name: buffer.to(self._wide) for name, buffer in self._aside[part]})
@@ -160,14 +179,15 @@ def without_whole_layers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def computing_in(dtype: torch.dtype, module: nn.Module) -> Iterator[_Upcast]:
-    """Inside, everything of this module below `dtype` is computed in `dtype`."""
+def computing_in(dtype: torch.dtype, module: nn.Module, copies: WideCopies | None = None) -> Iterator[_Upcast]:
+    """Inside, everything of this module below `dtype` is computed in `dtype`; few copies are kept for the next time."""
     narrow = tuple(d for d in BELOW_FLOAT64 if torch.finfo(d).bits < torch.finfo(dtype).bits)
     default = torch.get_default_dtype()
     held = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.dtype in narrow)
     sparing = held > budgets.LARGEST_WIDE_COPY and lookup(_WITHOUT_MODES) is not None
     mode = _Upcast(narrow, dtype, sparing=sparing)
-    with without_whole_layers(), _lent_parameters(module, _Lender(narrow, dtype, sparing=sparing)):
+    lender = _Lender(narrow, dtype, copies if held <= budgets.LARGEST_KEPT_COPY else None, sparing=sparing)
+    with without_whole_layers(), _lent_parameters(module, lender):
         torch.set_default_dtype(dtype)
         try:
             with mode:
