@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import anyshape
 from anyshape.conversion.operators.arithmetic import DIVISIONS
 from anyshape.conversion.operators.repair import applied
-from tests.conversion.functions import exported, table, wrong_sizes, wrong_sizes_of
+from tests.conversion.functions import exported, table, wrong_results, wrong_sizes, wrong_sizes_of
 from tests.running import is_right
 
 Function = Callable[[Tensor], Tensor]
@@ -105,6 +105,8 @@ class Numbers(nn.Module):
         return [
             int(n * 0.7), round(n * 0.7), math.ceil(n * 0.6), math.floor(n * 1.1), int(n / 3), -(-n // 7), (5 - n) // 3,
             (5 - n) % 3, int(n**0.5), math.isqrt(n), int(math.log2(n)), int(n // 0.1), int(n % 0.7 * 10),
+            math.gcd(n, 24, 60), math.gcd(36, n), n.bit_length(), 1 << (n - 1).bit_length(), n >> 3 << 1,
+            int(math.fmod(n, 7)), int(math.fmod(n / 4, 1.5) * 4), int(math.hypot(n, 4)), int(math.hypot(3 * n, 4 * n)),
         ]  # fmt: skip
 
 
@@ -218,3 +220,12 @@ SPREAD = {
 @pytest.mark.parametrize("name", SPREAD)
 def test_values_spread_over_a_size(name: str, tmp_path: Path) -> None:
     assert wrong_sizes_of(SPREAD[name], table, tmp_path / "m.onnx") == []
+
+
+def test_a_product_of_nothing_or_of_whole_numbers_is_added() -> None:
+    x, y = torch.arange(6.0).reshape(2, 3), torch.arange(12).reshape(3, 4)
+    functions = {
+        "of nothing": lambda x, y: (torch.addmm(x, x[:, :0], x[:0]), torch.addmm(x, x[:, :0], x[:0], beta=0.5)),
+        "of whole numbers": lambda x, y: torch.addmm(y[:, :3], y, y.T, beta=2, alpha=3),
+    }
+    assert wrong_results(functions, x, y) == []

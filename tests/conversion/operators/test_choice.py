@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.conversion.functions import exported, operators, table, wrong_sizes, wrong_sizes_of
+from tests.conversion.functions import exported, operators, table, wrong_results, wrong_sizes, wrong_sizes_of
+
+NAN = float("nan")
 
 FUNCTIONS = {
     "repeat": lambda x: (x.repeat_interleave(x.shape[1], dim=0), x.repeat_interleave(2)),
@@ -82,3 +84,61 @@ def test_running_values_of_any_length(tmp_path: Path) -> None:
 def test_running_sums_of_exponentials_neither_overflow_nor_vanish(scale: float, tmp_path: Path) -> None:
     running = lambda x: ((x * scale).logcumsumexp(1), (x * -scale).logcumsumexp(0))  # noqa: E731
     assert wrong_sizes_of(running, table, tmp_path / "m.onnx") == []
+
+
+# ---- values that ONNX's kernels do not order, and what is counted
+
+
+def test_nan_is_larger_than_all() -> None:
+    x = torch.tensor([[3.0, NAN, -1.0, torch.inf], [2.0, -torch.inf, 7.0, 0.5], [1.0, 3e38, NAN, NAN]])
+    functions = {
+        "extremes": lambda x: (x.amax(1), x.amin((0, 1)), x.max(), x.min(), *torch.aminmax(x, dim=0)),
+        "extremes with places": lambda x: (
+            *x.max(1),
+            *x.min(0, keepdim=True),
+            x.argmax(),
+            x.argmin(1),
+            x[:2].argmax(1),
+        ),
+        "order": lambda x: (*x.sort(dim=1, stable=True), *x.sort(dim=0, descending=True, stable=True)),
+        "topmost": lambda x: (x.topk(2).values, x.topk(2, largest=False, dim=0).values, x.kthvalue(2, 0).values),
+        "medians": lambda x: (*x.median(1), x.median(), *x[1:].nanmedian(1), x.nanmedian()),
+        "running": lambda x: (*x.cummax(1), *x.cummin(0)),
+        "places": lambda x: torch.bucketize(x, x.new_tensor([0.0, 1.0, 3.0]), right=True),
+    }
+    assert wrong_results(functions, x) == []
+
+
+def test_repeats_and_frequent_values() -> None:
+    x = torch.tensor([[2, 2, 0, 0, 0, 1], [2, 2, 0, 5, 5, 1], [2, 2, 0, 5, 5, 1]])
+    functions = {
+        "mode": lambda x: (x.mode().values, x.float().mode(0, keepdim=True).values, (x > 1).mode(1).values),
+        "without repeats": lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True),
+        "without repeated rows": lambda x: torch.unique_consecutive(x, dim=0, return_inverse=True),
+    }
+    assert wrong_results(functions, x) == []
+
+
+def test_histograms_with_edges() -> None:
+    x = torch.tensor([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, -3.0, 4.0])
+    functions = {
+        "within": lambda x: (*torch.histogram(x, 4, range=(0.0, 2.0)), *torch.histogram(x, 3)),
+        "weighted": lambda x: (
+            *torch.histogram(x, 4, range=(0.0, 2.0), weight=x),
+            *torch.histogram(x, 5, density=True),
+        ),
+        "between": lambda x: torch.histogram(x, x.new_tensor([-1.0, 0.1, 0.5, 2.0])),
+    }
+    assert wrong_results(functions, x) == []
+
+
+def test_counts_of_tiny_values_and_norms_of_nan() -> None:
+    x = torch.tensor([[-1e-30, 1e-30, 0.5], [NAN, -2.0, 1.0]])
+    functions = {
+        "histc": lambda x: (torch.histc(x[0], 4, -1, 1), torch.histc(x[0] * 1e-30, 3), torch.histc(x[1, 1:], 3, 0, 1)),
+        "norms": lambda x: (
+            torch.linalg.vector_norm(x, float("inf"), dim=1),
+            torch.linalg.vector_norm(x, -float("inf")),
+        ),
+    }
+    assert wrong_results(functions, x) == []

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.conversion.functions import exported, wrong_sizes
+from tests.conversion.functions import exported, wrong_results, wrong_sizes
 from tests.running import load
 
 
@@ -85,3 +85,31 @@ def test_no_more_digits_are_lost_than_in_pytorch(model: nn.Module, scale: str, t
             # that of one value at least: PyTorch may be lucky
             noise = (want - exact).abs().max() + 1e-6 * exact.abs().max()
             assert (torch.from_numpy(got) - exact).abs().max() <= 3 * noise
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0")
+def test_moments_of_nothing_and_of_infinities() -> None:
+    x = torch.tensor([[1.0, torch.inf, 2.0], [1.0, 2.0, 3.0], [3.0, torch.nan, 3.0]])
+    functions = {
+        "var": lambda x: (x.var(1, correction=3), x.var((0, 1), correction=9), x.std(1), x[1, :1].var()),
+        "with means": lambda x: (*torch.var_mean(x, 1), *torch.std_mean(x[:, :0], 1), *torch.var_mean(x[1, :1], 0)),
+    }
+    assert wrong_results(functions, x) == []
+
+
+def test_a_softmax_is_computed_in_the_type_that_is_asked_for() -> None:
+    x = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
+    functions = {
+        "in double": lambda x: (x.softmax(1, dtype=torch.float64) - 0.2) * 1e9,
+        "of whole numbers": lambda x: ((9 * x).long().softmax(0, torch.float32), x[0, 0].softmax(0)),
+    }
+    assert wrong_results(functions, x) == []
+
+
+def test_a_mean_of_nothing_is_no_number() -> None:
+    functions = {
+        "masked": lambda x: (x[x > 5].mean(), x[x > 5][None].mean(1, keepdim=True), x[x > 0].mean()),
+        "of no rows": lambda x: (x[:0].mean(0), x[:0].mean()),
+        "complex": lambda x: torch.view_as_real(x.cfloat()),
+    }
+    assert wrong_results(functions, torch.tensor([[-1.0, 2.0], [3.0, 4.0]])) == []

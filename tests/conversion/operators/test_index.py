@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import anyshape
-from tests.conversion.functions import image, table, wrong_sizes_of
+from tests.conversion.functions import image, table, wrong_results, wrong_sizes_of
 from tests.running import is_right
 
 SENTENCE = "x[place] = value: the place by its value at run time"
@@ -134,3 +134,13 @@ REDUCTIONS = {
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_what_falls_on_one_place_is_reduced(reduce: str, tmp_path: Path) -> None:
     assert wrong_sizes_of(REDUCTIONS[reduce], table, tmp_path / "m.onnx") == []
+
+
+def test_diagonals_take_nothing_from_beside_them() -> None:
+    x = torch.arange(60.0).reshape(3, 4, 5)
+    x[1, 2, 3], x[0, 0, 0] = torch.nan, torch.inf
+    functions = {
+        "diagonal": lambda x: (x.diagonal(), x.diagonal(1, 1, 2), x.diagonal(-2, 0, 1), x.diagonal(9, 2, 0)),
+        "put": lambda x: (x.put(torch.tensor([[0, -1]]), x[0, 0, :2]), x.put(torch.tensor([5, 5]), x[1, 1, :2], True)),
+    }
+    assert wrong_results(functions, x) == []

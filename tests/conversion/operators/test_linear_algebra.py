@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.conversion.functions import exported, square, wrong_sizes, wrong_sizes_of
+from tests.conversion.functions import exported, square, wrong_results, wrong_sizes, wrong_sizes_of
 
 FUNCTIONS = {
     "inverse": torch.inverse,
@@ -69,3 +69,12 @@ def test_grouped_products_of_transformers(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(F, "grouped_mm"), reason="this torch has no grouped_mm")
 def test_grouped_products_of_torch(tmp_path: Path) -> None:
     _check(lambda x, weight, ends: F.grouped_mm(x, weight, offs=ends), tmp_path / "m.onnx")
+
+
+def test_matrices_that_are_singular_or_hold_nan() -> None:
+    singular = torch.tensor([[[1.0, 2.0], [2.0, 4.0]], [[0, 1], [1, 0]], [[1, float("nan")], [2, 3]]])
+    functions = {
+        "determinants": lambda a: (*torch.slogdet(a), torch.logdet(a), torch.det(a)),
+        "powers": lambda a: (torch.matrix_power(a, 0), torch.matrix_power(a[:2], 5), torch.matrix_power(a[1:2], -3)),
+    }
+    assert wrong_results(functions, singular) == []

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import torch.nn.functional as F
 
-from tests.conversion.functions import exported, image, operators, wrong_sizes_of
+from tests.conversion.functions import exported, image, operators, wrong_results, wrong_sizes_of
 
 FUNCTIONS = {
     "adaptive mean": lambda x: F.adaptive_avg_pool2d(x, (2, 5)),
@@ -40,3 +41,14 @@ BY_SIZE = {
 @pytest.mark.parametrize("name", BY_SIZE)
 def test_windows_given_by_sizes(name: str, tmp_path: Path) -> None:
     assert wrong_sizes_of(BY_SIZE[name], image, tmp_path / "m.onnx") == []
+
+
+def test_nan_stays_in_its_own_windows() -> None:
+    x = torch.arange(70.0).reshape(1, 1, 7, 10)
+    x[0, 0, 2, 3], x[0, 0, 6, 9] = torch.nan, torch.inf
+    functions = {
+        "adaptive": lambda x: (F.adaptive_avg_pool2d(x, (3, 4)), F.adaptive_avg_pool2d(x, (9, 12))),
+        "area": lambda x: F.interpolate(x, (4, 6), mode="area"),
+        "divided": lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, divisor_override=4),
+    }
+    assert wrong_results(functions, x) == []

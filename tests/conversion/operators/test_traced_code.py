@@ -242,6 +242,30 @@ def test_caches_of_every_kind_export_and_are_left_alone(tmp_path: Path) -> None:
     assert all(is_right(path, model, (torch.randn(*sizes),)) for sizes in SIZES)
 
 
+FACTORS = {2: 0.5, 4: 0.25, 9: 3.0}
+
+
+class Tables(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shifts = {3: 1, 4: 2}
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, half = x.shape[0], x.shape[0] // 2
+        if n not in {1, 4, 8}:
+            x = x + 1
+        x = x * FACTORS.get(n, 1.5) + {(2, 1): 3.0}.get((n, half), 4.0)
+        return x + self.shifts[n] if n in self.shifts else x
+
+
+def test_sizes_in_tables_of_numbers_are_decided_in_the_file() -> None:
+    result = anyshape.export(Tables(), torch.randn(4, 5), dims={"x": "n m"}, quick=True)
+    assert not any("built for every size" in repair for repair in result.repairs)
+    for shape in ((1, 1), (2, 2), (3, 1), (4, 3), (8, 4), (9, 2), (5, 5)):
+        x = torch.randn(shape)
+        assert torch.allclose(result(x)[0], Tables()(x)), shape
+
+
 def test_names_and_hashes_are_as_before_also_after_an_exception() -> None:
     before = (globals()["ramp"], vars(Layer)["thirds"], vars(Helper)["halves"], torch.SymInt.__hash__)
     with pytest.raises(ZeroDivisionError), applied([SIZE_KEYS]):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from anyshape.conversion.graph.doubles import keep_digits
 from anyshape.conversion.graph.opset import STACK_KEY, set_opset
 from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front, transform_in_double
 from anyshape.onnxfile.graph import describe, every_node
@@ -27,6 +28,7 @@ def finish(
 
     Outputs stay without dims until all runs have shown what they are.
     """
+    keep_digits(model)
     count_axes_from_the_front(model)
     transform_in_double(model)
     set_opset(model, opset)

@@ -20,10 +20,21 @@ import onnx_ir as ir
 import torch
 from torch import SymFloat, SymInt, Tensor, sym_float, sym_int, sym_max, sym_min
 
+from anyshape.conversion.operators.elementwise import power_by_products
 from anyshape.conversion.operators.numbers import with_sign_of_divisor
-from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, literal, number, op, torchs_translation
+from anyshape.conversion.operators.onnx_words import (
+    DOUBLE,
+    FLOAT,
+    exact,
+    literal,
+    number,
+    op,
+    static_size,
+    torchs_translation,
+)
 from anyshape.conversion.operators.repair import Repair, Used, all_patched, answering, is_known, is_size
 from anyshape.conversion.operators.traced_code import shadowed
+from anyshape.sizes import budgets
 
 # ---- in Python: names that keep a symbolic size symbolic
 
@@ -114,6 +125,27 @@ def _isqrt(value: Any) -> Any:
     return sym_int(torch.sym_sqrt(value))  # exact: the root of a whole number below 2**52 never rounds up
 
 
+def _remainder_towards_zero(value: Any, divisor: Any) -> Any:
+    if not (is_known(value >= 0) and is_known(divisor > 0)):
+        raise TypeError("of negative numbers, it is another than Python's %")
+    return sym_float(value) % sym_float(divisor)
+
+
+def _greatest_divisor(*numbers: Any) -> Any:
+    """Of sizes and one plain number at least: the largest divisor of the plain ones that divides the sizes."""
+    plain = math.gcd(*(one for one in numbers if not _is_symbolic(one)))
+    if not 0 < plain <= budgets.LARGEST_DIVISOR:
+        raise TypeError("no such list of divisors")
+    rests = [one for one in numbers if _is_symbolic(one)]
+    fitting = (d * (1 - sym_min(sum(one % d for one in rests), 1)) for d in range(1, plain + 1) if plain % d == 0)
+    return reduce(sym_max, fitting)
+
+
+def _bit_length(size: Any) -> Any:
+    """A power of two more, a bit more; a size of more than 32 bits is none that fits into memory."""
+    return sum((sym_min(size // 2**power, 1) for power in range(32)), start=0)
+
+
 def _product(values: Any, *, start: Any = 1) -> Any:
     return reduce(lambda left, right: left * right, values, start)
 
@@ -154,6 +186,8 @@ _OF_MATH: dict[str, Function] = {
     "log": _log, "log2": _log2, "log10": _log10, "log1p": _by_tensor(torch.log1p),
     "exp": _by_tensor(torch.exp), "pow": lambda base, power: sym_float(base) ** power,
     "sin": _by_tensor(torch.sin), "cos": _by_tensor(torch.cos), "tanh": _by_tensor(torch.tanh),
+    "fmod": _remainder_towards_zero, "gcd": _greatest_divisor,
+    "hypot": lambda *values: torch.sym_sqrt(sum(value * value for value in values)),
 }  # fmt: skip
 _OF_NUMPY: dict[str, Function] = {
     "prod": _product, "mean": _mean, "sum": sum, "sqrt": torch.sym_sqrt, "log": _log, "log2": _log2,
@@ -219,6 +253,8 @@ def _names_keep_sizes(used: Used) -> Iterator[None]:
         for name in ("__floordiv__", "__rfloordiv__"):
             divide = _floor_division(getattr(kind, name), reflected=name == "__rfloordiv__")
             places.append((kind, name, divide))
+    lengths = _function_keeping_sizes(int.bit_length, _bit_length, telling("int.bit_length()"))
+    places.append((SymInt, "bit_length", lengths))
     with all_patched(places), shadowed(names, imported):
         yield
 
@@ -385,7 +421,7 @@ def _is_fraction(value: Any) -> bool:
 
 def _in_type(value: Any, dtype: Any) -> Any:
     if not isinstance(value, ir.Value):
-        return op.Cast(op.Constant(value=ir.tensor(value)), to=dtype)
+        return exact(value) if dtype == DOUBLE else op.Cast(op.Constant(value=ir.tensor(value)), to=dtype)
     return value if value.dtype == dtype else op.Cast(value, to=dtype)
 
 
@@ -394,12 +430,16 @@ def _in_type(value: Any, dtype: Any) -> Any:
 # torch's translations write such a number down as a constant. With a literal they are asked as before.
 
 
-def _where_sized(tensors: int, ours: Function, otherwise: str) -> Function:
-    """Ours where a number behind so many tensors is a value of the graph; torch's own otherwise."""
+def _where_sized(tensors: int, ours: Function, otherwise: str, *, rounds: bool = False) -> Function:
+    """Ours where a number behind so many tensors is a value of the graph, and in float64 if torch's own `rounds`
+    literals to float32; torch's own otherwise.
+    """
 
     def translate(*args: Any, **kwargs: Any) -> Any:
         sized = any(isinstance(value, ir.Value) for value in (*args[tensors:], *kwargs.values()))
-        return (ours if sized else torchs_translation(otherwise))(*args, **kwargs)
+        return (ours if sized or (rounds and args[0].dtype == DOUBLE) else torchs_translation(otherwise))(
+            *args, **kwargs
+        )
 
     return translate
 
@@ -407,15 +447,22 @@ def _where_sized(tensors: int, ours: Function, otherwise: str) -> Function:
 def _in_one_type(x: ir.Value, other: Any) -> tuple[Any, Any]:
     """Both in one type: that of the tensor, unless the number has a fraction and the tensor cannot have one."""
     whole = x.dtype is not None and x.dtype.is_integer()
-    fractional = other.dtype is not None and not other.dtype.is_integer() if isinstance(other, ir.Value) else False
-    if whole and fractional:
-        return op.Cast(x, to=FLOAT), op.Cast(other, to=FLOAT)
+    if whole and _is_fraction(other):
+        return op.Cast(x, to=FLOAT), op.Cast(other, to=FLOAT) if isinstance(other, ir.Value) else literal(other, FLOAT)
     return x, number(other, x)
 
 
 def _elementwise(operator: Function, x: ir.Value, other: Any, alpha: Any = 1) -> Any:
     left, right = _in_one_type(x, other)
     return operator(left, right if isinstance(alpha, int) and alpha == 1 else op.Mul(right, number(alpha, x)))
+
+
+def _power(x: ir.Value, exponent: Any) -> Any:
+    """Of whole numbers by products: ONNX Runtime takes it in double, where the last digits of large ones are lost."""
+    if x.dtype is not None and x.dtype.is_integer() and type(exponent) is int and exponent > 0:
+        return power_by_products(x, exponent, op.Mul)
+    translate = _where_sized(1, partial(_elementwise, op.Pow), "core.aten_pow_tensor_scalar")
+    return translate(x, exponent)
 
 
 def _remainder(x: ir.Value, other: Any) -> Any:
@@ -454,19 +501,28 @@ def _add_matrix_product(x: ir.Value, left: ir.Value, right: ir.Value, *, beta: A
     return op.Add(op.Mul(number(beta, x), x), op.Mul(number(alpha, x), op.MatMul(left, right)))
 
 
+def _matrix_product_and_sum(x: ir.Value, left: ir.Value, right: ir.Value, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """ONNX Runtime's Gemm takes no whole numbers, and forgets what is added where nothing is multiplied."""
+    if x.dtype not in _FLOATS or 0 in (static_size(left, 1), static_size(right, 0)):
+        return _add_matrix_product(x, left, right, beta=beta, alpha=alpha)
+    translate = _where_sized(3, _add_matrix_product, "core.aten_addmm")
+    return translate(x, left, right, beta=beta, alpha=alpha)
+
+
 TRANSLATIONS: dict[str, Function] = {
     "aten::rsub.Scalar": _subtracted_from,
     "aten::rsub.Tensor": _subtracted_from,
     "aten::add.Scalar": _where_sized(1, partial(_elementwise, op.Add), "core.aten_add_scalar"),
     "aten::sub.Scalar": _where_sized(1, partial(_elementwise, op.Sub), "core.aten_sub_scalar"),
     "aten::mul.Scalar": _where_sized(1, partial(_elementwise, op.Mul), "core.aten_mul_scalar"),
-    "aten::pow.Tensor_Scalar": _where_sized(1, partial(_elementwise, op.Pow), "core.aten_pow_tensor_scalar"),
-    "aten::remainder.Scalar": _where_sized(1, _remainder, "core.aten_remainder_scalar"),
-    "aten::addcmul": _where_sized(3, partial(_add_joined, op.Mul), "core.aten_addcmul"),
-    "aten::addcdiv": _where_sized(3, partial(_add_joined, op.Div), "core.aten_addcdiv"),
-    "aten::addmm": _where_sized(3, _add_matrix_product, "core.aten_addmm"),
+    "aten::pow.Tensor_Scalar": _power,
+    "aten::remainder.Scalar": _remainder,
+    "aten::addcmul": _where_sized(3, partial(_add_joined, op.Mul), "core.aten_addcmul", rounds=True),
+    "aten::addcdiv": _where_sized(3, partial(_add_joined, op.Div), "core.aten_addcdiv", rounds=True),
+    "aten::addmm": _matrix_product_and_sum,
+    "aten::addmv": _where_sized(3, _add_matrix_product, "core.aten_addmv", rounds=True),
     "aten::leaky_relu": _where_sized(1, _leaky_relu, "nn.aten_leaky_relu"),
     "aten::elu": _where_sized(1, _elu, "nn.aten_elu"),
-    "aten::hardtanh": _where_sized(1, _hardtanh, "nn.aten_hardtanh"),
-    "aten::softplus": _where_sized(1, _softplus, "nn.aten_softplus"),
+    "aten::hardtanh": _where_sized(1, _hardtanh, "nn.aten_hardtanh", rounds=True),
+    "aten::softplus": _where_sized(1, _softplus, "nn.aten_softplus", rounds=True),
 }

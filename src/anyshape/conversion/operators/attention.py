@@ -17,7 +17,17 @@ import numpy as np
 import onnx_ir as ir
 from onnxscript import evaluator, opset23
 
-from anyshape.conversion.operators.onnx_words import BOOL, counted, number, op, rank, size_of, static_size, whole
+from anyshape.conversion.operators.onnx_words import (
+    BOOL,
+    DOUBLE,
+    counted,
+    number,
+    op,
+    rank,
+    size_of,
+    static_size,
+    whole,
+)
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.torchkit.patches import replaced
 
@@ -60,8 +70,8 @@ def _attention(
     scale: float | ir.Value | None = None,
     enable_gqa: bool = False,
 ) -> ir.Value:
-    # the operator takes the root of its scale
-    rooted = scale is None or (not isinstance(scale, ir.Value) and scale > 0)
+    # the operator takes the root of its scale, which is a float32
+    rooted = query.dtype != DOUBLE and (scale is None or (not isinstance(scale, ir.Value) and scale > 0))
     if rooted and _has_operator() and _fits_operator(query, key, value, grouped=enable_gqa):
         return _by_operator(query, key, value, attn_mask, is_causal=is_causal, scale=scale)
     if enable_gqa:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 from torch import Tensor
@@ -34,6 +35,7 @@ from anyshape.conversion.operators.onnx_words import (
     rank,
     scanned,
     size_of,
+    static_size,
     torchs_translation,
     vector,
     whole,
@@ -112,17 +114,102 @@ def _number_of_true(x: ir.Value) -> Any:
 
 def _histogram(x: ir.Value, bins: int = 100, min: float = 0, max: float = 0) -> Any:  # noqa: A002  torch's names
     """Without a range, from the smallest value to the largest, or one to each side where they are the same."""
-    if min != max:
-        return torchs_translation("core.aten_histc")(x, bins, min, max)
     flat = op.Reshape(x, whole(-1))
-    low, high = op.ReduceMin(flat, whole(0), keepdims=1), op.ReduceMax(flat, whole(0), keepdims=1)
     one = number(1, x)
-    same = op.Equal(low, high)
-    low, high = op.Where(same, op.Sub(low, one), low), op.Where(same, op.Add(high, one), high)
+    if min != max:
+        low, high = number(min, x), number(max, x)
+    else:
+        low, high = op.ReduceMin(flat, whole(0), keepdims=1), op.ReduceMax(flat, whole(0), keepdims=1)
+        same = op.Equal(low, high)
+        low, high = op.Where(same, op.Sub(low, one), low), op.Where(same, op.Add(high, one), high)
+    inside = op.And(op.GreaterOrEqual(flat, low), op.LessOrEqual(flat, high))
     share = op.Mul(op.Div(op.Sub(flat, low), op.Sub(high, low)), number(bins, x))
-    place = op.Min(op.Cast(op.Floor(share), to=INT64), whole(bins - 1))
+    place = op.Min(op.Cast(op.Floor(op.Where(inside, share, number(0, x))), to=INT64), whole(bins - 1))
     zeros = op.Expand(number(0, x), whole(bins))
-    return op.ScatterElements(zeros, place, op.Expand(one, op.Shape(flat)), axis=0, reduction="add")
+    return op.ScatterElements(zeros, place, op.CastLike(inside, x), axis=0, reduction="add")
+
+
+def _histogram_with_edges(
+    x: ir.Value,
+    bins: int,
+    *,
+    range: Sequence[float] | None = None,  # noqa: A002
+    weight: Any = None,
+    density: bool = False,
+) -> tuple[Any, Any]:
+    """Bins of one width between two ends; those of the values where none are given."""
+    flat = op.Reshape(x, whole(-1))
+    if range is None:
+        low, high = op.ReduceMin(flat, whole(0), keepdims=0), op.ReduceMax(flat, whole(0), keepdims=0)
+    else:
+        low, high = (number(end, x) for end in range)
+    same = op.Equal(low, high)
+    half = number(0.5, x)
+    low, high = op.Where(same, op.Sub(low, half), low), op.Where(same, op.Add(high, half), high)
+    index = op.CastLike(counted(bins + 1), x)
+    step = op.Div(op.Sub(high, low), number(bins, x))
+    is_lower = op.Less(index, number((bins + 1) // 2, x))
+    from_end = op.Sub(high, op.Mul(op.Sub(number(bins, x), index), step))
+    edges: Any = op.Where(is_lower, op.Add(low, op.Mul(index, step)), from_end)
+    edges.dtype, edges.shape = x.dtype, ir.Shape([bins + 1])
+    return _counts_between(flat, edges, bins, weight, density=density), edges
+
+
+def _histogram_between(x: ir.Value, bins: ir.Value, *, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
+    many = static_size(bins, 0)
+    if many is None:
+        raise NotImplementedError("histogram between edges whose number varies")
+    counts = _counts_between(op.Reshape(x, whole(-1)), bins, many - 1, weight, density=density)
+    return counts, op.Identity(bins)
+
+
+def _counts_between(flat: Any, edges: Any, bins: int, weight: Any, *, density: bool) -> Any:
+    """How many values lie between neighbouring edges; the last bin holds its end, too."""
+    first, last = op.Gather(edges, literal(0), axis=0), op.Gather(edges, literal(bins), axis=0)
+    inner = op.Slice(edges, whole(1), whole(bins), whole(0))
+    passed = op.GreaterOrEqual(op.Unsqueeze(flat, whole(1)), op.Unsqueeze(inner, whole(0)))
+    place = op.ReduceSum(op.Cast(passed, to=INT64), whole(1), keepdims=0)
+    inside = op.And(op.GreaterOrEqual(flat, first), op.LessOrEqual(flat, last))
+    one, zero = op.CastLike(literal(1), edges), op.CastLike(literal(0), edges)
+    many = op.Expand(one, op.Shape(flat)) if weight is None else op.Reshape(weight, whole(-1))
+    counts = op.ScatterElements(
+        op.Expand(zero, whole(bins)), place, op.Where(inside, many, zero), axis=0, reduction="add"
+    )
+    if not density:
+        return counts
+    widths = op.Sub(
+        op.Slice(edges, whole(1), whole(bins + 1), whole(0)), op.Slice(edges, whole(0), whole(bins), whole(0))
+    )
+    return op.Div(counts, op.Mul(op.ReduceSum(counts, keepdims=0), widths))
+
+
+def _without_repeats(
+    x: ir.Value, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[Any, Any, Any]:
+    """A value, or a slice along an axis, that equals the one before it is left out."""
+    axis = 0 if dim is None else from_front(dim, x)
+    values = op.Reshape(x, whole(-1)) if dim is None else x
+    others = [a for a in range(rank(x)) if a != axis] if dim is not None else []
+    differs = op.Not(op.Equal(_slice_of(values, 1, 2**62, axis), _slice_of(values, 0, -1, axis)))
+    if others:
+        differs = op.ReduceMax(op.Cast(differs, to=_INT32), whole(*others), keepdims=0)
+    first = op.Expand(op.Constant(value=ir.tensor([True], dtype=BOOL)), op.Min(size_of(values, axis), whole(1)))
+    begins = op.Concat(first, op.Cast(differs, to=BOOL), axis=0)
+    group = op.Sub(op.CumSum(op.Cast(begins, to=INT64), literal(0)), whole(1))
+    starts = op.Reshape(op.NonZero(begins), whole(-1))
+    ends = op.Concat(_slice_of(starts, 1, 2**62, 0), op.Shape(group), axis=0)
+    inverse = op.Reshape(group, op.Shape(x)) if dim is None else group
+    counts = op.Sub(ends, starts)
+    nothing = whole()
+    return (
+        op.Compress(values, begins, axis=axis),
+        inverse if return_inverse else op.Identity(nothing),
+        counts if return_counts else op.Identity(nothing),
+    )
+
+
+def _slice_of(x: Any, start: int, end: int, axis: int) -> Any:
+    return op.Slice(x, whole(start), whole(end), whole(axis))
 
 
 # ---- ONNX: order and extremes
@@ -134,11 +221,28 @@ _SORTABLE = {FLOAT, DOUBLE, _INT32, INT64, ir.DataType.FLOAT16}
 """What ONNX Runtime's TopK takes."""
 
 
+def _with_nan_above(x: Any) -> Any:
+    most = literal(float(np.finfo(np.float32).max), FLOAT)
+    return op.Where(op.IsNaN(x), literal(math.inf, FLOAT), op.Min(x, most))
+
+
+def _with_nan_below(x: Any) -> Any:
+    least = literal(float(np.finfo(np.float32).min), FLOAT)
+    return op.Where(op.IsNaN(x), literal(-math.inf, FLOAT), op.Max(x, least))
+
+
 def _first_in_order(x: ir.Value, count: Any, axis: int, *, largest: bool) -> tuple[Any, Any]:
-    """Values and places in order; types that ONNX Runtime does not sort are sorted as int32."""
+    """Values and places in order; types that ONNX Runtime does not sort are sorted as int32.
+
+    NaN is the largest, as in PyTorch: ONNX Runtime leaves it where it stands, and sorts each side for itself. Its place
+    above infinity is that of the only infinity, the others being bounded.
+    """
+    options = {"axis": axis, "largest": int(largest), "sorted": 1}
+    if x.dtype == FLOAT:
+        _, places = op.TopK(_with_nan_above(x), count, **options)
+        return op.GatherElements(x, places, axis=axis), places
     is_sortable = x.dtype in _SORTABLE or x.dtype is None
-    sortable = x if is_sortable else op.Cast(x, to=_INT32)
-    values, places = op.TopK(sortable, count, axis=axis, largest=int(largest), sorted=1)
+    values, places = op.TopK(x if is_sortable else op.Cast(x, to=_INT32), count, **options)
     return values if is_sortable else op.Cast(values, to=x.dtype), places
 
 
@@ -150,6 +254,12 @@ def _sort(x: ir.Value, *, dim: int = -1, descending: bool = False, **_stable: An
     if rank(x) == 0:
         return op.Identity(x), op.Reshape(places, whole())
     return values, places
+
+
+def _topmost(x: ir.Value, k: Any, dim: int = -1, largest: bool = True, _sorted: bool = True) -> tuple[Any, Any]:
+    if rank(x) == 0:
+        return op.Identity(x), literal(0)
+    return _first_in_order(x, as_vector(k), from_front(dim, x), largest=largest)
 
 
 def _kth_value(x: ir.Value, k: int | ir.Value, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
@@ -171,17 +281,48 @@ def _place_of_median(x: ir.Value, axis: int) -> Any:
 
 
 def _median(x: ir.Value, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
-    return _kth_value(x, _place_of_median(x, from_front(dim, x)) if rank(x) else 1, dim, keepdim)
+    """NaN where one is among the values."""
+    if rank(x) == 0:
+        return op.Identity(x), literal(0)
+    axis = from_front(dim, x)
+    value, place = _kth_value(x, _place_of_median(x, axis), dim, keepdim)
+    if x.dtype != FLOAT:
+        return value, place
+    total = op.ReduceL1(x, whole(axis), keepdims=int(keepdim))
+    missing = op.IsNaN(total)
+    there = op.ArgMax(op.Cast(op.IsNaN(x), to=_INT32), axis=axis, keepdims=int(keepdim))
+    return op.Where(missing, total, value), op.Where(missing, there, place)
 
 
-def _median_of_all(x: ir.Value) -> Any:
-    flat = op.Reshape(x, whole(-1))
-    values, _ = op.TopK(flat, _place_of_median(flat, 0), axis=0, largest=0, sorted=1)
-    return op.Squeeze(op.Slice(values, whole(-1), whole(2**62), whole(0)), whole(0))
+def _of_all(along: Callable[..., tuple[Any, Any]], x: ir.Value) -> Any:
+    flat: Any = op.Reshape(x, whole(-1))
+    flat.dtype, flat.shape = x.dtype, ir.Shape([None])
+    return along(flat, 0)[0]
+
+
+def _most_frequent(x: ir.Value, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    """The smallest of those that stand there most often, by comparing all with all, and its last place."""
+    if rank(x) == 0:
+        return op.Identity(x), literal(0)
+    axis = from_front(dim, x)
+    last = moved(x, axis, rank(x) - 1, rank(x))
+    equal = op.Equal(op.Unsqueeze(last, whole(-1)), op.Unsqueeze(last, whole(-2)))
+    often = op.ReduceSum(op.Cast(equal, to=INT64), whole(-1), keepdims=0)
+    most = op.Equal(often, op.ReduceMax(often, whole(-1), keepdims=1))
+    kind = x.dtype if x.dtype in _SORTABLE else INT64
+    last = op.Cast(last, to=kind)
+    beyond = math.inf if kind in (FLOAT, DOUBLE, ir.DataType.FLOAT16) else np.iinfo(kind.numpy()).max
+    value = op.ReduceMin(op.Where(most, last, literal(beyond, kind)), whole(-1), keepdims=1)
+    place = op.ArgMax(op.Cast(op.Equal(last, value), to=_INT32), axis=-1, keepdims=1, select_last_index=1)
+    if not keepdim:
+        return op.Cast(op.Squeeze(value, whole(-1)), to=x.dtype), op.Squeeze(place, whole(-1))
+    return op.Cast(moved(value, rank(x) - 1, axis, rank(x)), to=x.dtype), moved(place, rank(x) - 1, axis, rank(x))
 
 
 def _nan_median(x: ir.Value, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
     """NaNs are sorted to the end; the middle is that of the others, and NaN where there are none."""
+    if x.dtype not in (FLOAT, DOUBLE) or rank(x) == 0:
+        return _median(x, dim, keepdim)
     axis = from_front(dim, x)
     missing = op.IsNaN(x)
     filled = op.Where(missing, number(float("inf"), x), x)
@@ -200,11 +341,17 @@ def _place_in_sorted(
     values = wanted if isinstance(wanted, ir.Value) else number(wanted, sequence)
     if sorter is not None:
         sequence = op.GatherElements(sequence, sorter, axis=-1)
-    before = op.LessOrEqual if right or side == "right" else op.Less
+    # NaN stands behind all
+    behind = op.Greater if right or side == "right" else op.GreaterOrEqual
+
+    def before(one: Any, other: Any) -> Any:
+        return op.Not(behind(one, other))
+
     compared = before(op.Unsqueeze(sequence, whole(-2)), op.Unsqueeze(values, whole(-1)))
     if values is not wanted or rank(values) == 0:
         compared = before(sequence, values)
     many = op.ReduceSum(op.Cast(compared, to=INT64), whole(-1), keepdims=0)
+    many = op.Reshape(many, op.Shape(values), allowzero=1)  # of no values, ONNX Runtime leaves the axis
     return op.Cast(many, to=_INT32) if out_int32 else many
 
 
@@ -220,13 +367,59 @@ def _is_in(values: ir.Value, wanted: ir.Value, *, invert: bool = False, **_assum
 
 
 def _extreme(reduce: Callable[..., Any], x: ir.Value, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
-    """Along some axes; along all where none is named."""
+    """Along some axes; along all where none is named. ONNX Runtime sees NaN only where it comes first."""
     if rank(x) == 0:
         return op.Identity(x)
-    axes = dim or range(rank(x))
+    axes = whole(*(from_front(axis, x) for axis in dim or range(rank(x))))
     numbers = op.Cast(x, to=_INT32) if x.dtype == BOOL else x
-    result = reduce(numbers, whole(*(from_front(axis, x) for axis in axes)), keepdims=keepdim)
+    result = reduce(numbers, axes, keepdims=int(keepdim))
+    if x.dtype == FLOAT:
+        # a sum of absolute values is NaN where one of them is, and never else
+        total = op.ReduceL1(x, axes, keepdims=int(keepdim))
+        return op.Where(op.IsNaN(total), total, result)
     return op.Cast(result, to=BOOL) if x.dtype == BOOL else result
+
+
+def _vector_norm(x: ir.Value, ord: float = 2.0, dim: Any = None, keepdim: bool = False, *, dtype: int = -1) -> Any:  # noqa: A002
+    """The largest or smallest value is NaN where one is; all else is torch's."""
+    if not math.isinf(ord):
+        return torchs_translation("linalg.aten_linalg_vector_norm")(x, ord, dim, keepdim, dtype)
+    typed: Any = op.Abs(x if dtype in (None, -1) else op.Cast(x, to=dtype))
+    typed.dtype, typed.shape = (x.dtype if dtype in (None, -1) else ir.DataType(dtype)), x.shape
+    axes = () if dim is None else (dim if isinstance(dim, Sequence) else [dim])
+    return _extreme(op.ReduceMax if ord > 0 else op.ReduceMin, typed, axes, keepdim)
+
+
+def _extreme_and_place(
+    reduce: Callable[..., Any], place: Callable[..., Any], x: ir.Value, dim: int, keepdim: bool = False
+) -> tuple[Any, Any]:
+    if rank(x) == 0:
+        return op.Identity(x), literal(0)
+    return _extreme(reduce, x, [dim], keepdim), place(x, dim, keepdim)
+
+
+def _place_of_extreme(find: Callable[..., Any], comparable: Callable[[Any], Any], x: ir.Value, dim: Any = None,
+    keepdim: bool = False,
+) -> Any:  # fmt: skip
+    """The first one, or that of the first NaN; without an axis, over all values in a row."""
+    numbers = op.Cast(x, to=_INT32) if x.dtype == BOOL else x
+    if dim is None or rank(x) == 0:
+        place = find(_if_float(comparable, x, op.Reshape(numbers, whole(-1))), axis=0, keepdims=0)
+        return op.Reshape(place, whole(*[1] * rank(x))) if keepdim else place
+    return find(_if_float(comparable, x, numbers), axis=dim, keepdims=int(keepdim))
+
+
+def _if_float(comparable: Callable[[Any], Any], x: ir.Value, numbers: Any) -> Any:
+    return comparable(numbers) if x.dtype == FLOAT else numbers
+
+
+_PLACE_OF_MAXIMUM = partial(_place_of_extreme, op.ArgMax, _with_nan_above)
+_PLACE_OF_MINIMUM = partial(_place_of_extreme, op.ArgMin, _with_nan_below)
+
+
+def _both_extremes(x: ir.Value, *, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    axes = [] if dim is None else [dim]
+    return _extreme(op.ReduceMin, x, axes, keepdim), _extreme(op.ReduceMax, x, axes, keepdim)
 
 
 # ---- ONNX: running maxima, minima and products along an axis
@@ -247,6 +440,8 @@ def _running_extremes(better: Callable[..., Any], x: ir.Value, dim: int) -> tupl
 
     def step(value: Any, where: Any, now: Any, index: Any) -> tuple[Any, Any]:
         ahead = better(now, value)
+        if x.dtype in (FLOAT, DOUBLE):  # NaN is ahead of all, and nothing of it
+            ahead = op.Or(ahead, op.IsNaN(now))
         return op.Where(ahead, now, value), op.Where(ahead, index, where)
 
     steps = counted(op.Shape(front, start=0, end=1))
@@ -293,14 +488,28 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::nonzero_static": _places_in_fixed_number,
     "aten::bincount": _counts,
     "aten::histc": _histogram,
+    "aten::histogram.bin_ct": _histogram_with_edges,
+    "aten::histogram.bins_tensor": _histogram_between,
+    "aten::unique_consecutive": _without_repeats,
     "aten::repeat_interleave.self_int": _repeated_by_number,
     "aten::amax": partial(_extreme, op.ReduceMax),
     "aten::amin": partial(_extreme, op.ReduceMin),
+    "aten::max": partial(_extreme, op.ReduceMax),
+    "aten::min": partial(_extreme, op.ReduceMin),
+    "aten::max.dim": partial(_extreme_and_place, op.ReduceMax, _PLACE_OF_MAXIMUM),
+    "aten::min.dim": partial(_extreme_and_place, op.ReduceMin, _PLACE_OF_MINIMUM),
+    "aten::argmax": _PLACE_OF_MAXIMUM,
+    "aten::argmin": _PLACE_OF_MINIMUM,
+    "aten::linalg_vector_norm": _vector_norm,
+    "aten::aminmax": _both_extremes,
     "aten::sort.stable": _sort,
+    "aten::topk": _topmost,
     "aten::kthvalue": _kth_value,
     "aten::median.dim": _median,
-    "aten::median": _median_of_all,
+    "aten::median": partial(_of_all, _median),
+    "aten::nanmedian": partial(_of_all, _nan_median),
     "aten::nanmedian.dim": _nan_median,
+    "aten::mode": _most_frequent,
     "aten::searchsorted.Tensor": _place_in_sorted,
     "aten::searchsorted.Scalar": _place_in_sorted,
     "aten::bucketize.Tensor": _place_among,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -9,25 +10,33 @@ from typing import Any
 import onnx_ir as ir
 
 from anyshape.conversion.operators.onnx_words import (
-    BOOL,
     DOUBLE,
     FLOAT,
+    bits,
     exact,
     for_each_axis,
+    from_front,
     literal,
     number,
     op,
     rank,
     record,
+    torchs_translation,
     whole,
 )  # fmt: skip
 
 # ---- types, bits, shapes and convolutions
 
 
+_PARTS = {ir.DataType.COMPLEX64: FLOAT, ir.DataType.COMPLEX128: DOUBLE}
+
+
 def _in_type(tensor: Any, dtype: Any = None, **_layout: Any) -> Any:
     if dtype is None or int(dtype) < 0 or int(dtype) == int(tensor.dtype):
         return op.Identity(tensor)
+    if ir.DataType(int(dtype)) in _PARTS:  # a last axis of a real and an imaginary part
+        real = op.Unsqueeze(op.Cast(tensor, to=_PARTS[ir.DataType(int(dtype))]), whole(-1))
+        return op.Concat(real, op.Sub(real, real), axis=-1)
     return op.Cast(tensor, to=int(dtype))
 
 
@@ -39,9 +48,11 @@ def _like_other(tensor: Any, other: Any, **_layout: Any) -> Any:
     return _in_type(tensor, other.dtype)
 
 
-def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any], left: Any, right: Any) -> Any:
-    right = right if isinstance(right, ir.Value) else number(right, left)
-    return (on_truths if left.dtype == BOOL else on_numbers)(left, right)
+def _celu(x: ir.Value, alpha: float = 1.0) -> Any:
+    """Torch's own translation computes whatever it is in float32."""
+    if x.dtype != DOUBLE:
+        return torchs_translation("nn.aten_celu")(x, alpha=alpha)
+    return op.Mul(op.Elu(op.Div(x, exact(alpha))), exact(alpha))
 
 
 def _reshape_as(tensor: Any, other: Any) -> Any:
@@ -61,6 +72,14 @@ def _transposed_convolution(axes: int,
         pads=[*padding, *padding], dilations=dilation, output_padding=output_padding, group=groups,
     )  # fmt: skip
     return op.Squeeze(result, whole(0)) if is_single else result
+
+
+def _softmax(softmax: Callable[..., Any], x: ir.Value, dim: int, dtype: Any = None) -> Any:
+    """Computed in the type that is asked for, and not cast to it afterwards."""
+    typed = _in_type(x, dtype)
+    typed = op.Unsqueeze(typed, whole(0)) if rank(x) == 0 else typed
+    result = softmax(typed, axis=dim)
+    return op.Squeeze(result, whole(0)) if rank(x) == 0 else result
 
 
 # ---- batch, group and instance normalisation; of groups by ONNX's LayerNormalization, a group as one row
@@ -127,6 +146,27 @@ def _for_each_channel(value: ir.Value, x: ir.Value) -> Any:
     return op.Unsqueeze(value, whole(*range(1, 1 + later))) if later else value
 
 
+# ---- means
+
+
+def _mean(x: ir.Value, dim: Any = None, keepdim: bool = False, *, dtype: int = -1) -> Any:
+    """Of nothing NaN, where ONNX Runtime has 0: what a mask or a loop leaves may be nothing."""
+    axes = [from_front(axis, x) for axis in (range(rank(x)) if dim in (None, []) else for_each_axis(dim, 1))]
+    if not any(_may_be_nothing(x, axis) for axis in axes):
+        name = "core.aten_mean" if dim is None else "core.aten_mean_dim"
+        return torchs_translation(name)(x, *([] if dim is None else [dim, keepdim]), dtype=dtype)
+    typed = _in_type(x, dtype)
+    many = op.ReduceProd(op.Gather(op.Shape(x), whole(*axes)), keepdims=0)
+    return op.Div(op.ReduceSum(typed, whole(*axes), keepdims=int(keepdim)), op.CastLike(many, typed))
+
+
+def _may_be_nothing(x: ir.Value, axis: int) -> bool:
+    """Whether values decide the size: torch names such sizes by a u and a number."""
+    assert x.shape is not None
+    size = x.shape[axis]
+    return size == 0 or (not isinstance(size, int) and re.search(r"\bu\d+\b", str(size.value)) is not None)
+
+
 # ---- variances: torch adds them up in double, so that a mean close to zero keeps its digits
 
 
@@ -134,12 +174,14 @@ def _moments(x: ir.Value, dim: Any = None, correction: Any = None, keepdim: bool
     """The variance and the mean, in double."""
     wide, correction = op.Cast(x, to=DOUBLE), 1 if correction is None else correction
     axes = whole(*(for_each_axis(dim, 1) if dim is not None and dim != [] else range(rank(x))))
-    mean = op.ReduceMean(wide, axes, keepdims=1)
-    centred = op.Sub(wide, mean)
     many = op.Cast(op.ReduceProd(op.Gather(op.Shape(x), axes), keepdims=0), to=DOUBLE)
+    mean = op.Div(op.ReduceSum(wide, axes, keepdims=1), many)  # of nothing, NaN
+    centred = op.Sub(wide, mean)
+    squares = op.ReduceSum(op.Mul(centred, centred), axes, keepdims=int(keepdim))
     free = op.Max(op.Sub(many, exact(correction)), exact(0))
-    variance = op.Div(op.ReduceSum(op.Mul(centred, centred), axes, keepdims=int(keepdim)), free)
-    return variance, mean if keepdim else op.Squeeze(mean, axes)
+    mean = mean if keepdim else op.Squeeze(mean, axes)
+    # PyTorch moves the mean by each difference, and those of infinities are NaN
+    return op.Div(squares, free), op.Where(op.IsNaN(squares), squares, mean)
 
 
 def _variances(*, rooted: bool, with_mean: bool) -> dict[str, Callable[..., Any]]:
@@ -164,16 +206,21 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::to.dtype_layout": _in_type,
     "aten::to.other": _like_other,
     "aten::type_as": _like_other,
-    "aten::__and__.Tensor": partial(_bits, op.And, op.BitwiseAnd),
-    "aten::__and__.Scalar": partial(_bits, op.And, op.BitwiseAnd),
-    "aten::__or__.Tensor": partial(_bits, op.Or, op.BitwiseOr),
-    "aten::__or__.Scalar": partial(_bits, op.Or, op.BitwiseOr),
-    "aten::__xor__.Tensor": partial(_bits, op.Xor, op.BitwiseXor),
+    "aten::__and__.Tensor": partial(bits, op.And, op.BitwiseAnd),
+    "aten::__and__.Scalar": partial(bits, op.And, op.BitwiseAnd),
+    "aten::__or__.Tensor": partial(bits, op.Or, op.BitwiseOr),
+    "aten::__or__.Scalar": partial(bits, op.Or, op.BitwiseOr),
+    "aten::__xor__.Tensor": partial(bits, op.Xor, op.BitwiseXor),
+    "aten::celu": _celu,
     "aten::reshape_as": _reshape_as,
     "aten::view_as": _reshape_as,
     "aten::conv_transpose1d": partial(_transposed_convolution, 1),
     "aten::conv_transpose2d.input": partial(_transposed_convolution, 2),
     "aten::conv_transpose3d.input": partial(_transposed_convolution, 3),
+    "aten::softmax.int": partial(_softmax, op.Softmax),
+    "aten::log_softmax.int": partial(_softmax, op.LogSoftmax),
+    "aten::mean": _mean,
+    "aten::mean.dim": _mean,
     "aten::square": lambda tensor: op.Mul(tensor, tensor),
     "aten::batch_norm": _batch_norm,
     "aten::group_norm": _group_norm,

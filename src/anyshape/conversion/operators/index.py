@@ -386,6 +386,26 @@ def _write_diagonal(x: ir.Value, source: ir.Value, offset: Any = 0, dim1: int = 
     return op.Where(op.Transpose(mask, perm=back), op.Transpose(spread, perm=back), x)
 
 
+def _read_diagonal(x: ir.Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """By its places in the two axes as one: a product with a mask would carry NaN from beside it."""
+    axes, first, second = rank(x), from_front(dim1, x), from_front(dim2, x)
+    rest = [axis for axis in range(axes) if axis not in (first, second)]
+    high, wide, shift = size_of(x, first), size_of(x, second), as_vector(offset)
+    down, right = op.Max(op.Neg(shift), whole(0)), op.Max(shift, whole(0))
+    length = op.Max(op.Min(op.Sub(high, down), op.Sub(wide, right)), whole(0))
+    start = op.Add(op.Mul(down, wide), right)
+    places = op.Add(start, op.Mul(counted(length), op.Add(wide, whole(1))))
+    flat = op.Reshape(op.Transpose(x, perm=[*rest, first, second]), whole(*[0] * len(rest), -1))
+    return op.Gather(flat, places, axis=len(rest))
+
+
+def _write_in_a_row(x: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = False) -> Any:
+    """Places are counted over all axes in a row."""
+    flat, places, values = (op.Reshape(value, whole(-1)) for value in (x, index, source))
+    written = op.ScatterElements(flat, places, values, axis=0, reduction="add" if accumulate else "none")
+    return op.Reshape(written, op.Shape(x))
+
+
 def _add_frames(frames: ir.Value, input_sizes: Sequence[Any], dim: int, size: int, step: int) -> Any:
     """The reverse of `unfold`: every frame is added where it was cut out."""
     axes = len(input_sizes)
@@ -414,5 +434,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::scatter_reduce.two": _scatter_reduce,
     "aten::index_reduce": _index_reduce,
     "aten::diagonal_scatter": _write_diagonal,
+    "aten::diagonal": _read_diagonal,
+    "aten::diagonal_copy": _read_diagonal,
+    "aten::put": _write_in_a_row,
     "aten::unfold_backward": _add_frames,
 }

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import Tensor
 
+from anyshape.conversion.operators.elementwise import power_by_products
 from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
     INT64,
@@ -52,11 +53,13 @@ def _eliminate(work: Any, many: Any) -> tuple[Any, Any, Any]:
     """
     index = counted(many)
     rows = op.Unsqueeze(index, whole(1))
-    one = op.ReduceSum(op.Mul(work, exact(0)), whole(-2, -1), keepdims=1)
-    sign, logarithm = op.Add(one, exact(1)), op.Identity(one)
+    each = op.Concat(op.Shape(work, start=0, end=-2), whole(1, 1), axis=0)
+    sign, logarithm = op.Expand(exact(1), each), op.Expand(exact(0), each)
 
     def step(matrix: Any, sign: Any, logarithm: Any, column: Any) -> tuple[Any, Any, Any]:
         candidates = op.Abs(op.Gather(matrix, column, axis=-1))
+        # NaN is larger than nothing, and would leave the choice to a row that is done
+        candidates = op.Where(op.IsNaN(candidates), exact(math.inf), candidates)
         eligible = op.Where(op.GreaterOrEqual(index, column), candidates, exact(-1))
         chosen = op.Unsqueeze(op.ArgMax(eligible, axis=-1, keepdims=1), whole(-1))
         is_chosen, is_here = op.Equal(rows, chosen), op.Equal(rows, column)
@@ -69,11 +72,16 @@ def _eliminate(work: Any, many: Any) -> tuple[Any, Any, Any]:
         factors = op.Unsqueeze(op.Gather(swapped, column, axis=-1), whole(-1))
         cleared = op.Where(is_here, scaled, op.Sub(swapped, op.Mul(factors, scaled)))
         turned = op.Where(op.Equal(chosen, column), exact(1), exact(-1))
-        return cleared, op.Mul(sign, op.Mul(turned, op.Sign(pivot))), op.Add(logarithm, op.Log(op.Abs(pivot)))
+        return cleared, op.Mul(sign, op.Mul(turned, _sign(pivot))), op.Add(logarithm, op.Log(op.Abs(pivot)))
 
     types = [DOUBLE, DOUBLE, DOUBLE, INT64]
     matrix, sign, logarithm = scanned([work, sign, logarithm], [index], types, step, last=True)
     return matrix, sign, logarithm
+
+
+def _sign(x: Any) -> Any:
+    """In double; 0 of NaN, as in PyTorch."""
+    return op.Sub(op.Cast(op.Greater(x, exact(0)), to=DOUBLE), op.Cast(op.Less(x, exact(0)), to=DOUBLE))
 
 
 def _solution(a: Any, b: Any, many: Any) -> Any:
@@ -185,6 +193,13 @@ def _exponential(a: ir.Value) -> Any:
     for _ in range(_HALVINGS):
         total = op.MatMul(total, total)
     return op.CastLike(total, a)
+
+
+def _power(a: ir.Value, n: int) -> Any:
+    """By squaring; of a negative power, the inverse."""
+    if n == 0:
+        return op.CastLike(_identity_like(a), a)
+    return power_by_products(_inverse(a)[0] if n < 0 else a, abs(n), op.MatMul)
 
 
 # ---- distances between all rows of two sets (`torch.cdist`) or of one (`F.pdist`)
@@ -322,6 +337,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::cholesky_solve": _solve_by_factor,
     "aten::cholesky_inverse": _inverse_by_factor,
     "aten::linalg_matrix_exp": _exponential,
+    "aten::matrix_power": _power,
+    "aten::linalg_matrix_power": _power,
     "aten::_cdist_forward": _distances,
     "aten::_pdist_forward": _distances_within,
     "aten::_grouped_mm": _grouped_product,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial, reduce
 from typing import Any, TypeGuard
@@ -21,10 +21,10 @@ import torch
 from torch import fx
 
 from anyshape.conversion.operators.onnx_words import (
-    BOOL,
     DOUBLE,
     FLOAT,
     INT64,
+    bits,
     counted,
     exact,
     literal,
@@ -33,7 +33,7 @@ from anyshape.conversion.operators.onnx_words import (
     whole,
 )  # fmt: skip
 from anyshape.conversion.operators.resize import mark_layouts
-from anyshape.torchkit.patches import replaced
+from anyshape.torchkit.patches import observed, replaced
 from anyshape.torchkit.private_names import lookup
 
 # ---- chains of scalar functions in a program, each gathered into one node
@@ -155,6 +155,17 @@ def gathered() -> AbstractContextManager[None]:
     return replaced("torch.onnx._internal.exporter._core._prepare_exported_program_for_export", make)
 
 
+def numbers_in_double() -> AbstractContextManager[None]:
+    """Inside, a number of the model's code that torch's translation casts to float64 has all its digits."""
+
+    def widen(_recorder: Any, signature: Any, inputs: dict[str, Any], attributes: Mapping[str, Any], *_: Any) -> None:
+        target = attributes.get("to") if signature.name == "Cast" else getattr(inputs.get("target_type"), "dtype", None)
+        if signature.name in ("Cast", "CastLike") and target == DOUBLE and isinstance(inputs.get("input"), float):
+            inputs["input"] = ir.tensor(inputs["input"], dtype=DOUBLE)
+
+    return observed("torch.onnx._internal.exporter._building.OpRecorder._call_op", widen)
+
+
 # ---- ONNX
 
 
@@ -165,6 +176,10 @@ def floordiv(left: Any, right: Any) -> Any:
         return op.Div(left, right)
     # ONNX's Mod of integers has the sign of the divisor, as Python's
     return op.Div(op.Sub(left, op.Mod(left, right)), right)
+
+
+def _power_of_two(exponent: Any) -> Any:
+    return op.Pow(literal(2), _in_int64(exponent))
 
 
 def _is_positive_literal(value: Any) -> bool:
@@ -257,15 +272,6 @@ def _binary_logarithm(value: Any) -> Any:
     return op.Where(op.Equal(op.Pow(exact(2), whole), value), whole, plain)
 
 
-def _bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any], left: Any, right: Any) -> Any:
-    """`n & 64`: torch's translation asks a literal for its type."""
-    left, right = (
-        one if isinstance(one, ir.Value) else literal(one, BOOL if isinstance(one, bool) else INT64)
-        for one in (left, right)
-    )
-    return (on_truths if left.dtype == BOOL else on_numbers)(left, right)
-
-
 _WHOLE_RESULTS = {"trunc", "floor", "ceil", "round"}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": op.Add, "sub": op.Sub, "mul": op.Mul, "truediv": op.Div, "floordiv": _floor_quotient, "mod": _remainder,
@@ -279,8 +285,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "_operator::floordiv": floordiv,
-    "_operator::and_": partial(_bits, op.And, op.BitwiseAnd),
-    "_operator::or_": partial(_bits, op.Or, op.BitwiseOr),
+    "_operator::and_": partial(bits, op.And, op.BitwiseAnd),
+    "_operator::or_": partial(bits, op.Or, op.BitwiseOr),
+    "_operator::lshift": lambda left, right: op.Mul(_in_int64(left), _power_of_two(right)),
+    "_operator::rshift": lambda left, right: floordiv(left, _power_of_two(right)),
     "aten::arange": arange,
     "aten::arange.start": arange,
     "aten::arange.start_step": arange,

@@ -105,6 +105,15 @@ def exact(value: float) -> ir.Value:
     return literal(float(value), DOUBLE)
 
 
+def bits(on_truths: Callable[..., Any], on_numbers: Callable[..., Any], left: Any, right: Any) -> Any:
+    """`n & 64`, `64 & n`, `flags | True`: torch's translation asks a literal for its type, which is that of the other
+    side.
+    """
+    like = left if isinstance(left, ir.Value) else right
+    left, right = (one if isinstance(one, ir.Value) else number(one, like) for one in (left, right))
+    return (on_truths if like.dtype == BOOL else on_numbers)(left, right)
+
+
 def as_vector(size: int | ir.Value) -> ir.Value:
     """A number of the program, a literal or a size, as a vector of one."""
     return op.Reshape(size, whole(1)) if isinstance(size, ir.Value) else whole(size)

@@ -27,6 +27,7 @@ from anyshape.conversion.operators.onnx_words import (
     INT64,
     as_vector,
     counted,
+    exact,
     for_each_axis,
     is_size_of,
     moved,
@@ -218,6 +219,25 @@ def _mean(x: ir.Value, axis: int, axes: int, length: ir.Value, windows: Windows)
     return moved(op.MatMul(moved(x, axis, axes - 1, axes), weights), axes - 1, axis, axes)
 
 
+def _sum_of_windows(x: Any, axis: int, axes: int, windows: Windows) -> Any:
+    """Each window is added up alone, so that NaN stays in its own; for windows that overlap little."""
+    inside = op.Less(op.Unsqueeze(counted(windows.longest), whole(0)), _column(windows.ends, windows.starts))
+    later = axes - 1 - axis
+    inside = op.Unsqueeze(inside, whole(*range(2, 2 + later))) if later else inside
+    kept = op.Where(inside, _values_in_windows(x, axis, windows), op.CastLike(exact(0), x))
+    return op.ReduceSum(kept, whole(axis + 1), keepdims=0)
+
+
+def _column(ends: Any, starts: Any) -> Any:
+    return op.Unsqueeze(op.Sub(ends, starts), whole(1))
+
+
+def _mean_of_windows(x: Any, axis: int, axes: int, windows: Windows) -> Any:
+    counts, later = op.CastLike(windows.counts, x), axes - 1 - axis
+    counts = op.Unsqueeze(counts, whole(*range(1, 1 + later))) if later else counts
+    return op.Div(_sum_of_windows(x, axis, axes, windows), counts)
+
+
 def _values_in_windows(x: ir.Value, axis: int, windows: Windows) -> Any:
     """The windows along a new axis after this one.
 
@@ -249,7 +269,7 @@ def _onnx_adaptive_mean(spatial: int, x: ir.Value, output_size: Sequence[Size]) 
         if many == 1:
             result = op.ReduceMean(result, whole(axis), keepdims=1)
         elif not is_size_of(many, x, axis):
-            result = _mean(result, axis, axes, length, _adaptive_windows(length, many))
+            result = _mean_of_windows(result, axis, axes, _adaptive_windows(length, many))
     return result
 
 
@@ -328,9 +348,13 @@ def _onnx_mean(
     torchs = torchs_translation(f"nn.aten_avg_pool{spatial}d")
     if divisor_override is None:
         return torchs(x, kernel_size, stride, padding, ceil_mode, count_include_pad)
-    if ceil_mode:
-        raise NotImplementedError("divisor_override with ceil_mode")
     kernel = for_each_axis(kernel_size, spatial)
+    if ceil_mode:
+        steps, pads, result = for_each_axis(stride or kernel, spatial), for_each_axis(padding, spatial), x
+        for axis, *sizes in zip(range(rank(x) - spatial, rank(x)), kernel, steps, pads, strict=True):
+            windows = _plain_windows(size_of(x, axis), *sizes, ceil_mode=True, count_include_pad=False)
+            result = _sum_of_windows(result, axis, rank(x), windows)
+        return op.Div(result, number(divisor_override, x))
     window = math.prod(kernel)
     means = torchs(x, kernel, stride, padding, False, True)
     return op.Mul(means, number(window / divisor_override, x))

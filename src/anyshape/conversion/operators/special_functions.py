@@ -12,6 +12,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from anyshape.conversion.operators.elementwise import in_floats, is_negative, log_of_one_and
 from anyshape.conversion.operators.onnx_words import DOUBLE, FLOAT, exact, literal, number, op
 
 # ---- the gamma family
@@ -48,14 +49,25 @@ def _by_reflection(x: ir.Value, above_half: Callable[[Any], Any]) -> tuple[Any, 
     return wide, low, above_half(op.Where(low, op.Sub(exact(1), wide), wide))
 
 
+def _beside_whole(x: Any) -> Any:
+    """What is left of the nearest whole number, with all digits of a number close to it."""
+    return op.Sub(x, op.Round(x))
+
+
+def _cosine(angle: Any) -> Any:
+    return op.Sin(op.Sub(exact(math.pi / 2), angle))  # older runtimes have no Cos in double
+
+
 def _log_gamma(x: ir.Value) -> Any:
-    """By Lanczos' series; below a half by reflection, at whole numbers up to 0 infinite."""
+    """By Lanczos' series; below a half by reflection, at whole numbers up to 0 infinite, at 1 and 2 exactly 0."""
+    x = in_floats(x)
     wide, low, plain = _by_reflection(x, _log_gamma_above_half)
-    turn = op.Sub(wide, op.Floor(wide))
+    turn = _beside_whole(wide)
     sine = op.Abs(op.Sin(op.Mul(exact(math.pi), turn)))
     mirrored = op.Sub(op.Log(op.Div(exact(math.pi), sine)), plain)
     pole = op.And(low, op.Equal(turn, exact(0)))
     value = op.Where(pole, exact(math.inf), op.Where(low, mirrored, plain))
+    value = op.Where(op.Or(op.Equal(wide, exact(1)), op.Equal(wide, exact(2))), exact(0), value)
     infinite = op.IsInf(op.CastLike(wide, literal(0.0, FLOAT))) if x.dtype != DOUBLE else op.IsInf(wide)
     return op.CastLike(op.Where(infinite, exact(math.inf), value), x)
 
@@ -75,33 +87,63 @@ def _digamma_above_half(x: Any) -> Any:
 
 
 def _digamma(x: ir.Value) -> Any:
+    x = in_floats(x)
     wide, low, plain = _by_reflection(x, _digamma_above_half)
-    angle = op.Mul(exact(math.pi), op.Sub(wide, op.Floor(wide)))
-    mirrored = op.Sub(plain, op.Div(op.Mul(exact(math.pi), op.Cos(angle)), op.Sin(angle)))
+    angle = op.Mul(exact(math.pi), _beside_whole(wide))
+    mirrored = op.Sub(plain, op.Div(op.Mul(exact(math.pi), _cosine(angle)), op.Sin(angle)))
     pole = op.And(low, op.Equal(wide, op.Floor(wide)))
-    at_pole = op.Where(op.Equal(wide, exact(0)), exact(-math.inf), exact(math.nan))
+    at_pole = op.Where(op.Equal(wide, exact(0)), op.Neg(op.Reciprocal(wide)), exact(math.nan))
     return op.CastLike(op.Where(pole, at_pole, op.Where(low, mirrored, plain)), x)
 
 
-def _trigamma_above_half(x: Any) -> Any:
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+"""Those of even order, from the second."""
+
+
+def _polygamma_above_half(n: int, x: Any) -> Any:
+    """By its sum over the first steps, and the series of Euler and Maclaurin for the rest; the sign is left out."""
     total = exact(0)
     for step in range(_STEPS_UP):
-        above = op.Add(x, exact(step))
-        total = op.Add(total, op.Div(exact(1), op.Mul(above, above)))
+        total = op.Add(total, op.Div(exact(math.factorial(n)), op.Pow(op.Add(x, exact(step)), exact(n + 1))))
     y = op.Add(x, exact(_STEPS_UP))
     inverse = op.Div(exact(1), op.Mul(y, y))
-    series = _polynomial(inverse, (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6, 1), exact)
-    return op.Add(total, op.Add(op.Div(series, y), op.Mul(exact(0.5), inverse)))
+    weights = [b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) for k, b in enumerate(_BERNOULLI, start=1)]
+    series = _polynomial(inverse, (*reversed(weights), math.factorial(n - 1)), exact)
+    halves = op.Div(exact(math.factorial(n) / 2), op.Pow(y, exact(n + 1)))
+    return op.Add(total, op.Add(op.Div(series, op.Pow(y, exact(n))), halves))
+
+
+def _derivative_of_cotangent(n: int) -> list[float]:
+    """Of cot(pi x), as a polynomial in it, from the highest power down."""
+    lowest_first = [0.0, 1.0]
+    for _ in range(n):
+        slope = [power * c for power, c in enumerate(lowest_first)][1:]
+        lowest_first = [-math.pi * (a + b) for a, b in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
+    return lowest_first[::-1]
 
 
 def _polygamma(n: int, x: ir.Value) -> Any:
+    """Below a half by reflection. At whole numbers up to 0 PyTorch has an infinity, or for n = 1 what the sine of a
+    rounded pi leaves.
+    """
+    x = in_floats(x)
     if n == 0:
         return _digamma(x)
-    if n != 1:
-        raise NotImplementedError(f"polygamma({n}, x)")
-    wide, low, plain = _by_reflection(x, _trigamma_above_half)
-    sine = op.Div(exact(math.pi), op.Sin(op.Mul(exact(math.pi), op.Sub(wide, op.Floor(wide)))))
-    return op.CastLike(op.Where(low, op.Sub(op.Mul(sine, sine), plain), plain), x)
+    wide, low, plain = _by_reflection(x, partial(_polygamma_above_half, n))
+    sign = 1 if n % 2 else -1
+    turn = op.Mul(exact(math.pi), _beside_whole(wide))
+    cotangent = op.Div(_cosine(turn), op.Sin(turn))
+    slope = op.Mul(exact(math.pi), _polynomial(cotangent, _derivative_of_cotangent(n), exact))
+    mirrored = op.Sub(op.Neg(plain), slope)
+    if n == 1:
+        sine = op.Cast(op.Sin(op.Mul(number(math.pi, x), x)), to=DOUBLE)
+        at_pole = op.Sub(op.Div(exact(math.pi**2), op.Mul(sine, sine)), plain)
+    else:
+        at_pole = exact(sign * math.inf)
+        plain = op.Add(plain, op.Mul(wide, exact(0)))  # of infinity PyTorch has NaN
+    pole = op.And(low, op.Equal(wide, op.Floor(wide)))
+    value = op.Where(low, mirrored, op.Mul(exact(sign), plain))
+    return op.CastLike(op.Where(pole, at_pole, value), x)
 
 
 # ---- others
@@ -134,19 +176,101 @@ def _inverse_erf(y: ir.Value) -> Any:
     return op.Where(op.Greater(size, one), like(math.nan), x)
 
 
+_CENTRE = (
+    (
+        -39.69683028665376,
+        220.9460984245205,
+        -275.9285104469687,
+        138.3577518672690,
+        -30.66479806614716,
+        2.506628277459239,
+    ),
+    (-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972, -13.28068155288572, 1),
+)
+_TAIL = (
+    (
+        -0.007784894002430293,
+        -0.3223964580411365,
+        -2.400758277161838,
+        -2.549732539343734,
+        4.374664141464968,
+        2.938163982698783,
+    ),
+    (0.007784695709041462, 0.3224671290700398, 2.445134137142996, 3.754408661996142, 1),
+)
+_TAIL_BELOW = 0.02425
+"""Acklam's quotients of polynomials, right to nine digits: between the tails in the square, in them in a logarithm."""
+
+
 def _normal_quantile(p: ir.Value) -> Any:
-    spread = op.Sub(op.Mul(number(2, p), p), number(1, p))
-    typed: Any = op.Identity(spread)
-    typed.dtype = p.dtype
-    return op.Mul(number(math.sqrt(2), p), _inverse_erf(typed))
+    p = in_floats(p)
+    wide = op.Cast(p, to=DOUBLE)
+    beside = op.Sub(wide, exact(0.5))
+    square = op.Mul(beside, beside)
+    above, below = (_polynomial(square, factors, exact) for factors in _CENTRE)
+    middle = op.Div(op.Mul(beside, above), below)
+    tail = op.Min(wide, op.Sub(exact(1), wide))
+    depth = op.Sqrt(op.Mul(exact(-2), op.Log(tail)))
+    above, below = (_polynomial(op.Min(depth, exact(100)), factors, exact) for factors in _TAIL)
+    far = op.Mul(op.Neg(op.Sign(beside)), op.Div(above, below))
+    far = op.Where(op.Equal(tail, exact(0)), op.Mul(op.Sign(beside), exact(math.inf)), far)
+    value = op.Where(op.Less(tail, exact(_TAIL_BELOW)), far, middle)
+    return op.CastLike(op.Where(op.Less(tail, exact(0)), exact(math.nan), value), p)
+
+
+_ERFC = (
+    0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368,
+    -1.26551223,
+)  # fmt: skip
+"""Chebyshev's fit of the logarithm, right to a float32's digits everywhere."""
+
+
+def _scaled_beyond(x: Any) -> Any:
+    """erfc(x) exp(x**2) of what is not negative, in double: no digits are lost in the tail, as in 1 - erf(x)."""
+    near = op.Div(exact(1), op.Add(exact(1), op.Mul(exact(0.5), x)))
+    return op.Mul(near, op.Exp(_polynomial(near, _ERFC, exact)))
+
+
+def _power_of_square(x: Any, sign: int) -> Any:
+    return op.Exp(op.Mul(exact(sign), op.Mul(x, x)))
+
+
+def _complement_in_double(x: Any) -> Any:
+    """What erfc gives, in double."""
+    far = op.Mul(_scaled_beyond(op.Abs(x)), _power_of_square(x, -1))
+    return op.Where(op.Less(x, exact(0)), op.Sub(exact(2), far), far)
+
+
+def _complement_of_erf(x: ir.Value) -> Any:
+    x = in_floats(x)
+    return op.CastLike(_complement_in_double(op.Cast(x, to=DOUBLE)), x)
+
+
+def _scaled_complement_of_erf(x: ir.Value) -> Any:
+    x = in_floats(x)
+    wide = op.Cast(x, to=DOUBLE)
+    scaled = _scaled_beyond(op.Abs(wide))
+    mirrored = op.Sub(op.Mul(exact(2), _power_of_square(op.Min(wide, exact(0)), 1)), scaled)
+    return op.CastLike(op.Where(op.Less(wide, exact(0)), mirrored, scaled), x)
+
+
+def _log_of_normal(x: ir.Value) -> Any:
+    """Below, from the scaled tail: the probability itself would be zero."""
+    x = in_floats(x)
+    wide = op.Cast(x, to=DOUBLE)
+    scaled = op.Mul(wide, exact(math.sqrt(0.5)))
+    low = op.Min(scaled, exact(0))
+    tail = op.Sub(op.Log(op.Div(_scaled_beyond(op.Neg(low)), exact(2))), op.Mul(low, low))
+    typed: Any = op.Neg(op.Div(_complement_in_double(op.Max(scaled, exact(0))), exact(2)))
+    typed.dtype = DOUBLE
+    rest = log_of_one_and(typed, typed)
+    return op.CastLike(op.Where(op.Less(wide, exact(0)), tail, rest), x)
 
 
 def _with_sign_of(x: ir.Value, sign: Any) -> Any:
-    """Zero has a sign, too: its reciprocal shows it."""
     if not isinstance(sign, ir.Value):
         return op.Neg(op.Abs(x)) if math.copysign(1, sign) < 0 else op.Abs(x)
-    zero = number(0, sign)
-    negative = op.Or(op.Less(sign, zero), op.Less(op.Reciprocal(sign), zero))
+    negative = is_negative(sign, number(0, sign))
     return op.Where(negative, op.Neg(op.Abs(x)), op.Abs(x))
 
 
@@ -168,17 +292,8 @@ def _randomised_relu(
 # ---- logarithms of sums of powers: the larger one is taken out, or the power would overflow
 
 
-def _log_of_one_and(power: Any, like: ir.Value) -> Any:
-    """Of a power from 0 to 1, with all its digits: what 1 + x rounds away is put back by the quotient."""
-    total = op.Add(number(1, like), power)
-    rounded = op.Sub(total, number(1, like))
-    is_lost = op.Equal(rounded, number(0, like))
-    quotient = op.Div(power, op.Where(is_lost, number(1, like), rounded))
-    return op.Where(is_lost, power, op.Mul(op.Log(total), quotient))
-
-
 def _log_sigmoid(x: ir.Value) -> Any:
-    rest = _log_of_one_and(op.Exp(op.Neg(op.Abs(x))), x)
+    rest = log_of_one_and(op.Exp(op.Neg(op.Abs(x))), x)
     return op.Sub(op.Min(x, number(0, x)), rest)
 
 
@@ -186,7 +301,7 @@ def _log_of_sum(left: ir.Value, right: ir.Value, *, base: float = math.e) -> Any
     """Of both to a power of the base; equal ones may be infinite."""
     scale = number(math.log(base), left)
     power = op.Exp(op.Neg(op.Mul(op.Abs(op.Sub(left, right)), scale)))
-    rest = op.Div(_log_of_one_and(power, left), scale)
+    rest = op.Div(log_of_one_and(power, left), scale)
     alike = op.Equal(left, right)
     return op.Add(op.Max(left, right), op.Where(alike, number(math.log(2, base), left), rest))
 
@@ -200,7 +315,10 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::polygamma": _polygamma,
     "aten::erfinv": _inverse_erf,
     "aten::special_ndtri": _normal_quantile,
-    "aten::hypot": lambda left, right: op.Sqrt(op.Add(op.Mul(left, left), op.Mul(right, right))),
+    "aten::erfc": _complement_of_erf,
+    "aten::special_erfc": _complement_of_erf,
+    "aten::special_erfcx": _scaled_complement_of_erf,
+    "aten::special_log_ndtr": _log_of_normal,
     "aten::copysign.Tensor": _with_sign_of,
     "aten::copysign.Scalar": _with_sign_of,
     "aten::fmax": partial(_ignoring_nan, op.Max),

@@ -9,11 +9,12 @@ under `functools.lru_cache` are replaced in this way, too.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from types import FrameType, ModuleType
 from typing import Any
@@ -23,7 +24,9 @@ from torch import nn
 from torch.autograd.function import Function, FunctionCtx
 
 from anyshape.conversion.operators.repair import Repair, Used, all_patched
+from anyshape.sizes import budgets
 from anyshape.source.live_code import LOCK
+from anyshape.source.sites import SourceReading, read, site_of_stack
 from anyshape.torchkit.patches import gradients_kept_off, patched
 
 # ---- the modules of the model
@@ -116,22 +119,51 @@ def _hash_of_sizes(used: Used) -> Callable[[torch.SymInt], int]:
         known = size.node.maybe_as_int()
         if known is not None:
             return hash(known)
-        used("what is kept under a size is built for every size", suspects=_keys_at(sys._getframe(1)))
+        keys = _keys_of_table(sys._getframe(1))
+        for key in keys:
+            if size == key:
+                return hash(key)
+        if not keys:
+            used("what is kept under a size is built for every size", suspects=_keys_at(sys._getframe(1)))
         return hash((*salt, size.node.expr))
 
     return of
+
+
+def _keys_of_table(frame: FrameType) -> list[int]:
+    """The keys of what a size is looked for in, where that is a table of plain numbers and texts, not what was kept:
+    each is a path of its own.
+    """
+    site = site_of_stack(frame)
+    reading = None if site is None else read(site)
+    tables = [] if reading is None else [_table_of(one, reading) for one in ast.walk(reading.node)]
+    keys = {key for table in tables for key in table}
+    return sorted(keys) if len(keys) <= budgets.MOST_KEYS_OF_A_TABLE else []
+
+
+def _table_of(node: ast.AST, reading: SourceReading) -> set[int]:
+    if isinstance(node, (ast.Set, ast.Dict)):
+        nodes = node.elts if isinstance(node, ast.Set) else node.keys
+        return _whole_numbers(reading.value_of(one) for one in nodes if one is not None)
+    value = reading.value_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+    if not isinstance(value, (dict, set, frozenset)):
+        return set()
+    held = value.values() if isinstance(value, dict) else ()
+    return _whole_numbers(value) if all(isinstance(one, (int, float, str)) for one in held) else set()
+
+
+def _whole_numbers(keys: Iterable[Any]) -> set[int]:
+    """Those among keys, and in keys that are pairs and longer."""
+    flat = itertools.chain.from_iterable(key if isinstance(key, (tuple, list)) else (key,) for key in keys)
+    return {number for number in flat if type(number) is int and number >= 0}
 
 
 def _keys_at(frame: FrameType) -> set[int]:
     """Whole numbers in the code that hashes a size, and keys of the tables that it can see."""
     code = frame.f_code
     seen = [*code.co_consts, *frame.f_locals.values(), *(frame.f_globals.get(name) for name in code.co_names)]
-    found: set[int] = set()
-    for value in seen:
-        keys = list(value) if isinstance(value, (dict, set, frozenset, tuple)) else [value]
-        flat = itertools.chain.from_iterable(key if isinstance(key, tuple) else (key,) for key in keys)
-        found.update(number for number in flat if type(number) is int and number > 0)
-    return found
+    tables = (list(value) if isinstance(value, (dict, set, frozenset, tuple)) else [value] for value in seen)
+    return {number for keys in tables for number in _whole_numbers(keys) if number > 0}
 
 
 def _without_cache(function: Any, used: Used) -> Callable[..., Any]:

@@ -1,0 +1,34 @@
+"""Keys and values of two lengths: what PyTorch reads beyond its end raises instead."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention as imported_before
+
+from anyshape.torchkit.defined_calls import DefinedCalls, UndefinedCallError, attention_is_checked
+
+SENTENCE = "scaled_dot_product_attention has 4 keys and 3 values: PyTorch reads beyond the shorter ones"
+
+
+def attend(values, function=None, dtype=torch.float32):
+    query, key, value = (torch.ones(2, 1, length, 8, dtype=dtype) for length in (5, 4, values))
+    return (function or torch.nn.functional.scaled_dot_product_attention)(query, key, value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_a_probe_meets_no_undefined_call_however_it_is_made(dtype):
+    with DefinedCalls():
+        assert attend(4, imported_before, dtype).shape == (2, 1, 5, 8)
+        with pytest.raises(UndefinedCallError) as caught:
+            attend(3, imported_before, dtype)
+    assert str(caught.value) == SENTENCE
+
+
+def test_by_its_name_it_is_checked_without_a_mode_and_put_back():
+    with attention_is_checked():
+        assert attend(4).shape == (2, 1, 5, 8)
+        with pytest.raises(UndefinedCallError) as caught:
+            attend(3)
+    assert str(caught.value) == SENTENCE
+    assert torch.nn.functional.scaled_dot_product_attention is imported_before
