@@ -289,6 +289,8 @@ def test_a_call_that_does_not_fit_names_the_signature(args, kwargs, message):
          "`x.0` is a sparse_coo tensor, ONNX inputs are dense: pass indices and values as inputs instead"),
         (torch.zeros(2, dtype=torch.complex64),
          "`x.0` is complex, ONNX inputs are real: pass torch.view_as_real(x.0) instead"),
+        (torch.zeros(2, dtype=torch.float8_e5m2),
+         "`x.0` is float8_e5m2, which numpy lacks: pass float16, and cast it in the model"),
         (np.zeros(2), "`x.0` is a numpy array: pass torch.from_numpy(x.0)"),
         ({"1": tensor(), 1: tensor()}, "the keys ['1', 1] of a dict are the same as text: rename one"),
         ({"a.b": tensor(), "a": {"b": tensor()}}, "two inputs are called `x.0.a.b`: rename a key of the example"),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyshape.declaration.resized_values import (
+    are_all_different,
     bend,
     continue_steps,
     different_slices,
@@ -150,6 +151,23 @@ def test_new_slices_stay_between_the_lowest_and_the_highest_of_their_line():
     assert bool((grown >= torch.tensor([1, 10])).all())
     assert bool((grown <= torch.tensor([4, 20])).all())
     assert torch.equal(grow_integers(tensor, 0, 2, generator=by_lot()), tensor[:2])
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([[1, 2], [2, 1], [1, 1]], True),
+        ([[1, 2], [2, 1], [1, 2]], False),
+        ([[7], [7]], False),
+        ([[0, 1], [2**40, 0], [0, 1]], False),
+        ([[-(2**40), 1], [2**40, 0], [0, 1]], True),
+    ],
+)
+def test_rows_that_are_there_twice_are_seen(rows, expected):
+    tensor = torch.tensor(rows)
+    assert are_all_different(tensor, 0) is expected
+    assert are_all_different(tensor.t(), 1) is expected
+    assert (len(different_slices(tensor, 0)) == len(rows)) is expected
 
 
 def test_markers_below_zero_are_drawn_from_what_is_there():

@@ -155,23 +155,43 @@ def test_an_exported_program_is_a_target():
     target = resolve_target(program)
     assert target.name == "program"
     assert "x" in target.signature.parameters
+    assert target.example is not None
+    assert target.example[0][0].shape == (2, 3)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_torch_compiled_to_script_gets_one_sentence():
-    for script, kind in (
-        (torch.jit.script(nn.Linear(2, 2)), "RecursiveScriptModule"),
-        (torch.jit.script(_double), "ScriptFunction"),
-    ):
-        with pytest.raises(DeclarationError) as caught:
-            resolve_target(script)
-        assert str(caught.value) == (
-            f"the model is a {kind}: pass the Python module that was scripted, PyTorch cannot trace a compiled one"
-        )
+def test_what_torch_compiled_to_script_is_called_as_before():
+    def scaled(x: torch.Tensor, factor: float = 2.0, *, flip: bool):
+        return -x * factor if flip else x * factor
+
+    function = resolve_target(torch.jit.script(scaled))
+    assert function.is_scripted
+    assert function.name == "scaled"
+    assert str(function.signature) == "(x, factor=2.0, *, flip)"
+    module = torch.jit.script(Net())
+    for target in (resolve_target(module), resolve_target(torch.jit.trace(Net(), torch.zeros(2, 3)))):
+        assert target.is_scripted
+        assert target.name == "Net"
+        assert "x" in target.signature.parameters
+    assert not resolve_target(Net()).is_scripted
 
 
-def _double(x: torch.Tensor) -> torch.Tensor:
-    return x * 2
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_is_no_forward_of_torchscript_gets_one_sentence():
+    class Encoder(nn.Module):
+        @torch.jit.export
+        def encode(self, x):
+            return x * 2
+
+    scripted = torch.jit.script(Encoder())
+    with pytest.raises(DeclarationError) as caught:
+        resolve_target(scripted)
+    assert str(caught.value) == "`Encoder` is TorchScript without a `forward`, which is what is exported"
+    with pytest.raises(DeclarationError) as caught:
+        resolve_target(scripted.encode)
+    assert str(caught.value) == (
+        "`encode` is a method of a TorchScript module, of which `forward` is exported: pass the module"
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +204,7 @@ def _double(x: torch.Tensor) -> torch.Tensor:
         (["x"] * 999, "the model is a list: pass a module, a bound method or a function"),
         (
             nn.Linear(4, 2).state_dict(),
-            "the model is a dict, as a state dict is: pass the module, with its state loaded",
+            "the model is a dict, as a state dict is: pass the module, and load the state dict into it",
         ),
         (
             nn.Sequential(nn.Linear(4, 2, device="meta")),

@@ -38,25 +38,40 @@ def nested(batch, states=None, *rest, flag=None, **others):
 
 # ---- dynamic_axes
 
+CALL = bind_call(resolve_target(lambda x, batch: x), (tensor(2, 3), {"ids": tensor(2, 2, 3)}))
+
 
 def test_dicts_and_lists_of_axes_are_read():
-    declared = from_dynamic_axes({"x": {0: "batch", -1: "seq"}, "tokens": [0, 2]}, NAMES, None)
+    declared = from_dynamic_axes({"x": {0: "batch", -1: "seq"}, "tokens": [0, 2]}, NAMES, CALL)
     assert declared.dims == {"x": {0: "batch", -1: "seq"}, "batch.ids": {0: None, 2: None}}
     assert declared.notes == []
 
 
 def test_what_is_no_input_labels_an_output():
-    declared = from_dynamic_axes({"x": {0: "batch"}, "out": {0: "batch", 1: "len"}, "raw": [0]}, NAMES, None)
+    declared = from_dynamic_axes({"x": {0: "batch"}, "out": {0: "batch", 1: "len"}, "raw": [0]}, NAMES, CALL)
     assert declared.dims == {"x": {0: "batch"}}
     assert declared.labels == {"out": {0: "batch", 1: "len"}, "raw": {0: "raw_dim0"}}
 
 
-def test_a_name_that_is_neither_input_nor_output_is_refused():
+@pytest.mark.parametrize(
+    ("axes", "sentence"),
+    [
+        (
+            {"x": {0: "n"}, "tokens": {2: "n"}},
+            "`n` names axis 0 of `x`, 2 in the example, and axis 2 of `batch.ids`, 3: to torch that is a label, here "
+            "one name is one size; call the second `n_batch_ids`, or give an example where both are alike",
+        ),
+        (
+            {"tokens": {0: "n", -1: "n"}},
+            "`n` names axis 0 of `batch.ids`, 2 in the example, and axis -1 of `batch.ids`, 3: to torch that is a "
+            "label, here one name is one size; call the second `n_2`, or give an example where both are alike",
+        ),
+    ],
+)
+def test_one_name_for_two_sizes_is_no_label(axes, sentence):
     with pytest.raises(DeclarationError) as caught:
-        from_dynamic_axes({"token": {0: "batch"}}, NAMES, ["logits"])
-    assert str(caught.value) == (
-        "`dynamic_axes` names `token`, but the inputs and outputs are `x`, `tokens`, `logits`; did you mean `tokens`?"
-    )
+        from_dynamic_axes(axes, NAMES, CALL)
+    assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize(
@@ -75,21 +90,21 @@ def test_a_name_that_is_neither_input_nor_output_is_refused():
     ],
 )
 def test_any_text_is_the_name_of_a_dim_that_varies(name, called):
-    declared = from_dynamic_axes({"x": {0: name}, "tokens": {1: name}}, NAMES, None)
+    declared = from_dynamic_axes({"x": {0: name}, "tokens": {1: name}}, NAMES, CALL)
     assert declared.dims == {"x": {0: called}, "batch.ids": {1: called}}
     assert declared.notes == [f"the dim `{name}` is called `{called}` in the file"]
 
 
 def test_text_is_an_expression_only_if_its_names_stand_alone_elsewhere():
     axes = {"x": {0: "past", 1: "seq"}, "tokens": {1: "past + seq", 0: "other-thing"}}
-    declared = from_dynamic_axes(axes, NAMES, None)
+    declared = from_dynamic_axes(axes, NAMES, CALL)
     assert declared.dims["batch.ids"] == {1: "past + seq", 0: "other_thing"}
 
 
 @pytest.mark.parametrize("axes", ["batch", 3, None])
 def test_what_says_no_axes_is_refused(axes):
     with pytest.raises(DeclarationError) as caught:
-        from_dynamic_axes({"x": axes}, NAMES, None)
+        from_dynamic_axes({"x": axes}, NAMES, CALL)
     assert str(caught.value) == f'`dynamic_axes` has {axes!r} for `x`: write {{0: "batch"}} or a list of axes'
 
 

@@ -111,6 +111,18 @@ def test_an_operator_is_shown_with_what_the_user_would_write() -> None:
     assert (untranslated.span, untranslated.notes) == (HOME, ("why",))
 
 
+def test_a_draw_is_told_at_its_place_with_the_others() -> None:
+    outcome, place = Outcome({}, 0, {}, ("y",), draws=True), Span("net.py", 4)
+    found = wording.random_output(outcome, HOME, {None: "rand", place: "random", Span("net.py", 9): "randn"})
+    assert (found.span, found.label) == (place, "draws random numbers")
+    assert found.notes[1:] == ("random numbers are drawn at net.py:9, too",)
+    assert found.helps == (
+        "pass the random numbers as an input, or draw them with torch: then "
+        'random="inputs" makes each draw an input of the file',
+        'random="shapes" checks shapes and types alone',
+    )
+
+
 def test_randomness_and_decisions() -> None:
     drawn = wording.random_output(Outcome({"n": 41}, 0, {}, ("y", "z"), draws=True), HOME)
     assert drawn.message == "`y`, `z` changes from call to call, so that no file can be checked against it"
@@ -119,6 +131,7 @@ def test_randomness_and_decisions() -> None:
     assert far.message == "`y` changes from call to call at n = 41, so that no file can be checked against it"
     assert far.notes == ("in eval mode, the same inputs gave other results, although no generator was drawn from",)
     assert far.breaks_at == {"n": 41}
+    assert far.helps == ("pass the random numbers as an input, or draw them from a fixed table",)
     known, unknown = wording.frozen_decisions([Span("net.py", 4), None], HOME)
     assert (known.span.line, unknown.span) == (4, HOME)
     assert wording.decided_by_values([Attempt("one", "failed", error=_raised())]) == []

@@ -71,6 +71,20 @@ def test_what_a_call_changes_is_told_and_put_back() -> None:
     assert model.calls == 7
 
 
+def turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.t_().unsqueeze_(0) + y.mul_(2)
+
+
+def test_inputs_that_a_call_gives_another_shape_are_known_and_the_contract_has_their_own() -> None:
+    call = torch.randn(2, 3), torch.randn(3, 2)
+    reference = _reference(turned, *call, dims={"x": "n m", "y": "m n"})
+    reference.run({"n": 2, "m": 3})
+    assert reference.module.reshaped == {"x"}
+    result = anyshape.export(turned, call, dims={"x": "n m", "y": "m n"}, quick=True)
+    assert [port.axes for port in (*result.inputs, *result.outputs)] == [("n", "m"), ("m", "n"), (1, "m", "n")]
+    assert tuple(call[0].shape) == (2, 3)
+
+
 def test_a_size_that_fails_is_an_outcome() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         return x + torch.zeros(2, 3)
@@ -78,6 +92,43 @@ def test_a_size_that_fails_is_an_outcome() -> None:
     outcome = _reference(forward, torch.randn(2, 3), dims=ROWS).run({"n": 5})
     assert not outcome.runs
     assert isinstance(outcome.error, RuntimeError)
+
+
+def test_a_call_that_was_refused_is_not_made_again_on_a_lower_rung() -> None:
+    seen: list[list[int]] = []
+
+    def forward(ids: torch.Tensor) -> torch.Tensor:
+        seen.append(ids.tolist())
+        return ids + torch.zeros(2)
+
+    reference = _reference(forward, torch.tensor([1, 1]), dims={"ids": "n"})
+    seen.clear()
+    assert not reference.run({"n": 5}).runs
+    assert sorted(seen) == [[0] * 5, [1] * 5]
+
+
+class Scaled(nn.Module):
+    """Scales its own weight in every call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.weight.mul_(1.5)
+
+
+def test_wide_copies_are_those_of_the_parameters_as_they_are() -> None:
+    model = Scaled()
+    reference = _reference(model, torch.ones(2, 3), dims=ROWS)
+    outcome = reference.run({"n": 2})
+    with torch.no_grad():
+        model.weight.fill_(1.0)
+    for value in (1.0, 1.0, 4.0):
+        with torch.no_grad():
+            model.weight.fill_(value)
+        assert [float(one.max()) for one in reference.exact(outcome) or ()] == [1.5 * value]
+        assert model.weight.dtype == torch.float32
 
 
 def test_other_arithmetic_and_roundings() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.model.survey import model_constants
+from anyshape.model.survey import model_constants, take_survey
+from anyshape.sizes.notation import parse_conditions
 from tests.surveys import survey_of
 
 
@@ -17,6 +20,17 @@ def test_traced_sizes_differ_from_each_other_from_one_and_from_the_models_own() 
     assert len(set(sizes)) == 2
     assert not set(sizes) & {1, 4, 5}
     assert survey.start == {"a": 1, "b": 4}
+
+
+def test_sizes_that_were_declared_together_and_that_the_model_does_not_run_are_not_traced() -> None:
+    class Contracted(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return torch.tensordot(x, y, 2)
+
+    call = torch.randn(7, 3, 4), torch.randn(3, 4, 9)
+    survey = survey_of(Contracted(), call, {"x": "a b c", "y": "d e f"})
+    spec = replace(survey.request.spec, where=tuple(parse_conditions("f == b*d")))
+    assert take_survey(replace(survey.request, spec=spec), survey.options).first.runs
 
 
 def test_lengths_of_weights_are_constants_of_the_model() -> None:
@@ -34,14 +48,23 @@ def test_a_dim_that_cannot_vary_is_seen_before_any_trace() -> None:
     assert survey.traced == survey.start == {"n": 3}
 
 
-class Complex(nn.Module):
+class To(nn.Module):
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
     def forward(self, x: Tensor) -> Tensor:
-        return torch.complex(x, x)
+        return x.to(self.dtype)
 
 
-def test_an_output_that_onnx_cannot_hold_is_one_sentence() -> None:
+@pytest.mark.parametrize(
+    ("dtype", "said"),
+    [
+        (torch.complex64, "complex, ONNX outputs are real: return torch.view_as_real() of it"),
+        (torch.float8_e4m3fn, "float8_e4m3fn, which numpy lacks: return it as float16"),
+    ],
+)
+def test_an_output_that_onnx_cannot_hold_is_one_sentence(dtype: torch.dtype, said: str) -> None:
     with pytest.raises(anyshape.DeclarationError) as refused:
-        survey_of(Complex(), (torch.randn(3),), {"x": "n"})
-    assert str(refused.value) == (
-        "output `output` is complex, ONNX outputs are real: return torch.view_as_real() of it"
-    )
+        survey_of(To(dtype), (torch.randn(3),), {"x": "n"})
+    assert str(refused.value) == f"output `output` is {said}"

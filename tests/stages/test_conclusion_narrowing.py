@@ -10,7 +10,8 @@ from torch import Tensor, nn
 import anyshape
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.sizes.notation import SizeRange, parse_condition
-from anyshape.stages.conclusion import assumed_conditions, cut_ranges
+from anyshape.stages.conclusion import assumed_conditions
+from anyshape.stages.offers import cut_ranges
 
 
 def seen(right: list[int], wrong: list[int]) -> Verification:

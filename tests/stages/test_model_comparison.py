@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 import onnx.parser
+import onnxruntime
 import pytest
 import torch
 from torch import Tensor
@@ -130,3 +131,44 @@ def test_a_resize_whose_pixels_are_others_at_few_pairs_of_sizes_is_found(tmp_pat
     with pytest.raises(anyshape.ExportError) as refusal:
         anyshape.check(path, _ResizedLike(), call, dims=dims, sizes=sizes)
     assert [finding.rule for finding in refusal.value.result.findings] == ["wrong-values"]
+
+
+class Gated(torch.nn.Module):
+    """Of more than four rows it gives twice as much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) * (2 if x.shape[0] > 4 else 1)
+
+
+def in_bfloat16(folder: Path, **options: object) -> tuple[torch.nn.Module, Tensor, Path]:
+    model, x, path = Gated().to(torch.bfloat16), torch.randn(3, 4).to(torch.bfloat16), folder / "model.onnx"
+    anyshape.export(model, x, path, dims={"x": "n 4"}, quick=True, **options)
+    return model, x, path
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["one file", "weights beside it"])
+def test_a_file_in_bfloat16_is_run_in_float32_beside_its_model(tmp_path: Path, outside: bool) -> None:
+    model, x, path = in_bfloat16(tmp_path, external_data=outside)
+    result = anyshape.check(path, model, x, quick=True)
+    runtime, sizes = f"ONNX Runtime {onnxruntime.__version__}", len(result.verification.sizes_run)
+    assert result.headline == (
+        f"checked in float32: model.onnx, its graph is right at {sizes} sizes against PyTorch; "
+        f"{runtime} cannot run bfloat16 here"
+    )
+    assert "  type     the same graph in float32 was run; the file's own bfloat16 was not" in str(result).splitlines()
+    assert result.notes == ()
+    of_wide = anyshape.check(path, model.float(), x.float(), quick=True)
+    assert of_wide.verification.own_type == "bfloat16"
+
+
+def test_a_wrong_file_in_bfloat16_is_told_with_its_line(tmp_path: Path) -> None:
+    model, x, path = in_bfloat16(tmp_path, sizes={"n": "1..4"})
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.check(path, model, x, sizes={"n": "1..9"}, quick=True)
+    (finding,) = refused.value.findings
+    assert (finding.rule, finding.breaks_at) == ("wrong-values", {"n": 5})
+    assert (finding.label, finding.span.function) == ("first result that differs", "forward")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
@@ -62,3 +63,28 @@ def test_when_enough_was_converted_the_rest_is_skipped_and_said(monkeypatch: pyt
     assert {(other.outcome, other.reason) for other in others} == {
         ("skipped", "the model is too long for further strategies")
     }
+
+
+class InDouble(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.linear(x).tan()
+        return hidden.atan()
+
+
+def test_a_kernel_that_is_missing_in_float64_is_told_with_its_line_and_a_way_out() -> None:
+    model, x = InDouble().double(), torch.randn(3, 4, dtype=torch.float64)
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(model, x, dims={"x": "n 4"}, quick=True)
+    tan, atan = refused.value.findings
+    has_no = f"ONNX Runtime {onnxruntime.__version__} has no"
+    assert (tan.rule, tan.message, tan.span.line + 1) == (
+        "unsupported-op", f"{has_no} `Tan` in float64", atan.span.line,
+    )  # fmt: skip
+    assert atan.message == f"{has_no} `Atan` in float64"
+    assert atan.helps == ("export a copy of the model in float32: dtype=torch.float32",)
+    result = anyshape.export(model, x, dims={"x": "n 4"}, quick=True, dtype=torch.float32)
+    assert result.verdict == "checked"

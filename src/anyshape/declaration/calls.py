@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,8 +140,15 @@ def _refuse_unusual(name: str, value: torch.Tensor) -> None:
         )
     if value.is_complex():
         raise DeclarationError(f"`{name}` is complex, ONNX inputs are real: pass torch.view_as_real({name}) instead")
+    if is_float8(value.dtype):
+        kind = str(value.dtype).removeprefix("torch.")
+        raise DeclarationError(f"`{name}` is {kind}, which numpy lacks: pass float16, and cast it in the model")
     if value.is_quantized:
         raise DeclarationError(f"`{name}` is a quantised tensor: pass it dequantised")
+
+
+def is_float8(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point and dtype.itemsize == 1
 
 
 # ---- a call as users write it in one value
@@ -210,16 +217,22 @@ def as_tensor(value: Any) -> torch.Tensor:
 class Adapter(nn.Module):
     """The target as a module from flat inputs to flat tensors, in the order of `inputs`."""
 
-    def __init__(self, target: Target, signature: Signature, inputs: tuple[str, ...]) -> None:
+    def __init__(
+        self, target: Target, signature: Signature, inputs: tuple[str, ...], reshaped: Container[str] = ()
+    ) -> None:
+        """`reshaped` inputs are given as copies: the target gives them another shape in place, as `x.t_()` does."""
         super().__init__()
         self.model = target.module
         self._target = target
         self._signature = signature
         self._inputs = inputs
+        self._reshaped = reshaped
         self.training = target.module.training  # an exported program refuses `train()`
 
     def forward(self, *values: Any) -> tuple[torch.Tensor, ...]:
-        args, kwargs = self._signature.build(dict(zip(self._inputs, values, strict=True)))
+        given = dict(zip(self._inputs, values, strict=True))
+        given = {name: value.clone() if name in self._reshaped else value for name, value in given.items()}
+        args, kwargs = self._signature.build(given)
         return tuple(as_tensor(value) for _, value in flatten_outputs(self._target.call(*args, **kwargs)))
 
 

@@ -24,6 +24,7 @@ _WANTED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("target",), lambda value: isinstance(value, str), TARGET_ADVICE),
     (("metadata",), lambda value: isinstance(value, Mapping), "give a dict of text"),
     (("repair",), lambda value: value == "edits", 'give "edits", or leave it out'),
+    (("random",), lambda value: value in ("inputs", "shapes"), 'give "inputs" or "shapes", or leave it out'),
     (("unchecked", "providers"), lambda value: isinstance(value, (list, tuple, set, frozenset)), "give a list of text"),
 )
 """Options, what is right for them, and what to do where it is not."""

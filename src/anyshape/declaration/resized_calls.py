@@ -445,11 +445,17 @@ def _bare_rungs(example: Example) -> list[tuple[str, tuple[str, ...]]]:
     return [(fill, names) for names in (whole, *alone) for fill in ("cut", "zeros", "ones")]
 
 
-def _bare_tensor(tensor: Tensor, shape: tuple[int, ...], fill: str) -> Tensor:
+def _bare_tensor(tensor: Tensor, resized: Tensor, fill: str) -> Tensor:
     """Zeros, which are an index of all that is not empty; ones, lengths of the same; or the example's own values."""
-    if fill == "cut":
-        return tile(tensor, shape) if 0 not in shape else tensor.new_zeros(shape)
-    return torch.full(shape, fill == "ones", dtype=tensor.dtype)
+    shape, wide = resized.shape, tensor.detach().cpu().to(_wide_dtype(tensor.dtype))
+    is_cut = fill == "cut" and resized.numel()
+    made = tile(wide, shape) if is_cut else torch.full(shape, fill == "ones", dtype=wide.dtype)
+    return made.to(resized.device, resized.dtype)
+
+
+def is_given(example: Example, sizes: Sizes, content: int) -> bool:
+    """Whether this is the user's own call, which is never made anew."""
+    return content == 0 and all(sizes[dim] == size for dim, size in example.sizes.items())
 
 
 def resize(
@@ -460,10 +466,10 @@ def resize(
     `content` 0 keeps the example's values as far as they go; each other number is another content, which shows what
     the example does not: ragged masks, other values. The same arguments give the same leaves.
     """
-    if content == 0 and all(sizes[dim] == size for dim, size in example.sizes.items()):
+    if is_given(example, sizes, content):
         return {name: _without_gradient(leaf) for name, leaf in example.leaves.items()}
-    fill, bare = _bare_rungs(example)[level - LEVELS] if level >= LEVELS else ("", ())
-    level = level if level < LEVELS else 0
+    if level >= LEVELS:
+        return with_bare_leaves(example, resize(example, sizes, ranges=ranges, content=content, seed=seed), level)
     resized: dict[str, Any] = {}
     for name, leaf in example.leaves.items():
         if name in example.scalars:
@@ -475,11 +481,16 @@ def resize(
             lot = torch.Generator().manual_seed(_leaf_seed(seed, content, name, sizes))
             bound, is_second = ranges.get(name), content > 0
             resizing = LeafResizing(example, sizes, wide, axes, shape, bound, is_second, level, _tolerance(leaf), lot)
-            made = _bare_tensor(wide, shape, fill) if name in bare else resized_tensor(resizing)
-            resized[name] = _in_own_type(made, resizing, leaf)
+            resized[name] = _in_own_type(resized_tensor(resizing), resizing, leaf)
         else:
             resized[name] = leaf
     return resized
+
+
+def with_bare_leaves(example: Example, resized: Mapping[str, Any], level: int) -> dict[str, Any]:
+    """A call with meaning, and what the lower rungs make of its integers and flags."""
+    fill, bare = _bare_rungs(example)[level - LEVELS]
+    return {**resized, **{name: _bare_tensor(example.leaves[name], resized[name], fill) for name in bare}}
 
 
 def _without_gradient(leaf: Any) -> Any:

@@ -7,6 +7,7 @@ there. Floats come and go as float64 or complex128, integers as int64; what they
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -134,9 +135,23 @@ def grow_integers(tensor: Tensor, axis: int, size: int, *, generator: torch.Gene
     count = size - old
     for _ in range(budgets.REDRAWS_OF_INTEGERS):
         grown = torch.cat([tensor, _new_slices(tensor, axis, count, generator)], axis)
-        if len(different_slices(grown, axis)) == size:
+        if are_all_different(grown, axis):
             break
     return grown
+
+
+def are_all_different(tensor: Tensor, axis: int) -> bool:
+    """Whether no slice of integers along the axis is there twice; mostly told by one number for each slice."""
+    rows = tensor.movedim(axis, 0).reshape(tensor.shape[axis], -1)
+    lowest = int(rows.min())
+    kinds = int(rows.max()) - lowest + 1
+    if rows.shape[1] * math.log2(kinds) > 62:
+        return len(different_slices(tensor, axis)) == len(rows)
+    if kinds ** rows.shape[1] < len(rows):
+        return False
+    places = torch.tensor([kinds**place for place in range(rows.shape[1])])
+    ordered = ((rows - lowest) * places).sum(1).sort().values
+    return bool((ordered.diff() > 0).all())
 
 
 def _new_slices(tensor: Tensor, axis: int, count: int, generator: torch.Generator) -> Tensor:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import bisect
 import fnmatch
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import EllipsisType
-from typing import Any
+from typing import Any, Literal
 
 from anyshape.declaration.calls import Leaf, Signature
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets, notation
 from anyshape.sizes.conditions import fitting_sizes, narrowed_range, parse_where
 from anyshape.sizes.notation import Axis, Condition, Expression, SizeRange, Sizes
-from anyshape.sizes.spelling import give_calls
+from anyshape.sizes.spelling import argument, give_calls
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Spec:
     notes: tuple[str, ...] = ()
     where: tuple[Condition, ...] = ()
     """Relations between dims that the user wrote."""
+    draws: Mapping[str, Literal["normal", "uniform"]] = field(default_factory=dict)
+    """Leaves that hold what the model would draw: `normal` or `uniform` noise."""
 
     @property
     def start(self) -> Sizes:
@@ -188,7 +191,8 @@ def unnamed(leaf: str, axis: int) -> str:
 
 def _scalar_expression(leaf: Leaf, declared: Any) -> Expression:
     if isinstance(leaf.value, bool):
-        raise DeclarationError(f"`{leaf.name}` is {leaf.value}, which becomes part of the file: leave it out of `dims`")
+        advice = f"leave it out of `{argument('dims')}`"
+        raise DeclarationError(f"`{leaf.name}` is {leaf.value}, which becomes part of the file: {advice}")
     entries = notation.parse_axes("" if declared is None else declared, where=leaf.name)
     if not entries or entries == (None,):
         return notation.parse_expression(unnamed(leaf.name, 0).removesuffix("_dim0"))
@@ -288,7 +292,8 @@ def _ranges_of(example: Mapping[str, int], sizes: Mapping[str, Any]) -> dict[str
     for name in sizes:
         if name not in example:
             known = f"the shapes only name {notation.listed(example)}" if example else "no axis is dynamic"
-            raise DeclarationError(f"sizes given for `{name}`, but {known}{notation.did_you_mean(str(name), example)}")
+            known += notation.did_you_mean(str(name), example)
+            raise DeclarationError(f"{argument('sizes')} given for `{name}`, but {known}")
     default = {dim: SizeRange(lo=min(size, 1)) for dim, size in example.items()}  # an empty example: 0 is meant, too
     return {dim: notation.parse_sizes(sizes[dim], dim=dim) if dim in sizes else default[dim] for dim in example}
 
@@ -316,3 +321,38 @@ def _as_written(declared: Any) -> str:
     if isinstance(declared, (list, tuple)):
         return " ".join("?" if part is None else "..." if part is Ellipsis else str(part) for part in declared)
     return str(declared)
+
+
+# ---- for less than was declared
+
+
+def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
+    """The declaration with these dims fixed at their size in the example."""
+    fixed = {dim: spec.example[dim] for dim in dims}
+    axes = {name: [None if e is None else _with_sizes(e, fixed) for e in row] for name, row in spec.axes.items()}
+    scalars = {name: _with_sizes(expression, fixed) for name, expression in spec.scalars.items()}
+    known = {name: spec.scalars[name].value(spec.example) for name, left in scalars.items() if not left.names}
+    where = [
+        notation.any_of([_condition_with_sizes(part, fixed) for part in condition.parts]) for condition in spec.where
+    ]
+    return replace(
+        spec,
+        axes={name: tuple(e if e is not None and e.names else None for e in row) for name, row in axes.items()},
+        scalars={name: left for name, left in scalars.items() if left.names},
+        constants={**spec.constants, **known},
+        ranges={dim: declared for dim, declared in spec.ranges.items() if dim not in fixed},
+        example={dim: size for dim, size in spec.example.items() if dim not in fixed},
+        explicit=spec.explicit - set(fixed),
+        where=tuple(left for left in where if left.names),  # else nothing varies in it any more
+    )
+
+
+def _condition_with_sizes(plain: Condition, fixed: Mapping[str, int]) -> Condition:
+    return Condition(_with_sizes(plain.left, fixed), plain.relation, _with_sizes(plain.right, fixed))
+
+
+def _with_sizes(expression: Expression, fixed: Mapping[str, int]) -> Expression:
+    text = expression.text
+    for dim, size in fixed.items():
+        text = re.sub(rf"\b{re.escape(dim)}\b", str(size), text)
+    return notation.parse_expression(text)

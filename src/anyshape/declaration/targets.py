@@ -20,7 +20,7 @@ from torch import nn
 
 from anyshape.errors import DeclarationError, first_line
 from anyshape.sizes import budgets
-from anyshape.sizes.spelling import spelled
+from anyshape.sizes.spelling import argument, spelled
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,18 @@ class Target:
     name: str
     source: Callable[..., Any]
     """The function whose `def` line stands for the whole target."""
+    example: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+    """The arguments and keywords of the call that an exported program was traced with."""
+
+    @property
+    def is_scripted(self) -> bool:
+        """Whether it is TorchScript, which has no Python code any more: only TorchScript's own exporter reads it."""
+        return isinstance(self.source, _SCRIPTED)
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
+        if self.is_scripted:
+            return _scripted_signature(self.source)
         call = self.source if self.call is self.module else self.call
         if isinstance(call, functools.partial) and isinstance(call.func, nn.Module):
             call = functools.partial(call.func.forward, *call.args, **call.keywords)
@@ -47,14 +56,11 @@ class Target:
 def resolve_target(target: Any) -> Target:
     """The target without its wrappers; one sentence for what cannot be exported."""
     target = _unwrap(target)
-    if isinstance(target, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-        raise DeclarationError(
-            f"the model is a {type(target).__name__}: pass the Python module that was scripted, "
-            "PyTorch cannot trace a compiled one"
-        )
+    if isinstance(target, (torch.jit.ScriptModule, *_SCRIPTED)):
+        return _scripted_target(target)
     if isinstance(target, torch.export.ExportedProgram):
         module = target.module()
-        return Target(module, module, "program", module.forward)
+        return Target(module, module, "program", module.forward, target.example_inputs)
     if isinstance(target, nn.Module):
         _refuse_what_cannot_run(target)
         return Target(target, target, type(target).__name__, target.forward)
@@ -71,9 +77,44 @@ def resolve_target(target: Any) -> Target:
             "anyshape.checkpoints.export_checkpoint"
         )
     if isinstance(target, Mapping):
-        raise DeclarationError("the model is a dict, as a state dict is: pass the module, with its state loaded")
+        raise DeclarationError(
+            "the model is a dict, as a state dict is: pass the module, and load the state dict into it"
+        )
     shown = repr(target) if len(repr(target)) <= budgets.LONGEST_INSPECTED_TEXT else "the model"
     raise DeclarationError(f"{shown} is a {type(target).__name__}: pass a module, a bound method or a function")
+
+
+_SCRIPTED = (torch.jit.ScriptFunction, torch.ScriptMethod)
+
+
+def _scripted_target(target: Any) -> Target:
+    if isinstance(target, torch.jit.ScriptFunction):
+        return Target(target, _Holder(target, []), str(target.name), target)
+    if isinstance(target, torch.ScriptMethod):
+        raise DeclarationError(
+            f"`{target.name}` is a method of a TorchScript module, of which `forward` is exported: pass the module"
+        )
+    _refuse_what_cannot_run(target)
+    name = target.original_name
+    if not hasattr(target, "forward"):
+        raise DeclarationError(f"`{name}` is TorchScript without a `forward`, which is what is exported")
+    return Target(target, target, name, target.forward)
+
+
+def _scripted_signature(function: Any) -> inspect.Signature:
+    """What TorchScript kept of a Python signature: names, defaults, and what comes by name alone."""
+    kinds = inspect.Parameter
+    arguments = function.schema.arguments[1 if isinstance(function, torch.ScriptMethod) else 0 :]
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                argument.name,
+                kinds.KEYWORD_ONLY if argument.kwarg_only else kinds.POSITIONAL_OR_KEYWORD,
+                default=argument.default_value if argument.has_default_value() else kinds.empty,
+            )
+            for argument in arguments
+        ]
+    )
 
 
 _QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
@@ -198,7 +239,8 @@ def _depends_on_training(part: nn.Module) -> bool:
 def as_dtype(dtype: Any) -> torch.dtype:
     found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise DeclarationError(f"dtype is {dtype!r}: give a floating type such as torch.float16 or 'bfloat16'")
+        kinds = spelled("torch.float16 or 'bfloat16'", "float16 or bfloat16")
+        raise DeclarationError(f"{argument('dtype')} is {dtype!r}: give a floating type such as {kinds}")
     return found
 
 

@@ -30,14 +30,14 @@ class Declared:
     """All names as they were written."""
     offered: frozenset[str] = frozenset()
     """Dims whose sizes nobody wrote: what the model cannot do of them is a limit, not a refusal."""
+    yielding: set[str] = field(default_factory=set)
+    """Dims that stay static where no file serves them: nobody asked for them, or with `Dim.AUTO` alone."""
 
 
 # ---- dynamic_axes
 
 
-def from_dynamic_axes(
-    dynamic_axes: Mapping[str, Any], names: Mapping[str, str], output_names: Sequence[str] | None
-) -> Declared:
+def from_dynamic_axes(dynamic_axes: Mapping[str, Any], names: Mapping[str, str], signature: Signature) -> Declared:
     """`{"x": {0: "batch"}}` or `{"x": [0, 1]}`; `names` leads from the file's input names to leaves."""
     rows = {key: _names_by_axis(key, axes) for key, axes in dynamic_axes.items()}
     declared = Declared(written={str(n).strip() for axes in rows.values() for n in axes.values() if n is not None})
@@ -45,11 +45,29 @@ def from_dynamic_axes(
         named = {axis: None if name is None else _as_size(str(name), declared) for axis, name in axes.items()}
         if key in names:
             declared.dims[names[key]] = named
-        elif output_names is None or key in output_names:
+        else:  # an output, or nothing at all: the model has not run yet
             declared.labels[key] = {axis: name or f"{key}_dim{axis}" for axis, name in named.items()}
-        else:
-            raise unknown_name("dynamic_axes", key, [*names, *output_names], of="inputs and outputs")
+    _refuse_one_name_for_two_sizes(declared, signature)
     return declared
+
+
+def _refuse_one_name_for_two_sizes(declared: Declared, signature: Signature) -> None:
+    """For torch, a name of an axis is a label that may stand anywhere; here it is one size."""
+    shapes = {leaf.name: tuple(leaf.value.shape) for leaf in signature.leaves if leaf.is_tensor}
+    seen: dict[str, tuple[int, str]] = {}
+    for leaf, axes in declared.dims.items():
+        shape = shapes.get(leaf, ())
+        for axis, name in axes.items():
+            if name is None or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+                continue
+            size, where = shape[axis], f"axis {axis} of `{leaf}`"
+            first, there = seen.setdefault(name, (size, where))
+            if size != first:
+                other = f"{name}_{axis % len(shape)}" if leaf in there else f"{name}_{as_identifier(leaf)}"
+                raise DeclarationError(
+                    f"`{name}` names {there}, {first} in the example, and {where}, {size}: to torch that is a label, "
+                    f"here one name is one size; call the second `{other}`, or give an example where both are alike"
+                )
 
 
 def _names_by_axis(key: str, axes: Any) -> dict[int, Any]:
@@ -202,7 +220,9 @@ def _axis_entry(path: str, axis: int, entry: Any, declared: Declared) -> str | i
     if isinstance(entry, str):
         return _as_size(entry, declared)
     if _is_hint(entry, "AUTO") or _is_hint(entry, "DYNAMIC"):
-        _declare_bounds(unnamed(path, axis), entry, declared)
+        dim = unnamed(path, axis)
+        _declare_bounds(dim, entry, declared)
+        declared.yielding |= {dim} if _is_hint(entry, "AUTO") else set()
         return None
     return _dim_object(entry, declared)
 

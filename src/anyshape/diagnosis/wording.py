@@ -19,7 +19,7 @@ from anyshape.runtime.releases import RELEASES, Release
 from anyshape.sizes.notation import SizeRange
 from anyshape.sizes.spelling import give_calls, spelled
 from anyshape.source.sites import is_decision, site_of_error
-from anyshape.source.spans import Span, span_of_error
+from anyshape.source.spans import Span, source_line, span_of_error
 from anyshape.torchkit.reasons import depends_on_values
 from anyshape.verification.first_wrong_node import WrongNode
 
@@ -176,7 +176,7 @@ def other_weights(names: Sequence[str], total: int, failure: Failure, file: Span
     )
     advice = "give the weights that the file was exported with"
     help_text = spelled(f"{advice}: load them into the model first", f"{advice}: --weights FILE")
-    return _of_export("wrong-values", "the file holds other weights than the model", file, "", notes, (help_text,))
+    return _of_export("other-weights", "the file holds other weights than the model", file, "", notes, (help_text,))
 
 
 def lost_input(
@@ -263,23 +263,54 @@ def newer_opset(error: NewerOpsetError, runtime: Release | None, home: Span) -> 
     )
 
 
-def random_output(outcome: Outcome, home: Span, *, elsewhere: bool = False) -> Finding:
-    """`elsewhere`: at other sizes than the first."""
+def random_output(
+    outcome: Outcome, home: Span, places: Mapping[Span | None, str] | None = None, *, elsewhere: bool = False
+) -> Finding:
+    """`places` are those that draw, and by what; `elsewhere`: at other sizes than the first."""
     listed = ", ".join(f"`{name}`" for name in outcome.names)
     where = f" at {describe(outcome.sizes)}" if elsewhere and outcome.sizes else ""
     message = f"{listed} changes from call to call{where}, so that no file can be checked against it"
     seed = " under another random seed" if outcome.draws else ", although no generator was drawn from"
-    notes = (f"in eval mode, the same inputs gave other results{seed}",)
-    helps = ("pass the random numbers as an input, or draw them from a fixed table",)
-    return Finding("random-output", message, home, notes=notes, helps=helps, breaks_at=outcome.sizes if where else None)
+    notes = [f"in eval mode, the same inputs gave other results{seed}"]
+    (place, by), *others = [(span, by) for span, by in (places or {}).items() if span] or [(home, "")]
+    if others:
+        lines = dict.fromkeys(f"{span.path}:{span.line}" for span, _ in others)
+        notes.append(f"random numbers are drawn at {', '.join(lines)}, too")
+    return Finding(
+        "random-output", message, place, "draws random numbers" if by else "", tuple(notes), _ways_out_of_chance(by),
+        breaks_at=outcome.sizes if where else None,
+    )  # fmt: skip
+
+
+def _ways_out_of_chance(by: str) -> tuple[str, ...]:
+    shapes = spelled('random="shapes"', "--random shapes")
+    inputs = spelled('random="inputs"', "--random inputs")
+    given = f"{inputs} makes each draw an input of the file"
+    alone = f"{shapes} checks shapes and types alone"
+    if by and by not in ("random", "numpy.random"):
+        return (f"{given}, which is then checked as any other", alone)
+    return (
+        ("pass the random numbers as an input, or draw them with torch: then " + given, alone)
+        if by
+        else ("pass the random numbers as an input, or draw them from a fixed table",)
+    )
 
 
 def frozen_decisions(places: Sequence[Span | None], home: Span) -> list[Finding]:
     """The model decides on values in Python, and a trace would keep the path that the example took."""
     message, label = "a decision on values would be frozen in the export", "a value decides here"
     notes = ("a trace keeps the path that the example took, whatever other values would do",)
-    helps = ("write both paths as tensors and choose with torch.where, or use torch.cond",)
-    return [_of_export("frozen-branch", message, place or home, label, notes, helps) for place in places]
+    return [
+        _of_export("frozen-branch", message, place or home, label, notes, (_instead_of_decision(place),))
+        for place in places
+    ]
+
+
+def _instead_of_decision(place: Span | None) -> str:
+    line = "" if place is None else source_line(place) or ""
+    if line.lstrip().startswith("while "):
+        return "use torch._higher_order_ops.while_loop, or a fixed number of steps with torch.where"
+    return "write both paths as tensors and choose with torch.where, or use torch.cond"
 
 
 def decided_by_values(attempts: Sequence[Attempt]) -> list[Finding]:

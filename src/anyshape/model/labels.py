@@ -18,7 +18,7 @@ from anyshape.errors import DeclarationError
 from anyshape.model.request import Request
 from anyshape.onnxfile.contract import Branch, Fixed, Kind, Node, Parameter, Slot, Way
 from anyshape.sizes.fit import FittedAxis
-from anyshape.sizes.notation import Expression, unknown_name
+from anyshape.sizes.notation import Expression, did_you_mean, listed
 
 if TYPE_CHECKING:
     from anyshape.model.oracle import Outcome, Reference
@@ -47,11 +47,15 @@ def output_names(request: Request, found: Sequence[str]) -> list[str]:
     return unique
 
 
-def check_labels(request: Request, names: Sequence[str]) -> None:
-    """Labels must name outputs that exist: a misspelt input would silently be static."""
-    for label in request.labels:
-        if label not in names:
-            raise unknown_name("dynamic_axes", label, [*input_ports(request), *names], of="inputs and outputs")
+def notes_on_labels(request: Request, names: Sequence[str]) -> list[str]:
+    """`dynamic_axes` may name what is not there, as with torch; a misspelt input is static then, which is said."""
+    ports = input_ports(request)
+    return [
+        f"`dynamic_axes` names `{label}`, which is neither an input nor an output, and declares nothing: "
+        f"the inputs are {listed(ports)}{did_you_mean(label, ports)}"
+        for label in request.labels
+        if label not in names
+    ]
 
 
 def declared_expressions(request: Request) -> list[Expression]:

@@ -28,6 +28,13 @@ class UnmadeCallError(Exception):
     """The user's own function makes no call of a size; its exception is the cause."""
 
 
+class OtherOutputsError(Exception):
+    """At a size, the model returns another number of outputs than in the example, which no file can."""
+
+    def __init__(self, count: int, wanted: int) -> None:
+        super().__init__(f"the model returns {count} output{'s' * (count != 1)}, {wanted} in the example")
+
+
 @dataclass(frozen=True)
 class Limit:
     """One condition under which PyTorch itself runs, and the exception that it raises elsewhere."""
@@ -132,9 +139,15 @@ class Boundaries:
             f"{limit.error}; PyTorch was asked, and the file run, only where `{limit}` holds"
             for limit in self.limits_of_inputs
         ]
+        notes += [
+            f"limit `{limit}`: at {', '.join(f'{dim} = {size}' for dim, size in (limit.breaks_at or {}).items())} "
+            f"{limit.error}, and a file always has as many"
+            for limit in self.limits
+            if isinstance(limit.error, OtherOutputsError)
+        ]
         failing = self.failures_without_a_rule
         unmade = [row for row in self.unexplained if row not in failing]
-        if unmade and not notes:
+        if unmade and not self.limits_of_inputs:
             more = f", and fails at {len(unmade) - 1} more sizes" if len(unmade) > 1 else ""
             notes.append(f"{unmade[0][1]}{more}: PyTorch was not asked, and the file not run there")
         if failing:

@@ -7,6 +7,7 @@ strategies and the final check ask for the same sizes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +21,16 @@ from anyshape.declaration.calls import Signature, as_tensor, bind_call, flatten_
 from anyshape.declaration.spec import Spec
 from anyshape.declaration.targets import Target
 from anyshape.errors import DeclarationError, named_line
-from anyshape.model.limits import UnmadeCallError
+from anyshape.model.limits import OtherOutputsError, UnmadeCallError
 from anyshape.sizes import budgets
 from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision, recorder
 from anyshape.torchkit.compared_numbers import Comparison, compared_numbers
-from anyshape.torchkit.jitter import jitter
+from anyshape.torchkit.defined_calls import attention_is_checked
+from anyshape.torchkit.draws import drawing_places, standard_noise
+from anyshape.torchkit.jitter import LowestFirst, jitter
 from anyshape.torchkit.operation_count import counted_effort
 from anyshape.torchkit.private_names import lookup
 from anyshape.torchkit.recorder import CallTrack, ReadPath, watched_reads
@@ -88,6 +91,8 @@ class EagerModule:
         """Whether the last call drew from a random generator."""
         self.reads: set[ReadPath] = set()
         """Where Python code looked into tensors in the last call."""
+        self.reshaped: set[str] = set()
+        """Leaves that calls gave another shape in place."""
 
     def call(
         self,
@@ -108,14 +113,16 @@ class EagerModule:
 
         `look` is shown what the module returns, which may be a part of its state, before that is put back.
         """
-        args, kwargs = self.signature.build(_copies(leaves) if copies else leaves)
+        given = _copies(leaves) if copies else dict(leaves)
+        args, kwargs = self.signature.build(given)
         if keeps:
             self.keep()
         seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
-                with watched_reads(most_reads) as self.reads:
+                with attention_is_checked(), watched_reads(most_reads) as self.reads:
                     returned = self.target.call(*args, **kwargs)
+                    self.reshaped |= {name for name, value in given.items() if _is_reshaped(value, leaves[name])}
                 if look is not None:
                     look(returned)
                 result = flatten_outputs(returned)
@@ -123,7 +130,8 @@ class EagerModule:
             outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
         finally:
             self.draws = is_drawn_from(seed)
-            self._state.restore()
+            with _without_modes():
+                self._state.restore()
         return tuple(name for name, _ in result), outputs
 
     def changes(self, leaves: Mapping[str, Any]) -> frozenset[Change]:
@@ -165,7 +173,10 @@ class Reference:
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
         self._reads: dict[tuple[Any, ...], frozenset[ReadPath]] = {}
         self._bytes = 0
+        self.outputs_wanted: int | None = None
+        """Where set, sizes that give another number of outputs count as those at which the module fails."""
         self._forecast = Forecast(self._count_at, spec.start)
+        self._wide_copies = precision.WideCopies()
 
     # ---- runs, and the memory of them
 
@@ -198,7 +209,7 @@ class Reference:
         """The module's outputs at these sizes, for one of the contents."""
         key = (*sorted(sizes.items()), content)
         if key not in self._remembered:
-            outcome = self._first_accepted(sizes, content)
+            outcome = self._with_as_many_outputs(self._first_accepted(sizes, content))
             self._reads[key] = outcome.reads
             self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
             if self._bytes > budgets.BYTES_OF_REMEMBERED_RUNS:
@@ -206,12 +217,27 @@ class Reference:
             self._remembered[key] = outcome
         return self._remembered[key]
 
+    def _with_as_many_outputs(self, outcome: Outcome) -> Outcome:
+        """The outcome, or a failure where the size alone gives another number of outputs, whatever the content."""
+        wanted, count = self.outputs_wanted, len(outcome.outputs)
+        if wanted is None or not outcome.runs or count == wanted:
+            return outcome
+        again = self._first_accepted(outcome.sizes, 0 if outcome.content else 1)
+        if len(again.outputs) != count:
+            return outcome
+        return replace(outcome, names=(), outputs=(), error=OtherOutputsError(count, wanted))
+
     def _first_accepted(self, sizes: Sizes, content: int) -> Outcome:
         """The first level of content that the module accepts; a refusal on every level makes the size invalid."""
         first: Outcome | None = None
+        refused: list[Mapping[str, Any]] = []
         for level in range(self._levels):
             try:
-                outcome = self._outcome(Outcome(dict(sizes), content, self._make_call(sizes, content, level)))
+                leaves = self._make_call(sizes, content, level)
+                if any(_are_same_leaves(leaves, one) for one in refused):
+                    continue
+                refused += [leaves] if _elements_of(leaves) <= budgets.SMALL_STATE else []
+                outcome = self._outcome(Outcome(dict(sizes), content, leaves))
             except DeclarationError:
                 raise
             except Exception as error:  # noqa: BLE001  the user's own model
@@ -250,7 +276,7 @@ class Reference:
     def computed_in(self, dtype: torch.dtype, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
         self.module.keep()
         try:
-            with precision.computing_in(dtype, self.target.module):
+            with precision.computing_in(dtype, self.target.module, self._wide_copies):
                 return self.module.call(outcome.leaves, gradients=outcome.gradients, keeps=False)[1]
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
             return None
@@ -263,6 +289,15 @@ class Reference:
                 return self.module.call(leaves, copies=False, gradients=outcome.gradients)[1]
         except Exception:  # noqa: BLE001  the user's own model
             return None
+
+    def lowest_first(self, outcome: Outcome) -> tuple[torch.Tensor, ...] | None:
+        """The same call with equal values in the order of their indices; None where none are left in open order."""
+        try:
+            with LowestFirst() as mode:
+                outputs = self.module.call(outcome.leaves, gradients=outcome.gradients)[1]
+        except Exception:  # noqa: BLE001  the user's own model
+            return None
+        return outputs if mode.has_met_any else None
 
     def with_gradients(self, outcome: Outcome) -> Outcome | None:
         """The same call with gradients on, where that gives another result; it is PyTorch's answer just as well."""
@@ -287,6 +322,10 @@ class Reference:
         """
         again = self._again(outcome, seed=1)
         return not (_are_equal(outcome.outputs, again) or (not outcome.draws and are_near(outcome.outputs, again)))
+
+    def drawing_places(self, outcome: Outcome) -> dict[Span | None, str]:
+        """Where this call draws random numbers, and by what."""
+        return drawing_places(lambda: self._again(outcome)) if outcome.draws else {}
 
     def meets_nan(self, outcome: Outcome) -> bool:
         """Whether an operator gives a NaN on the way to the outputs."""
@@ -331,6 +370,10 @@ class Reference:
         return recorder.track_calls(lambda: self.module.call(outcome.leaves))
 
 
+def _is_reshaped(value: Any, before: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value is not before and value.stride() != before.stride()
+
+
 def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _copy_in_strides(value) if isinstance(value, torch.Tensor) else value for name, value in leaves.items()
@@ -343,6 +386,21 @@ def _copy_in_strides(value: torch.Tensor) -> torch.Tensor:
         return value.clone()
     one = tuple(slice(None) if stride else slice(1) for stride in value.stride())
     return value[one].clone().expand(value.shape)
+
+
+def is_identical(old: Any, new: Any) -> bool:
+    """Whether two leaves are the same in value and in memory."""
+    if isinstance(old, torch.Tensor):
+        return old is new or (old.stride() == new.stride() and torch.equal(old, new))
+    return bool(old == new)
+
+
+def _are_same_leaves(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    return all(is_identical(others[name], value) for name, value in some.items())
+
+
+def _elements_of(leaves: Mapping[str, Any]) -> int:
+    return sum(value.numel() for value in leaves.values() if isinstance(value, torch.Tensor))
 
 
 def _are_equal(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
@@ -374,9 +432,16 @@ def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int)
     example = resized_calls.Example(signature.values, spec.axes, spec.scalars, spec.example)
     ranges: dict[str, resized_calls.ValueRange] = {}
 
+    @functools.lru_cache(maxsize=1)  # the lower rungs of the ladder take most leaves from the uppermost
+    def resized(sizes: tuple[tuple[str, int], ...], content: int, level: int) -> dict[str, Any]:
+        return resized_calls.resize(example, dict(sizes), ranges=ranges, content=content, level=level, seed=seed)
+
     def make_call(sizes: Sizes, content: int, level: int) -> dict[str, Any]:
-        leaves = resized_calls.resize(example, sizes, ranges=ranges, content=content, level=level, seed=seed)
-        return leaves | _float_scalars(spec, signature, content)
+        is_bare = level >= resized_calls.LEVELS
+        leaves = resized(tuple(sizes.items()), content, 0 if is_bare else level)
+        if is_bare and not resized_calls.is_given(example, sizes, content):
+            leaves = resized_calls.with_bare_leaves(example, leaves, level)
+        return leaves | _float_scalars(spec, signature, content) | _noise(spec, signature, sizes, seed + content)
 
     reference = Reference(target, signature, spec, make_call, levels=resized_calls.levels_of(example))
 
@@ -451,6 +516,13 @@ def _check_shapes(made: Signature, signature: Signature, spec: Spec, sizes: Size
 def _float_scalars(spec: Spec, signature: Signature, content: int) -> dict[str, float]:
     """A float that is an input must not stand still."""
     return {name: signature.values[name] * (1.0 + 0.375 * content) + 0.125 * content for name in spec.floats}
+
+
+def _noise(spec: Spec, signature: Signature, sizes: Sizes, seed: int) -> dict[str, torch.Tensor]:
+    """What the model would draw, as it would be: an example that is resized is no longer such."""
+    chance, values = torch.Generator().manual_seed(seed), signature.values
+    shapes = {name: spec.shape(name, sizes, tuple(values[name].shape)) for name in spec.draws}
+    return {name: standard_noise(kind, shapes[name], values[name].dtype, chance) for name, kind in spec.draws.items()}
 
 
 def describe(sizes: Sizes) -> str:

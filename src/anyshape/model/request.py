@@ -13,7 +13,7 @@ import torch
 
 from anyshape.declaration import torch_forms
 from anyshape.declaration.calls import Signature, bind_call, cast, casting, example_of
-from anyshape.declaration.spec import Spec, declare, mentioned
+from anyshape.declaration.spec import Spec, declare, mentioned, without_dims
 from anyshape.declaration.targets import Target, as_dtype, converted, resolve_target
 from anyshape.declaration.torch_forms import Declared
 from anyshape.errors import DeclarationError, first_line
@@ -36,6 +36,17 @@ class Request:
     """Names for axes of outputs, by the output's name."""
     make_inputs: Callable[..., Any] | None
     notes: tuple[str, ...]
+    yielding: frozenset[str] = frozenset()
+    """Dims that stay static, with a note, where no file serves them."""
+    are_labels: bool = False
+    """Whether dims came by `dynamic_axes` alone, which torch takes for labels: what PyTorch itself cannot vary stays
+    static, and sizes that give another number of outputs are beyond a limit."""
+
+    def without(self, dims: Iterable[str]) -> Request:
+        """The same with these dims at their size in the example."""
+        fixed = {dim: self.spec.example[dim] for dim in dims}
+        make_inputs = functools.partial(self.make_inputs, **fixed) if self.make_inputs is not None else None
+        return replace(self, spec=without_dims(self.spec, fixed), make_inputs=make_inputs)
 
 
 def understand(
@@ -72,7 +83,7 @@ def understand(
         found = Declared(dict(dims or {}))
     names = _input_names(signature, input_names, found.dims)
     if dynamic_axes is not None:
-        found = torch_forms.from_dynamic_axes(dynamic_axes, {n: n for n in names.values()} | names, output_names)
+        found = torch_forms.from_dynamic_axes(dynamic_axes, {n: n for n in names.values()} | names, signature)
     elif dynamic_shapes is not None:
         found = torch_forms.from_dynamic_shapes(dynamic_shapes, target, signature, args, kwargs)
     by_leaf = {names.get(key, key): value for key, value in found.dims.items()}
@@ -88,6 +99,8 @@ def understand(
         found.labels,
         make_inputs and with_fixed_rest(make_inputs, spec.dims, call.known),
         (*found.notes, *call.notes, *spec.notes),
+        frozenset(found.yielding).intersection(spec.dims).difference(sizes or ()),
+        are_labels=dynamic_axes is not None and not sizes,
     )
 
 
@@ -133,8 +146,13 @@ def _calls_given(
     if make_inputs is not None and not _is_given(args, kwargs):
         made, known = first_call(make_inputs, dims, sizes, target)
         return _GivenCalls((made,), known)
-    own = None if _is_given(args, kwargs) or target.call is not target.module else example_of(target.module)
+    own = None if _is_given(args, kwargs) or target.call is not target.module else _own_example(target)
     return _GivenCalls((bind_call(target, *(own or (args, kwargs))),), {})
+
+
+def _own_example(target: Target) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """A program's own call, or the one that a module carries."""
+    return target.example if target.example is not None else example_of(target.module)
 
 
 def _calls_of_examples(target: Target, examples: Any) -> _GivenCalls:
@@ -155,7 +173,8 @@ def _found_dims(
         _, known = first_call(make_inputs, {}, sizes, target)
     proposal = propose(target, call.calls, make_inputs, known)
     found = {dim: parse_sizes(text, dim=dim) for dim, text in proposal.sizes.items()}
-    return Declared(dict(proposal.dims), found, notes=list(proposal.notes), offered=frozenset(found))
+    yielding = set(mentioned(proposal.dims)) if len(call.calls) == 1 and make_inputs is None else set()
+    return Declared(dict(proposal.dims), found, notes=list(proposal.notes), offered=frozenset(found), yielding=yielding)
 
 
 # ---- the other arguments

@@ -16,10 +16,11 @@ from torch import nn
 
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Tier, trace_sizes
-from anyshape.errors import DeclarationError, first_line
+from anyshape.declaration.calls import is_float8
+from anyshape.errors import DeclarationError
 from anyshape.model import oracle as references
 from anyshape.model.kept_state import building_sizes, kept_lengths, table_lengths
-from anyshape.model.labels import check_labels, output_names
+from anyshape.model.labels import notes_on_labels, output_names
 from anyshape.model.limits import Boundaries, UnmadeCallError
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.model.request import Request
@@ -30,6 +31,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.torchkit.reasons import said_with_place
 from anyshape.torchkit.silence import heard_thread
 
 Progress = Callable[[str], None]
@@ -61,8 +63,12 @@ class ExportOptions:
     """The oldest that the file is to serve, where one was named."""
     may_edit: bool = False
     """Whether safe edits of findings may stand in for the model's own code."""
+    own_translations: tuple[str, ...] = ()
+    """Operators that the call's own `custom_translation_table` translates."""
     training: tuple[str, ...] = ()
     """Parts of the model that were in training mode."""
+    compares_values: bool = True
+    """Whether the model gives the same for the same inputs; else its shapes and types alone are checked."""
     given_up: tuple[str, ...] = ()
     """What was given up before: dims that a narrower try leaves static."""
 
@@ -88,7 +94,8 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     options.tell("running the model")
     reference = make_reference(request, options.seed)
     start, example = start_sizes(reference, request, prints=options.prints)
-    check_labels(request, output_names(request, example.names))
+    reference.outputs_wanted = len(example.outputs) if request.are_labels else None
+    labels = notes_on_labels(request, output_names(request, example.names))
     boundaries = make_boundaries(reference, request, start)
     boundaries.probe()
     traced = start if boundaries.pins else _trace_sizes(reference, request, boundaries, start)
@@ -96,7 +103,7 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     first = reference.run(traced) if traced != start else example
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
         boundaries.probe_tables(lambda sizes: reference.effort(sizes).work <= budgets.WORK_OF_A_TRIAL)
-    notes = [*options.notes, *request.notes, *blind_spots(request.target.module)]
+    notes = [*options.notes, *request.notes, *labels, *blind_spots(request.target.module)]
     if options.training:
         parts = ", ".join(f"`{name or request.target.name}`" for name in options.training[:3])
         more = f" and {len(options.training) - 3} more" if len(options.training) > 3 else ""
@@ -132,8 +139,7 @@ def start_sizes(reference: Reference, request: Request, *, prints: bool = True) 
         if isinstance(error, UnmadeCallError):
             raise DeclarationError(str(error)) from error.__cause__
         where = f" at {references.describe(start)}" if start else ""
-        said = f"{type(error).__name__}: {first_line(error)}"
-        raise DeclarationError(f"the model fails on the example{where}: {said}") from error
+        raise DeclarationError(f"the model fails on the example{where}: {said_with_place(error)}") from error
     if not outcome.outputs:
         raise DeclarationError(f"`{request.target.name}` returns no tensor")
     for name, output in zip(outcome.names, outcome.outputs, strict=True):
@@ -141,6 +147,9 @@ def start_sizes(reference: Reference, request: Request, *, prints: bool = True) 
             raise DeclarationError(
                 f"output `{name}` is complex, ONNX outputs are real: return torch.view_as_real() of it"
             )
+        if is_float8(output.dtype):
+            kind = str(output.dtype).removeprefix("torch.")
+            raise DeclarationError(f"output `{name}` is {kind}, which numpy lacks: return it as float16")
         if output.layout is not torch.strided:
             raise DeclarationError(f"output `{name}` is sparse, ONNX outputs are dense: return .to_dense() of it")
     return start, outcome
@@ -175,7 +184,8 @@ def _trace_sizes(reference: Reference, request: Request, boundaries: Boundaries,
         return boundaries.holds(sizes) and reference.run(sizes).runs
 
     module, ranges = request.target.module, request.spec.ranges
-    plain = trace_sizes(_apart(request, start), ranges, model_constants(module), works)
+    apart = _apart(request, start)  # knows the relations that were declared, and none of the model's own
+    plain = trace_sizes(apart if works(apart) else start, ranges, model_constants(module), works)
     return building_sizes(reference, plain, ranges, boundaries.admit, kept_lengths(module))
 
 

@@ -8,8 +8,7 @@ cut so that no failing size remains; a dim that cannot vary at all becomes stati
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -30,7 +29,8 @@ from anyshape.results.unknown_operators import unknown_operators
 from anyshape.results.verification import Verification
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
-from anyshape.sizes.notation import Condition, Expression, SizeRange, any_of, parse_expression
+from anyshape.sizes.notation import Condition, SizeRange
+from anyshape.stages.offers import cut_ranges
 from anyshape.stages.strategy_walk import Tried
 from anyshape.stages.written_file import write_file
 from anyshape.verification.candidate_check import Checked, try_out
@@ -55,6 +55,9 @@ def conclude(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Conclusion
         if {operator.name for operator in last.unknown} <= set(survey.options.unchecked):
             return Conclusion(write_file(survey, stage, last.candidate, attempts, None, "unchecked"))
         return Conclusion(refuse(survey, attempts, unknown_operators(last.unknown, survey.home)))
+    lacking = next((tried.unknown for tried in tries if tried.unknown), ())
+    if lacking and not any(tried.checked for tried in tries):
+        return Conclusion(refuse(survey, attempts, unknown_operators(lacking, survey.home)))
     return _conclude_wrong(survey, stage, tries)
 
 
@@ -210,36 +213,6 @@ def refuse(
 # ---- for less than was declared
 
 
-def without_dims(spec: Spec, dims: Iterable[str]) -> Spec:
-    """The declaration with these dims fixed at their size in the example."""
-    fixed = {dim: spec.example[dim] for dim in dims}
-    axes = {name: [None if e is None else _with_sizes(e, fixed) for e in row] for name, row in spec.axes.items()}
-    scalars = {name: _with_sizes(expression, fixed) for name, expression in spec.scalars.items()}
-    known = {name: spec.scalars[name].value(spec.example) for name, left in scalars.items() if not left.names}
-    where = [any_of([_condition_with_sizes(part, fixed) for part in condition.parts]) for condition in spec.where]
-    return replace(
-        spec,
-        axes={name: tuple(e if e is not None and e.names else None for e in row) for name, row in axes.items()},
-        scalars={name: left for name, left in scalars.items() if left.names},
-        constants={**spec.constants, **known},
-        ranges={dim: declared for dim, declared in spec.ranges.items() if dim not in fixed},
-        example={dim: size for dim, size in spec.example.items() if dim not in fixed},
-        explicit=spec.explicit - set(fixed),
-        where=tuple(left for left in where if left.names),  # else nothing varies in it any more
-    )
-
-
-def _condition_with_sizes(plain: Condition, fixed: Mapping[str, int]) -> Condition:
-    return Condition(_with_sizes(plain.left, fixed), plain.relation, _with_sizes(plain.right, fixed))
-
-
-def _with_sizes(expression: Expression, fixed: Mapping[str, int]) -> Expression:
-    text = expression.text
-    for dim, size in fixed.items():
-        text = re.sub(rf"\b{re.escape(dim)}\b", str(size), text)
-    return parse_expression(text)
-
-
 def assumed_conditions(verification: Verification, conditions: Sequence[Condition]) -> list[Condition]:
     """The fewest conditions of the trace that hold at every right size and rule out wrong ones, as far as they do."""
     right = [check.sizes for check in verification.checks]
@@ -254,35 +227,6 @@ def assumed_conditions(verification: Verification, conditions: Sequence[Conditio
         chosen.append(best)
         wrong = left
     return chosen
-
-
-def cut_ranges(
-    box: Mapping[str, SizeRange], verification: Verification, kept: Mapping[str, int]
-) -> dict[str, SizeRange]:
-    """Ranges without the failing sizes, cut where the fewest right sizes are lost; `kept` stays inside."""
-    ranges = dict(box)
-    right = [check.sizes for check in verification.checks]
-    for failure in verification.failures:
-        if all(failure.sizes[dim] in declared for dim, declared in ranges.items()):
-            cuts = [cut for dim in ranges for cut in _cuts(ranges, dim, failure.sizes[dim], kept[dim])]
-            if cuts:
-                ranges = max(cuts, key=lambda cut: _count_inside(right, cut))
-    return ranges
-
-
-def _cuts(ranges: Mapping[str, SizeRange], dim: str, failing: int, kept: int) -> list[dict[str, SizeRange]]:
-    declared = ranges[dim]
-    if failing > kept:
-        cut = declared.up_to(failing - 1)
-    elif failing < kept:
-        cut = SizeRange(declared.nearest(failing + declared.step), declared.hi, declared.step)
-    else:
-        return []
-    return [{**ranges, dim: cut}] if kept in cut else []
-
-
-def _count_inside(sizes: Iterable[Mapping[str, int]], ranges: Mapping[str, SizeRange]) -> int:
-    return sum(all(size[dim] in declared for dim, declared in ranges.items()) for size in sizes)
 
 
 def narrowed_file(

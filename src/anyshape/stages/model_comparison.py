@@ -6,7 +6,7 @@ narrower type than its model is held to its own loss at the example's size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from anyshape.bench.batches import Row
 from anyshape.bench.bench import smallest_failure, verify
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import Budget, Plan, affordable
+from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.declaration.spec import unnamed
 from anyshape.declaration.torch_forms import as_identifier
 from anyshape.diagnosis import wording
@@ -26,15 +27,18 @@ from anyshape.errors import DeclarationError
 from anyshape.model.limit_search import true_condition
 from anyshape.model.limits import Boundaries, Limit
 from anyshape.model.oracle import Outcome, RandomOutputError, Reference
+from anyshape.model.random_inputs import with_random_inputs
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import make_boundaries, make_reference, start_sizes
 from anyshape.onnxfile.baked_sizes import integers_of, size_literals
+from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.decided_sizes import decided_sizes, otherwise_at
 from anyshape.onnxfile.interface import Interface, Port, unused_inputs
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
-from anyshape.runtime.session import Session
+from anyshape.runtime.custom_ops import PartedSession, unknown_operators
+from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
@@ -53,13 +57,33 @@ Named = Mapping[str, Any] | None
 
 
 def declare_by_model(
-    file: GivenFile, model: Any, args: Any, kwargs: Named, dims: Named, sizes: Named, where: Sequence[str], **given: Any
+    file: GivenFile,
+    model: Any,
+    args: Any,
+    kwargs: Named,
+    dims: Named,
+    sizes: Named,
+    where: Sequence[str],
+    *,
+    seed: int = 0,
+    **given: Any,
 ) -> Request:
-    """The user's declaration, with further arguments as `export` takes them; what is missing is read from the file."""
-    read = partial(understand, model, args, kwargs, **given)
-    dims = dims if dims is not None else _dims_of_file(file.interface, read(dims={}))
+    """The user's declaration, with further arguments as `export` takes them; what is missing is read from the file.
+
+    Draws are inputs where the file has them as such.
+    """
+    read, contract = partial(understand, model, args, kwargs, **given), file.contract
+    draws = contract.draws if contract is not None else {}
+    given_inputs = tuple(port for port in file.interface.inputs if port.name not in draws)
+    dims = dims if dims is not None else _dims_of_file(replace(file.interface, inputs=given_inputs), read(dims={}))
+    request = _declared_with_contract(contract, read, dims, sizes, where)
+    return with_random_inputs(request, seed) if draws else request
+
+
+def _declared_with_contract(
+    contract: Contract | None, read: Callable[..., Request], dims: Named, sizes: Named, where: Sequence[str]
+) -> Request:
     request = read(dims=dims, sizes=sizes, where=where)
-    contract = file.contract
     if contract is None or (sizes is not None and where):
         return request
     known = request.spec.ranges
@@ -141,11 +165,11 @@ def run_example(request: Request, seed: int) -> ModelSubject:
     return ModelSubject(request, reference, start, example, span_of_definition(request.target.source))
 
 
-def incomparable(subject: ModelSubject, interface: Interface) -> tuple[Finding, ...]:
+def incomparable(subject: ModelSubject, interface: Interface, *, compares_values: bool = True) -> tuple[Finding, ...]:
     """Why no file can be compared with this model, or not this one."""
     request, reference, example = subject.request, subject.reference, subject.example
-    if reference.is_random(example):
-        return (wording.random_output(example, subject.home),)
+    if compares_values and reference.is_random(example):
+        return (wording.random_output(example, subject.home, reference.drawing_places(example)),)
     names = {request.input_names[leaf]: leaf for leaf in request.spec.inputs(request.signature)}
     missing = set(names) - set(_in_file(interface, list(names)))
     lost = [name for name, leaf in names.items() if name in missing and reference.depends_on(leaf, example)]
@@ -167,14 +191,39 @@ class ModelBench:
 
     @property
     def proto(self) -> onnx.ModelProto:
-        return self.file.proto
+        """What is run: the file, or the same graph in a wider type."""
+        is_widened = self.checker.reference.computed_in is not None
+        return ir.to_proto(widened_file(self.file.path)) if is_widened else self.file.proto
 
     def verify(self) -> Verification:
-        return verify(self.checker, self.plan, self.boundaries, Budget(self.options.seconds))
+        verification = verify(self.checker, self.plan, self.boundaries, Budget(self.options.seconds))
+        if (wide := self.checker.reference.computed_in) is None:
+            return verification
+        return replace(verification, computed_in=str(wide).removeprefix("torch."), own_type="bfloat16")
 
 
-def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject, options: CheckOptions) -> ModelBench:
+def open_beside_model(file: GivenFile, options: CheckOptions) -> tuple[Session, torch.dtype | None]:
+    """The file in ONNX Runtime; where it cannot run bfloat16, the same graph in float32."""
+    graph = ir.from_proto(file.proto)
+    is_widened = holds_bfloat16(graph) and 2 * file.proto.ByteSize() < budgets.MOST_BYTES_INLINE
+    try:
+        session = file.open(options)
+    except RuntimeFailureError:
+        if not is_widened or unknown_operators(file.proto, options.custom_ops):
+            raise
+    else:
+        # what passes between parts of a file are numpy's arrays, which have no bfloat16
+        if not (is_widened and isinstance(session, PartedSession)):
+            return session, None
+    wide = ir.to_proto(widened_file(file.path)).SerializeToString()
+    return options.custom_ops.open(wide, options.providers, folder=file.path.parent), torch.float32
+
+
+def bench_beside_model(
+    opened: tuple[Session, torch.dtype | None], file: GivenFile, subject: ModelSubject, options: CheckOptions
+) -> ModelBench:
     """The file with the model for a reference, inside the limits that PyTorch has and the file claims."""
+    session, computed_in = opened
     request, start, spec = subject.request, subject.start, subject.request.spec
     names = [request.input_names[leaf] for leaf in spec.inputs(request.signature)]
     ports = match_ports(file.interface.inputs, _in_file(file.interface, names))
@@ -192,10 +241,11 @@ def bench_beside_model(session: Session, file: GivenFile, subject: ModelSubject,
     if options.at is None:
         far = [*rounded_sizes(graph, spec.ranges, start, options.seed), *decided_sizes(graph, spec.ranges, start)]
         plan = replace(plan, first=tuple(affordable(far, subject.reference.effort)))
-    is_narrow = _is_narrow(file.proto)
+    is_narrow = _is_narrow(file.proto) and not (computed_in is not None and _is_in_bfloat16(subject))
     checker = checker_beside_model(
-        session, file.interface, subject.reference, leaves, options.tolerance, takes_narrower=is_narrow
-    )
+        session, file.interface, subject.reference, leaves, options.tolerance, computed_in, takes_narrower=is_narrow,
+        compares_values=file.compares_values,
+    )  # fmt: skip
     return ModelBench(checker, boundaries, plan, options, subject, file, graph)
 
 
@@ -242,7 +292,7 @@ _QUANTISERS = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "M
 
 def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[ModelBench, Verification, list[str]]:
     """A narrow file that fails, once more with what it loses at the example's size allowed; any other as it is."""
-    if not verification.failures or bench.options.tolerance.is_given or not _is_narrow(bench.proto):
+    if not verification.failures or bench.options.tolerance.is_given or not bench.checker.reference.takes_narrower:
         return bench, verification, []
     loss = _loss_at_example(bench)
     if loss is None:
@@ -256,7 +306,7 @@ def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[Model
 
 def _with_contents(bench: ModelBench, verification: Verification) -> Verification:
     """Other values at the example's size, too; a file in a narrower type holds fewer of them than its model."""
-    if not verification.is_right or _is_narrow(bench.proto):
+    if not verification.is_right or bench.checker.reference.takes_narrower or not bench.file.compares_values:
         return verification
     start, run = bench.subject.start, verification.sizes_run
     budget = Budget(bench.options.seconds).part(0.25)
@@ -292,6 +342,12 @@ def _is_narrow(proto: onnx.ModelProto) -> bool:
     return quantised or any(tensor.data_type in _NARROW_TYPES for tensor in proto.graph.initializer)
 
 
+def _is_in_bfloat16(subject: ModelSubject) -> bool:
+    """Whether the model computes in it by itself: then the two agree in float32 as closely as others do."""
+    held = (*subject.request.target.module.parameters(), *subject.example.outputs)
+    return any(tensor.dtype == torch.bfloat16 for tensor in held)
+
+
 # ---- what is found
 
 
@@ -307,7 +363,8 @@ def compare_with_model(bench: ModelBench) -> tuple[ModelBench, Verification | No
             [*notes, *_notes_on_reads(bench, verification)],
         )
     except RandomOutputError as error:
-        return bench, None, (wording.random_output(error.outcome, bench.subject.home, elsewhere=True),), []
+        places = bench.subject.reference.drawing_places(error.outcome)
+        return bench, None, (wording.random_output(error.outcome, bench.subject.home, places, elsewhere=True),), []
 
 
 def findings_beside_model(bench: ModelBench, verification: Verification) -> tuple[Finding, ...]:
@@ -320,12 +377,13 @@ def findings_beside_model(bench: ModelBench, verification: Verification) -> tupl
         return (wording.other_weights(others.names, others.total, first, Span(bench.file.path.name, 1)),)
     if first.values:
         # the size is no cause of it
-        return (wording.wrong_file(first, verification, (), home, None, unused_inputs(bench.proto)),)
+        return (wording.wrong_file(first, verification, (), home, None, unused_inputs(bench.file.proto)),)
     smallest = smallest_failure(bench.checker, verification.failures, bench.plan, Budget().part(0.25))
-    where = first_difference(bench.proto, bench.checker, smallest)
-    smallest = with_lost_digits(bench.proto, bench.checker, smallest)
-    return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(bench.proto)),)
+    proto = bench.proto
+    where = first_difference(proto, bench.checker, smallest) if bench.file.compares_values else None
+    smallest = with_lost_digits(proto, bench.checker, smallest)
+    return (wording.wrong_file(smallest, verification, (), home, where, unused_inputs(proto)),)
 
 
 def _other_weights(bench: ModelBench) -> OtherWeights | None:
-    return other_weights(bench.proto, bench.file.path.parent, bench.subject.request.target.module)
+    return other_weights(bench.file.proto, bench.file.path.parent, bench.subject.request.target.module)

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import onnx
+import onnx_ir as ir
 
 from anyshape.conversion.candidates import Candidate, Conversion, Job, give_names, make_job
 from anyshape.conversion.strategies import (
     FORMS,
+    LIFTED,
     STRATEGIES,
     TORCHSCRIPT,
     Past,
@@ -19,13 +21,14 @@ from anyshape.conversion.strategies import (
 )
 from anyshape.model import oracle as references
 from anyshape.model.survey import Survey
+from anyshape.onnxfile.graph import every_node, first_input, is_standard
 from anyshape.onnxfile.saving import Stage
 from anyshape.results.attempt import Attempt, Guard, NewerOpsetError
 from anyshape.runtime.custom_ops import UnknownOperator
-from anyshape.runtime.session import RuntimeFailureError, unrunnable_type
+from anyshape.runtime.session import RuntimeFailureError, lacks_double, unrunnable_type
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
-from anyshape.source.spans import Span
+from anyshape.source.spans import Span, span_of_node
 from anyshape.verification.candidate_check import Checked, Suspicion, UnknownOperatorsError, try_out
 from anyshape.verification.frozen_decisions import frozen, frozen_elsewhere, in_words
 
@@ -47,16 +50,21 @@ class Tried:
     @property
     def ends_the_walk(self) -> bool:
         """A file that is right needs no other; what the runtime lacks, it lacks in every form."""
-        return self.is_right or bool(self.unknown and self.candidate is not None)
+        return self.is_right or bool(any(not one.dtype for one in self.unknown) and self.candidate is not None)
 
 
 def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
     """All tries in their order; the last of them ended the walk, if any did."""
     tries: list[Tried] = []
+    scripted = survey.request.target.is_scripted
     for strategy in STRATEGIES:
+        if scripted and strategy.name != TORCHSCRIPT:
+            continue  # the others trace Python code, and freeze what TorchScript decides by itself
         past = Past(tuple(tried.attempt for tried in tries), lambda: bool(frozen(survey)), _calls_of_a_run(survey))
         if not strategy.applies(past) or (strategy.name != TORCHSCRIPT and any(_is_too_old(tried) for tried in tries)):
             continue
+        if survey.options.own_translations and strategy.name in (TORCHSCRIPT, LIFTED) and _any_is_wrong(tries):
+            continue  # they know nothing of the user's own translations, and would hide that one is wrong
         if reason := _end_of_the_walk(survey, tries):
             tries.append(Tried(Attempt(strategy.name, "skipped", reason)))
             continue
@@ -66,6 +74,10 @@ def walk_strategies(survey: Survey, stage: Stage) -> list[Tried]:
             if tried.ends_the_walk:
                 return tries
     return tries
+
+
+def _any_is_wrong(tries: Sequence[Tried]) -> bool:
+    return any(tried.attempt.outcome == "wrong" for tried in tries)
 
 
 def _is_too_old(tried: Tried) -> bool:
@@ -140,8 +152,24 @@ def _convert_and_check(
     except RuntimeFailureError as failure:
         of_type = unrunnable_type(onnx.load(stage.path, load_external_data=False), failure)
         reason = str(of_type) if of_type is not None else f"ONNX Runtime does not load it: {failure}"
-        return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate)
+        lacking = _without_double(candidate.model)
+        return Tried(replace(attempt, outcome="failed", reason=reason, error=failure), candidate, unknown=lacking)
     return _judged_try(survey, attempt, checked)
+
+
+def _without_double(model: ir.Model) -> tuple[UnknownOperator, ...]:
+    """Operators of a file in float64 that the runtime has in float32 only, each at the line of its first node."""
+    double = ir.DataType.DOUBLE
+    if all(value.dtype != double for value in (*model.graph.inputs, *model.graph.initializers.values())):
+        return ()
+    plain = [node for node in every_node(model.graph) if is_standard(node) and len(node.inputs) == 1]
+    # what a rewrite has made has no type yet
+    found = {node.op_type: node for node in reversed(plain) if first_input(node).dtype in (double, None)}
+    return tuple(
+        UnknownOperator(name, (), span_of_node(ir.to_proto(node)), "float64")
+        for name, node in reversed(found.items())
+        if lacks_double(name)
+    )
 
 
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:

@@ -25,6 +25,7 @@ from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Verification, evidence_of
 from anyshape.sizes.fit import fit_outputs, observed_at
 from anyshape.sizes.notation import SizeRange
+from anyshape.stages.offers import notes_on_limits
 from anyshape.verification.candidate_check import never_run
 from anyshape.verification.final_file import JudgedFile
 
@@ -43,9 +44,9 @@ def write_file(
     """Write the final dims and the contract, hold the file to the judged one, and move it to its place."""
     options, spec = survey.options, survey.request.spec
     limits = survey.boundaries.limits
-    notes = [*survey.notes, *survey.boundaries.notes]
-    formulas = _label_outputs(survey, candidate, verification, notes)
+    notes = [*survey.notes, *survey.boundaries.notes, *notes_on_limits(spec.example, limits)]
     final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
+    formulas = _label_outputs(survey, candidate, verification, notes, final_ranges)
     assumptions = verification.assumptions if verification is not None else never_run(survey, candidate)
     contract = replace(_contract(survey, final_ranges, formulas, verdict, verification), assumptions=assumptions)
     advice = session_advice(candidate.model)
@@ -81,6 +82,7 @@ def write_file(
         where=tuple(map(str, spec.where)),
         limits_at=survey.boundaries.places,
         assumptions=assumptions,
+        draws=contract.draws,
         _model=candidate.model,
         _custom_ops=options.custom_ops,
     )
@@ -133,18 +135,23 @@ def _contract(
         result_structure(survey.reference, survey.first, output_names(request, survey.first.names)),
         evidence=None if verification is None else evidence_of(verification),
         where=spec.where,
+        draws={ports[leaf]: noise for leaf, noise in spec.draws.items()},
+        random=not survey.options.compares_values,
     )
 
 
 def _label_outputs(
-    survey: Survey, candidate: Candidate, verification: Verification | None, notes: list[str]
+    survey: Survey,
+    candidate: Candidate,
+    verification: Verification | None,
+    notes: list[str],
+    ranges: Mapping[str, SizeRange],
 ) -> Mapping[str, tuple[str, ...]]:
     """Write the dims of the outputs, as all runs have shown them; the formula behind each is given back."""
     request, first = survey.request, survey.first
     observations = verification.observations if verification else [observed_at(first.sizes, first.outputs)]
-    fitted = fit_outputs(
-        observations, candidate.outputs, declared_expressions(request), scalars=bool(request.spec.scalars)
-    )
+    scalars, declared = bool(request.spec.scalars), declared_expressions(request)
+    fitted = fit_outputs(observations, candidate.outputs, declared, scalars=scalars, ranges=ranges)
     names = output_names(request, survey.first.names)
     axes, formulas = output_axes(request, names, fitted, [o.shapes for o in observations], notes)
     finish.set_output_axes(candidate.model, axes)

@@ -25,6 +25,7 @@ from anyshape.model.oracle import run_once
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet
+from anyshape.torchkit.defined_calls import DefinedCalls
 from anyshape.torchkit.operation_count import counted_effort
 from anyshape.torchkit.recorder import FunctionRecorder, tensors_in
 from anyshape.torchkit.state import untouched
@@ -142,7 +143,7 @@ class Prober:
         copies = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
         args, kwargs = self.signature.build(copies)
         try:
-            with self._hushed(), untouched(self.target.module), torch.no_grad():
+            with self._hushed(), untouched(self.target.module), torch.no_grad(), DefinedCalls():
                 torch.default_generator.manual_seed(0)  # other devices are not probed
                 outputs = flatten_outputs(self.target.call(*args, **kwargs))
                 return tuple(tuple(getattr(value, "shape", ())) for _, value in outputs)
