@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import nn
 
 import anyshape
-from anyshape.garbage import uncollected
+from anyshape.garbage import imported_for_good, uncollected
 
 _seen: dict[bool, set[bool]] = {True: set(), False: set()}
 """While exporting or not: whether the collector was on."""
@@ -40,4 +42,35 @@ def test_one_that_was_off_stays_off() -> None:
 def test_it_is_on_again_after_an_error() -> None:
     with pytest.raises(ValueError, match="trace"), uncollected():
         raise ValueError("trace")
+    assert gc.isenabled()
+
+
+@pytest.fixture
+def frozen() -> Iterator[Callable[[], int]]:
+    """How many objects are left alone for good."""
+    gc.unfreeze()
+    yield gc.get_freeze_count
+    gc.unfreeze()
+
+
+def test_what_is_imported_for_good_is_left_alone(frozen: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch")
+    with imported_for_good():
+        assert not gc.isenabled()
+        assert not frozen()
+    assert frozen()
+    assert gc.isenabled()
+
+
+def test_a_process_that_has_torch_already_is_not_ours(frozen: Callable[[], int]) -> None:
+    with imported_for_good():
+        pass
+    assert not frozen()
+
+
+def test_what_fails_is_not_left_alone(frozen: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch")
+    with pytest.raises(ImportError), imported_for_good():
+        raise ImportError
+    assert not frozen()
     assert gc.isenabled()

@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from anyshape.conversion import torch_export
 from anyshape.conversion.candidates import Job, make_job
 from anyshape.conversion.operators.table import REPAIRS
-from anyshape.conversion.torch_export import by_export, cause_of, operators_at, torchscript_model, translate_again
+from anyshape.conversion.torch_export import (
+    by_export,
+    by_torchscript,
+    cause_of,
+    operators_at,
+    torchscript_model,
+    translate_again,
+)
 from anyshape.declaration.calls import Adapter, bind_call
 from anyshape.declaration.spec import Spec, declare
 from anyshape.declaration.targets import resolve_target
@@ -84,6 +91,19 @@ def test_dims_that_became_numbers_are_the_cause() -> None:
 class First(nn.Module):
     def forward(self, x: Tensor, unused: Tensor) -> Tensor:
         return x * 2
+
+
+def test_an_empty_input_never_reaches_what_would_end_the_process() -> None:
+    class Patches(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.pixel_unshuffle(x, 1)
+
+    empty = torch.randn(1, 1, 0, 1)
+    target = resolve_target(Patches())
+    signature = bind_call(target, (empty,), None)
+    job = Job(Adapter(target, signature, ["x"]), (("x", empty),), declare(signature, {}, None), 17)
+    candidate, attempt = by_torchscript(job, "TorchScript")
+    assert (candidate, attempt.reason) == (None, "TorchScript cannot take an empty input")
 
 
 def test_dynamic_axes_are_open_and_unused_inputs_left_out() -> None:

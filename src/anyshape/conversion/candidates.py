@@ -92,7 +92,7 @@ def make_job(
     admit = survey.boundaries.holds
     spread = partial(spread_sizes, request.spec.ranges, outcome.sizes, constants, admit, options.seed, telling)
     return Job(
-        Adapter(request.target, request.signature, names),
+        Adapter(request.target, request.signature, names, survey.reference.module.reshaped),
         tuple((name, _traceable(outcome.leaves[name])) for name in names),
         request.spec,
         options.opset,

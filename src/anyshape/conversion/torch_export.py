@@ -292,6 +292,9 @@ def by_torchscript(job: Job, name: str) -> Conversion:
     if any(not isinstance(value, torch.Tensor) for _, value in job.leaves):
         reason = "TorchScript cannot take a Python number as an input"
         return None, Attempt(name, "failed", reason, time.monotonic() - start)
+    if any(value.numel() == 0 for _, value in job.leaves):
+        # its inference of shapes divides by an empty size, in C++, and the process ends
+        return None, Attempt(name, "failed", "TorchScript cannot take an empty input", time.monotonic() - start)
     try:
         model = torchscript_model(job, opset)
     except Exception as error:  # noqa: BLE001  an attempt: kept and shown
@@ -313,12 +316,22 @@ def torchscript_model(job: Job, opset: int) -> ir.Model:
         # with gradients on, attention layers do not take the fast path that this exporter cannot translate
         with torch.enable_grad():
             torch.onnx.export(
-                job.adapter, arguments, str(path), dynamo=False, input_names=names, dynamic_axes=dynamic_axes,
-                opset_version=opset, verbose=False,
+                _traceable(job.adapter, arguments), arguments, str(path), dynamo=False, input_names=names,
+                dynamic_axes=dynamic_axes, opset_version=opset, verbose=False,
             )  # fmt: skip
         model = ir.load(path)
         ir.external_data.load_to_model(model)
     return model
+
+
+def _traceable(adapter: torch.nn.Module, arguments: tuple[Any, ...]) -> torch.nn.Module:
+    """The adapter, traced before where it holds TorchScript: the exporter's own trace knows no modules inside of it.
+
+    What TorchScript decides by itself stays in that trace as branches and loops.
+    """
+    if not any(isinstance(part, torch.jit.ScriptModule) for part in adapter.modules()):
+        return adapter
+    return torch.jit.trace(adapter, arguments, check_trace=False)  # type: ignore[no-any-return]
 
 
 def _without_log() -> contextlib.AbstractContextManager[None]:

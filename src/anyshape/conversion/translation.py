@@ -50,7 +50,8 @@ def translate_program(
     try:
         with (
             LOCK, quiet(), torch.no_grad(), without_answers(), our_operators(),
-            stages_left_out(inlining=inlining) as simplified, numbers.gathered(),
+            stages_left_out(inlining=inlining) as simplified, numbers.gathered(), numbers.numbers_in_double(),
+            tiny_numbers_kept(),
         ):  # fmt: skip
             converted = torch.onnx.export(program, (), None, dynamo=True, opset_version=opset, verbose=False, **options)
     except Exception:
@@ -59,6 +60,23 @@ def translate_program(
         return translate_program(program, opset, extra, inlining=False)
     assert converted is not None
     return Translation(converted.model, tuple(sorted(simplified.inlined)), tuple(sorted(simplified.forced_by)))
+
+
+@contextlib.contextmanager
+def tiny_numbers_kept() -> Iterator[None]:
+    """Inside, onnxscript's rules take nothing but zero for zero and one for one: `x + 1e-12` was `x` to them."""
+
+    def make(original: Any) -> Any:
+        def match(matcher: Any, pattern: Any, value: Any) -> Any:
+            found = original(matcher, pattern, value)
+            unit = getattr(pattern, "value", None)
+            is_other = found and unit in (0, 1) and value.const_value.numpy().item() != unit
+            return matcher.fail("another number") if is_other else found
+
+        return match
+
+    with replaced("onnxscript.rewriter._matcher.SimplePatternMatcher._match_constant", make):
+        yield
 
 
 _SIGNATURE = "onnxscript.OnnxFunction._pt_onnx_signature"
@@ -92,12 +110,17 @@ def is_translated(operator: Any, opset: int) -> bool:
     """Whether torch or we know how to write an operator; the user's own translations are not asked."""
     if isinstance(operator, OpOverload) and operator.name() in TRANSLATIONS:
         return True  # even if its library was imported after the table was built
+    table = torchs_table(opset)
+    return table is not None and bool(table.is_registered(operator))
+
+
+def torchs_table(opset: int) -> Any:
+    """Which operators are written how, ours among them, only to be read; None where torch has moved it."""
     build = lookup(_REGISTRY)
     if build is None:
-        return False
+        return None
     with LOCK, quiet():
-        table = kept_table(build, max(opset, lookup(_OLDEST_OPSET) or 18), _add_ours)
-    return bool(table.is_registered(operator))
+        return kept_table(build, max(opset, lookup(_OLDEST_OPSET) or 18), _add_ours)
 
 
 @contextlib.contextmanager
@@ -172,7 +195,9 @@ def translations(table: Mapping[Any, Any] | None) -> dict[Any, Callable[..., Any
     if table is not None and not isinstance(table, Mapping):
         raise DeclarationError(f"custom_translation_table is a {type(table).__name__}: map operators to functions")
     found = {overload: f for name, f in _DECORATED.items() for overload in custom_operators.overloads_of(name)}
-    for key, function in (table or {}).items():
+    for key, given in (table or {}).items():
+        # torch takes several, and chooses by the types of a call
+        function = given[0] if isinstance(given, (list, tuple)) and len(given) == 1 else given
         _refuse_what_is_no_function(key, function)
         overload = _overload_meant(key, "custom_translation_table")
         found[key if overload is None else overload] = function

@@ -46,7 +46,8 @@ OWN: frozenset[str] = frozenset()
 
 def files_of(model: nn.Module) -> frozenset[str]:
     """Where the modules of a model say what they do."""
-    codes = [getattr(inspect.unwrap(type(module).forward), "__code__", None) for module in model.modules()]
+    forwards = [inspect.getattr_static(type(module), "forward") for module in model.modules()]
+    codes = [getattr(inspect.unwrap(forward), "__code__", None) for forward in forwards]
     return frozenset(code.co_filename for code in codes if code and not is_ours(code.co_filename))
 
 

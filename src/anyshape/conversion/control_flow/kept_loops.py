@@ -126,7 +126,7 @@ def _files_of(model: nn.Module) -> list[str]:
 
 def _functions_of(kind: type[nn.Module]) -> Iterator[Any]:
     """Of a library's base classes only what runs the model: the rest is large, and loads and generates."""
-    yield kind.forward
+    yield inspect.getattr_static(kind, "forward")  # as it stands there: a scripted part's is none of a class
     for base in kind.__mro__:
         own = [function for function in vars(base).values() if isinstance(function, FunctionType)]
         yield from (one for one in own if base is kind or not is_librarys(inspect.unwrap(one).__code__.co_filename))

@@ -11,13 +11,14 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from anyshape.conversion.speed import are_on, shortcut
+from anyshape.conversion.speed.late_functions import domains_untold, read_late
 from anyshape.torchkit.patches import patched, replaced
+from anyshape.torchkit.private_names import lookup
 
 Build = Callable[..., Any]
 """torch's own function, given an opset or nothing."""
@@ -60,12 +61,12 @@ def _copy_of(table: Any) -> Any:
 def _sources_unread() -> Iterator[None]:
     """Inside, a table is filled without reading the source of each of its functions, which takes most of the time.
 
-    torch infers the signature of a function when it is used, if it is not there; the domain that onnxscript asks for is
-    used by nobody.
+    torch infers the signature of a function when it is used, if it is not there.
     """
-    functions = "onnxscript._internal.values.TracedOnnxFunction.function_ir"
     entries = "torch.onnx._internal.exporter._registration.OnnxDecompMeta"
-    with replaced(functions, lambda _read: SimpleNamespace(domain="")), replaced(entries, _unread_entry):
+    with read_late():
+        lookup("onnxscript.function_libs.torch_lib.ops.core.aten_add")  # the library, before any domain is asked for
+    with domains_untold(), replaced(entries, _unread_entry):
         yield
 
 
