@@ -1,18 +1,22 @@
 """What is lost or let in when things go wrong: how often each fault was tried, and how often what is promised held.
 
-Exports are killed at random moments and at every rename, interrupted by signals, and meet a limit on the size of
-files; files are mutated, and made to eat the machine; exports are done in any order, and beside six busy loops. Held
-means: the old or the new file is there and whole, a file by others gives a result or one sentence in less than 5
-seconds of work and 1 GB, and bytes are the same. Everything is drawn by a seed. Linux.
+Exports are killed at random moments and at every rename, interrupted by signals, meet a full disk (where this user may
+mount one) and a limit on the size of files; files are mutated, and made to eat the machine; exports are done in any
+order, and beside six busy loops. Held means: the old or the new file is there and whole, a file by others gives a
+result or one sentence in less than 5 seconds of work and 1 GB, and bytes are the same. Everything is drawn by a seed.
+Linux. Without `--quick`, what was counted is kept in faults.json, of which the table of docs/reliability.md is made.
 
-Run: python benchmarks/faults.py [--quick] [--only REGEX] [--seed N] [--markdown]
+Run: python benchmarks/faults.py [--quick] [--only REGEX] [--seed N]
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime as dt
+import functools
 import hashlib
+import json
 import os
 import random
 import re
@@ -28,17 +32,18 @@ from pathlib import Path
 
 import onnx
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 
 import anyshape
+from anyshape.onnxfile import saving
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.onnxfile import strangers
+from tests.onnxfile.kills import kill_at
 
 Held = Iterator[bool]
 SECONDS, KILOBYTES = 5, 10**6
+KEPT = Path(__file__).with_name("faults.json")
 
 
 class Net(nn.Module):
@@ -117,7 +122,15 @@ class Written:
         return is_whole(self.path, self.known)
 
 
+@functools.cache
+def _warm_up() -> None:
+    """An export of this process's own, so that those that are forked from it take a tenth of the time."""
+    with tempfile.TemporaryDirectory() as folder:
+        export(8, 0, Path(folder) / "model.onnx", beside=True)
+
+
 def _written(folder: Path, *, beside: bool) -> Written:
+    _warm_up()
     (folder / f"{beside}").mkdir()
     return Written(folder / f"{beside}", beside=beside)
 
@@ -148,19 +161,11 @@ def killed(folder: Path, chance: random.Random, count: int, kinds: tuple[int, ..
 def stopped_at_renames(folder: Path, _: random.Random, count: int) -> Held:
     for beside in (False, True):
         place = _written(folder, beside=beside)
-        for number in range(count):
+        for number in range(1, count + 1):
             place.fresh()
 
             def work(place: Written = place, number: int = number) -> None:
-                left, real = [number], os.replace
-
-                def counted(*args: object, **kwargs: object) -> None:
-                    if left[0] == 0:
-                        os._exit(9)
-                    left[0] -= 1
-                    real(*args, **kwargs)  # type: ignore[arg-type]
-
-                os.replace = os.rename = counted  # type: ignore[assignment]
+                kill_at(number, "replace", "rename")
                 place.replace()
 
             done = ended_well(forked(work))
@@ -184,6 +189,43 @@ def limited(folder: Path, _: random.Random, count: int) -> Held:
                     os._exit(1)
 
             yield ended_well(forked(work)) and computation(place.path) == before
+
+
+def full_disk(folder: Path, _: random.Random, count: int) -> Held:
+    """So many pages are free; told before anything is written, and met in the middle, when others have filled them."""
+    for beside, forewarned in [(False, True), (True, True), (False, False), (True, False)]:
+        disk = folder / f"disk_{beside}_{forewarned}"
+        disk.mkdir()
+        # in a file system of its own: nobody else is to find their disk full
+        mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            return
+        try:
+            place = _written(disk, beside=beside)
+            shutil.move(place.kept, folder / f"kept_{beside}_{forewarned}")
+            place.kept = folder / f"kept_{beside}_{forewarned}"
+            for pages in [0, 1, 2, 3, 4, 5, 6, 8, 10, 12][:count]:
+                place.fresh()
+                _leave_free(disk, pages)
+                yield _told_or_done(place, forewarned=forewarned) and place.holds()
+                (disk / "ballast").unlink()
+        finally:
+            subprocess.run(["umount", str(disk)], check=True)
+
+
+def _leave_free(disk: Path, pages: int) -> None:
+    with (disk / "ballast").open("wb") as file:
+        file.write(bytes(shutil.disk_usage(disk).free - pages * resource.getpagesize()))
+
+
+def _told_or_done(place: Written, *, forewarned: bool) -> bool:
+    def work() -> None:
+        if not forewarned:
+            saving.require_room = lambda *_: None  # type: ignore[assignment]
+        with contextlib.suppress(anyshape.AnyshapeError):
+            place.replace()
+
+    return ended_well(forked(work))
 
 
 # ---- nothing is let in
@@ -294,14 +336,14 @@ def beside_busy_loops(folder: Path, _: random.Random, count: int) -> Held:
 
 
 def _same_bytes(folder: Path, orders: list[list[int]]) -> Held:
-    """Models of different widths, exported one after the other in one process; each alone is what they are held to."""
+    """Models of different widths, one after the other in one process; each in a process of its own is what counts."""
 
     def write(order: list[int], prefix: str) -> None:
         for number in order:
             export(4 + number, number, folder / f"{prefix}_{number}.onnx")
 
     for number in sorted({one for order in orders for one in order}):
-        assert ended_well(forked(lambda number=number: write([number], "alone")))
+        _export_elsewhere(4 + number, number, folder / f"alone_{number}.onnx")
     for index, order in enumerate(orders):
         done = ended_well(forked(lambda order=order, index=index: write(order, f"order{index}")))
         for number in order:
@@ -309,11 +351,22 @@ def _same_bytes(folder: Path, orders: list[list[int]]) -> Held:
             yield done and found.read_bytes() == wanted.read_bytes()
 
 
+def _export_elsewhere(width: int, seed: int, path: Path) -> None:
+    """In a process that has done nothing before."""
+    program = (
+        "import sys, pathlib, faults; faults.export(int(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]))"
+    )
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    command = [sys.executable, "-c", program, str(width), str(seed), str(path)]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True, capture_output=True)
+
+
 Fault = tuple[str, Callable[[Path, random.Random, int], Held], int, int]
 FAULTS: tuple[Fault, ...] = (
     ("killed at a random moment", lambda f, c, n: killed(f, c, n, (signal.SIGKILL,)), 200, 4),
     ("interrupted by a signal", lambda f, c, n: killed(f, c, n, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)), 60, 4),
     ("killed at a rename", stopped_at_renames, 40, 40),
+    ("full disk", full_disk, 10, 2),
     ("files of limited size", limited, 4, 2),
     ("mutated files", mutated, 2000, 100),
     ("hostile files, three verbs", hostile, 8, 7),
@@ -323,28 +376,48 @@ FAULTS: tuple[Fault, ...] = (
 """What is done, how, and how often: in full and with --quick."""
 
 
+def tried_and_held(names: list[str], *, quick: bool, seed: int) -> dict[str, list[int]]:
+    found = {}
+    for name, fault, full, few in FAULTS:
+        if name in names:
+            with tempfile.TemporaryDirectory() as folder:
+                held = list(fault(Path(folder), random.Random(seed), few if quick else full))
+            found[name] = [len(held), sum(held)]
+    return found
+
+
+def keep(found: dict[str, list[int]], seed: int) -> None:
+    """Beside what was kept of others before."""
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
+    fresh = {name: {"tried": tried, "held": held, "seed": seed, "day": today} for name, (tried, held) in found.items()}
+    rows = {name: {**kept, **fresh}[name] for name, *_ in FAULTS if name in kept or name in fresh}
+    KEPT.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def table() -> str:
+    """For docs/reliability.md."""
+    rows = json.loads(KEPT.read_text())
+    lines = [f"| {name} | {row['tried']:,} | {row['held']:,} |" for name, row in rows.items() if row["tried"]]
+    days, seeds = (sorted({str(row[key]) for row in rows.values()}) for key in ("day", "seed"))
+    measured = f"Measured on {' and '.join(days)} in full, seed {' and '.join(seeds)}."
+    return "\n".join(["| fault | tried | held |", "|---|---|---|", *lines, "", measured, ""])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few of each")
+    parser.add_argument("--quick", action="store_true", help="a few of each, and nothing is kept")
     parser.add_argument("--only", default="", help="what to try, as a regular expression")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--markdown", action="store_true", help="as the table of docs/reliability.md")
     wishes = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
-    for name, fault, full, few in FAULTS:
+    for name, *_ in FAULTS:
         if re.search(wishes.only, name):
-            with tempfile.TemporaryDirectory() as folder:
-                held = list(fault(Path(folder), random.Random(wishes.seed), few if wishes.quick else full))
-            rows.append((name, str(len(held)), str(sum(held))))
-    if wishes.markdown:
-        lines = ["| fault | tried | held |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)]
-        sys.stdout.write("\n".join(lines) + "\n")
-        return
-    table = Table("fault", "tried", "held")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+            found = tried_and_held([name], quick=wishes.quick, seed=wishes.seed)
+            sys.stdout.write(f"{name}: {found[name][0]} tried, {found[name][1]} held\n")
+            sys.stdout.flush()
+            if not wishes.quick:
+                keep(found, wishes.seed)
 
 
 if __name__ == "__main__":

@@ -137,5 +137,5 @@ def test_a_model_that_takes_images_beside_text_is_refused(bert: Path) -> None:
     set_config(bert, architectures=["LlavaForConditionalGeneration"], model_type="llava")
     assert refusal_of(bert) == (
         "`LlavaForConditionalGeneration` generates from `pixel_values` beside text, which a checkpoint export does not "
-        "take apart: export its parts with anyshape.export"
+        "take apart: export its parts with `anyshape.export`"
     )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -182,3 +184,42 @@ def test_settings_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(budgets, "LARGEST_SETTINGS", 1)
     folder = _folder(tmp_path / "model", config__json="{}", model__safetensors="")
     assert _refusal(folder) == "`/home/model/config.json` has 2 bytes, too many for settings"
+
+
+ENDLESS = {
+    "`num_hidden_layers` = 1e+18, more than the 1,000 that are made": {"num_hidden_layers": 10**18},
+    "`depths` = 3000, more than the 1,000 that are made": {"vision_config": {"depths": [1000, 1000, 1000]}},
+    "`n_positions` = 1e+12, more than the 134,217,728 that are made": {"n_positions": 1e12},
+    "1e+15 rows of 64 weights each (`vocab_size`), and all files in the folder have N bytes": {
+        "vocab_size": 10**15, "hidden_size": 64,
+    },
+    "1e+300 rows of 1 weights each (`vocab_size`), and all files in the folder have N bytes": {"vocab_size": 10**400},
+    "1e+05 rows of 1e+05 weights each (`d_model`), and all files in the folder have N bytes": {
+        "text_config": {"d_model": 10**5}
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "config"), ENDLESS.items(), ids=list(ENDLESS))
+def test_a_config_that_asks_for_more_than_there_is_gets_one_sentence(
+    tmp_path: Path, asked: str, config: object
+) -> None:
+    path = _folder(tmp_path / "model", config__json=json.dumps(config), model__safetensors="weights")
+    said = re.sub(r"have \d+ bytes", "have N bytes", _refusal(path))
+    assert said == f"`config.json` of `/home/model` asks for {asked}"
+
+
+def test_a_config_may_ask_for_what_its_weights_cover_and_for_what_costs_little(tmp_path: Path) -> None:
+    settings = {
+        "num_hidden_layers": "12",
+        "vocab_size": 30522,
+        "hidden_size": 768,
+        "depths": None,
+        "n_positions": 2**20,
+    }
+    path = _folder(tmp_path / "model", config__json=json.dumps(settings), model__safetensors="weights")
+    assert read_folder(path).config == settings
+    large = _folder(tmp_path / "large", config__json=json.dumps({"vocab_size": 10**5, "d_model": 10**4}))
+    (large / "model.safetensors").touch()
+    os.truncate(large / "model.safetensors", 2 * 10**9)  # which takes no room
+    assert read_folder(large).config["d_model"] == 10**4

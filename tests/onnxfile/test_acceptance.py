@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.acceptance import acceptance_of
+from anyshape.onnxfile.acceptance import NoiseInputs, acceptance_of
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Port
 from anyshape.sizes.notation import parse_condition, parse_expression, parse_sizes
@@ -71,3 +71,21 @@ def test_a_relation_with_alternatives_holds_by_any_of_them():
     with pytest.raises(DeclarationError) as error:
         accepted.check(feeds(3, 4))
     assert str(error.value) == "the file takes `batch == seq or batch == 1`, but `batch` = 3 and `seq` = 4"
+
+
+def test_noise_is_drawn_in_the_shape_that_the_other_inputs_tell():
+    noise = Port("eps", "float32", ("batch", "seq + 1", 2)), Port("u", "float16", ("batch", 4000))
+    draws = {"eps": "normal", "u": "uniform", "other": "normal", "odd": "normal"}
+    odd = Port("other", "float32", ("unknown",)), Port("odd", "float32", (None,))
+    inputs = NoiseInputs((*PORTS, *noise, *odd), contract(draws=draws), seed=0)
+    assert inputs.names == ("eps", "u")
+    given = {**feeds(), "other": np.zeros(2, np.float32), "odd": np.zeros(2, np.float32)}
+    made = inputs.drawn(given)
+    assert {name: (one.shape, one.dtype) for name, one in made.items()} == {
+        "eps": ((2, 5, 2), np.float32),
+        "u": ((2, 4000), np.float16),
+    }
+    assert made["eps"].min() < 0
+    assert made["u"].min() >= 0
+    assert made["u"].max() < 1
+    assert NoiseInputs(PORTS, None).names == ()

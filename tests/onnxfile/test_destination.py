@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -67,6 +69,29 @@ def test_a_folder_that_takes_nothing_is_named_with_the_systems_reason(tmp_path, 
     assert refusal("m.onnx") == f"the folder `.` cannot be written to: {reason}"
     with pytest.raises(SavingError, match=f"the folder `{tmp_path}` cannot be written to"):
         check_writable(tmp_path / "new")
+
+
+def test_a_file_system_that_is_read_only_binds_the_super_user_too(tmp_path):
+    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", str(tmp_path)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("only the super-user mounts")
+    try:
+        reason = f"the folder `{tmp_path}` cannot be written to: Read-only file system"
+        assert refusal(tmp_path / "m.onnx") == refusal(tmp_path / "new/m.onnx") == reason
+        told = subprocess.run(
+            [sys.executable, "-m", "anyshape", "export", __file__ + ":Net", "-o", str(tmp_path / "m.onnx")],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        assert (told.returncode, told.stderr) == (3, f"error: {reason}\n")
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind the super-user")
+def test_a_folder_without_permission_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    assert refusal(tmp_path / "m.onnx") == f"the folder `{tmp_path}` cannot be written to: Permission denied"
+    tmp_path.chmod(0o700)
 
 
 def test_folders_that_must_last_are_refused(tmp_path, monkeypatch):

@@ -189,21 +189,11 @@ def test_mode_and_owner_survive_and_new_files_obey_the_mask(tmp_path, external_d
 
 
 KILLED = """
-import os, signal, sys, tempfile
+import sys
 from pathlib import Path
+from tests.onnxfile.kills import kill_at
 from tests.onnxfile.test_saving import model_of, save
-count = 0
-tempfile.gettempdir()  # which tries it out
-def killing(real):
-    def move(*args, **kwargs):
-        global count
-        count += 1
-        if count == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*args, **kwargs)
-    return move
-for name in ("replace", "rename", "unlink"):
-    setattr(os, name, killing(getattr(os, name)))
+kill_at(int(sys.argv[2]), "replace", "rename", "unlink")
 save(Path(sys.argv[1]), model_of(2.0), external_data=True)
 """
 

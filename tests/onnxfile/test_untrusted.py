@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+
 import onnx
 import onnx.parser
 import pytest
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.destination import check_destination
 from anyshape.onnxfile.untrusted import load_checked
 
 TEXT = (
@@ -42,6 +47,25 @@ def test_a_model_with_its_data_beside_it_is_loaded_without_it(tmp_path):
     (path.parent / "model.onnx.data").write_bytes(b"1234")
     assert load_checked(path).graph.initializer[0].external_data[0].value == "model.onnx.data"
     assert load_checked(str(path)).graph.node[0].op_type == "Mul"
+
+
+@pytest.mark.parametrize("name", ["x", "n", "y"])
+def test_names_that_are_no_text_are_refused(tmp_path, name):
+    path = write(tmp_path / "m", onnx.parser.parse_model(re.sub(rf"\b{name}\b", "marker", TEXT)))
+    path.write_bytes(path.read_bytes().replace(b"marker", b"\xffarker"))
+    assert message_of(path) == f"`{path}` is not an ONNX file: the name of an input, an output or a dim is no UTF-8"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_a_file_whose_own_name_is_no_text_is_refused(tmp_path):
+    """Which ONNX Runtime would be told as such, and does not take."""
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx"))
+    path.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    told = "has bytes that are no text: ONNX Runtime could not open it"
+    assert message_of(path) == f"`{tmp_path}/\\udcff.onnx` {told}"
+    with pytest.raises(DeclarationError) as caught:
+        check_destination(path)
+    assert str(caught.value) == f"`{tmp_path}/\\udcff.onnx` {told}"
 
 
 def test_data_in_a_folder_below_is_the_models_own(tmp_path):

@@ -116,7 +116,7 @@ def _kind_of_model(model_class: Any, folder: Folder) -> Kind:
     if other is not None:
         raise DeclarationError(
             f"`{model_class.__name__}` generates from `{other}` beside text, which a checkpoint export does not take "
-            "apart: export its parts with anyshape.export"
+            f"apart: export its parts with `{spelled('anyshape.export', 'anyshape export FILE.py:NAME')}`"
         )
     return "decoder"
 
@@ -137,12 +137,13 @@ class BuiltModel:
 def build(folder: Folder, *, task: str | None, dtype: torch.dtype, trust_remote_code: bool) -> BuiltModel:
     """Load the model, or say in one sentence why not."""
     _refuse_quantised(folder)
+    home = folder.absolute()  # its own code may change the current folder
     choice = choose(folder, task, trust_remote_code=trust_remote_code)
-    model, notes = _model_and_notes(folder, choice.model_class, dtype, trust_remote_code=trust_remote_code)
-    if folder.adapter is not None:
-        model = with_adapter(model, folder.adapter)
+    model, notes = _model_and_notes(folder, home.path, choice.model_class, dtype, trust_remote_code=trust_remote_code)
+    if home.adapter is not None:
+        model = with_adapter(model, home.adapter)
         notes.append(f"the adapter in `{folder.adapter}` is merged into the weights of `{folder.path}`")
-    return BuiltModel(folder, model.eval().requires_grad_(requires_grad=False), choice, tuple(notes))
+    return BuiltModel(home, model.eval().requires_grad_(requires_grad=False), choice, tuple(notes))
 
 
 def _refuse_quantised(folder: Folder) -> None:
@@ -155,12 +156,12 @@ def _refuse_quantised(folder: Folder) -> None:
 
 
 def _model_and_notes(
-    folder: Folder, model_class: Any, dtype: torch.dtype, *, trust_remote_code: bool
+    folder: Folder, home: Path, model_class: Any, dtype: torch.dtype, *, trust_remote_code: bool
 ) -> tuple[Any, list[str]]:
     options = {"trust_remote_code": True} if trust_remote_code else {}
     try:
         model, info = model_class.from_pretrained(
-            str(folder.path), dtype=dtype, local_files_only=True, output_loading_info=True, **options
+            str(home), dtype=dtype, local_files_only=True, output_loading_info=True, **options
         )
     except Exception as error:
         what = f"`{folder.path}` cannot be loaded as `{model_class.__name__}`"

@@ -39,6 +39,10 @@ class Folder:
         found = self.config.get("auto_map")
         return found if isinstance(found, dict) else {}
 
+    def absolute(self) -> Folder:
+        adapter = None if self.adapter is None else self.adapter.absolute()
+        return Folder(self.path.absolute(), self.config, adapter)
+
     def setting(self, file: str, name: str) -> Any:
         """One entry of a JSON file beside the config; None where either is missing."""
         path = self.path / file
@@ -61,7 +65,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     if not (folder / CONFIG).is_file():
         raise DeclarationError(f"`{folder}` has no {CONFIG}, which says what model it holds")
     _require_weights(folder)
-    return Folder(folder, read_json(folder / CONFIG))
+    return _folder_with(folder)
 
 
 def _read_base(folder: Path) -> Folder:
@@ -76,7 +80,13 @@ def _read_base(folder: Path) -> Folder:
         )
     _refuse_ways_out(places[0])
     _require_weights(places[0])
-    return Folder(places[0], read_json(places[0] / CONFIG), folder)
+    return _folder_with(places[0], folder)
+
+
+def _folder_with(path: Path, adapter: Path | None = None) -> Folder:
+    config = read_json(path / CONFIG)
+    _refuse_endless(path, config)
+    return Folder(path, config, adapter)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -117,6 +127,58 @@ def _parts_listed(index: Path) -> list[str]:
 
 
 # ---- a folder is data
+
+_COUNTS = (
+    "num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers", "decoder_layers", "num_encoder_layers",
+    "num_decoder_layers", "num_hidden_groups", "num_experts", "num_local_experts", "n_routed_experts", "depths",
+    "num_attention_heads", "num_key_value_heads", "num_blocks",
+)  # fmt: skip
+"""What configs call the numbers of their parts, each of which is made one by one."""
+_WIDTHS = ("embedding_size", "hidden_size", "d_model", "n_embd", "d_embed", "embed_dim", "dim", "hidden_dim")
+_ROWS = (
+    "vocab_size",
+    "intermediate_size",
+    "ffn_dim",
+    "encoder_ffn_dim",
+    "decoder_ffn_dim",
+    "d_ff",
+    "n_inner",
+    *_WIDTHS,
+)
+"""What they call the sizes of their weights: each row of them is as wide as the narrowest of the widths, or wider."""
+_PLACES = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_source_positions", "n_ctx")
+"""Of which many models make a list."""
+
+
+def _refuse_endless(folder: Path, config: Mapping[str, Any]) -> None:
+    """What a config asks for must be possible, and be covered by weights: before anything of it is made."""
+    stored = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    what = f"`{CONFIG}` of `{folder}` asks for"
+    for part in _settings_within(config):
+        for names, most in ((_COUNTS, budgets.MOST_PARTS_OF_A_MODEL), (_PLACES, budgets.MOST_PLACES_OF_A_MODEL)):
+            for name in names:
+                if (number := _number_in(part, name)) > most:
+                    raise DeclarationError(f"{what} `{name}` = {number:.4g}, more than the {most:,} that are made")
+        width = min(filter(None, (_number_in(part, name) for name in _WIDTHS)), default=1.0)
+        for name in _ROWS:
+            if (number := _number_in(part, name)) * width > max(stored, budgets.FEW_WEIGHTS):
+                asked = f"{number:.4g} rows of {width:.4g} weights each (`{name}`)"
+                raise DeclarationError(f"{what} {asked}, and all files in the folder have {stored:,} bytes")
+
+
+def _settings_within(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Those of a model, and of the models that it is made of."""
+    waiting = [config]
+    while waiting:
+        yield (one := waiting.pop())
+        waiting += [value for value in one.values() if isinstance(value, dict)]
+
+
+def _number_in(settings: Mapping[str, Any], name: str) -> float:
+    """A number, or the sum of a list of them; 0 where there is none."""
+    found = settings.get(name)
+    numbers = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, (int, float))]
+    return float(min(sum(numbers), 10**300))
 
 
 def _refuse_ways_out(folder: Path) -> None:

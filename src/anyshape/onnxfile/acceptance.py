@@ -214,3 +214,48 @@ def _computed_sizes(ports: Iterable[Port], numbers: Mapping[str, Expression]) ->
         number = numbers.get(port.name)
         if number is not None and not number.is_name and port.axes == ():
             yield ComputedSize(port.name, None, number, evaluator(number.text))
+
+
+# ---- inputs that hold what the module draws
+
+
+class NoiseInputs:
+    """Inputs of noise, which may be left to be drawn: their shapes follow from the others."""
+
+    def __init__(self, ports: Sequence[Port], contract: Contract | None, seed: int | None = None) -> None:
+        noises = contract.draws if contract is not None else {}
+        given = {dim for port in ports if port.name not in noises for dim in _dims_of(port) or ()}
+        drawn = [port for port in ports if port.name in noises and port.dtype in _NUMPY]
+        drawn = [port for port in drawn if (dims := _dims_of(port)) is not None and dims <= given]
+        self.names = tuple(port.name for port in drawn)
+        self.others = acceptance_of([port for port in ports if port not in drawn], contract)
+        self._rows = [
+            (port.name, noises[port.name], np.dtype(port.dtype), [_size_at(axis) for axis in port.axes or ()])
+            for port in drawn
+        ]
+        self._chance = np.random.default_rng(seed)  # which threads may share
+
+    def drawn(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Noise for a call with these other inputs."""
+        sizes = self.others.check(arrays)
+        return {name: self._noise(noise, dtype, [at(sizes) for at in row]) for name, noise, dtype, row in self._rows}
+
+    def _noise(self, noise: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+        if noise == "normal":
+            return self._chance.standard_normal(shape).astype(dtype)
+        below_one = np.nextafter(dtype.type(1), dtype.type(0))  # to which a narrower type may round
+        return np.minimum(self._chance.random(shape).astype(dtype), below_one)
+
+
+def _dims_of(port: Port) -> set[str] | None:
+    """The dims in its axes; None where one of these has no size that could be computed."""
+    if port.axes is None or None in port.axes:
+        return None
+    try:
+        return {dim for axis in port.axes if isinstance(axis, str) for dim in parse_expression(axis).names}
+    except DeclarationError:
+        return None
+
+
+def _size_at(axis: int | str | None) -> Evaluate:
+    return evaluator(str(axis)) if isinstance(axis, str) else lambda _: axis  # type: ignore[return-value]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,11 +42,11 @@ def result_of(interface: Interface, contract: Contract | None) -> Node:
     return Branch("dict", names, tuple(map(Slot, names)))
 
 
-def refuse_other_names(feeds: Mapping[str, Any], names: Sequence[str]) -> None:
-    """By name, all inputs of the file are given, and nothing else."""
+def refuse_other_names(feeds: Mapping[str, Any], names: Sequence[str], optional: Container[str] = ()) -> None:
+    """By name, all inputs of the file are given but those that are optional, and nothing else."""
     listed = ", ".join(f"`{name}`" for name in names)
     for name in names:
-        if name not in feeds:
+        if name not in feeds and name not in optional:
             raise DeclarationError(f"`{name}` is missing: the file takes {listed}")
     for name in feeds:
         if name not in names:
@@ -59,11 +59,13 @@ def refuse_other_names(feeds: Mapping[str, Any], names: Sequence[str]) -> None:
 class Binder:
     """The module's parameters, ready to take calls."""
 
-    def __init__(self, parameters: Sequence[Parameter]) -> None:
+    def __init__(self, parameters: Sequence[Parameter], optional: Container[str] = ()) -> None:
         self._positional = tuple(p.name for p in parameters if p.way in ("both", "positional"))
         self._named = frozenset(p.name for p in parameters if p.way in ("both", "keyword"))
         self._many = next((p.name for p in parameters if p.way == "many"), None)
-        self._takes = tuple((p.name, _needs_something(p.node), _taker(p.name, p.node)) for p in parameters)
+        self._takes = tuple(
+            (p.name, _needs_something(p.node) and p.name not in optional, _taker(p.name, p.node)) for p in parameters
+        )
         is_plain = all(p.way == "both" and p.node == Slot(p.name) for p in parameters)
         self._plain = self._positional if is_plain else None
 

@@ -167,6 +167,10 @@ def _of_type(types: tuple[type, ...], value: Any) -> Any:
 # ---- the contract itself
 
 
+RANDOM_VALUES = "nothing: values are random"
+"""What errors are counted in where a model draws random numbers."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What was run before the file was written."""
@@ -187,7 +191,7 @@ class Evidence:
         where = f"at {self.sizes} size{'s' if self.sizes != 1 else ''} in {self.runtime} against {self.against}"
         where = where if self.computed_in is None else f"in {self.computed_in}, not in its own type, {where}"
         if self.error is None:
-            return where
+            return where if self.unit != RANDOM_VALUES else f"{where}, shapes and types alone: values are random"
         return f"{where}, error at most {self.error:.1f} x {self.unit} ({self.allowed:g} is allowed)"
 
 
@@ -242,6 +246,10 @@ class Contract:
     where: tuple[Condition, ...] = ()
     """Relations between dims that the user declared."""
     assumptions: tuple[Assumption, ...] = ()
+    draws: Mapping[str, str] = field(default_factory=dict)
+    """Inputs that hold what the module draws itself: `normal` (standard) or `uniform` (in [0, 1)) noise."""
+    random: bool = False
+    """Whether the file draws random numbers itself, so that its values were never compared."""
 
     @property
     def relations(self) -> tuple[Condition, ...]:
@@ -270,6 +278,10 @@ class Contract:
             rows["checked"] = {**vars(self.evidence), "ranges": ranges}
         if self.assumptions:
             rows["assumptions"] = [assumption_to_rows(one) for one in self.assumptions]
+        if self.draws:
+            rows["draws"] = dict(self.draws)
+        if self.random:
+            rows["random"] = True
         return json.dumps(rows, ensure_ascii=False)
 
 
@@ -313,7 +325,19 @@ def _contract_from_rows(rows: Any) -> Contract:
         evidence=_evidence_from_rows(rows["checked"]) if "checked" in rows else None,
         where=tuple(parse_condition(str(text)) for text in rows.get("where", ())),
         assumptions=tuple(map(_assumption_from_rows, rows.get("assumptions", ()))),
+        draws={str(name): _of_kind(noise) for name, noise in rows.get("draws", {}).items()},
+        random=rows.get("random", False) is True,
     )
+
+
+NOISES = {"normal": "standard normal", "uniform": "uniform in [0, 1)"}
+"""What may be drawn for an input, and how it is told."""
+
+
+def _of_kind(noise: Any) -> str:
+    if noise not in NOISES:
+        raise ValueError("no such noise")
+    return str(noise)
 
 
 def _assumption_from_rows(rows: Any) -> Assumption:
@@ -356,6 +380,7 @@ def contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
     yield from (("limit", f"{limit} (PyTorch itself)") for limit in contract.limits)
     yield from (("narrowed", f"only where {condition}") for condition in contract.conditions)
     yield from (("assumed", f"{one}, not settled") for one in contract.assumptions if one.is_for_people)
+    yield from draw_facts(contract.draws)
     if contract.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in contract.constants.items())
     # how the module is called and what it returns, where the list of inputs and outputs does not say it already
@@ -368,10 +393,17 @@ def contract_facts(contract: Contract) -> Iterator[tuple[str, str]]:
         yield "checked", str(contract.evidence)
 
 
+def draw_facts(draws: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is to be drawn for an input, each."""
+    for name, noise in draws.items():
+        yield "draw", f"{name} is {NOISES[noise]} noise, which `load` draws where it is not given"
+
+
 def contract_to_dict(contract: Contract) -> dict[str, Any]:
     """As plain values for JSON; the outputs' formulas stand with the outputs there."""
     rows = json.loads(contract.to_text())
     rows["constants"] = {name: str(value) for name, value in contract.constants.items()}
     told = ("verdict", "version", "dims", "where", "limits", "conditions", "constants")
     may_be_absent = ("numbers", "call", "returns", "checked", "assumptions")
-    return {key: rows.get(key) for key in (*told, *may_be_absent)}
+    of_chance = (key for key in ("draws", "random") if key in rows)
+    return {key: rows.get(key) for key in (*told, *may_be_absent, *of_chance)}

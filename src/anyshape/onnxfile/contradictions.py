@@ -1,16 +1,29 @@
-"""Where a contract and the file that it stands in contradict each other: whoever wrote it, one of both is not true."""
+"""Where a contract and the file that it stands in contradict each other, and what is left of it there.
+
+Whoever wrote it, one of both is not true: another tool has renamed a dim, or fixed its size, or somebody lies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from anyshape.onnxfile.contract import Contract, Evidence
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.contract import Contract, Evidence, slots
 from anyshape.onnxfile.interface import Interface, Port
+from anyshape.sizes.notation import Condition, parse_expression
+
+
+def told_apart(contract: Contract, interface: Interface) -> tuple[Contract, tuple[str, ...]]:
+    """What of a contract is about this file, and what is not, a clause each."""
+    untrue = tuple(contradictions(contract, interface))
+    return (_part_about(contract, interface) if untrue else contract), untrue
 
 
 def contradictions(contract: Contract, interface: Interface) -> Iterator[str]:
     """What it says that the file does not have, a clause each: "speaks of the dim `n`, which no input has"."""
     yield from _unknown_inputs(contract, interface)
+    yield from _unknown_places(contract, interface)
     outputs = {port.name: port for port in interface.outputs}
     for name, formulas in contract.outputs.items():
         if name not in outputs:
@@ -23,10 +36,10 @@ def contradictions(contract: Contract, interface: Interface) -> Iterator[str]:
 
 def _unknown_inputs(contract: Contract, interface: Interface) -> Iterator[str]:
     inputs = {port.name for port in interface.inputs}
-    for name in contract.numbers:
+    for name in (*contract.numbers, *contract.draws):
         if name not in inputs:
             yield f"says what the input `{name}` is, which the file does not have"
-    dims = {*interface.dims, *(dim for number in contract.numbers.values() for dim in number.names)}
+    dims = _known_dims(contract, interface)
     for dim in contract.dims:
         if dim not in dims:
             yield f"speaks of the dim `{dim}`, which no input has"
@@ -34,6 +47,22 @@ def _unknown_inputs(contract: Contract, interface: Interface) -> Iterator[str]:
         for dim in condition.names:
             if dim not in dims:
                 yield f"asks for `{condition}`, but no input has the dim `{dim}`"
+
+
+def _known_dims(contract: Contract, interface: Interface) -> set[str]:
+    return {*interface.dims, *(dim for number in contract.numbers.values() for dim in number.names)}
+
+
+def _unknown_places(contract: Contract, interface: Interface) -> Iterator[str]:
+    """The module's structure, which is not used where it is one of other inputs or outputs."""
+    told = {name for parameter in contract.call or () for name in slots(parameter.node)}
+    for port in interface.inputs if contract.call is not None else ():
+        if port.name not in told:
+            yield f"does not say where the input `{port.name}` stands in the module's call"
+    outputs = {port.name for port in interface.outputs}
+    for name in slots(contract.returns) if contract.returns is not None else ():
+        if name not in outputs:
+            yield f"says where the output `{name}` stands in the module's result, which the file does not have"
 
 
 def _odd_evidence(verdict: str, evidence: Evidence) -> Iterator[str]:
@@ -53,3 +82,40 @@ def _contradicted_axes(port: Port, formulas: tuple[str, ...]) -> Iterator[str]:
     for index, (axis, formula) in enumerate(zip(port.axes, formulas, strict=True)):
         if isinstance(axis, int) and formula.isdecimal() and formula != str(axis):
             yield f"gives axis {index} of the output `{port.name}` the size {formula}, the file {axis}"
+
+
+# ---- what is left
+
+
+def _part_about(contract: Contract, interface: Interface) -> Contract:
+    inputs, outputs = ({port.name: port for port in ports} for ports in (interface.inputs, interface.outputs))
+    kept = replace(contract, numbers={name: one for name, one in contract.numbers.items() if name in inputs})
+    dims = _known_dims(kept, interface)
+    odd = contract.evidence is not None and any(_odd_evidence(contract.verdict, contract.evidence))
+    return replace(
+        kept,
+        dims={dim: sizes for dim, sizes in contract.dims.items() if dim in dims},
+        limits=_those_about(contract.limits, dims),
+        conditions=_those_about(contract.conditions, dims),
+        where=_those_about(contract.where, dims),
+        outputs={
+            name: formulas
+            for name, formulas in contract.outputs.items()
+            if name in outputs
+            and not any(_contradicted_axes(outputs[name], formulas))
+            and all(_is_about(formula, dims) for formula in formulas)
+        },
+        evidence=None if odd else contract.evidence,
+        draws={name: noise for name, noise in contract.draws.items() if name in inputs},
+    )
+
+
+def _those_about(conditions: tuple[Condition, ...], dims: Collection[str]) -> tuple[Condition, ...]:
+    return tuple(condition for condition in conditions if set(condition.names) <= set(dims))
+
+
+def _is_about(formula: str, dims: Collection[str]) -> bool:
+    try:
+        return formula == "?" or set(parse_expression(formula).names) <= set(dims)
+    except DeclarationError:
+        return False

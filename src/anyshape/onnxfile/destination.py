@@ -27,6 +27,7 @@ def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
         ends = "is a folder" if is_folder else "ends like a folder"
         raise DeclarationError(f"`{os.fspath(f)}` {ends}: name a file in it, such as `{path / 'model.onnx'}`")
     real = path.resolve()
+    refuse_no_text(real)
     if path.is_symlink() and not real.parent.is_dir():
         raise DeclarationError(f"`{path}` is a link to `{real}`, whose folder does not exist")
     check_writable(real.parent if path.is_symlink() else path.parent)
@@ -37,6 +38,12 @@ def refuse_foreign(text: str) -> None:
     """A backslash in a name is allowed elsewhere than on Windows, and never meant."""
     if os.sep == "/" and "\\" in text:
         raise DeclarationError(f"`{text}` is written as on Windows: `/` parts folders here")
+
+
+def refuse_no_text(path: Path) -> None:
+    """A name of a system may be any bytes; ONNX Runtime is told it as text."""
+    if (shown := (text := str(path.absolute())).encode(errors="backslashreplace").decode()) != text:
+        raise DeclarationError(f"`{shown}` has bytes that are no text: ONNX Runtime could not open it")
 
 
 def _refuse_all_but_files(path: Path) -> str:
@@ -62,6 +69,7 @@ def kind_of(found: os.stat_result) -> str:
 
 def check_writable(folder: Path) -> None:
     """Raise where nothing can be written to a folder, or where it could not be made."""
+    refuse_no_text(folder)
     standing = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
     shown = folder if standing == folder.absolute() else standing
     if not standing.is_dir():

@@ -11,6 +11,7 @@ from anyshape.errors import DeclarationError
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import parse_expression
+from anyshape.sizes.spelling import without_controls
 
 DeclaredAxis = int | str | None
 
@@ -52,10 +53,16 @@ class Interface:
 
 def port_rows(kind: str, named: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """`input` and `x  float32[batch, 3]`: a picture of the first inputs or outputs, each a name and its type."""
+    named = [(_in_a_row(name), _in_a_row(typed)) for name, typed in named]
     width = max((len(name) for name, _ in named), default=0)
     yield from ((kind, f"{name:<{width}}  {typed}") for name, typed in named[: budgets.MOST_ROWS_OF_PORTS])
     if len(named) > budgets.MOST_ROWS_OF_PORTS:
         yield kind, f"... and {len(named) - budgets.MOST_ROWS_OF_PORTS} more"
+
+
+def _in_a_row(text: str) -> str:
+    """A stranger's names neither end a line nor control a terminal."""
+    return without_controls(text).replace("\n", r"\n")
 
 
 def read_interface(model: onnx.ModelProto) -> Interface:

@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 
 from anyshape.errors import DeclarationError, first_line
+from anyshape.onnxfile.destination import refuse_no_text
 from anyshape.onnxfile.graph import ProtoGraph, graphs_within, proto_graphs
 from anyshape.onnxfile.growth_limits import refuse_endless_growth
 from anyshape.sizes import budgets
@@ -19,6 +20,7 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
     path = Path(path)
     if not _is_file(path):
         raise DeclarationError(f"there is no file `{path}`")
+    refuse_no_text(path)
     try:
         model = onnx.load(path, load_external_data=False)
     except Exception as error:  # noqa: BLE001  whatever the parser raises, the file is no model
@@ -26,8 +28,16 @@ def load_checked(path: str | os.PathLike[str]) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise DeclarationError(f"`{path}` is not an ONNX file: it has no graph")
     refuse_endless_growth(model, path.name)
+    if any(isinstance(name, bytes) for name in _names_for_users(model.graph)):  # what protobuf cannot decode
+        raise DeclarationError(f"`{path}` is not an ONNX file: the name of an input, an output or a dim is no UTF-8")
     refuse_data_elsewhere(model, path)
     return model
+
+
+def _names_for_users(graph: onnx.GraphProto) -> Iterator[object]:
+    for port in (*graph.input, *graph.output):
+        yield port.name
+        yield from (dim.dim_param for dim in port.type.tensor_type.shape.dim)
 
 
 def refuse_data_elsewhere(model: onnx.ModelProto, path: Path) -> None:
