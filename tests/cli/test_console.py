@@ -10,10 +10,12 @@ import re
 import sys
 import time
 
+import onnx
 import pytest
 
 from anyshape.cli import console
 from tests.cli.project import process
+from tests.onnxfile import drawing
 
 
 def test_progress_is_plain_lines_on_stderr(exported, folder):
@@ -38,6 +40,22 @@ def test_json_is_alone_on_stdout_whatever_is_printed(folder, exported):
 
 
 # ---- terminals
+
+
+def test_names_in_a_file_reach_no_terminal_as_they_are(tmp_path):
+    name = "n\x1b]0;owned\x07\nerror: nothing to see"
+    path = drawing.write(tmp_path / "model.onnx", drawing.DOUBLED)
+    model = onnx.load(path)
+    model.graph.input[0].name = model.graph.node[0].input[0] = model.graph.node[0].input[1] = name
+    onnx.save(model, path)
+    shown = name.encode("unicode_escape").decode()
+    done = process("check", str(path), "--quick", "--trusted")
+    assert f"  input    {shown}  float32[batch, seq]" in done.stdout.splitlines()
+    model.graph.node[0].op_type = name
+    onnx.save(model, path)
+    refused = process("check", str(path), "--quick", "--trusted")
+    assert refused.returncode == 1
+    assert "\x1b" not in refused.stdout + refused.stderr
 
 
 class Terminal(io.StringIO):

@@ -17,6 +17,7 @@ def ends_with(monkeypatch, error: BaseException, *arguments: str) -> Result:
         raise error
 
     monkeypatch.setattr("anyshape.verbs.inspect.inspect", fail)
+    monkeypatch.setattr("anyshape.cli.ask_file", lambda _text: None)
     return run("inspect", "m.onnx", *arguments)
 
 

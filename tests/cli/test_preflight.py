@@ -38,6 +38,8 @@ SAID_FIRST = {
     ("check", "folder"): "`folder` is a folder, not a file",
     ("diagnose", "model.py:Nett"): "`model.py` has no `Nett`; did you mean `Net`?",
     ("dims", "m.onnx"): "there is no file `m.onnx`",
+    ("inspect", "folder"): "`folder` is a folder, not a file",
+    ("inspect", "absent.onnx"): "there is no file `absent.onnx`",
     ("make-dynamic", "absent.onnx", *OUTPUT): "there is no file `absent.onnx`",
     ("make-dynamic", "old.pt", "-o", "new/"): "`new/` ends like a folder: name a file in it, such as `new/model.onnx`",
     ("make-dynamic", "old.pt", *OUTPUT, "--model", "absent.py:Net"): "there is no file `absent.py`",

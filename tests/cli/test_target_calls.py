@@ -186,3 +186,22 @@ def test_where_no_size_runs_the_form_is_shown_in_which_one_can_be_given(tmp_path
             "ValueError: no size is right (own.py:2); give a size at which it runs, "
             "--input 'x: int64[NUMBER, NUMBER, 8] < 9' --dim 'x=batch seq + 1 8'\n"
         )
+
+
+WITHOUT_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is here, and nothing of it fails")
+ON_CUDA = {
+    "moved": "return x.to('cuda') * 2",
+    "made": "return x + torch.zeros(x.shape[0], 4, device='cuda')",
+    "called": "return x.cuda()",
+    "of a library": "return torch.nn.Linear(4, 2).cuda()(x)",
+}
+
+
+@WITHOUT_CUDA
+@pytest.mark.parametrize("line", ON_CUDA.values(), ids=ON_CUDA)
+def test_a_model_that_asks_for_cuda_where_there_is_none_is_told_with_its_line(tmp_path, line):
+    (tmp_path / "own.py").write_text(f"import torch\n\ndef moves(x):\n    {line}\n")
+    told = "own.py:4 asks for CUDA, which is not here: let the model stay on the device of its inputs"
+    for command in (["diagnose"], ["export", "-o", tmp_path / "m.onnx"]):
+        result = run(command[0], tmp_path / "own.py:moves", *command[1:], "--input", "x: float32[n, 4]", "--quiet")
+        assert (result.exit_code, result.stderr) == (2, f"error: the model fails on the example: {told}\n")

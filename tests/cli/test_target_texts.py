@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from anyshape.cli.target_texts import Step, read_target
+from anyshape.cli.target_texts import Step, TargetText, read_target
 from anyshape.errors import DeclarationError
 from tests.cli.project import MODEL
 
@@ -79,8 +79,6 @@ SENTENCES = {
     "weight.pt": "there is no file `weight.pt`; did you mean `weights.pt`?",
     "folder": "`folder` is a folder: `anyshape export` takes that of a checkpoint, every command `FILE.py:NAME`",
     "weights.pt": "`weights.pt` holds weights and no code: name the model, too, `FILE.py:NAME --weights weights.pt`",
-    "scripted.pt": "`scripted.pt` is a TorchScript archive, which PyTorch cannot trace: name the Python module that "
-    "was scripted, `FILE.py:NAME`",
     "program.pt2": "`program.pt2` is a program of torch.export: load it in a Python file, "
     '`program = torch.export.load("program.pt2")`, and name that: `FILE.py:program`',
     "m.onnx": "`m.onnx` is an ONNX file already: `anyshape make-dynamic m.onnx -o FILE` frees its sizes, `anyshape "
@@ -105,10 +103,16 @@ def test_what_is_no_target_gets_the_sentence_that_fits(here, text):
     (here / "folder").mkdir()
     for name in ("weights.pt", "program.pt2", "m.onnx", "table.csv"):
         (here / name).touch()
-    with zipfile.ZipFile(here / "scripted.pt", "w") as archive:
-        archive.writestr("scripted/code/__torch__.py", "")
     (here / "broken.py").write_text("import torch\nNet = torch.nn.Linear(1, 2")
     (here / "nulls.py").write_bytes(b"Net = 3\n\0")
     with pytest.raises(DeclarationError) as caught:
         read_target(text)
     assert str(caught.value) == SENTENCES[text]
+
+
+def test_an_archive_of_torchscript_is_its_own_model(here):
+    with zipfile.ZipFile(here / "scripted.pt", "w") as archive:
+        archive.writestr("scripted/code/__torch__.py", "")
+    assert read_target("scripted.pt") == TargetText("scripted.pt", "scripted.pt", (), is_archive=True)
+    method = read_target("scripted.pt:encode")
+    assert (method.place, method.steps, method.is_archive) == ("scripted.pt", (Step("encode"),), True)

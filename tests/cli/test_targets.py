@@ -142,3 +142,18 @@ def test_weights_that_do_not_fit_give_one_sentence(folder, tmp_path):
     assert sentence(Path("code that would run")) == (
         "error: `w.pt` holds no weights that can be read without running code from it"
     )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is here, and nothing of it fails")
+def test_a_model_that_is_made_on_cuda_is_told_with_its_line(tmp_path):
+    (tmp_path / "own.py").write_text("import torch\n\ndef made():\n    return torch.nn.Linear(4, 2, device='cuda')\n")
+    result = run("export", tmp_path / "own.py:made", "-o", tmp_path / "m.onnx", "--quiet")
+    told = "own.py:4 asks for CUDA, which is not here: let the model stay on the device of its inputs"
+    assert (result.exit_code, result.stderr) == (2, f"error: `{tmp_path}/own.py:made` cannot be loaded: {told}\n")
+
+
+def test_weights_that_were_saved_on_cuda_are_read_anywhere(asked, folder, tmp_path, monkeypatch):
+    state = {"embedding.weight": torch.ones(50, 4), "linear.weight": torch.ones(3, 4), "linear.bias": torch.ones(3)}
+    monkeypatch.setattr("torch.serialization.location_tag", lambda _: "cuda:0")
+    torch.save(state, tmp_path / "cuda.pt")
+    assert torch.equal(ask_with_weights(asked, folder, tmp_path / "cuda.pt").linear.bias, state["linear.bias"])

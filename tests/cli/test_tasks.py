@@ -53,8 +53,8 @@ def test_check_names_other_weights_instead_of_a_line(exported, folder):
     result = run("check", exported[0], f"{folder}/model.py:Net", "--quick", "--seed", 1, "--quiet")
     assert result.exit_code == 1
     assert re.sub(r"by \S+ \(allowed \S+\)", "by N", result.stdout) == (
-        "refused: the file is wrong\n\n"
-        "error[wrong-values]: the file holds other weights than the model\n"
+        "refused: the weights of file and model differ\n\n"
+        "error[other-weights]: the file holds other weights than the model\n"
         "  --> net.onnx:1:1\n"
         "  = note: 2 of 2 weights that can be compared differ: `embedding.weight`, `linear.weight`\n"
         "  = note: so `output` differs by N at batch = 3, seq = 4\n"
@@ -205,3 +205,45 @@ def test_a_missing_torch_gives_one_sentence_with_the_command(folder, without_tor
     result = process("export", f"{folder}/model.py:Net", "-o", "m.onnx", "--quiet", env=without_torch)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "error: torch is not installed: pip install 'anyshape[cpu]' (or 'anyshape[gpu]')\n"
+
+
+WANDERER = """
+import os
+import torch
+
+os.chdir(os.path.dirname(__file__) + "/elsewhere")
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        os.chdir("/")
+        return x * self.w
+
+
+inputs = {"x": torch.ones(1, 3)}
+"""
+
+
+def test_paths_are_those_of_the_folder_in_which_the_command_was_given(tmp_path, monkeypatch):
+    """Wherever the code of the model changes to, when it is loaded and when it runs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "wanderer.py").write_text(WANDERER)
+    torch.save({"w": torch.tensor([1.0, 2.0, 3.0])}, "w.pt")
+    target, weights = "wanderer.py:Net", ("--weights", "w.pt", "--quick", "--quiet")
+    for command in (
+        ("export", target, "--dim", "x=_ _", "-o", "static.onnx", *weights),
+        ("make-dynamic", "static.onnx", "--model", target, "-o", "free.onnx", *weights),
+        ("check", "free.onnx", target, *weights),
+    ):
+        monkeypatch.chdir(tmp_path)
+        done = run(*command)
+        assert done.exit_code == 0, (command, done.output)
+    monkeypatch.chdir(tmp_path)
+    torch.save({"v": torch.ones(3)}, "w.pt")
+    done = run("check", "free.onnx", target, *weights)
+    assert done.output == f"error: `{tmp_path}/w.pt` does not fit `Net`: `w` is missing, `v` is not in the model\n"

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import onnx.parser
 import pytest
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.interface import Port, read_interface
-from anyshape.runtime.made_up_inputs import Contents, find_contents
+from anyshape.onnxfile.interface import Interface, Port, read_interface
+from anyshape.runtime.made_up_inputs import CONTENTS, Calls, Contents, find_contents
 from anyshape.runtime.session import Session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
@@ -40,6 +42,19 @@ def test_other_numbers_give_other_values_and_the_same_number_the_same():
 def test_floats_are_positive_where_others_give_no_numbers():
     assert contents_of("main (float[8] x) => (float[8] y) { y = Log(x) }").make({"x": (100,)}, 0)["x"].min() >= 0
     assert contents_of("main (float[8] x) => (float[8] y) { y = Abs(x) }").make({"x": (100,)}, 0)["x"].min() < 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
+def test_a_long_input_is_made_without_wider_copies_of_it(dtype):
+    ports, shapes = (Port("x", dtype, (2**20,)),), {"x": (2**20,)}
+    makers = [Contents(ports).make, Calls({}, Interface(ports, ()), 0).make]
+    for make, number in [(makers[0], 0), *((makers[1], content) for content in range(CONTENTS))]:
+        tracemalloc.start()
+        values = make(shapes, number)["x"]
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert (values.dtype, values.shape) == (np.dtype(dtype), (2**20,))
+        assert peak < (1.5 if dtype != "bool" else 6) * values.nbytes
 
 
 def test_sizes_that_nobody_could_mean_are_refused():

@@ -158,15 +158,17 @@ def test_a_file_that_is_wrong_with_default_options_is_refused(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("kind", "sentence"),
+    ("kind", "operator", "sentence"),
     [
-        ("float16", f"ONNX Runtime {onnxruntime.__version__} cannot run this file in float16 here: no kernel"),
-        ("bfloat16", f"ONNX Runtime {onnxruntime.__version__} cannot run bfloat16 here: no kernel"),
-        ("float", None),
+        ("float16", "Relu", f"ONNX Runtime {onnxruntime.__version__} cannot run this file in float16 here: no kernel"),
+        ("bfloat16", "Relu", f"ONNX Runtime {onnxruntime.__version__} cannot run bfloat16 here: no kernel"),
+        ("float", "Relu", None),
+        ("double", "Relu", None),
+        ("double", "Erf", f"ONNX Runtime {onnxruntime.__version__} cannot run `Erf` in float64 here: no kernel"),
     ],
 )
-def test_a_type_without_kernels_is_told_from_what_the_file_holds(kind, sentence):
+def test_a_type_without_kernels_is_told_from_what_the_file_holds(kind, operator, sentence):
     head = '<ir_version: 9, opset_import: ["" : 20]> g '
-    model = onnx.parser.parse_model(f"{head} ({kind}[n] x) => ({kind}[n] y) {{ y = Relu(x) }}")
+    model = onnx.parser.parse_model(f"{head} ({kind}[n] x) => ({kind}[n] y) {{ y = {operator}(x) }}")
     found = runtime.unrunnable_type(model, runtime.RuntimeFailureError("no kernel"))
     assert (None if found is None else str(found)) == sentence

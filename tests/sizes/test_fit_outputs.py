@@ -5,7 +5,7 @@ import random
 import pytest
 
 from anyshape.sizes.fit import Observation, fit_outputs
-from anyshape.sizes.notation import parse_expression
+from anyshape.sizes.notation import SizeRange, parse_expression
 
 DIMS = ("batch", "h", "w")
 
@@ -138,3 +138,28 @@ def test_fewer_proposals_than_outputs_do_no_harm():
     seen = [Observation({"n": n}, ((n,), (n, 2 * n))) for n in range(2, 9)]
     rows = fit_outputs(seen, [[parse_expression("n")]], [])
     assert [[str(size) for size in row] for row in rows] == [["n"], ["n", "2 * n"]]
+
+
+@pytest.mark.parametrize(
+    ("formula", "step", "expected"),
+    [
+        ("4*(h//4)", 4, "h"),
+        ("4*((h-1)//4)+4", 4, "h"),
+        ("4*((h-1)//4)+4", 8, "h"),
+        ("4*(h//4)", 6, "4 * (h // 4)"),
+        ("2*(h//4)", 4, "2 * (h // 4)"),
+    ],
+)
+def test_a_formula_is_as_simple_as_the_steps_of_a_dim_allow(formula, step, expected):
+    seen = [Observation({"h": h}, ((eval(formula, {}, {"h": h}),),)) for h in range(step, 9 * step, step)]
+    hints = [[parse_expression(formula)]]
+    ((size,),) = fit_outputs(seen, hints, [], ranges={"h": SizeRange(step, None, step)})
+    assert str(size) == expected
+    ((size,),) = fit_outputs(seen, hints, [])
+    assert str(size) == str(parse_expression(formula))
+
+
+def test_a_formula_is_as_simple_as_the_listed_sizes_allow():
+    seen = [Observation({"h": h}, ((h // 4 * 4,),)) for h in (8, 16, 32)]
+    ((size,),) = fit_outputs(seen, [[parse_expression("4*(h//4)")]], [], ranges={"h": SizeRange(8, 32, 1, (8, 16, 32))})
+    assert str(size) == "h"

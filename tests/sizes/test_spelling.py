@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import anyshape
-from anyshape.sizes.spelling import give_calls, on_the_command_line, spelled
+from anyshape.sizes.spelling import argument, give_calls, on_the_command_line, spelled, without_controls
 
 HOUSE = Path(anyshape.__file__).parent
 ARGUMENT = re.compile(
@@ -27,6 +27,22 @@ def test_the_command_line_is_told_of_options_and_python_of_arguments():
         assert spelled("sizes=", "--size") == "--size"
         assert give_calls() == "define `inputs` beside the model, as a function of the sizes"
     assert spelled("sizes=", "--size") == "sizes="
+
+
+def test_a_strangers_text_cannot_control_a_terminal():
+    assert without_controls("a\x1b]0;b\x07\x9bc\u202e\udcff\r") == r"a\x1b]0;b\x07\x9bc\u202e\udcff\r"
+    ordinary = "tab\tline\n\u65e5\u672c\u3000\xe9\xa0 \\x1b"
+    assert without_controls(ordinary) == ordinary
+
+
+def test_an_argument_is_called_as_its_reader_calls_it():
+    assert [argument(name) for name in ("opset_version", "custom_ops", "where")] == [
+        "opset_version", "custom_ops", "where",
+    ]  # fmt: skip
+    with on_the_command_line():
+        assert [argument(name) for name in ("opset_version", "sizes", "custom_ops")] == [
+            "--opset", "--size", "--custom-ops",
+        ]  # fmt: skip
 
 
 def unspelled(tree: ast.AST) -> list[str]:

@@ -158,6 +158,14 @@ def test_apply_keeps_the_mode_and_follows_a_link(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["link.py", "model.py"]
 
 
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only the super-user gives files away")
+def test_apply_keeps_the_owner(tmp_path: Path) -> None:
+    path = _file(tmp_path)
+    os.chown(path, 12, 34)
+    _edit(path, BATCH).apply()
+    assert (path.stat().st_uid, path.stat().st_gid) == (12, 34)
+
+
 def test_a_failed_write_leaves_the_file_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _file(tmp_path)
 

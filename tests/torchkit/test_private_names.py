@@ -108,8 +108,8 @@ def _unregistered(path: Path) -> Iterator[str]:
                 yield f"?.{text}"
 
 
-_OF_OTHERS = {"?._print", "?._filename_map", "?._hf_hook", "?._exit"}
-"""Of sympy's printers; of IPython's compiler and accelerate's modules, where their absence is an answer; of `os`."""
+_OF_OTHERS = {"?._print", "?._filename_map", "?._hf_hook", "?._exit", "?._ncallbacks"}
+"""Of sympy's printers; of `os`; of IPython's compiler, accelerate's modules and `atexit`: absence is an answer."""
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.name != "private_names.py"]
 
 

@@ -20,7 +20,9 @@ from anyshape.cli import options as shared
 from anyshape.cli import tasks
 from anyshape.cli.console import Tell, as_text, flush_c, perform
 from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, error_document
+from anyshape.cli.leaving import Leaving
 from anyshape.cli.options import option
+from anyshape.cli.preflight import ask_file
 
 
 def _example(*lines: str) -> str:
@@ -96,6 +98,7 @@ def _refuse_two_tiers(options: Mapping[str, Any]) -> None:
 @option("--target runtime", "The oldest runtime to serve, such as onnxruntime==1.18; chooses the opset.", "RUNTIME")
 @option("--narrow", "Write the widest declaration that is right, where all of it is not.", is_flag=True)
 @option("--repair", "With `edits`: convert with the safe edits of findings, in memory alone.", "edits")
+@option("--random", "Of a model that draws random numbers: make them inputs, or check shapes alone.", "inputs|shapes")
 @option("--unchecked", "An operator that the runtime lacks: write the file unchecked.", "DOMAIN::OP", multiple=True)
 @option("--dtype", "Convert the model to this type, such as float16.", "DTYPE")
 @option("--optimize/--no-optimize", "Rewrite the graph to run faster.", default=True, show_default=True)
@@ -234,15 +237,24 @@ def explain(rule: str | None, *, as_json: bool, debug: bool) -> int:
 @shared.debug_option
 def inspect(model: str, *, as_json: bool, debug: bool) -> int:
     """Show what stands in an ONNX file: dims, contract, formulas of the outputs, and what is baked in."""
-    return perform(lambda _tell: anyshape.inspect(model), refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
+
+    def work(_tell: Tell) -> Any:
+        ask_file(model)
+        return anyshape.inspect(model)
+
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 def main() -> NoReturn:
     """The console script; whatever is printed after the result goes to stderr."""
     with contextlib.suppress(AttributeError, ValueError):
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    leaving = Leaving()
     try:
         program.main()
+    except SystemExit as end:
+        leaving.code = end.code
+        raise
     finally:
         with contextlib.suppress(OSError):
             sys.stdout.flush()

@@ -16,7 +16,7 @@ import click
 
 from anyshape.cli.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, for_debug
 from anyshape.results.progress import shown_progress
-from anyshape.sizes.spelling import on_the_command_line
+from anyshape.sizes.spelling import on_the_command_line, without_controls
 
 Tell = Callable[[str], None]
 _Result = TypeVar("_Result")
@@ -55,11 +55,11 @@ def _print_ending(ending: Ending, *, as_json: bool) -> None:
     if as_json:
         click.echo(as_text(ending.document))
     if not ending.is_result:
-        click.echo(f"error: {ending.text}", err=True)
+        click.echo(f"error: {without_controls(ending.text)}", err=True)
     elif as_json and ending.code != DONE:
-        click.echo(ending.headline, err=True)
+        click.echo(without_controls(ending.headline), err=True)
     elif not as_json:
-        _print_result(ending.text)
+        _print_result(without_controls(ending.text))
 
 
 def as_text(document: dict[str, Any]) -> str:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from anyshape.bench.plan import trace_sizes
-from anyshape.errors import named_line
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import span_of_error, steps_of_error
@@ -78,13 +77,6 @@ class SizeSearch:
         products = [math.prod(group) for group in groups]
         shares = [product // size for product in products for size in self.fixed if size > 1 and product % size == 0]
         return [*literals, *shares, *products]
-
-    @property
-    def reason(self) -> str:
-        """What the model says at the first sizes, with the line."""
-        error = self.failures[0][1]
-        span = span_of_error(error)
-        return named_line(error) + (f" ({span.path}:{span.line})" if span is not None else "")
 
 
 def _rows_with(base: Sizes, dims: Sequence[str], numbers: Iterable[int]) -> Iterator[Sizes]:

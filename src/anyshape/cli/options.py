@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -37,6 +38,11 @@ def _parsed_inputs(_context: click.Context, _parameter: click.Parameter, texts: 
         return [parse_input(text) for text in texts]
     except DeclarationError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _whole_paths(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> list[str]:
+    """Of files; what is none may still be found by the system."""
+    return [str(path.absolute()) if (path := Path(text)).exists() else text for text in texts]
 
 
 def option(name: str, help_text: str, metavar: str | None = None, **more: Any) -> _Decorator[Any]:
@@ -111,7 +117,13 @@ checking_options = _all_of(
     option("--atol", f"Absolute {_TOLERANCE}", "NUMBER", type=float),
     option("--rtol", f"Relative {_TOLERANCE}", "NUMBER", type=float),
     budget_options,
-    option("--custom-ops", "A library of operators for ONNX Runtime, to check with.", "LIBRARY", multiple=True),
+    option(
+        "--custom-ops",
+        "A library of operators for ONNX Runtime, to check with.",
+        "LIBRARY",
+        multiple=True,
+        callback=_whole_paths,
+    ),
     seed_option,
 )
 trusted_option = option(

@@ -29,6 +29,7 @@ from anyshape.onnxfile.interface import Port
 from anyshape.sizes import notation
 from anyshape.sizes.notation import Expression, InputText, SizeRange, Sizes, parse_sizes
 from anyshape.torchkit import capture
+from anyshape.torchkit.reasons import asks_for_missing_device, said_with_place
 from anyshape.torchkit.state import untouched
 
 
@@ -214,7 +215,7 @@ def _no_example_sentence(inputs: Sequence[RandomInput], search: SizeSearch) -> s
     below = "" if one.below is None else f" < {one.below}"
     return (
         f"the model fails at all {len(search.failures)} sizes that were tried for an example, first at "
-        f"{describe(search.failures[0][0])}: {search.reason}; give a size at which it runs, "
+        f"{describe(search.failures[0][0])}: {said_with_place(search.failures[0][1])}; give a size at which it runs, "
         f"--input '{one.name}: {dtype}[{numbers}]{below}' --dim '{one.name}={' '.join(axes)}'"
     )
 
@@ -288,6 +289,8 @@ def _error_of(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> E
     try:
         with untouched(target.module), capture.quiet(), torch.no_grad():
             target.call(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001  the user's own model: other sizes may suit it
+    except Exception as error:
+        if asks_for_missing_device(error):  # which no size brings along
+            raise DeclarationError(f"the model fails on the example: {said_with_place(error)}") from error
         return error
     return None

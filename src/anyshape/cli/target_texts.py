@@ -37,8 +37,10 @@ class TargetText:
 
     text: str
     place: str
-    """`model.py` or `package.module`."""
+    """`model.py`, `package.module` or `scripted.pt`."""
     steps: tuple[Step, ...]
+    is_archive: bool = False
+    """Whether it is a module that torch.jit.save wrote, which is its own model and has no code in Python."""
 
     @property
     def is_file(self) -> bool:
@@ -48,7 +50,10 @@ class TargetText:
 def read_target(text: str) -> TargetText:
     """What TARGET names, found in its file or package as far as that can be told without running either."""
     found = _taken_apart(text)
-    refuse_foreign(text if found is None else found.place)
+    place = text if found is None else found.place
+    refuse_foreign(place)
+    if stat.S_ISREG(mode_of(place)) and _is_torchscript(Path(place)):
+        return TargetText(text, place, () if found is None else found.steps, is_archive=True)
     if found is None:
         raise DeclarationError(_sentence_about(text))
     if not found.is_file:
@@ -149,18 +154,13 @@ def _about_file(path: Path) -> str:
                 f"`{path}` is a program of torch.export: load it in a Python file, "
                 f'`program = torch.export.load("{path}")`, and name that: `FILE.py:program`'
             )
-        case suffix if suffix in _WEIGHTS and _is_torchscript(path):
-            return (
-                f"`{path}` is a TorchScript archive, which PyTorch cannot trace: "
-                "name the Python module that was scripted, `FILE.py:NAME`"
-            )
         case suffix if suffix in _WEIGHTS:
             return f"`{path}` holds weights and no code: name the model, too, `FILE.py:NAME --weights {path}`"
     return ""
 
 
 def _is_torchscript(path: Path) -> bool:
-    """Such an archive has a folder `code` beside its tensors."""
+    """Such an archive has a folder `code` beside its tensors; nothing of it is executed here."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.split("/")[1:2] == ["code"] for name in archive.namelist())

@@ -27,8 +27,8 @@ from anyshape.declaration.targets import resolve_target
 from anyshape.errors import AnyshapeError, DeclarationError, first_line
 from anyshape.results.progress import without_line
 from anyshape.sizes.notation import did_you_mean
-from anyshape.source.spans import span_of_error
 from anyshape.torchkit.patches import heard, patched
+from anyshape.torchkit.reasons import said_with_place
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,18 @@ def loaded_target(
     `inputs` are the names given with --input: a function with such parameters is the thing to export, not a factory.
     Random weights follow the seed, so that `check` meets the same model as `export` did.
     """
+    place = None if weights is None else Path(weights).absolute()  # the file's code may change the current folder
     with contextlib.ExitStack() as stack:
         with _watched_draws(seed) as events, without_line():
-            module = stack.enter_context(_module_at(target))
+            module = _archive(target) if target.is_archive else stack.enter_context(_module_at(target))
             with users_code(f"`{target.text}` cannot be loaded"):
                 model = _value_of(module, target, inputs)
-            if weights is not None:
-                load_weights(model, Path(weights))
+            if weights is not None and place is not None:
+                load_weights(model, Path(weights) if Path(weights).absolute() == place else place)
             _leave_training(model)
-        yield LoadedTarget(model, target.text, vars(module), events == {"drawn"} and _has_weights(model))
+        yield LoadedTarget(
+            model, target.text, {} if target.is_archive else vars(module), events == {"drawn"} and _has_weights(model)
+        )
 
 
 # ---- the file
@@ -98,6 +101,12 @@ def _module_at(target: TargetText) -> Iterator[ModuleType]:
         if is_file and "." not in name:
             afterwards.callback(sys.modules.pop, module.__name__, None)
         yield module  # a model may import more when it runs, so its folder stays importable until the end
+
+
+def _archive(target: TargetText) -> nn.Module:
+    """A scripted or traced module, as torch.jit.save wrote it: loading it runs TorchScript code that it holds."""
+    with users_code(f"`{target.text}` cannot be loaded"):
+        return torch.jit.load(target.place, map_location="cpu")  # type: ignore[no-any-return,no-untyped-call]
 
 
 def _name_in_package(path: Path) -> tuple[str, Path]:
@@ -139,23 +148,15 @@ def users_code(what: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name in PACKAGES:
             raise
-        said = first_line(error)
-        raise DeclarationError(f"{what}: {type(error).__name__}: {said}{_place_of(error)}") from error
-
-
-def _place_of(error: BaseException) -> str:
-    if isinstance(error, SyntaxError):
-        return ""  # its own text names the line
-    span = span_of_error(error)
-    return "" if span is None else f" ({span.path}:{span.line})"
+        raise DeclarationError(f"{what}: {said_with_place(error)}") from error
 
 
 # ---- the name in it
 
 
-def _value_of(module: ModuleType, target: TargetText, inputs: Sequence[str]) -> Any:
+def _value_of(module: ModuleType | nn.Module, target: TargetText, inputs: Sequence[str]) -> Any:
     value: Any = module
-    for step, following in zip(target.steps, [*target.steps[1:], None], strict=True):
+    for step, following in zip(target.steps, [*target.steps[1:], None], strict=False):
         found = _attribute(value, step.name, target.text)
         if step.arguments is not None:
             value = _product_of_call(found, step)

@@ -9,12 +9,14 @@ import contextlib
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from anyshape.cli import preflight
 from anyshape.cli.target_texts import mode_of
+from anyshape.garbage import imported_for_good
 from anyshape.results.result import ExportError
 
 if TYPE_CHECKING:
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
 # ---- the library's name of an argument -> the option that gives it
 
 _EXPORT_OPTIONS = {
-    "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "unchecked": "unchecked",
-    "dtype": "dtype", "metadata": "metadata", "external_data": "external_data", "optimize": "optimize",
+    "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "random": "random",
+    "unchecked": "unchecked", "dtype": "dtype", "metadata": "metadata", "external_data": "external_data",
+    "optimize": "optimize",
 }  # fmt: skip
 _CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
 _FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked", "constants")}
@@ -67,7 +70,8 @@ def is_folder(target: str, options: Mapping[str, Any]) -> bool:
 def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Exported:
     preflight.ask_declaration(options)
     preflight.ask_folder(output)
-    from anyshape.checkpoints import export_checkpoint
+    with imported_for_good():
+        from anyshape.checkpoints import export_checkpoint
 
     chosen = _arguments_from(options, _CHECKPOINT_OPTIONS, _EXPORT_OPTIONS, _CHECK_OPTIONS)
     return export_checkpoint(target, output, layout=options["layout"] or "optimum", progress=tell, **chosen)
@@ -77,8 +81,11 @@ def export_target(target: str, output: str, options: Mapping[str, Any], tell: Te
     named = preflight.ask_target(target, options)
     place = preflight.ask_output(output, named.place, options["weights"])
     tell(f"loading {target}")
-    from anyshape.verbs.export import export as export_model
+    with imported_for_good():
+        from anyshape.conversion.preparation import prepare
+        from anyshape.verbs.export import export as export_model
 
+        prepare()
     with _loaded_call(named, options) as (loaded, call):
         chosen = _arguments_from(options, _EXPORT_OPTIONS, _CHECK_OPTIONS) | _said_twice(loaded, options)
         result = export_model(loaded.model, f=place, progress=tell, **call.arguments, **chosen)
@@ -107,10 +114,11 @@ def check_file(model: str, target: str | None, options: Mapping[str, Any], tell:
     if named is None:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
         return check(model, trusted=options["trusted"], **said, **chosen)
+    path = Path(model).absolute()  # the target's code may change the current folder
     with _loaded_call(named, options, _ports_of(model)) as (loaded, call):
         said = {**call.arguments, **chosen, **_said_twice(loaded, options)}
         try:
-            return check(model, loaded.model, **said)
+            return check(path, loaded.model, **said)
         except ExportError as error:
             notes = (*_notes_on_weights(loaded, options), *error.result.notes)
             raise ExportError(replace(error.result, notes=notes)) from error
@@ -122,8 +130,11 @@ def check_file(model: str, target: str | None, options: Mapping[str, Any], tell:
 def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list[Finding]:
     named = preflight.ask_target(target, options)
     tell(f"loading {target}")
-    from anyshape.verbs.diagnose import diagnose as diagnose_model
+    with imported_for_good():
+        from anyshape.conversion.preparation import prepare
+        from anyshape.verbs.diagnose import diagnose as diagnose_model
 
+        prepare()
     with _loaded_call(named, options) as (loaded, call):
         where = loaded.where(options["where"], options["inputs"])
         return diagnose_model(loaded.model, progress=tell, seed=options["seed"] or 0, where=where, **call.arguments)
@@ -144,10 +155,11 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
     chosen |= _arguments_from(options, _FREE_OPTIONS)
     if named is None:
         return make_dynamic(model, dims, trusted=options["trusted"], **chosen)
+    path = Path(model).absolute()
     with _loaded_call(named, silent, _ports_of(model)) as (loaded, call):
         args, kwargs = call.first
         called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
-        return make_dynamic(model, dims, model=loaded.model, **called, **chosen)
+        return make_dynamic(path, dims, model=loaded.model, **called, **chosen)
 
 
 # ---- dims
@@ -172,8 +184,9 @@ def _loaded_call(
     target: TargetText, options: Mapping[str, Any], ports: Sequence[Port] = ()
 ) -> Iterator[tuple[LoadedTarget, TargetCall]]:
     """What TARGET names, and the call that options, its file or the inputs of an ONNX file speak of."""
-    from anyshape.cli.target_calls import call_of
-    from anyshape.cli.targets import loaded_target
+    with imported_for_good():
+        from anyshape.cli.target_calls import call_of
+        from anyshape.cli.targets import loaded_target
 
     inputs, seed = options["inputs"], options["seed"] or 0
     names = [one.name for one in inputs or ports]
@@ -191,7 +204,11 @@ def _said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, A
 
 
 def _ports_of(model: str) -> Sequence[Port]:
+    from anyshape.onnxfile.contract import read_contract
     from anyshape.onnxfile.interface import read_interface
     from anyshape.onnxfile.untrusted import load_checked
 
-    return read_interface(load_checked(model)).inputs
+    proto = load_checked(model)
+    contract = read_contract(proto)
+    draws = contract.draws if contract is not None else {}  # of which a call knows nothing
+    return [port for port in read_interface(proto).inputs if port.name not in draws]

@@ -25,6 +25,7 @@ RULES: Mapping[str, str] = {
     "data-dependent-size": "a size computed from values decides where the export needs to know it",
     "unsupported-op": "an operator has no translation, or ONNX Runtime does not have it",
     "wrong-values": "the file gives other values than PyTorch",
+    "other-weights": "the file holds other weights than the model that it is compared with",
     "wrong-shape": "the file gives another shape than PyTorch",
     "wrong-type": "the file gives another element type than PyTorch",
     "mislabelled-dim": "the file declares a shape that it does not keep",

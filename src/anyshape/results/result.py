@@ -56,6 +56,8 @@ class Result(ShownInNotebooks):
     """The line of the model that fails beyond a limit, where it is known."""
     assumptions: tuple[Assumption, ...] = ()
     """What the conversion assumed about sizes, and what became of each: proved, run on both sides, or open."""
+    draws: Mapping[str, str] = field(default_factory=dict)
+    """Inputs that hold what the model draws, and of which noise: `normal` or `uniform`."""
     shapes: str = "tested"
     what: Verb = "export"
     """The verb that it is the result of: each has its own words in `text.py`."""
@@ -97,6 +99,7 @@ class Result(ShownInNotebooks):
             "given_up": list(self.given_up),
             "assumptions": [assumption_to_rows(one) for one in self.assumptions],
             "constants": dict(self.constants),
+            **({"draws": dict(self.draws)} if self.draws else {}),
             "attempts": [
                 {"strategy": a.strategy, "outcome": a.outcome, "reason": a.reason, "seconds": round(a.seconds, 3)}
                 for a in self.attempts

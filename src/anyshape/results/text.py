@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyshape.onnxfile.contract import RANDOM_VALUES, draw_facts
 from anyshape.onnxfile.interface import port_rows
 from anyshape.sizes import budgets
 from anyshape.source.spans import source_line
@@ -137,7 +138,9 @@ def headline_of(result: Result) -> str:
     """The verdict on one file, in one line."""
     verification, words = result.verification, _WORDS[result.what]
     if result.verdict == "refused":
-        return f"refused: {words.refused}"
+        # no word against a file that may be right for the weights that it was made of
+        is_other = any(finding.rule == "other-weights" for finding in result.findings)
+        return f"refused: {'the weights of file and model differ' if is_other else words.refused}"
     if result.verdict == "unchecked" or verification is None:
         return f"unchecked: {_file_of(result)}, {words.unchecked}"
     sizes = len(verification.sizes_run)
@@ -150,6 +153,9 @@ def headline_of(result: Result) -> str:
             f"{how}: {_file_of(result)}, its graph is right at {where} against {verification.against}{cut}; {not_run}"
         )
     where = f"{where} in {verification.runtime}"
+    if verification.measure == RANDOM_VALUES:
+        told = f"shapes and types at {where} against {verification.against}{cut}; values are random"
+        return f"{result.verdict}: {_file_of(result)}, {told}"
     if not verification.compares_values:
         return f"{result.verdict}: {_file_of(result)}, keeps the shapes it declares at {where}{cut}"
     return f"{result.verdict}: {_file_of(result)}, right at {where} against {verification.against}{cut}"
@@ -171,6 +177,7 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
         place = f", {result.limits_at[limit]})" if limit in result.limits_at else ")"
         yield "limit", f"{limit} ({words.limited_by}{place}" if words.limited_by else limit
     yield from (("assumed", f"{one}, not settled") for one in result.assumptions if one.is_for_people)
+    yield from draw_facts(result.draws)
     if result.constants:
         yield "constant", ", ".join(f"{name} = {value}" for name, value in result.constants.items())
     shown = result.repairs[: words.most_changes]

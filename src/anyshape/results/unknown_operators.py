@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.results.finding import Finding
 from anyshape.runtime import custom_ops as ops
-from anyshape.runtime.session import unrunnable_type
+from anyshape.runtime.session import runtime_version, unrunnable_type
 from anyshape.sizes.spelling import spelled
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ def unknown_operators(operators: Sequence[ops.UnknownOperator], home: Span, what
 
 
 def _unknown_operator(operator: ops.UnknownOperator, home: Span, what: Verb) -> Finding:
+    if operator.dtype:
+        message = f"{runtime_version()} has no `{operator.name}` in {operator.dtype}"
+        wider = f"export a copy of the model in float32: {spelled('dtype=torch.float32', '--dtype float32')}"
+        return Finding("unsupported-op", message, operator.span or home, helps=(wider,))
     function = operator.name.partition("::")[2].lower()
     lines = (
         f"def {function}({', '.join(operator.arguments)}):",

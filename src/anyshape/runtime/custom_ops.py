@@ -33,17 +33,18 @@ class CustomOps:
     libraries: tuple[str, ...] = ()
     functions: Mapping[str, Function] = field(default_factory=dict)
 
-    def open(self, model: Path, providers: Sequence[str] | None = None) -> Session:
-        """The model loaded, in parts where it holds operators with a Python function."""
-        proto = onnx.load(model, load_external_data=False) if self.functions else onnx.ModelProto()
+    def open(self, model: Path | bytes, providers: Sequence[str] | None = None, folder: Path | None = None) -> Session:
+        """The model loaded, in parts where it holds operators with a Python function; `folder` has weights of bytes."""
+        proto = _proto_of(model) if self.functions else onnx.ModelProto()
         held = {name for name, _ in _named_nodes(proto)}
         functions = {name: function for name, function in self.functions.items() if name in held}
         if not functions:
-            return Session(model, providers=providers, libraries=self.libraries)
+            return Session(model, providers=providers, libraries=self.libraries, folder=folder)
         if not self.libraries and (left := unknown_operators(proto, self)):
             # parts are loaded when they are reached, which would be too late to say so
             raise RuntimeFailureError(f"ONNX Runtime has no {left[0].name}")
-        return PartedSession(proto, functions, folder=model.parent, providers=providers, libraries=self.libraries)
+        beside = model.parent if isinstance(model, Path) else folder
+        return PartedSession(proto, functions, folder=beside, providers=providers, libraries=self.libraries)
 
     def notes_on(self, model: onnx.ModelProto) -> list[str]:
         """Through what a file's own operators were computed, a sentence each."""
@@ -55,6 +56,12 @@ class CustomOps:
             elif self.libraries:
                 notes.append(f"`{name}` was computed by {' or '.join(Path(path).name for path in self.libraries)}")
         return notes
+
+
+def _proto_of(model: Path | bytes) -> onnx.ModelProto:
+    if isinstance(model, bytes):
+        return onnx.load_model_from_string(model)
+    return onnx.load(model, load_external_data=False)
 
 
 def understand_custom_ops(given: Any, function_of: Callable[[Any], Function | None] = lambda _: None) -> CustomOps:
@@ -71,7 +78,8 @@ def understand_custom_ops(given: Any, function_of: Callable[[Any], Function | No
             for name, value in one.items():
                 functions[_operator_name(name)] = function_of(value) or _checked_function(name, value)
         elif isinstance(one, (str, os.PathLike)):
-            libraries.append(os.fspath(one))
+            # what is no file here may still be found by the system
+            libraries.append(str(Path(one).absolute()) if Path(one).exists() else os.fspath(one))
         else:
             raise DeclarationError(f"custom_ops holds {one!r}: give the path of a library, or a dict of functions")
     return CustomOps(tuple(libraries), functions)
@@ -101,6 +109,8 @@ class UnknownOperator:
     name: str
     arguments: tuple[str, ...]
     span: Span | None
+    dtype: str = ""
+    """The type in which alone it is missing."""
 
 
 _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training", "com.microsoft")

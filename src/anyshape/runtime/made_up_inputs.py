@@ -36,6 +36,11 @@ def make_inputs(
     return {name: np.asarray(values).astype(dtype, copy=False) for name, dtype, values in drawn}
 
 
+def _drawn_floats(draw: Callable[..., Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """In the narrowest type that generators have and that holds the input's: of a long input, a wide copy is much."""
+    return draw(shape, dtype=np.float64 if dtype.itemsize > 4 else np.float32)
+
+
 def _types_of(ports: Iterable[Port]) -> list[tuple[str, np.dtype[Any]]]:
     return [(port.name, np.dtype(port.dtype)) for port in ports]
 
@@ -74,13 +79,13 @@ class Contents:
 
     def _draw(self, chance: np.random.Generator, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         if is_mask(name, dtype.name):
-            mask = chance.random(shape) < _SHOWN
+            mask = chance.random(shape, dtype=np.float32) < _SHOWN
             if shape:
                 mask[..., 0] = True  # a row that shows nothing has no mean
             return mask
         if dtype.kind == "f":
-            return chance.random(shape) if self.is_positive else chance.standard_normal(shape)
-        return chance.integers(0, self.below.get(name, 2), shape)
+            return _drawn_floats(chance.random if self.is_positive else chance.standard_normal, dtype, shape)
+        return chance.integers(0, self.below.get(name, 2), shape, dtype=dtype)
 
 
 def own_shapes(ports: tuple[Port, ...]) -> dict[str, tuple[int, ...]]:
@@ -151,10 +156,11 @@ class Calls:
 
     def make(self, shapes: Shapes, content: int) -> Feeds:
         def drawn(chance: np.random.Generator, _: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-            if dtype.kind == "f":
-                return (chance.standard_normal(shape), chance.random(shape), np.ones(shape))[content]
+            if dtype.kind == "f" and content < 2:
+                return _drawn_floats((chance.standard_normal, chance.random)[content], dtype, shape)
             # 0 and 1 are valid as an index, a mask and a flag; all ones as a length, too
-            return (chance.integers(0, 2, shape), np.ones(shape), np.zeros(shape))[content]
+            is_one = dtype.kind == "f" or content == 1
+            return np.full(shape, is_one, dtype) if content else chance.integers(0, 2, shape, dtype=dtype)
 
         return make_inputs(_types_of(self.interface.inputs), shapes, np.random.default_rng(self.seed), drawn)
 

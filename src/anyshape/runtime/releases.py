@@ -18,6 +18,7 @@ import onnx.parser
 from anyshape.errors import DeclarationError
 from anyshape.runtime.opening import load_runtime
 from anyshape.runtime.session import RuntimeFailureError, Session
+from anyshape.sizes.spelling import argument
 
 DEFAULT_OPSET = 20
 """Also torch's own default; ONNX Runtime has it since 1.17."""
@@ -75,15 +76,16 @@ def understand_target(target: str) -> Release:
     """The release that `onnxruntime==1.18` means; the installed one for `onnxruntime` alone."""
     match = _TARGET.fullmatch(target)
     if match is None:
-        raise DeclarationError(f"target is `{target}`: {TARGET_ADVICE}")
+        raise DeclarationError(f"{argument('target')} is `{target}`: {TARGET_ADVICE}")
     if match[1] is None:
         return installed_release()
     asked, (oldest, *_, newest) = (int(match[1]), int(match[2])), RELEASES
     if asked < oldest:
-        raise DeclarationError(f"target is `{target}`, but {RELEASES[oldest]} is the oldest that is known")
+        known = RELEASES[oldest]
+        raise DeclarationError(f"{argument('target')} is `{target}`, but {known} is the oldest that is known")
     if asked > newest and asked > _installed_version():
         known = max(RELEASES[newest], installed_release(), key=lambda release: release.opset)
-        raise DeclarationError(f"target is `{target}`, but {known} is the newest that is known")
+        raise DeclarationError(f"{argument('target')} is `{target}`, but {known} is the newest that is known")
     return RELEASES.get(asked) or installed_release()
 
 
@@ -126,9 +128,9 @@ def choose_opset(asked: int | None, target: Release | None, translated: int) -> 
     if asked is None:
         return min(DEFAULT_OPSET if target is None else target.opset, installed.opset, translated)
     if not isinstance(asked, int) or isinstance(asked, bool) or not OLDEST_OPSET <= asked <= installed.opset:
-        raise DeclarationError(
-            f"opset_version is {asked!r}, the installed {installed} takes {OLDEST_OPSET} to {installed.opset}"
-        )
+        taken = f"the installed {installed} takes {OLDEST_OPSET} to {installed.opset}"
+        raise DeclarationError(f"{argument('opset_version')} is {asked!r}, {taken}")
     if target is not None and asked > target.opset:
-        raise DeclarationError(f"opset_version is {asked}, but target {target} takes {target.opset} at most")
+        most = f"target {target} takes {target.opset} at most"
+        raise DeclarationError(f"{argument('opset_version')} is {asked}, but {most}")
     return asked

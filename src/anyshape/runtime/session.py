@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
+import onnx.parser
 
 from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.onnxfile.temporary_folders import temporary_folder
@@ -44,10 +46,30 @@ def unrunnable_type(model: onnx.ModelProto, failure: RuntimeFailureError) -> Unr
     held = {tensor.data_type for tensor in model.graph.initializer}
     held |= {value.type.tensor_type.elem_type for value in model.graph.input}
     narrow = next((kind for kind in _NARROW if kind in held), None)
-    if narrow is None:
+    lacking = [node.op_type for node in model.graph.node if not node.domain and lacks_double(node.op_type)]
+    if narrow is not None:
+        what = "bfloat16" if narrow == onnx.TensorProto.BFLOAT16 else "this file in float16"
+    elif lacking and onnx.TensorProto.DOUBLE in held:
+        what = f"`{lacking[0]}` in float64"
+    else:
         return None
-    what = "bfloat16" if narrow == onnx.TensorProto.BFLOAT16 else "this file in float16"
     return UnrunnableTypeError(f"{runtime_version()} cannot run {what} here: {failure}")
+
+
+@functools.cache
+def lacks_double(operator: str) -> bool:
+    """Whether the runtime computes an operator of one input in float32 and not in float64."""
+    return _loads_in("float", operator) and not _loads_in("double", operator)
+
+
+def _loads_in(kind: str, operator: str) -> bool:
+    head = '<ir_version: 9, opset_import: ["": 20]>'
+    try:
+        model = onnx.parser.parse_model(f"{head} one ({kind}[n] x) => ({kind}[n] y) {{ y = {operator} (x) }}")
+        Session(model.SerializeToString())
+    except (RuntimeFailureError, onnx.parser.ParseError):
+        return False
+    return True
 
 
 def runtime_version() -> str:

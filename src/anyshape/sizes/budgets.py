@@ -100,6 +100,8 @@ LARGEST_FEED = 2**28
 """Elements: a gigabyte of floats."""
 LARGEST_WIDE_COPY = 256 * 2**20
 """Bytes of weights of which a second, wide copy is made as a whole."""
+LARGEST_KEPT_COPY = 64 * 2**20
+"""Bytes of weights of which the wide copy is kept until the export ends: twice as many."""
 LARGE_OPERAND = 2**20
 """Bytes from which a tensor is not widened as a whole."""
 BYTES_OF_A_BLOCK = 33 * 2**20
@@ -128,6 +130,12 @@ SMALL_WEIGHT = 1024
 """Bytes of a weight that stays in the model when the others lie beside it."""
 LARGEST_SETTINGS = 64 * 2**20
 """Bytes of a checkpoint's JSON file: the list of 100,000 weights has ten million."""
+FEW_WEIGHTS = 2**28
+"""That a config may ask for without a file of as many bytes: a gigabyte, and configs have fields that no one reads."""
+MOST_PARTS_OF_A_MODEL = 1000
+"""Of one kind: layers, heads or experts, that a checkpoint's config may ask for. The deepest have as many."""
+MOST_PLACES_OF_A_MODEL = 2**27
+"""That it may ask for: a gigabyte as a list, and ten times what the longest text takes."""
 LARGE_RECORDED_CALL = 2**28
 """Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
 
@@ -159,6 +167,8 @@ MOST_LEAVES_OF_A_SIZE = 400
 """A file may hold any expression; a larger one is refused before sympy works on it."""
 LARGEST_DIVISOR = 64
 """By which a number may be divided in a formula."""
+MOST_KEYS_OF_A_TABLE = 12
+"""Each is a path of its own, and there are 16 of them in one piece of code."""
 DEEPEST_FORMULA = 3
 """So many forms inside of each other are looked for."""
 LARGEST_RATIO = 16
@@ -443,6 +453,10 @@ MOST_NAMES_TOLD = 4
 """Nodes that are named one by one in an option; more are named by what their names have in common."""
 MOST_SECOND_LOOKS = 8
 """At other readings, where the one that is right has a limit."""
+MOST_RELATIONS_TRIED = 3
+"""Between dims, as the example shows them, before one is offered: each is an export."""
+MOST_DIMS_OF_A_RELATION = 4
+"""A limit on more is told as it is: nobody would declare it."""
 NARROWING_ROUNDS = 6
 """Of cutting off what was wrong and checking the rest."""
 LONGEST_INSPECTED_TEXT = 200

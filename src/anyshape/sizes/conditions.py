@@ -15,6 +15,7 @@ from typing import Any
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, SizeRange, Sizes, did_you_mean, listed, parse_conditions
+from anyshape.sizes.spelling import argument
 
 
 def parse_where(where: Any, dims: Iterable[str]) -> tuple[Condition, ...]:
@@ -39,11 +40,11 @@ _MIRRORED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 
 def _confirm_names(condition: Condition, dims: Sequence[str]) -> None:
     if not condition.names:
-        raise DeclarationError(f"where has `{condition}`, which names no dim")
+        raise DeclarationError(f"{argument('where')} has `{condition}`, which names no dim")
     for name in condition.names:
         if name not in dims:
             known = f"the shapes only name {listed(dims)}" if dims else "no axis is dynamic"
-            raise DeclarationError(f"where has `{condition}`, but {known}{did_you_mean(name, dims)}")
+            raise DeclarationError(f"{argument('where')} has `{condition}`, but {known}{did_you_mean(name, dims)}")
 
 
 # ---- what relations leave of one range

@@ -106,6 +106,7 @@ class Forecast:
         self._curves: dict[tuple[str, ...], _Points] | None = None
         self._share = 1.0
         """Of what dims add to a run, the part that they add by multiplying each other."""
+        self._predicted: dict[tuple[int, ...], Effort] = {}
 
     def at(self, sizes: Sizes) -> Effort | None:
         """None where nothing could be counted."""
@@ -115,8 +116,13 @@ class Forecast:
                 self._learn(self._first)
         if self._first is None:
             return None
-        largest = {kind: self._number(partial(_bytes_of, kind), sizes) for kind in self._unlike_kinds}
-        return Effort(self._number(_computed_by, sizes), self._number(_calls_of, sizes), largest)
+        key = tuple(sizes[dim] for dim in self._base)
+        if key not in self._predicted:  # a size is asked for when it is planned, run and charged
+            places = self._places_of(sizes)
+            largest = {kind: self._number(partial(_bytes_of, kind), places) for kind in self._unlike_kinds}
+            computed, calls = self._number(_computed_by, places), self._number(_calls_of, places)
+            self._predicted[key] = Effort(computed, calls, largest)
+        return self._predicted[key]
 
     @functools.cached_property
     def _unlike_kinds(self) -> list[str]:
@@ -133,9 +139,10 @@ class Forecast:
         # as little as tells: where dims multiply each other, a run of all of them moved far is much work
         steps = {dims: next((x for x, _ in points if x > 1), 1.0) for dims, points in self._curves.items()}
         moved = {dim: self._size(dim, step) for dims, step in steps.items() for dim in dims}
-        multiplied = self._number(_computed_by, moved)
+        places = self._places_of(moved)
+        multiplied = self._number(_computed_by, places)
         self._share = 0.0
-        added = self._number(_computed_by, moved)
+        added = self._number(_computed_by, places)
         counted = self._count(moved) if added < multiplied <= budgets.MUCH_WORK else None
         self._share = 1.0 if counted is None else (counted.computed - added) / (multiplied - added)
         self._share = min(max(self._share, 0.0), 1.0)
@@ -153,13 +160,21 @@ class Forecast:
                 found[grown] = counted
         return sorted(found.items())
 
-    def _number(self, of: Callable[[Effort], float], sizes: Sizes) -> float:
+    def _places_of(self, sizes: Sizes) -> list[tuple[_Place, list[Effort]]]:
+        """Where these sizes stand on each curve, whatever is read there."""
+        return [
+            (
+                _Place.at([x for x, _ in points], max(sizes[dim] / max(self._base[dim], 1) for dim in dims)),
+                [effort for _, effort in points],
+            )
+            for dims, points in (self._curves or {}).items()
+        ]
+
+    def _number(self, of: Callable[[Effort], float], places: Iterable[tuple[_Place, list[Effort]]]) -> float:
         """One number of an effort: what the dims add to it, and by how much they multiply it."""
         assert self._first is not None
-        base, moved = of(self._first), []
-        for dims, points in (self._curves or {}).items():
-            grown = max(sizes[dim] / max(self._base[dim], 1) for dim in dims)
-            moved.append(_read_off([x for x, _ in points], [of(effort) for _, effort in points], grown))
+        base = of(self._first)
+        moved = [place.read_off([of(effort) for effort in points]) for place, points in places]
         added = base + sum(one - base for one in moved)
         multiplied = base * math.prod(one / base for one in moved) if base else added
         return max((1 - self._share) * added + self._share * multiplied, 0.0)
@@ -172,12 +187,26 @@ def _bytes_of(kind: str, effort: Effort) -> float:
     return effort.largest.get(kind, 0.0)
 
 
-def _read_off(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
-    """What stands on the parabola through these points; beyond the last at least as steep as before it."""
-    value = sum(y * math.prod((x - b) / (a - b) for b in xs if b != a) for a, y in zip(xs, ys, strict=True))
-    if x <= xs[-1]:
-        return min(max(value, min(ys) * min(x / xs[0], 1.0)), max(ys))
-    if len(xs) == 1:
-        return ys[0] * (x / xs[0]) ** 2  # as attention grows: to be wrong the other way would cost the user's time
-    steepness: float = math.log(ys[-1] / ys[-2]) / math.log(xs[-1] / xs[-2]) if ys[-1] > ys[-2] > 0 else 0.0
-    return max(value, float(ys[-1] * (x / xs[-1]) ** steepness))
+@dataclass(frozen=True)
+class _Place:
+    """A place on curves through points above these `xs`."""
+
+    xs: Sequence[float]
+    x: float
+    weights: Sequence[float]
+    """Of each point, on the parabola."""
+
+    @classmethod
+    def at(cls, xs: Sequence[float], x: float) -> _Place:
+        return cls(xs, x, [math.prod((x - b) / (a - b) for b in xs if b != a) for a in xs])
+
+    def read_off(self, ys: Sequence[float]) -> float:
+        """What stands on the parabola through these points; beyond the last at least as steep as before it."""
+        x, xs = self.x, self.xs
+        value = sum(y * weight for y, weight in zip(ys, self.weights, strict=True))
+        if x <= xs[-1]:
+            return min(max(value, min(ys) * min(x / xs[0], 1.0)), max(ys))
+        if len(xs) == 1:
+            return ys[0] * (x / xs[0]) ** 2  # as attention grows: to be wrong the other way would cost the user's time
+        steepness: float = math.log(ys[-1] / ys[-2]) / math.log(xs[-1] / xs[-2]) if ys[-1] > ys[-2] > 0 else 0.0
+        return max(value, float(ys[-1] * (x / xs[-1]) ** steepness))

@@ -26,7 +26,7 @@ import sympy
 
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Size, evaluated, number
-from anyshape.sizes.notation import Expression, parse_expression
+from anyshape.sizes.notation import Expression, SizeRange, parse_expression
 
 Column = tuple[int, ...]
 """One number per observation."""
@@ -114,12 +114,19 @@ def fit_outputs(
     declared: Sequence[Expression],
     *,
     scalars: bool = False,
+    ranges: Mapping[str, SizeRange] | None = None,
 ) -> list[tuple[FittedAxis, ...] | None]:
     """For every output and axis a number, an expression, or None where no rule fits (a size that depends on the data).
 
     An output whose very number of axes varies has no row at all. With `scalars`, a size that torch leaves to run time
-    may depend on a number among the inputs, which is a dim as others are.
+    may depend on a number among the inputs, which is a dim as others are. `ranges` say in which steps dims go, so that
+    `height` serves for `4 * (height // 4)` where it is a multiple of four.
     """
+    steps = {
+        dim: one if one.values is not None else SizeRange(one.lo, None, one.step)
+        for dim, one in (ranges or {}).items()
+        if one.step > 1 or one.values is not None
+    }
     runs = [observation.sizes for observation in observations]
     fitted: list[tuple[FittedAxis, ...] | None] = []
     for index, shape in enumerate(observations[0].shapes):
@@ -133,7 +140,7 @@ def fit_outputs(
                 row.append(None)  # that all runs agree is an accident of their data
             else:
                 seen = tuple(o.shapes[index][axis] for o in observations)
-                row.append(_axis_size(seen, runs, [*([hint] if hint else []), *declared]))
+                row.append(_axis_size(seen, runs, [*([hint] if hint else []), *declared], steps))
         fitted.append(tuple(row))
     return fitted
 
@@ -152,7 +159,9 @@ def _depends_on_data(hint: Expression, dims: Mapping[str, int]) -> bool:
     return any(_AT_RUN_TIME.fullmatch(name) for name in hint.names if name not in dims)
 
 
-def _axis_size(seen: Column, runs: Sequence[Mapping[str, int]], written: Sequence[Expression]) -> FittedAxis:
+def _axis_size(
+    seen: Column, runs: Sequence[Mapping[str, int]], written: Sequence[Expression], steps: Mapping[str, SizeRange]
+) -> FittedAxis:
     """The first expression that holds in all runs, or a shorter one that means the same."""
     if len(set(seen)) == 1:
         return seen[0]
@@ -165,16 +174,21 @@ def _axis_size(seen: Column, runs: Sequence[Mapping[str, int]], written: Sequenc
     simple = itertools.islice(holding(map(parse_expression, _simple_texts(seen, dims)), seen, value), 1)
     # what was written comes first: it may mean more than the runs can show
     found = [*holding(written, seen, value), *simple]
-    same = [expression for expression in found if _are_equal_far_off(expression, found[0], list(dims))]
+    same = [expression for expression in found if _are_equal_far_off(expression, found[0], list(dims), steps)]
     return min(same, key=lambda expression: len(expression.text), default=None)
 
 
 _FAR_SIZES = (1, 2, 3, 5, 8, 13, 31, 64, 127, 513, 1000, 4097)
 
 
-def _are_equal_far_off(one: Expression, other: Expression, dims: Sequence[str]) -> bool:
+def _are_equal_far_off(one: Expression, other: Expression, dims: Sequence[str], steps: Mapping[str, SizeRange]) -> bool:
     """Whether two expressions are equal far beyond the runs too: `seq` fits the runs where `min(seq, 512)` is meant."""
-    far = ({dim: size + shift * i for i, dim in enumerate(dims)} for size in _FAR_SIZES for shift in (0, 1, 7, 50))
+    sizes_of = {dim: steps.get(dim, SizeRange()).nearest for dim in dims}
+    far = (
+        {dim: nearest(size + shift * i) for i, (dim, nearest) in enumerate(sizes_of.items())}
+        for size in _FAR_SIZES
+        for shift in (0, 1, 7, 50)
+    )
     try:
         return all(one.value(sizes) == other.value(sizes) for sizes in far)
     except ZeroDivisionError:

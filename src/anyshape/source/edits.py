@@ -405,6 +405,8 @@ def _replace_file(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+        if (old := path.stat()).st_uid != Path(name).stat().st_uid:  # the super-user changes somebody else's file
+            os.chown(name, old.st_uid, old.st_gid)
         shutil.copymode(path, name)
         Path(name).replace(path)
     except BaseException:

@@ -174,8 +174,7 @@ def span_of_definition(function: Callable[..., Any]) -> Span:
     first, last = code.co_firstlineno, code.co_firstlineno + budgets.MOST_DECORATOR_LINES
     below = ((number, linecache.getline(code.co_filename, number)) for number in range(first, last))
     line = next((number for number, text in below if "def " in text or not text), last)  # past the decorators
-    column = _indent(linecache.getline(code.co_filename, line)) + 1
-    return Span(shown_path(code.co_filename), line, column, function=_qualified_name(code))
+    return span_of_line(code, line)
 
 
 def span_of_code(code: CodeType, instruction: int, line: int) -> Span:
@@ -190,6 +189,12 @@ def span_of_code(code: CodeType, instruction: int, line: int) -> Span:
     last_text = linecache.getline(code.co_filename, last) if last else text
     end_column = None if end is None else characters_before(last_text, end) + 1
     return Span(shown_path(code.co_filename), first, column + 1, last, end_column, _qualified_name(code))
+
+
+def span_of_line(code: CodeType, line: int) -> Span:
+    """A whole line, where no instruction is known."""
+    column = _indent(linecache.getline(code.co_filename, line)) + 1
+    return Span(shown_path(code.co_filename), line, column, function=_qualified_name(code))
 
 
 def _indent(text: str) -> int:

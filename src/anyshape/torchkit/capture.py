@@ -24,7 +24,7 @@ from anyshape.source.live_code import LOCK
 from anyshape.source.sites import is_told, site_of_stack
 from anyshape.source.spans import Span, is_librarys, is_ours, is_users, is_within, span_of_recorded_stack, span_of_stack
 from anyshape.torchkit import private_names
-from anyshape.torchkit.patches import configured, heard, observed, patched
+from anyshape.torchkit.patches import configured, heard, observed, patched, replaced
 from anyshape.torchkit.silence import silent_thread
 from anyshape.torchkit.state import put_back
 
@@ -171,7 +171,9 @@ def export_program(
 ) -> torch.export.ExportedProgram:
     """torch.export without its notion that the sizes 0 and 1 are special; what it leaves in the module is put back."""
     oblivious = configured("torch.fx.experimental._config.backed_size_oblivious", value=True)
-    with quiet(), LOCK, put_back(module), torch.no_grad(), oblivious:
+    # distributions look into their arguments only to raise, which a file does not do
+    trusting = replaced("torch.distributions.Distribution._validate_args", lambda _: False)
+    with quiet(), LOCK, put_back(module), torch.no_grad(), oblivious, trusting:
         return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=False)
 
 

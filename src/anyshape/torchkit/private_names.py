@@ -60,6 +60,8 @@ _BRANCHES = "branches and loops are not kept as such"
 _REFUSED = "an operator of the user's without a translation is refused, even if it is written in Python"
 _TORCHS = "torch's translations are taken alone, and some models are refused"
 _SINGLE = "such models are refused"
+_FEWER_DIGITS = "numbers in the code of a float64 model are rounded to float32, and its file is refused"
+_REFUSED_MEANS = "right files with adaptive windows may be refused"
 _UNANNOTATED = "it has to have one"
 _SLOWER = "the export is slower"
 
@@ -69,6 +71,7 @@ _PROXIES = "torch.fx.experimental.proxy_tensor"
 _CUSTOM_OP = "torch._library.custom_ops.CustomOpDef"
 _EXPORTER = "torch.onnx._internal.exporter"
 _PASSES = f"{_EXPORTER}._fx_passes"
+_MATCHER = "onnxscript.rewriter._matcher.SimplePatternMatcher"
 _RULE = "onnxscript.rewriter._rewrite_rule.RewriteRule"
 _PROMOTION = "torch.onnx._internal.fx.passes.type_promotion"
 
@@ -105,6 +108,7 @@ _ROWS = (
     ("torch._subclasses.fake_tensor.FakeTensor", "constant", "tensors that are one known number", _AS_VALUE),
     ("torch.export._trace", "_fakify_params_buffers", "buffers that are one whole number", _AS_VALUE),
     ("torch.nn.modules.transformer", "_detect_is_causal_mask", "masks that are not compared", _UNMASKED),
+    ("torch.distributions.Distribution", "_validate_args", "distributions that do not look", "they are refused"),
     ("torch.utils._python_dispatch", "_disable_current_modes", "weights widened part by part", _MEMORY),
     ("torch.ops.aten", "_embedding_bag _embedding_bag_forward_only", "tables widened by rows", _MEMORY),
     (
@@ -113,6 +117,7 @@ _ROWS = (
         "the error of transforms, resizes and softmax",
         "right files with a transform, an antialiased resize or a mask may be refused",
     ),
+    ("torch.ops.aten", "_adaptive_avg_pool2d _adaptive_avg_pool3d", "the error of means", _REFUSED_MEANS),
     # branches and loops
     (_SHAPES, "evaluate_expr evaluate_sym_node", "the questions that a trace asks about sizes", _BRANCHES),
     (_SHAPES, "_maybe_evaluate_static _refine_ranges", "what torch infers from one path alone", _BRANCHES),
@@ -145,6 +150,7 @@ _ROWS = (
     (f"{_EXPORTER}._registration", "OnnxDecompMeta", "our translations in torch's table", _TORCHS),
     (f"{_EXPORTER}._registration.ONNXRegistry", "from_torchlib _register", "the same", _TORCHS),
     (f"{_EXPORTER}._core", "_prepare_exported_program_for_export", "sizes computed in double", _SINGLE),
+    (f"{_EXPORTER}._building.OpRecorder", "_call_op", "numbers of float64 models", _FEWER_DIGITS),
     ("onnxscript.OnnxFunction", "_pt_onnx_signature", "a user's translation without a return annotation", _UNANNOTATED),
     # speed
     (_PROXIES, "get_proxy_slot track_tensor_tree disable_proxy_modes_tracing", "parts that are alike", _SLOWER),
@@ -166,7 +172,16 @@ _ROWS = (
     ("torch._dispatch.python", "enable_python_dispatcher", "one operator taken apart", _SLOWER),
     ("torch._C", "_dispatch_has_kernel_for_dispatch_key", "writes that nobody else sees", _SLOWER),
     ("onnxscript._internal.values.TracedOnnxFunction", "function_ir", "sources left unread", _SLOWER),
+    ("onnxscript.TracedOnnxFunction", "__init__", "the same", _SLOWER),
+    ("onnxscript", "script", "the same", _SLOWER),
+    ("onnxscript.function_libs.torch_lib.ops.core", "aten_add", "the same", _SLOWER),
     (_RULE, "try_rewrite _target_pattern", "rules tried where they can match", _SLOWER),
+    (
+        _MATCHER,
+        "_match_constant",
+        "tiny numbers kept",
+        "what adds less than 1e-8 adds nothing, and such models are refused",
+    ),
 )
 """Owner, names with spaces between them, their purpose, and what is lost without."""
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+import torch
+
+from anyshape.errors import named_line
 from anyshape.sizes import budgets
+from anyshape.source.spans import span_of_error
 
 _KNOWN = {
     "GuardOnDataDependentSymNode": "a decision depends on values, which a trace cannot follow",
@@ -29,6 +33,30 @@ def reason_of(error: BaseException) -> str:
         return name
     text = lines[0] if len(lines[0]) <= budgets.LONGEST_REASON else lines[0][: budgets.LONGEST_REASON - 3] + "..."
     return f"{name}: {text}"
+
+
+def said_with_place(error: BaseException) -> str:
+    """What the user's own code raised and where; in our words where a device is asked for that is not here."""
+    span, device = span_of_error(error), _missing_device(error)
+    place = "" if span is None else f"{span.path}:{span.line}"
+    if device is not None:
+        stays = "which is not here: let the model stay on the device of its inputs"
+        return f"{place or 'the model'} asks for {device}, {stays}"
+    return named_line(error) + (f" ({place})" if place and not isinstance(error, SyntaxError) else "")
+
+
+def _missing_device(error: BaseException) -> str | None:
+    """`CUDA`, where torch's module of a device raised and has no device."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    package, _, name = ("" if step is None else str(step.tb_frame.f_globals.get("__name__"))).rpartition(".")
+    is_available = getattr(getattr(torch, name, None), "is_available", None) if package == "torch" else None
+    return None if is_available is None or is_available() else name.upper()
+
+
+def asks_for_missing_device(error: BaseException) -> bool:
+    return _missing_device(error) is not None
 
 
 def is_known(error: BaseException) -> bool:

@@ -23,7 +23,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from anyshape.sizes import budgets
 from anyshape.source.sites import Site, is_told, site_of_stack
-from anyshape.source.spans import Extent, Span, extent_of, frames_of_model, is_ours, span_of_stack
+from anyshape.source.spans import Extent, Span, extent_of, frames_of_model, is_outer, span_of_stack
 from anyshape.torchkit.operator_mode import OperatorMode
 from anyshape.torchkit.private_names import pytree
 from anyshape.torchkit.schemas import schema_of, writes
@@ -189,7 +189,7 @@ class _Following(FunctionRecorder):
         results = list(_given_or_written(result, args))
         if not results or self._bytes > budgets.MOST_BYTES_RECORDED:
             return
-        values = () if is_ours(frame.f_code.co_filename) else tuple(value.detach().clone() for value in results)
+        values = () if is_outer(frame.f_code.co_filename) else tuple(value.detach().clone() for value in results)
         self._bytes += sum(value.numel() * value.element_size() for value in values)
         self.calls.append(Call(func, args, kwargs, site_of_stack(frame), results, values))
 
@@ -241,7 +241,7 @@ class _NanWatch(OperatorRecorder):
         del kwargs, frame
         results = [value for value in tensors_in(result) if value.is_floating_point()]
         self.found = self.found or any(bool(value.isnan().any()) for value in results)
-        if "grid_sampler" in func.overloadpacket.__name__:
+        if "grid_sampler" in getattr(getattr(func, "overloadpacket", None), "__name__", ""):
             # the weights of its neighbours are differences of places, which nobody sees: those of infinite ones are NaN
             self.found = self.found or not all(bool(value.isfinite().all()) for value in tensors_in(args))
 
@@ -367,13 +367,14 @@ class _Dependents(OperatorRecorder):
 
     def after(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: FrameType) -> None:
         del frame
-        leaves = pytree.tree_leaves((args, kwargs))
+        tensors = list(tensors_in((args, kwargs)))
         schema = schema_of(func)
         name = schema.name.split("::")[-1] if schema else ""
-        if name not in _SHAPE_ALONE and any(value in self for value in leaves):
-            pytree.tree_map(self.mark, result)
-            if writes(func) and (memory := _memory_of(leaves[0])) is not None:
-                self._written[memory] = leaves[0].untyped_storage()
+        if name not in _SHAPE_ALONE and any(value in self for value in tensors):
+            for value in tensors_in(result):
+                self.mark(value)
+            if writes(func) and (memory := _memory_of(tensors[0])) is not None:
+                self._written[memory] = tensors[0].untyped_storage()
 
 
 def _memory_of(tensor: torch.Tensor) -> int | None:

@@ -57,6 +57,7 @@ class ModuleState:
             _collect_kept(mentioned, found)
         self._names = [(names, _replaceable(mentioned)) for names, mentioned in files]
         self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
+        self._held = _Held([container for container, _ in self._containers])
         tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
         self._tensors = [(t, t._version, copy) for t, copy in zip(tensors, kept_copies(tensors), strict=True)]
 
@@ -73,13 +74,13 @@ class ModuleState:
     def holds(self) -> bool:
         """Whether all is as it was then, as far as that is told without a look into tensors."""
         return (
-            all(_is_unchanged(container, kept) for container, kept in self._containers)
+            self._held.is_unchanged()
             and all(names.get(name) is value for names, kept in self._names for name, value in kept.items())
             and all(tensor._version == version for tensor, version, _ in self._tensors)
         )
 
     def restore(self) -> None:
-        for container, kept in self._containers:
+        for container, kept in () if self._held.is_unchanged() else self._containers:
             if not _is_unchanged(container, kept):
                 container.clear()
                 container.update(kept) if isinstance(container, (dict, set)) else container.extend(kept)
@@ -93,13 +94,37 @@ class ModuleState:
                 self._tensors[index] = (tensor, tensor._version, copy)
 
 
+class _Held:
+    """What hundreds of containers hold: asked twice for every call, so it is compared without a loop of Python's."""
+
+    def __init__(self, containers: Sequence[Any]) -> None:
+        self._all, self._lengths = containers, list(map(len, containers))
+        self._full = [one for one in containers if one]  # few: of the others the length tells
+        self._dicts = [one for one in self._full if isinstance(one, dict)]
+        self._items, self._values = list(self._items_now()), list(self._values_now())
+
+    def _items_now(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self._full)
+
+    def _values_now(self) -> Iterator[Any]:
+        # an ordered one's own way to its values is slow; their order is that of the keys
+        return itertools.chain.from_iterable(map(dict.values, self._dicts))
+
+    def is_unchanged(self) -> bool:
+        """Whether nothing was put in, taken out or replaced."""
+        return (
+            list(map(len, self._all)) == self._lengths
+            and all(map(operator.is_, self._items_now(), self._items))
+            and all(map(operator.is_, self._values_now(), self._values))
+        )
+
+
 def _is_unchanged(container: Any, kept: Any) -> bool:
     """Whether nothing was put in, taken out or replaced; keys may be sizes of a trace, which have no hash."""
     if len(container) != len(kept):
         return False
     if not kept:  # as most are
         return True
-    # asked of every container after every call: `map` with an operator runs without Python's own loop
     if not all(map(operator.is_, container, kept)):
         return False
     return not isinstance(container, dict) or all(map(operator.is_, container.values(), kept.values()))
