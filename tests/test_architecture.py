@@ -30,8 +30,8 @@ ORDER = (
 """Each folder imports from those before it, and from none behind it."""
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]
 
-MOST_FILES = 270
-MOST_LINES_OF_CODE = 36_000
+MOST_FILES = 280
+MOST_LINES_OF_CODE = 38_500
 """For the whole, not for a file: what is added pays for its room, or the reason for more stands here.
 
 29,500 after the house was rebuilt; 1,000 for a judge of single elements, which knows what rounds and by how much, and
@@ -39,7 +39,8 @@ for resizes, norms and float formulas that are computed as PyTorch does; 3,000 f
 assumption settled, limits that are asked on both sides, other values, numbers of static files that may follow a size,
 the written bytes, and work that is predicted instead of timed; 2,500 for what a stranger meets first and last:
 opsets and runtimes that are what was asked for, the first contact and notebooks, files that are exchanged as one, and
-strangers' files that are held within bounds.
+strangers' files that are held within bounds; 2,500 for operators that are right for every value, float64 with all its
+digits, draws that become inputs, and modules that have no Python source any more.
 """
 
 

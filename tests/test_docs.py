@@ -50,6 +50,13 @@ from tests.test_architecture import ORDER
 ROOT = Path(__file__).parent.parent
 HOUSE = ROOT / "src/anyshape"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OF_OTHERS = {"docs/upstream.md"}
+"""Scripts that show the faults of other projects: half a minute, and our code changes nothing about them."""
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
 
 MASKS = (
     (r"\d+\.\d+\.\d+(\+\w+)?", "<version>"),
@@ -190,7 +197,9 @@ def agrees(expected: str, actual: str) -> bool:
     return re.fullmatch(r".*".join(parts), masked(actual), re.DOTALL) is not None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=[pytest.mark.slow] if _name(p) in OF_OTHERS else [], id=_name(p)) for p in PAGES]
+)
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     with empty_folder(tmp_path):
         for shown in run_page(page.read_text(encoding="utf-8")):
@@ -233,20 +242,21 @@ def folders_table() -> str:
     return _rows("| folder | idea |", rows)
 
 
-def _of_benchmark(name: str) -> str:
+def _of_benchmark(module: str, name: str) -> str:
     """A table that a benchmark makes of the results that it keeps."""
     folder = str(ROOT / "benchmarks")
     sys.path.insert(0, folder)
     try:
-        return str(getattr(importlib.import_module("compatibility_tables"), name)())
+        return str(getattr(importlib.import_module(module), name)())
     finally:
         sys.path.remove(folder)
 
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "folders": folders_table,
-    "matrix": partial(_of_benchmark, "matrix"),
-    "environments": partial(_of_benchmark, "environments"),
+    "matrix": partial(_of_benchmark, "compatibility_tables", "matrix"),
+    "environments": partial(_of_benchmark, "compatibility_tables", "environments"),
+    "faults": partial(_of_benchmark, "faults", "table"),
     "strategies": lambda: _rows(
         "| strategy | tried where | what it does |", [(f"`{s.name}`", s.when, s.what) for s in STRATEGIES]
     ),
@@ -268,7 +278,7 @@ def filled(page: str) -> str:
     return re.sub(r"(<!-- generated: (\w+) -->)\n.*?<!-- end -->", between, page, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_what_is_generated_is_what_the_code_gives(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text == filled(text), f"python -m tests.test_docs {page.relative_to(ROOT)}"
@@ -336,7 +346,7 @@ def test_the_table_of_folders_is_the_tree_s() -> None:
 FILE = re.compile(rf"`((?:src|tests|benchmarks|examples|{'|'.join(ORDER)})/(?:[a-z_]+/)*(?:[a-z_]+\.py)?)`")
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=_name)
 def test_files_and_folders_that_a_page_names_are_there(page: Path) -> None:
     named = FILE.findall(page.read_text(encoding="utf-8"))
     assert [name for name in named if not any((place / name).exists() for place in (HOUSE, ROOT))] == []

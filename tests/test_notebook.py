@@ -44,6 +44,7 @@ def _without_figures(notebook: Any) -> list[dict[str, str]]:
     return [{kind: masked(html.unescape(text)) for kind, text in one.items()} for one in outputs_of(notebook)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_gives_what_it_has_stored(path: Path, tmp_path: Path) -> None:
     again = executed(stored(path), tmp_path)

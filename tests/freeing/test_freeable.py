@@ -4,6 +4,7 @@ import pytest
 
 import anyshape
 from anyshape.runtime import session
+from anyshape.sizes.spelling import on_the_command_line
 from tests.onnxfile import drawing
 
 CASES = {
@@ -19,7 +20,9 @@ CASES = {
 def test_a_static_file_tells_its_batch_without_a_run(tmp_path, monkeypatch, text, said):
     monkeypatch.setattr(session, "load_runtime", lambda: pytest.fail("inspect runs the file"))
     found = anyshape.inspect(drawing.write(tmp_path / "m.onnx", text))
-    assert str(found.freeable) == f"{said}: `anyshape make-dynamic` frees it, or says what pins it"
+    assert str(found.freeable) == f"{said}: `anyshape.make_dynamic` frees it, or says what pins it"
+    with on_the_command_line():
+        assert str(found.freeable) == f"{said}: `anyshape make-dynamic` frees it, or says what pins it"
     assert f"\n  static   {found.freeable}" in str(found)
 
 

@@ -162,3 +162,12 @@ class Scaled(nn.Module):
 class Masked(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return torch.einsum("bsd,bsd->bs", x, x), x.int() & 3
+
+
+class Projected(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.project(x)

@@ -117,7 +117,7 @@ error[frozen-branch]: a decision on values would be frozen in the export
 41 |         while x.abs().max() > 1:
    |               ^^^^^^^^^^^^^^^^^ a value decides here
    = note: a trace keeps the path that the example took, whatever other values would do
-   = help: write both paths as tensors and choose with torch.where, or use torch.cond
+   = help: use torch._higher_order_ops.while_loop, or a fixed number of steps with torch.where
 """,
     ),
     "data-dependent-size: a list as long as a value says": (
@@ -140,12 +140,13 @@ error[data-dependent-size]: a size that comes from values blocks the export
         {},
         """\
 error[random-output]: `output` changes from call to call, so that no file can be checked against it
-   --> tests/messages/models.py:47:5 in Noisy.forward
+   --> tests/messages/models.py:48:20 in Noisy.forward
    |
-47 |     def forward(self, x: Tensor) -> Tensor:
-   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+48 |         return x + torch.rand_like(x)
+   |                    ^^^^^^^^^^^^^^^^^^ draws random numbers
    = note: in eval mode, the same inputs gave other results under another random seed
-   = help: pass the random numbers as an input, or draw them from a fixed table
+   = help: random="inputs" makes each draw an input of the file, which is then checked as any other
+   = help: random="shapes" checks shapes and types alone
 """,
     ),
     "wrong-shape: a translation that doubles": (
@@ -160,6 +161,7 @@ error[wrong-shape]: `output` has shape (1, 4, 2), in PyTorch (1, 4, 1) at batch 
    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ first result that differs
    = note: smallest of 3 failing sizes found: batch = 1, seq = 1; PyTorch runs there
    = note: first node that differs: `node_silu` (Concat)
+   = help: custom_translation_table translates `aten.silu.default`: compare what it gives with PyTorch
 """,
     ),
     "not-converted: an operator without translation": (
@@ -556,7 +558,26 @@ error[ambiguous-number]: 7 in Div node `y` may be `seq`, or a number of its own
     )
 
 
+def test_other_weights_say(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    anyshape.export(
+        models.Projected(), (torch.randn(3, 4),), tmp_path / "model.onnx", dims={"x": "batch 4"}, quick=True
+    )
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.check(tmp_path / "model.onnx", models.Projected(), (torch.randn(3, 4),))
+    assert (
+        _text(refused.value)
+        == """\
+error[other-weights]: the file holds other weights than the model
+  --> model.onnx:1:1
+  = note: 1 of 1 weights that can be compared differ: `project.weight`
+  = note: so `output` differs by # (allowed #) at batch = 3
+  = help: give the weights that the file was exported with: load them into the model first
+"""
+    )
+
+
 def test_every_rule_has_its_text_here() -> None:
-    alone = {"lost-input", "unchecked-dim", "ambiguous-number", "newer-opset"}
+    alone = {"lost-input", "unchecked-dim", "ambiguous-number", "newer-opset", "other-weights"}
     shown = {name.split(":")[0] for name in (*EXPORTS, *FILES, *DIAGNOSED)} | alone
     assert shown == set(RULES)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
 import onnx.parser
+import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
@@ -65,7 +67,8 @@ def test_other_weights_are_told_before_a_line_is_blamed(exported: tuple[anyshape
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.check(exported[1], other, example())
     (finding,) = refused.value.findings
-    assert (finding.rule, finding.message) == ("wrong-values", "the file holds other weights than the model")
+    assert (finding.rule, finding.message) == ("other-weights", "the file holds other weights than the model")
+    assert refused.value.result.headline == "refused: the weights of file and model differ"
     assert finding.helps == ("give the weights that the file was exported with: load them into the model first",)
 
 
@@ -168,3 +171,22 @@ def test_beside_a_model_no_translation_is_loaded(tmp_path: Path) -> None:
     code = "import torch; anyshape.check(path, torch.nn.ReLU(), torch.randn(2, 3), quick=True)"
     rooms = [f"anyshape.conversion.{room}" for room in ("operators", "control_flow", "speed")]
     assert loaded(tmp_path, _NAMED, code, *rooms) == []
+
+
+def test_a_file_in_float16_without_a_kernel_is_one_sentence_and_not_called_wrong(tmp_path: Path) -> None:
+    nodes = "w = BlackmanWindow <output_datatype = 10> (size) y = Mul (x, w)"
+    graph = f"(float16[n] x, int64 size) => (float16[n] y) {{ {nodes} }}"
+    path = tmp_path / "window.onnx"
+    onnx.save(onnx.parser.parse_model('<ir_version: 9, opset_import: ["" : 20]> g ' + graph), path)
+    tries: list[Callable[[], object]] = [
+        lambda: anyshape.load(path),
+        lambda: anyshape.check(path),
+        lambda: anyshape.check(path, lambda x, size: x * size, (torch.ones(3).half(), torch.tensor(3))),
+    ]
+    for attempt in tries:
+        with pytest.raises(anyshape.AnyshapeError) as caught:
+            attempt()
+        assert str(caught.value) == (
+            f"ONNX Runtime {onnxruntime.__version__} cannot run this file in float16 here: "
+            "Could not find an implementation for BlackmanWindow(17) node with name ''"
+        )

@@ -103,3 +103,16 @@ def test_edits_that_change_the_meaning_are_not_used_by_an_export() -> None:
     (finding,) = refused.value.findings
     assert finding.edit is not None
     assert not finding.edit.safe
+
+
+def test_what_is_no_argument_is_told_of_this_verb() -> None:
+    model, call = torch.nn.Linear(2, 2), torch.randn(3, 2)
+    for given, said in {
+        "write": "diagnose() has no argument `write`: it writes nothing",
+        "f": "diagnose() has no argument `f`: it writes nothing",
+        "unsave": "diagnose() has no argument `unsave`",
+        "dim": "diagnose() has no argument `dim`; did you mean `dims`?",
+    }.items():
+        with pytest.raises(anyshape.DeclarationError) as caught:
+            anyshape.diagnose(model, call, **{given: "x.onnx"})
+        assert str(caught.value) == said

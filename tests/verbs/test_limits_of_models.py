@@ -128,7 +128,9 @@ def test_a_limit_of_two_dims_excludes_sizes_that_were_written() -> None:
     (finding,) = refused(added, *both, **PAIR, sizes={"a": "1..64", "b": "1..64"}).findings
     assert (finding.rule, finding.message) == ("tied-dims", "`a` and `b` cannot take every declared size together")
     assert finding.label == "runs only for `b == a or a == 1 or b == 1`"
-    assert finding.helps == ('declare it: one name for both dims, or where=["b == a or a == 1 or b == 1"]',)
+    assert finding.helps == (
+        'did you mean one dim? give both axes the name `a`, or where=["b == a"]: with it the file is right',
+    )
     assert finding.notes[0].startswith("a = 5, b = 4 breaks it; PyTorch fails there too: RuntimeError: The size of")
 
 

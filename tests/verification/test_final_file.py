@@ -49,6 +49,17 @@ def test_labels_of_outputs_are_no_part_of_what_a_file_computes(tmp_path: Path, t
     assert (computation_of(judged) == computation_of(other)) is is_same
 
 
+def test_weights_that_change_places_are_another_computation(tmp_path: Path) -> None:
+    found = []
+    for values in ((b"\0\0\0\0", b""), (b"", b"\0\0\0\0")):
+        proto = onnx.load(write(tmp_path / "m.onnx"))
+        for name, raw in zip("ab", values, strict=True):
+            proto.graph.initializer.add(name=name, data_type=onnx.TensorProto.FLOAT, raw_data=raw)
+        onnx.save(proto, tmp_path / "m.onnx")
+        found.append(computation_of(tmp_path / "m.onnx"))
+    assert found[0] != found[1]
+
+
 def test_weights_beside_a_file_may_be_renamed_but_not_written_again(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     weights = ir.tensor(np.ones((40, 40), np.float32), name="w")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from anyshape.bench.plan import Budget
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange
@@ -56,8 +58,10 @@ def test_without_time_few_sizes_are_run_and_the_others_are_told():
     assert not any(sizes in done.verification.sizes_run for sizes, _ in done.verification.skipped)
 
 
-def test_by_itself_a_check_is_cut_by_work(monkeypatch):
-    monkeypatch.setattr(budgets, "WORK_OF_A_CALL", budgets.WORK_TO_CHECK)
+@pytest.mark.parametrize("work", ["WORK_OF_A_CALL", "WORK_OF_A_VALUE"])
+def test_by_itself_a_check_is_cut_by_work(monkeypatch, work):
+    """Of both files, and of making what they are fed."""
+    monkeypatch.setattr(budgets, work, budgets.WORK_TO_CHECK)
     done = checked(CAUSAL, seconds=None)
     assert done.reports[0].sentence == "1 to 3 (2 sizes), sample by sample"
     assert {reason for _, reason in done.verification.skipped} == {

@@ -233,6 +233,20 @@ def test_a_text_that_decides_is_refused_at_its_line() -> None:
     assert finding.message == "a decision on values would be frozen in the export"
 
 
+def test_a_while_on_values_is_told_what_keeps_it() -> None:
+    class Halving(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            while x.abs().max() > 1:
+                x = x / 2
+            return x
+
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(Halving(), X, dims={"x": "n 4"}, quick=True)
+    (finding,) = refused.value.findings
+    assert (finding.rule, finding.span.line) == ("frozen-branch", inspect.getsourcelines(Halving.forward)[1] + 1)
+    assert finding.helps == ("use torch._higher_order_ops.while_loop, or a fixed number of steps with torch.where",)
+
+
 def test_what_is_printed_or_logged_is_a_note() -> None:
     class Talking(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from anyshape.errors import DeclarationError
 from anyshape.freeing.wanted import declare_free
 from anyshape.onnxfile.interface import Interface
+from anyshape.sizes.spelling import spelled
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Freeable:
 
     def __str__(self) -> str:
         axes = ", ".join(self.axes)
-        return f"{self.dim} is {self.size} ({axes}): `anyshape make-dynamic` frees it, or says what pins it"
+        verb = spelled("anyshape.make_dynamic", "anyshape make-dynamic")
+        return f"{self.dim} is {self.size} ({axes}): `{verb}` frees it, or says what pins it"
 
 
 def find_freeable(interface: Interface) -> Freeable | None:

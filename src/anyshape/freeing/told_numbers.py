@@ -24,6 +24,7 @@ from anyshape.onnxfile.graph import every_node, name_of
 from anyshape.sizes.expressions import dim_symbol
 from anyshape.sizes.formulas import SizeFormula, parse_formula
 from anyshape.sizes.notation import Sizes, did_you_mean
+from anyshape.sizes.spelling import argument
 
 FIXED = "fixed"
 _DOUBLE = ir.DataType.DOUBLE
@@ -125,7 +126,8 @@ def _uses_called(model: ir.Model, key: str) -> list[tuple[Use, ir.Node]]:
                 found.append(((index, place), node))
         found += [((index, -1), node)] if is_meant and not node.inputs else []
     if not found:
-        raise DeclarationError(f"`constants` names `{key}`, but the file has no such node{did_you_mean(key, known)}")
+        missing = f"the file has no such node{did_you_mean(key, known)}"
+        raise DeclarationError(f"`{argument('constants')}` names `{key}`, but {missing}")
     return found
 
 
@@ -135,7 +137,7 @@ def _formula_of_dims(key: str, text: str, sizes: Sizes) -> SizeFormula:
         if name not in sizes:
             dims = ", ".join(f"`{dim}`" for dim in sizes)
             raise DeclarationError(
-                f"`constants` says that `{key}` is {text}, but the dims that are freed are {dims}"
+                f"`{argument('constants')}` says that `{key}` is {text}, but the dims that are freed are {dims}"
                 f"{did_you_mean(name, sizes)}"
             )
     return formula
@@ -152,7 +154,7 @@ def _agrees(told: ToldNumber, sizes: Sizes) -> bool:
 
 def _disagreement(key: str, formula: SizeFormula, arrays: Sequence[Any], sizes: Sizes) -> str:
     given = np.ravel(formula.values(sizes))
-    says = f"`constants` says that `{key}` is {formula.text}, which is {_in_short(given)} in the file"
+    says = f"`{argument('constants')}` says that `{key}` is {formula.text}, which is {_in_short(given)} in the file"
     return f"{says}, but it holds {' and '.join(map(_in_short, arrays)) or 'no number'}"
 
 

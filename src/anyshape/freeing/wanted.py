@@ -13,6 +13,7 @@ from typing import Any
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Interface, Port
 from anyshape.sizes.notation import STATIC, Axis, Expression, SizeRange, did_you_mean, parse_axes, parse_sizes
+from anyshape.sizes.spelling import argument
 
 BATCH = "batch"
 Wanted = Mapping[str, tuple[str | None, ...]]
@@ -66,7 +67,8 @@ def declare_free(
     else:
         wanted, notes = _declared_rows(ports, dims), ()
     if not any(name and _shape(ports[leaf])[axis] for leaf, row in wanted.items() for axis, name in enumerate(row)):
-        raise DeclarationError("`dims` names no dim: write the name of each axis that is to be free, such as `batch`")
+        advice = "write the name of each axis that is to be free, such as `batch`"
+        raise DeclarationError(f"`{argument('dims')}` names no dim: {advice}")
     wanted, kept = _with_open_axes(ports, wanted)
     found = _sizes_in_file(ports, wanted)
     kept = tuple(dim for dim in kept if dim not in found)
@@ -144,7 +146,7 @@ def _batch_on_axis_0(ports: Mapping[str, Port]) -> tuple[Rows, tuple[str, ...]]:
     already = [name for name, port in ports.items() if _shape(port)[:1] == (None,)]
     if already:
         raise DeclarationError(
-            f"axis 0 of {_list_of(already)} is open already: name the axes that are to be free in `dims`"
+            f"axis 0 of {_list_of(already)} is open already: name the axes that are to be free in `{argument('dims')}`"
         )
     size = Counter(first.values()).most_common(1)[0][0]
     sharing = [name for name, number in first.items() if number == size]
@@ -171,7 +173,8 @@ def _declared_rows(ports: Mapping[str, Port], dims: Mapping[str, Any]) -> Rows:
 def _inputs_named(key: str, ports: Mapping[str, Port]) -> list[str]:
     names = [key] if key in ports else [name for name in ports if fnmatch.fnmatchcase(name, key)]
     if not names:
-        raise DeclarationError(f"`dims` names `{key}`, but the inputs are {_list_of(ports)}{did_you_mean(key, ports)}")
+        known = f"{_list_of(ports)}{did_you_mean(key, ports)}"
+        raise DeclarationError(f"`{argument('dims')}` names `{key}`, but the inputs are {known}")
     return names
 
 
@@ -247,9 +250,8 @@ def _sizes_in_file(ports: Mapping[str, Port], wanted: Wanted) -> dict[str, int]:
 def _size_ranges(found: Iterable[str], sizes: Mapping[str, Any]) -> dict[str, SizeRange]:
     for name in sizes:
         if name not in found:
-            raise DeclarationError(
-                f"sizes given for `{name}`, but the dims are {_list_of(found)}{did_you_mean(str(name), found)}"
-            )
+            known = f"{_list_of(found)}{did_you_mean(str(name), found)}"
+            raise DeclarationError(f"{argument('sizes')} given for `{name}`, but the dims are {known}")
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else SizeRange() for dim in found}
 
 

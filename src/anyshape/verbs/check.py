@@ -18,6 +18,7 @@ from anyshape.bench.plan import choose_tier
 from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import read_contract
+from anyshape.onnxfile.contradictions import told_apart
 from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.progress import Tell, told
@@ -80,7 +81,7 @@ def check(
         from anyshape.stages.model_comparison import declare_by_model
 
         given = {"make_inputs": make_inputs, "examples": examples}
-        request = declare_by_model(file, model, args, kwargs, dims, sizes, where, **given)
+        request = declare_by_model(file, model, args, kwargs, dims, sizes, where, seed=seed, **given)
         work = partial(_check_beside_model, file, request, options)
     # a file beside its model is its owner's
     with told(progress) as tell, confined(file.path, file.proto, trusted=trusted or model is not None):
@@ -141,12 +142,12 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
     with capture.quiet(), evaluating(request.target.module):
         subject = stage.run_example(request, options.seed)
         try:
-            session = file.open(options)
+            opened = stage.open_beside_model(file, options)
         except RuntimeFailureError as failure:
             return replace(result, findings=not_loaded(failure, file.proto, options.custom_ops, subject.home))
-        if reasons := stage.incomparable(subject, file.interface):
+        if reasons := stage.incomparable(subject, file.interface, compares_values=file.compares_values):
             return replace(result, findings=reasons)
-        bench = stage.bench_beside_model(session, file, subject, options)
+        bench = stage.bench_beside_model(opened, file, subject, options)
         bench, verification, findings, notes = stage.compare_with_model(bench)
     limits = bench.boundaries.limits
     said = (*notes, *(verification.notes if verification is not None else ()), *bench.boundaries.notes)
@@ -158,7 +159,7 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
         given_up=tuple(f"only where {limit}" for limit in limits if limit.of_export),
         verification=verification,
         findings=findings,
-        notes=(*request.notes, *said, *options.custom_ops.notes_on(file.proto), *around),
+        notes=(*request.notes, *file.doubts, *said, *options.custom_ops.notes_on(file.proto), *around),
     )
 
 
@@ -169,7 +170,9 @@ def _read_file(f: Any) -> GivenFile:
     if not isinstance(f, (str, os.PathLike)):
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
     proto = load_checked(f)
-    return GivenFile(Path(f), proto, read_interface(proto), read_contract(proto))
+    interface, contract = read_interface(proto), read_contract(proto)
+    contract, untrue = (None, ()) if contract is None else told_apart(contract, interface)
+    return GivenFile(Path(f).absolute(), proto, interface, contract, untrue)  # the model may change the current folder
 
 
 def _function_of(value: Any) -> Callable[..., Any] | None:

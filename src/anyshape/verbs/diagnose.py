@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from anyshape.declaration.options import TORCH_ARGUMENTS
+from anyshape.errors import DeclarationError
 from anyshape.model.survey import Progress
 from anyshape.results.finding import Findings
 from anyshape.results.result import ExportError
+from anyshape.sizes.notation import did_you_mean
 from anyshape.verbs.export import export
 
 
@@ -29,6 +33,7 @@ def diagnose(
 
     The arguments are those of `export`. The model is converted and run at a few sizes, and left as it is.
     """
+    _refuse_unknown(others)
     try:
         result = export(
             model, args, kwargs=kwargs, examples=examples, dims=dims, sizes=sizes, where=where,
@@ -37,3 +42,16 @@ def diagnose(
     except ExportError as error:
         result = error.result
     return Findings(result.findings)
+
+
+_TO_WRITE = ("f", "write")
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    """One sentence for what is no argument here, though a file may be one of `export`'s."""
+    known = [*inspect.signature(diagnose).parameters, *inspect.signature(export).parameters, *TORCH_ARGUMENTS]
+    for name in names:
+        if name in _TO_WRITE:
+            raise DeclarationError(f"diagnose() has no argument `{name}`: it writes nothing")
+        if name not in known:
+            raise DeclarationError(f"diagnose() has no argument `{name}`{did_you_mean(name, known)}")

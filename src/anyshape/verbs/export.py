@@ -10,18 +10,20 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import choose_tier
+from anyshape.conversion.preparation import prepare
 from anyshape.conversion.translation import translations
 from anyshape.declaration.options import check_options, notes_on
 from anyshape.declaration.targets import training_parts
 from anyshape.diagnosis import wording
 from anyshape.diagnosis.doubts import pinned
 from anyshape.errors import DeclarationError
+from anyshape.garbage import uncollected
 from anyshape.model.oracle import RandomOutputError
+from anyshape.model.random_inputs import with_random_inputs
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import ExportOptions, Progress, Survey, take_survey
 from anyshape.onnxfile.destination import check_destination
@@ -33,7 +35,8 @@ from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.releases import choose_opset, understand_target
 from anyshape.source.edits import Edit
 from anyshape.source.live_code import edited
-from anyshape.stages.conclusion import conclude, refuse, without_dims
+from anyshape.stages.conclusion import conclude, refuse
+from anyshape.stages.offers import with_offer
 from anyshape.stages.strategy_walk import walk_strategies
 from anyshape.torchkit import capture, private_names
 from anyshape.torchkit.custom_operators import function_of
@@ -65,6 +68,7 @@ def export(
     metadata: Mapping[str, str] | None = None,
     narrow: bool = False,
     repair: str | None = None,
+    random: str | None = None,
     unchecked: Sequence[str] = (),
     dtype: Any = None,
     atol: float | None = None,
@@ -81,13 +85,14 @@ def export(
 
     `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`), `where` how they
     belong together (`["src >= tgt"]`). `f=None` writes nothing. `repair="edits"` converts the model with the safe edits
-    of its findings in place, in memory alone. The arguments of `torch.onnx.export` are understood, too.
+    of its findings in place, in memory alone. `random="inputs"` makes an input of every draw of random numbers,
+    `random="shapes"` leaves the values unchecked. The arguments of `torch.onnx.export` are understood, too.
     """
     capture.require_torch()
     notes = notes_on(torch_arguments)
     check_options(
         atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, target=target,
-        metadata=metadata, unchecked=unchecked, providers=providers, repair=repair,
+        metadata=metadata, unchecked=unchecked, providers=providers, repair=repair, random=random,
     )  # fmt: skip
     destination = check_destination(f)
     request = understand(
@@ -95,26 +100,32 @@ def export(
         dynamic_axes=dynamic_axes, dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names,
         dtype=dtype,
     )  # fmt: skip
+    if random == "inputs":
+        request = with_random_inputs(request, seed)
     runtime = None if target is None else understand_target(target)
-    options = ExportOptions(
-        destination=destination,
-        opset=choose_opset(opset_version, runtime, capture.newest_translated_opset()),
-        opset_is_fixed=opset_version is not None,
-        runtime=runtime,
-        external_data=external_data,
-        metadata=check_metadata(metadata),
-        narrow=narrow,
-        may_edit=repair == "edits",
-        unchecked=tuple(unchecked),
-        tolerance=Tolerance(atol, rtol),
-        seconds=budget,
-        tier=choose_tier(quick=quick, thorough=thorough),
-        seed=seed,
-        providers=providers,
-        custom_ops=understand_custom_ops(custom_ops, function_of),
-        extra={"custom_translation_table": translations(custom_translation_table), "optimize": optimize},
-        notes=tuple(notes),
-    )
+    with uncollected():
+        options = ExportOptions(
+            destination=destination,
+            opset=choose_opset(opset_version, runtime, capture.newest_translated_opset()),
+            opset_is_fixed=opset_version is not None,
+            runtime=runtime,
+            external_data=external_data,
+            metadata=check_metadata(metadata),
+            narrow=narrow,
+            may_edit=repair == "edits",
+            compares_values=random != "shapes",
+            unchecked=tuple(unchecked),
+            tolerance=Tolerance(atol, rtol),
+            seconds=budget,
+            tier=choose_tier(quick=quick, thorough=thorough),
+            seed=seed,
+            providers=providers,
+            custom_ops=understand_custom_ops(custom_ops, function_of),
+            own_translations=tuple(map(str, custom_translation_table or ())),
+            extra={"custom_translation_table": translations(custom_translation_table), "optimize": optimize},
+            notes=tuple(notes),
+        )
+        prepare(options.opset)  # after all that can be said without
     with told(progress) as tell:
         result = convert(request, replace(options, tell=_aloud(tell)))
     if result.verdict == "refused":
@@ -151,7 +162,24 @@ def convert(request: Request, options: ExportOptions) -> Result:
             result = _run_stages(request, options)
             edits = usable_edits(result.findings) if options.may_edit and result.verdict == "refused" else []
             result = _with_edits(request, options, edits) if edits else result
+            if result.verdict == "refused":
+                result = _with_unserved_dims_static(request, options, result)
+            if result.verdict == "refused" and not options.narrow:
+                trial = replace(options, destination=None, prints=False, tier=choose_tier(quick=True, thorough=False))
+                result = with_offer(request, result, lambda one: _run_stages(one, trial))
+            if result.verdict == "refused" and options.own_translations:
+                result = _with_word_on_translations(result, options.own_translations)
             return replace(result, notes=(*result.notes, *private_names.losses(), *around))
+
+
+def _with_word_on_translations(refused: Result, operators: Sequence[str]) -> Result:
+    """A file that differs from PyTorch may do so by the user's own translations: they are named first."""
+    if not refused.findings or not refused.findings[0].rule.startswith("wrong-"):
+        return refused
+    first, *others = refused.findings
+    named = ", ".join(f"`{operator}`" for operator in operators)
+    word = f"custom_translation_table translates {named}: compare what it gives with PyTorch"
+    return replace(refused, findings=(replace(first, helps=(word, *first.helps)), *others))
 
 
 def _with_edits(request: Request, options: ExportOptions, edits: Sequence[Edit]) -> Result:
@@ -172,8 +200,15 @@ def _run_stages(request: Request, options: ExportOptions) -> Result:
     """
     # survey: how the model behaves in PyTorch, its limits, the sizes to trace at
     survey = take_survey(request, options)
-    if survey.reference.is_random(survey.first):
-        return refuse(survey, (), [wording.random_output(survey.first, survey.home)])
+    is_random = survey.reference.is_random(survey.first)
+    if is_random and options.compares_values:
+        return refuse(
+            survey,
+            (),
+            [wording.random_output(survey.first, survey.home, survey.reference.drawing_places(survey.first))],
+        )
+    # what is not random is compared, whatever was allowed
+    survey = replace(survey, options=replace(survey.options, compares_values=not is_random))
     if survey.boundaries.pins:
         options.tell("looking for what pins a dim")
         findings = pinned(survey)
@@ -186,7 +221,8 @@ def _run_stages(request: Request, options: ExportOptions) -> Result:
             # save: the file that is right with its contract, or what is wrong with those that were tried
             conclusion = conclude(survey, stage, tries)
     except RandomOutputError as error:
-        return refuse(survey, (), [wording.random_output(error.outcome, survey.home, elsewhere=True)])
+        places = survey.reference.drawing_places(error.outcome)
+        return refuse(survey, (), [wording.random_output(error.outcome, survey.home, places, elsewhere=True)])
     result = conclusion.result
     if conclusion.pinned:
         result = _with_fixed_dims(survey, conclusion.pinned, result.findings)
@@ -195,11 +231,30 @@ def _run_stages(request: Request, options: ExportOptions) -> Result:
 
 def _with_fixed_dims(survey: Survey, dims: Sequence[str], findings: Sequence[Finding]) -> Result:
     """The same export with dims that cannot vary left static: for `narrow=True` only."""
-    request = survey.request
-    fixed = {dim: request.spec.example[dim] for dim in dims}
-    make_inputs = partial(request.make_inputs, **fixed) if request.make_inputs is not None else None
-    narrower = replace(request, spec=without_dims(request.spec, dims), make_inputs=make_inputs)
-    lost = (f"{dim} is fixed at {fixed[dim]}" for dim in dims)
+    lost = (f"{dim} is fixed at {survey.request.spec.example[dim]}" for dim in dims)
     options = replace(survey.options, given_up=(*survey.options.given_up, *lost), prints=False)
-    result = _run_stages(narrower, options)
+    result = _run_stages(survey.request.without(dims), options)
     return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result
+
+
+_WHATEVER_THE_SIZES = {"random-output", "unsupported-op", "newer-opset", "frozen-branch", "frozen-value"}
+"""Rules of findings that are there in a static file, too."""
+
+
+def _with_unserved_dims_static(request: Request, options: ExportOptions, refused: Result) -> Result:
+    """The same export without the dims that nobody asked for and that stand in its way; a note says which, and why."""
+    findings = [finding for finding in refused.findings if finding.rule not in _WHATEVER_THE_SIZES]
+    named = {dim for finding in findings for dim in finding.dims}
+    pinned_by_model = {d for one in findings if one.rule == "pinned-dim" and one.origin == "model" for d in one.dims}
+    blamed = named & (request.yielding | (pinned_by_model if request.are_labels else set()))
+    if not findings or (named and not blamed):
+        return refused
+    result = refused
+    for dims in dict.fromkeys((frozenset(blamed), request.yielding)):
+        if dims:
+            result = _run_stages(request.without(dims), replace(options, prints=False))
+        if dims and result.verdict != "refused":
+            kept = ", ".join(f"`{dim}` stays {request.spec.example[dim]}" for dim in request.spec.dims if dim in dims)
+            why = f"since no file serves {'it' if len(dims) == 1 else 'them'}: {findings[0].message}"
+            return replace(result, notes=(*result.notes, f"{kept}, {why}"))
+    return result

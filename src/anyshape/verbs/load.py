@@ -7,17 +7,18 @@ threads may share it.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from anyshape.errors import DeclarationError, first_line
+from anyshape.errors import first_line
 from anyshape.onnxfile import binding
-from anyshape.onnxfile.acceptance import Likeness, acceptance_of
+from anyshape.onnxfile.acceptance import AcceptedInput, Likeness, NoiseInputs, acceptance_of
 from anyshape.onnxfile.contract import Contract, read_contract
-from anyshape.onnxfile.contradictions import contradictions
+from anyshape.onnxfile.contradictions import told_apart
 from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.onnxfile.metadata import advised_optimizers
 from anyshape.onnxfile.untrusted import load_checked
@@ -36,31 +37,36 @@ def load(
     session_options: onnxruntime.SessionOptions | None = None,
     disabled_optimizers: Sequence[str] | None = None,
     check: bool = True,
+    seed: int | None = None,
 ) -> Loaded:
     """Open an ONNX file, by whomever; call the result as the module was called.
 
     The first three go to ONNX Runtime as they are; the CPU is the default. The file's own advice on optimisers is
-    followed where neither options nor optimisers are given. `check=False` leaves dtypes and sizes to the runtime, and
-    does not ask whether the contract is about this file.
+    followed where neither options nor optimisers are given. A contract that is not about this file, in part or at all,
+    is told by a warning, and that part is not asked. `check=False` leaves dtypes and sizes to the runtime. Noise that a
+    call does not give is drawn, from this `seed`.
     """
     model = load_checked(path)
     if session_options is None and disabled_optimizers is None:
         disabled_optimizers = advised_optimizers(model)
     interface, contract = read_interface(model), read_contract(model)
     if check and contract is not None:
-        _refuse_contradictions(Path(path), contract, interface)
+        contract, untrue = told_apart(contract, interface)
+        _warn_of(untrue, Path(path).name)
     try:
         session = _open_session(Path(path), providers, session_options, disabled_optimizers or ())
     except RuntimeFailureError as failure:
         words = runtime_words(cast(Exception, failure.__cause__))
         raise unrunnable_type(model, RuntimeFailureError(words)) or failure from failure.__cause__
-    return Loaded(session, interface, contract, check=check)
+    return Loaded(session, interface, contract, check=check, seed=seed)
 
 
-def _refuse_contradictions(path: Path, contract: Contract, interface: Interface) -> None:
-    """Calls are held to the contract, so it must be about this file."""
-    for clause in contradictions(contract, interface):
-        raise DeclarationError(f"the contract of `{path.name}` {clause}: check=False loads the file without asking it")
+def _warn_of(untrue: Sequence[str], name: str) -> None:
+    """Another tool may have changed the file: it is called by what it has itself, which is worth a word."""
+    if untrue:
+        more = f" (and {len(untrue) - 1} more: `anyshape inspect` tells them)" if len(untrue) > 1 else ""
+        rest = "was the file changed since? calls are held to the file, and to what else the contract says"
+        warnings.warn(f"the contract of `{name}` {untrue[0]}{more}: {rest}", stacklevel=3)
 
 
 def _open_session(
@@ -77,11 +83,25 @@ def _open_session(
         raise RuntimeFailureError(f"ONNX Runtime does not load `{path.name}`: {first_line(error)}") from error
 
 
+def _as_array(one: AcceptedInput, value: Any) -> Any:
+    if type(value) is np.ndarray:
+        return value
+    if binding.is_tensor(value):
+        return binding.from_tensor(one.name, value)
+    return binding.as_array(one.name, value, one.dtype, one.rank)
+
+
 class Loaded:
     """A file in ONNX Runtime, called as its module was."""
 
     def __init__(
-        self, session: onnxruntime.InferenceSession, interface: Interface, contract: Contract | None, *, check: bool
+        self,
+        session: onnxruntime.InferenceSession,
+        interface: Interface,
+        contract: Contract | None,
+        *,
+        check: bool,
+        seed: int | None = None,
     ) -> None:
         self.session, self.contract, self._checks = session, contract, check
         self.inputs: tuple[Port, ...] = interface.inputs
@@ -93,31 +113,43 @@ class Loaded:
         self._taken: Likeness = ()
         """What the last call was that fitted: the next one is often like it, and need not be asked everything."""
         self._names = [port.name for port in self.outputs]
-        self._bind = binding.Binder(binding.parameters_of(interface, contract))
+        self._draws = NoiseInputs(self.inputs, contract, seed)
+        self._bind = binding.Binder(binding.parameters_of(interface, contract), self._draws.names)
         self._make = binding.result_maker(
             binding.result_of(interface, contract), {name: i for i, name in enumerate(self._names)}
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Arguments as the module took them: arrays, tensors or numbers, nested or not. Tensors give tensors."""
-        arrays, tensor = self._checked_arrays(self._bind(args, kwargs))
+        arrays, tensor = self._checked_arrays(self._with_noise(self._bind(args, kwargs)))
         results = self._results(arrays)
         return self._make(results if tensor is None else binding.as_tensors(tensor, results))
 
     def run(self, feeds: Mapping[str, Any], run_options: onnxruntime.RunOptions | None = None) -> dict[str, Any]:
         """By the names of the file: inputs to outputs, all of them arrays."""
-        binding.refuse_other_names(feeds, [port.name for port in self.inputs])
-        return dict(zip(self._names, self._results(self._checked_arrays(dict(feeds))[0], run_options), strict=True))
+        arrays = self._checked_feeds(feeds)
+        return dict(zip(self._names, self._results(arrays, run_options), strict=True))
 
     def bind(self, feeds: Mapping[str, Any], device: str = "cpu") -> onnxruntime.IOBinding:
         """Checked inputs, bound without a copy, and outputs on a device: for `session.run_with_iobinding`."""
-        binding.refuse_other_names(feeds, [port.name for port in self.inputs])
+        arrays = self._checked_feeds(feeds)
         bound = self.session.io_binding()
-        for name, array in self._checked_arrays(dict(feeds))[0].items():
+        for name, array in arrays.items():
             bound.bind_cpu_input(name, np.ascontiguousarray(array))
         for name in self._names:
             bound.bind_output(name, device)
         return bound
+
+    def _checked_feeds(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        binding.refuse_other_names(feeds, [port.name for port in self.inputs], self._draws.names)
+        return self._checked_arrays(self._with_noise(dict(feeds)))[0]
+
+    def _with_noise(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What is given, with noise where that is missing."""
+        if all(name in given for name in self._draws.names):
+            return given
+        arrays = {one.name: _as_array(one, given[one.name]) for one in self._draws.others.inputs}
+        return {**given, **{name: made for name, made in self._draws.drawn(arrays).items() if name not in given}}
 
     def _checked_arrays(self, given: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         """What the runtime gets, checked, and a tensor that was among it."""
@@ -126,13 +158,8 @@ class Loaded:
         arrays, tensor = {}, None
         for one in self._acceptance.inputs:
             value = given[one.name]
-            if type(value) is np.ndarray:
-                pass
-            elif binding.is_tensor(value):
-                tensor, value = value, binding.from_tensor(one.name, value)
-            else:
-                value = binding.as_array(one.name, value, one.dtype, one.rank)
-            arrays[one.name] = value
+            tensor = value if binding.is_tensor(value) else tensor
+            arrays[one.name] = _as_array(one, value)
         if self._checks and not (self._taken and self._is_like_the_last(arrays)):
             self._acceptance.check(arrays)
             if self._remembers:

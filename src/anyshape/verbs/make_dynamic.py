@@ -32,6 +32,7 @@ from anyshape.runtime.custom_ops import CustomOps
 from anyshape.runtime.made_up_inputs import find_contents
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.notation import did_you_mean
+from anyshape.sizes.spelling import argument
 from anyshape.stages.free_readings import first_that_is_right
 from anyshape.verification.freed_file import FreeOptions, RunningFile, StaticFile, Trial
 
@@ -67,6 +68,7 @@ def make_dynamic(
     if not isinstance(path, (str, os.PathLike)):
         raise DeclarationError(f"`path` is a {type(path).__name__}: pass the path of an ONNX file")
     proto = load_checked(path)
+    path = Path(path).absolute()  # the model may change the current folder
     interface = read_interface(proto)
     declaration = declare_free(interface, dims, sizes)
     _refuse_unknown_dims(unchecked, declaration)
@@ -76,12 +78,12 @@ def make_dynamic(
         thorough=thorough, seed=seed,
     )  # fmt: skip
     destination = check_destination(out)
-    with told(progress) as tell, confined(Path(path), proto, trusted=trusted or model is not None):
+    with told(progress) as tell, confined(path, proto, trusted=trusted or model is not None):
         options = FreeOptions(
             tuple(unchecked), budget,
             choose_tier(quick=quick, thorough=thorough), seed, against_model, tell, dict(constants or {}),
         )  # fmt: skip
-        result = _free_and_check(StaticFile(Path(path), proto, interface, declaration, options), destination)
+        result = _free_and_check(StaticFile(path, proto, interface, declaration, options), destination)
     if result.verdict == "refused":
         raise ExportError(result)
     return result
@@ -116,7 +118,7 @@ def _refuse_unknown_dims(unchecked: Iterable[str], declaration: Declaration) -> 
     for dim in unchecked:
         if dim not in declaration.ranges:
             known = ", ".join(f"`{one}`" for one in declaration.ranges) + did_you_mean(dim, declaration.ranges)
-            raise DeclarationError(f"unchecked names `{dim}`, but the dims are {known}")
+            raise DeclarationError(f"{argument('unchecked')} names `{dim}`, but the dims are {known}")
 
 
 def _refuse_odd_constants(constants: Any) -> None:

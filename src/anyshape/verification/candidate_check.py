@@ -101,8 +101,9 @@ def try_out(
         proto = onnx.load(stage.path, load_external_data=False)
     leaves = tuple(request.spec.inputs(request.signature))
     checker = checker_beside_model(
-        session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in
-    )
+        session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in,
+        compares_values=options.compares_values,
+    )  # fmt: skip
     ranges = ranges or request.spec.ranges
     suspicion = suspicion or Suspicion()
     pins = () if candidate.records_guards else tuple({pin.dim: pin for pin in suspicion.pins}.values())
@@ -120,8 +121,9 @@ def try_out(
         # what other values show wrong is not searched for smaller sizes: those are no cause of it
         loaded = stage.path if computed_in is None else _widened_path(stage)
         open_file = partial(options.custom_ops.open, providers=options.providers)
-        verification = provoke(checker, verification, survey.traced, loaded, open_file, budget.part(0.25))
-        if verification.is_right:
+        if options.compares_values:
+            verification = provoke(checker, verification, survey.traced, loaded, open_file, budget.part(0.25))
+        if verification.is_right and options.compares_values:
             run, model = verification.sizes_run, candidate.model
             otherwise = (*assumptions.broken_at(run), *otherwise_at(model, survey.traced, run))
             verification = run_contents(checker, verification, survey.traced, model, budget.part(0.25), otherwise)
@@ -129,7 +131,7 @@ def try_out(
         judged = _judged_file(stage, checker, verification, survey.traced)
         return Checked(candidate, verification, attempt.strategy, failure, beyond=beyond, judged=judged)
     smallest = smallest_failure(checker, verification.failures, plan, budget.part(0.25))
-    where = first_difference(proto, checker, smallest)
+    where = first_difference(proto, checker, smallest) if options.compares_values else None
     smallest = with_lost_digits(proto, checker, smallest)
     return Checked(candidate, verification, attempt.strategy, smallest, where, assumptions.others(candidate.guards))
 

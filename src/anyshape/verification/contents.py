@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyshape.model.oracle import Outcome
+from anyshape.model.oracle import Outcome, is_identical
 from anyshape.results.verification import Failure, Verification
 from anyshape.sizes.fit import observed_at
 from anyshape.verification.model_reference import ModelChecker, array_of
@@ -156,17 +156,11 @@ class Content:
         if not all(kind_of_change(base.leaves[name]) for name in self.leaves):
             return {}
         changed = {name: self.changed(base.leaves[name]) for name in self.leaves}
-        return {} if all(_is_identical(base.leaves[name], value) for name, value in changed.items()) else changed
+        return {} if all(is_identical(base.leaves[name], value) for name, value in changed.items()) else changed
 
     def told(self, names: Mapping[str, str]) -> str:
         """`x` and `y` negated, in the file's names."""
         return f"{' and '.join(f'`{names[leaf]}`' for leaf in self.leaves)} {self.words}"
-
-
-def _is_identical(old: Any, new: Any) -> bool:
-    if isinstance(old, torch.Tensor):
-        return old.stride() == new.stride() and torch.equal(old, new)
-    return bool(old == new)
 
 
 def contents_of(leaves: Mapping[str, Any]) -> list[Content]:
@@ -193,10 +187,12 @@ def common_contents(leaves: Mapping[str, Any], *, in_strides: bool = True) -> It
 
 
 def valued_leaves(checker: ModelChecker) -> dict[str, str]:
-    """Leaf -> input of the file, for those that hold values: an integer that is a size is not one of them."""
-    scalars = checker.reference.oracle.spec.scalars
+    """Leaf -> input of the file, for those that hold values: an integer that is a size is not one of them, nor noise,
+    which is never anything else.
+    """
+    spec = checker.reference.oracle.spec
     ports = zip(checker.interface.inputs, checker.reference.leaves, strict=True)
-    return {leaf: port.name for port, leaf in ports if leaf not in scalars}
+    return {leaf: port.name for port, leaf in ports if leaf not in spec.scalars and leaf not in spec.draws}
 
 
 def is_telling(outcome: Outcome) -> bool:

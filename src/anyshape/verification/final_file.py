@@ -30,11 +30,20 @@ def computation_of(path: Path) -> str:
         output.type.tensor_type.ClearField("shape")
     for tensor in attribute_tensors(proto.graph, *proto.functions):
         tensor.ClearField("name")
+    found = hashlib.sha256()
     for tensor in stored_tensors(proto.graph, *proto.functions):
+        raw = tensor.raw_data  # apart: to write weights once more takes longer than to read them
+        found.update(len(raw).to_bytes(8, "big"))
+        found.update(raw)
+        if raw:
+            tensor.ClearField("raw_data")
         for entry in (entry for entry in tensor.external_data if entry.key == "location"):
-            found = (path.parent / entry.value).stat()
-            entry.value = f"{found.st_size} {found.st_ino} {found.st_mtime_ns}"  # it may be renamed, not written anew
-    return hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
+            beside = (path.parent / entry.value).stat()
+            entry.value = (
+                f"{beside.st_size} {beside.st_ino} {beside.st_mtime_ns}"  # it may be renamed, not written anew
+            )
+    found.update(proto.SerializeToString(deterministic=True))
+    return found.hexdigest()
 
 
 @dataclass(frozen=True)

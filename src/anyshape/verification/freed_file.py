@@ -165,7 +165,8 @@ class TwinScope:
         return [size for n, size in enumerate(sizes) if self._lasts_for(pair, {**pair.sizes, dim: size}, n)]
 
     def _lasts_for(self, pair: Pair, sizes: Sizes, number: int) -> bool:
-        effort = pair.effort(sizes).times(_RUNS_OF_A_SIZE)
+        # inputs are made once, and may be by far the most of it
+        effort = pair.effort(sizes).times(_RUNS_OF_A_SIZE).with_values("inputs", pair.volume(sizes))
         reason = self.budget.refuses(effort) if number >= BESIDE_ITS_STATIC_TWIN.always_run else None
         if reason is None:
             self.budget.charge(effort)

@@ -27,7 +27,9 @@ Run = tuple[Sizes, int]
 
 
 def frozen(survey: Survey) -> list[Span]:
-    """Where a trace of real tensors would keep one path of a decision."""
+    """Where a trace of real tensors would keep one path of a decision; TorchScript's own stay in it."""
+    if survey.request.target.is_scripted:
+        return []
     found = survey.reference.value_decisions(survey.first) if survey.first.reads else {}
     return _places(survey, (place for place, answers in found.items() if answers != {TOLD}))
 
@@ -42,6 +44,8 @@ class Frozen:
 
 def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     """What the module reads at sizes that the trace's own path excludes, in one way in all runs."""
+    if survey.request.target.is_scripted:
+        return Frozen()
     reads, candidate = survey.reference.reads_at, checked.candidate
     # sizes at which an assumption breaks come first: behind each, the model may decide on something else
     broken = [one.breaks_at for one in checked.verification.assumptions if one.breaks_at is not None]
@@ -53,7 +57,7 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     kept = {*(read if candidate.records_guards else ()), *(branch.span for branch in candidate.branches)}
     others = [run for run in runs if reads(*run) - reads(survey.traced)]
     beyond = [run for run in runs if not candidate.records_guards or not hold(candidate.guards, run[0])]
-    read_values(survey, [run for run in others if run not in beyond], read, {TOLD})
+    read_values(survey, _reading_anew(survey, [run for run in others if run not in beyond]), read, {TOLD})
     read_values(survey, [run for run in beyond if run in others or run in _a_few(beyond, len(broken))], read)
     # where it was decided both ways, and the file was right each time, nothing is frozen
     settled: tuple[set[object], ...] = (set(), {True, False})
@@ -64,6 +68,16 @@ def frozen_elsewhere(survey: Survey, checked: Checked) -> Frozen:
     return Frozen(
         notes=(f"values are printed or logged, which the file does not do: {in_words(told)}",) if told else ()
     )
+
+
+def _reading_anew(survey: Survey, runs: Sequence[Run]) -> list[Run]:
+    """Those that look where none before them did, nor the runs that were followed first."""
+    reads = survey.reference.reads_at
+    seen, found = {*reads(survey.traced), *reads(survey.traced, 1)}, list[Run]()
+    for run in runs:
+        found += [] if reads(*run) <= seen else [run]
+        seen |= reads(*run)
+    return found
 
 
 def _a_few(runs: Sequence[Run], least: int) -> list[Run]:

@@ -34,6 +34,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
 from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_sizes
+from anyshape.sizes.spelling import argument
 from anyshape.source.spans import Span
 
 # ---- what is given
@@ -62,6 +63,18 @@ class GivenFile:
     """Without weights that lie beside the file."""
     interface: Interface
     contract: Contract | None
+    """What of it is about this file."""
+    untrue: tuple[str, ...] = ()
+    """What else it says, a clause each."""
+
+    @property
+    def doubts(self) -> Iterator[str]:
+        yield from (f"the file's own contract {clause}, which is not asked" for clause in self.untrue)
+
+    @property
+    def compares_values(self) -> bool:
+        """Whether its values can be compared: not where it draws them, as its contract says."""
+        return self.contract is None or not self.contract.random
 
     @cached_property
     def baked(self) -> tuple[Baked, ...]:
@@ -244,7 +257,7 @@ def _ranges_of(dims: Sequence[str], contract: Contract | None, sizes: Mapping[st
     for name in sizes:
         if name not in dims:
             named = (", ".join(f"`{dim}`" for dim in dims) or "none") + did_you_mean(name, dims)
-            raise DeclarationError(f"sizes given for `{name}`, but the file only names {named}")
+            raise DeclarationError(f"{argument('sizes')} given for `{name}`, but the file only names {named}")
     return {dim: parse_sizes(sizes[dim], dim=dim) if dim in sizes else _promised_range(dim, contract) for dim in dims}
 
 
@@ -405,6 +418,7 @@ def _mixed_finding(dim: str, output: str, sizes: Mapping[str, int], home: Span) 
 def notes_alone(file: GivenFile) -> Iterator[str]:
     """What such a check does not show, and what the file itself says or has baked in."""
     yield "only shapes were checked: without the model there are no values to compare with"
+    yield from file.doubts
     if file.contract is not None and file.contract.verdict != "checked":
         yield f"the file's own contract says `{file.contract.verdict}`"
     yield from (str(one) for one in file.baked if not one.operator)

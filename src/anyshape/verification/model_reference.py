@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from anyshape.bench.bench import BESIDE_A_MODEL, BenchReference, Checker, Expected
+from anyshape.bench.bench import BESIDE_A_MODEL, BESIDE_A_RANDOM_MODEL, BenchReference, Checker, Expected
 from anyshape.bench.judgement import FACTOR, Noises, Oracles, Tolerance
 from anyshape.model.oracle import Outcome, RandomOutputError, Reference, are_near
 from anyshape.onnxfile.interface import Interface
@@ -37,6 +37,8 @@ class ModelReference(BenchReference[Outcome]):
     """The wider type in which the graph is run, where the runtime cannot run its own."""
     takes_narrower: bool = False
     """Whether the file computes in a narrower type than the model."""
+    compares_values: bool = True
+    """Whether the model gives the same for the same inputs, as the user has it."""
     noises: defaultdict[str, Noises] = field(default_factory=partial(defaultdict, Noises))
     """What was measured of each output's rounding."""
 
@@ -48,7 +50,7 @@ class ModelReference(BenchReference[Outcome]):
         return self._repeatable(self.oracle.with_leaves(run, leaves))
 
     def _repeatable(self, run: Outcome) -> Outcome:
-        if run.draws and self.oracle.is_random(run):
+        if self.compares_values and run.draws and self.oracle.is_random(run):
             raise RandomOutputError(run)
         return run
 
@@ -73,7 +75,8 @@ class ModelReference(BenchReference[Outcome]):
         further = _FurtherRuns(self.oracle, run)
         for index, (port, output) in enumerate(zip(self.interface.outputs, outputs, strict=True)):
             exact, jittered = partial(further.exact, index), partial(further.jittered, index)
-            oracles = Oracles(exact, jittered, self.noises[port.name], self.takes_narrower)
+            reordered = partial(further.reordered, index)
+            oracles = Oracles(exact, jittered, self.noises[port.name], self.takes_narrower, reordered)
             yield Expected(index, array_of(output), oracles)
 
     def other_answer(self, run: Outcome) -> Outcome | None:
@@ -89,6 +92,8 @@ class _FurtherRuns:
         self._exact: tuple[torch.Tensor, ...] | None = None
         self._jittered: dict[int, tuple[torch.Tensor, ...] | None] = {}
         self._is_exact_asked = self._is_repeatable = False
+        self._reordered: tuple[torch.Tensor, ...] | None = None
+        self._is_order_asked = False
 
     def exact(self, index: int) -> Array | None:
         if not self._is_exact_asked:
@@ -105,6 +110,13 @@ class _FurtherRuns:
             self._jittered[number] = self._oracle.jittered(self._run, number, strength=FACTOR)
         run = self._jittered[number]
         return None if run is None else array_of(run[index])
+
+    def reordered(self, index: int) -> Array | None:
+        if not self._is_order_asked:
+            self._is_order_asked = True
+            self._require_repeatable()
+            self._reordered = self._oracle.lowest_first(self._run)
+        return None if self._reordered is None else array_of(self._reordered[index])
 
     def _require_repeatable(self) -> None:
         """What changes from run to run would be taken for rounding."""
@@ -137,10 +149,14 @@ def checker_beside_model(
     computed_in: torch.dtype | None = None,
     *,
     takes_narrower: bool = False,
+    compares_values: bool = True,
 ) -> ModelChecker:
     """A loaded file beside its model; each of its inputs takes one of these leaves."""
-    reference = ModelReference(oracle, interface, tuple(leaves), computed_in, takes_narrower)
-    return ModelChecker(session, interface, reference, BESIDE_A_MODEL, tolerance or Tolerance())
+    reference = ModelReference(
+        oracle, interface, tuple(leaves), computed_in, takes_narrower, compares_values=compares_values
+    )
+    rules = BESIDE_A_MODEL if compares_values else BESIDE_A_RANDOM_MODEL
+    return ModelChecker(session, interface, reference, rules, tolerance or Tolerance())
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -63,12 +63,14 @@ class Pair:
 
     def effort(self, sizes: Sizes) -> Effort:
         """What a run of the dynamic file takes: as much more than one of the static file as its inputs are larger."""
-        volume = self.volume(self.sizes)
-        grown = self.volume(sizes) / max(volume, 1)
-        own = self.static.effort({**self.feeds(self.sizes, 0), **self.told(self.sizes)}) or Effort(
-            volume * budgets.WORK_OF_AN_INPUT
-        )
+        own, grown = self._own_effort, self.volume(sizes) / max(self.volume(self.sizes), 1)
         return Effort(own.computed * grown, own.calls, {kind: size * grown for kind, size in own.largest.items()})
+
+    @cached_property
+    def _own_effort(self) -> Effort:
+        """Of the static file, counted once: its inputs may be long."""
+        feeds = {**self.feeds(self.sizes, 0), **self.told(self.sizes)}
+        return self.static.effort(feeds) or Effort(self.volume(self.sizes) * budgets.WORK_OF_AN_INPUT)
 
     def axes(self, name: str, dim: str) -> list[int]:
         """The axes of an input that follow a dim."""
