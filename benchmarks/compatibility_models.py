@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from coverage_models.hf_common import step_with_cache
+
 Sizes = Mapping[str, int]
 Values = dict[str, torch.Tensor]
 
@@ -92,14 +94,7 @@ class Decoder(nn.Module):
         )  # fmt: skip
 
     def forward(self, tokens, mask, key_0, value_0, key_1, value_1):
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        for layer, (key, value) in enumerate([(key_0, value_0), (key_1, value_1)]):
-            cache.update(key, value, layer)
-        found = self.model(tokens, attention_mask=mask, past_key_values=cache, use_cache=True)
-        kept = [tensor for layer in found.past_key_values.layers for tensor in (layer.keys, layer.values)]
-        return (found.logits, *kept)
+        return step_with_cache(self.model, tokens, mask, key_0, value_0, key_1, value_1)
 
 
 class VisionTransformer(nn.Module):

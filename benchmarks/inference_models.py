@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from coverage_models.hf_common import lively
+from coverage_models.hf_common import lively, step_with_cache
 from coverage_models.timm_models import create
 
 Sizes = Mapping[str, int]
@@ -75,14 +75,7 @@ class Llama(nn.Module):
 
 class LlamaWithCache(Llama):
     def forward(self, tokens, mask, key_0, value_0, key_1, value_1):
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        for layer, (key, value) in enumerate([(key_0, value_0), (key_1, value_1)]):
-            cache.update(key, value, layer)
-        found = self.model(tokens, attention_mask=mask, past_key_values=cache, use_cache=True)
-        kept = [tensor for layer in found.past_key_values.layers for tensor in (layer.keys, layer.values)]
-        return (found.logits, *kept)
+        return step_with_cache(self.model, tokens, mask, key_0, value_0, key_1, value_1)
 
 
 class Recurrent(nn.Module):

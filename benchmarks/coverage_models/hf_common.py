@@ -48,3 +48,15 @@ def lively(model: nn.Module) -> nn.Module:
             if isinstance(module, NORMS) and module.running_mean is not None:
                 module.running_mean.add_(0.1 * torch.randn(module.running_mean.shape, generator=generator))
     return model.eval()
+
+
+def step_with_cache(model: nn.Module, tokens: torch.Tensor, mask: torch.Tensor, *cached: torch.Tensor) -> Any:
+    """The logits of a decoder's step, and its new cache; of the old one, keys and values of every layer in turn."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    for layer, (key, value) in enumerate(zip(cached[::2], cached[1::2], strict=True)):
+        cache.update(key, value, layer)
+    found = model(tokens, attention_mask=mask, past_key_values=cache, use_cache=True)
+    kept = [tensor for layer in found.past_key_values.layers for tensor in (layer.keys, layer.values)]
+    return (found.logits, *kept)
