@@ -155,6 +155,13 @@ def test_what_follows_from_a_decision_that_fell_otherwise_is_rounded_as_well():
         assert (judged(actual, expected, oracles(expected.double(), jittered)).difference is None) is excused
 
 
+def test_what_jumps_from_zero_is_rounded_where_it_lands():
+    expected, flipped = torch.zeros(4), torch.tensor([0.0, 5.3, 0.0, 0.0])
+    further = oracles(expected.double(), [expected, flipped, expected])
+    assert judged(flipped * (1 + 2e-7), expected, further).difference is None
+    assert judged(flipped * (1 + 1e-4), expected, further).difference is not None
+
+
 def test_an_element_that_cancels_is_judged_by_how_far_it_moves():
     expected = torch.cat([by_lot(40), torch.tensor([1e-12])])
     jittered = [expected + 1e-6 * (-1) ** number for number in range(4)]

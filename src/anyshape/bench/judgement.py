@@ -317,8 +317,8 @@ class Oracles:
         return np.asarray(np.maximum(alike, np.where(own <= factor * alike, own, own / factor)))
 
     def _judge_by_jitter(self, floats: _Floats, error: Array, noise: Array, factor: float) -> Judgement:
-        """Each element that is in doubt is allowed to be as far off as it moves itself, give or take its noise: where a
-        decision falls otherwise, what follows from it is rounded, too.
+        """Each element that is in doubt is allowed to be as far off as it moves itself; where a decision falls otherwise,
+        give or take the noise of what follows from it.
         """
         floats = replace(floats, want=self.in_nearest_order(floats.got, floats.want, floats.finite))
         noise = np.maximum(noise, floats.rounding)
@@ -327,11 +327,13 @@ class Oracles:
         usual = self.noises.by_jitter.typical(floats.want)
         if ((error <= factor * noise) | (distance <= factor / 2 * usual)).all():
             return _judge_by_noise(distance, np.maximum(noise, usual), factor)
-        spread = np.zeros(distance.shape)
+        spread = allowed = np.zeros(distance.shape)
+        jump = _JUMP * floats.epsilon * largest_alike(floats.want)
         for number, run in enumerate(self._jittered_runs(budgets.MOST_JITTERED_RUNS), 1):
             # runs move as far as is allowed by default; some files are allowed more
             spread = np.maximum(spread, floats.moved_by(run) * (factor / FACTOR))
-            doubtful = (error > factor * noise) & (distance > spread + factor * noise)
+            allowed = spread + np.where(spread > jump, factor * np.maximum(noise, floats.epsilon * spread), 0.0)
+            doubtful = (error > factor * noise) & (distance > allowed)
             if not doubtful.any():
                 break
             is_enough = number >= budgets.JITTERED_RUNS_TO_BEGIN_WITH
@@ -339,7 +341,7 @@ class Oracles:
                 break  # nothing in this output moves nearly as far
         self.noises.by_jitter.measured(floats.want, spread / factor, share=0.5)
         error = np.where(error <= factor * noise, error, distance)
-        return _judge_by_noise(error, noise + spread / factor, factor)
+        return _judge_by_noise(error, np.maximum(noise, allowed / factor), factor)
 
 
 def _special_kinds(values: Array) -> Array:
