@@ -257,6 +257,8 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "matrix": partial(_of_benchmark, "compatibility_tables", "matrix"),
     "environments": partial(_of_benchmark, "compatibility_tables", "environments"),
     "faults": partial(_of_benchmark, "faults", "table"),
+    "operators": partial(_of_benchmark, "operator_tables", "counts"),
+    "each_operator": partial(_of_benchmark, "operator_tables", "each_operator"),
     "strategies": lambda: _rows(
         "| strategy | tried where | what it does |", [(f"`{s.name}`", s.when, s.what) for s in STRATEGIES]
     ),

@@ -8,11 +8,13 @@ import pytest
 import torch
 from onnxscript import opset18, script
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 from anyshape.conversion import translation as translating
 from anyshape.conversion.operators.table import TRANSLATIONS
 from anyshape.conversion.translation import translation, translations
 from anyshape.errors import DeclarationError
+from anyshape.results.attempt import UntranslatedOperatorError
 from anyshape.torchkit.private_names import lookup
 from tests.torchkit.hiding import hide
 
@@ -45,8 +47,20 @@ def test_a_program_becomes_a_model_and_says_what_was_replaced() -> None:
 def test_what_cannot_be_translated_raises() -> None:
     module = nn.Module()
     module.forward = lambda x: torch.linalg.svdvals(x)
-    with pytest.raises(Exception, match="svd"):
+    with pytest.raises(UntranslatedOperatorError) as caught:
         translating.translate_program(_program(module), 20, {})
+    assert str(caught.value) == "`aten::_linalg_svd` has no ONNX translation; ONNX has no operator for it"
+    assert caught.value.overload == "aten._linalg_svd.default"
+
+
+def test_an_operator_that_stops_a_trace_is_named() -> None:
+    stopped = RuntimeError("a trace")
+    stopped.__cause__ = DynamicOutputShapeException(torch.ops.aten.linalg_lstsq.default)
+    named = translating.named_operator(stopped, 20)
+    assert str(named) == "`aten::linalg_lstsq` has no ONNX translation; ONNX has no operator for it"
+    for operator in (torch.ops.aten.nonzero.default, torch.ops.aten.equal.default):  # translated; no tensor
+        stopped.__cause__ = DynamicOutputShapeException(operator)
+        assert translating.named_operator(stopped, 20) is stopped
 
 
 def test_which_operators_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:

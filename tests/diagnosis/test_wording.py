@@ -109,6 +109,11 @@ def test_an_operator_is_shown_with_what_the_user_would_write() -> None:
     shapeless = wording.untranslated_operator(UntranslatedOperatorError(*given, shapeless=True), HOME)
     assert '@torch.library.register_fake("my::norm")\ndef _(x, eps=1e-05):' in shapeless.helps[0]
     assert (untranslated.span, untranslated.notes) == (HOME, ("why",))
+    torchs = UntranslatedOperatorError("aten::geqrf", "aten.geqrf.default", ("A",), None, "why", shapeless=False)
+    assert wording.untranslated_operator(torchs, HOME).helps[1:] == (
+        "or compute it before or after the file; or translate it to a node of your own, which a library or a Python "
+        "function computes: `custom_ops`",
+    )
 
 
 def test_a_draw_is_told_at_its_place_with_the_others() -> None:

@@ -171,3 +171,8 @@ class Projected(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.project(x)
+
+
+class Cube(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.view_as_real(torch.fft.rfft(x) ** 3)

@@ -164,19 +164,39 @@ error[wrong-shape]: `output` has shape (1, 4, 2), in PyTorch (1, 4, 1) at batch 
    = help: custom_translation_table translates `aten.silu.default`: compare what it gives with PyTorch
 """,
     ),
-    "not-converted: an operator without translation": (
-        models.Eigenvalues,
+    "not-converted: a power that nobody translates": (
+        models.Cube,
         (3, 5, 4),
         {},
         """\
 error[not-converted]: no exporter could convert the model
-   --> tests/messages/models.py:58:5 in Eigenvalues.forward
+    --> tests/messages/models.py:177:5 in Cube.forward
+    |
+177 |     def forward(self, x: Tensor) -> Tensor:
+    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    = note: torch.export: NotImplementedError: complex values to the power of 3
+    = note: torch.export with branches and loops: NotImplementedError: complex values to the power of 3
+    = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::fft_rfft' to ONNX opset version 20 is not supported
+""",
+    ),
+    "unsupported-op: one of torch": (
+        models.Eigenvalues,
+        (3, 5, 4),
+        {},
+        """\
+error[unsupported-op]: `aten::_linalg_eigh` has no ONNX translation
+   --> tests/messages/models.py:59:9 in forward
    |
-58 |     def forward(self, x: Tensor) -> Tensor:
-   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-   = note: torch.export: DispatchError: No ONNX function found for aten._linalg_eigh
-   = note: torch.export with branches and loops: DispatchError: No ONNX function found for aten._linalg_eigh
-   = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::mT' to ONNX opset version 20 is not supported
+59 |         return torch.linalg.eigvalsh(x @ x.mT)
+   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ called here
+   = note: ONNX has no operator for it
+   = help: write its translation, before the export:
+           from onnxscript import opset18 as op
+
+           @anyshape.translation(torch.ops.aten._linalg_eigh.default)
+           def _linalg_eigh(A, UPLO='L', compute_v=True):
+               return ...  # what `aten::_linalg_eigh` computes, in ONNX operators such as op.Mul
+   = help: or compute it before or after the file; or translate it to a node of your own, which a library or a Python function computes: `custom_ops`
 """,
     ),
     "unsupported-op: an operator in numpy": (

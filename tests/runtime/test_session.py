@@ -172,3 +172,10 @@ def test_a_type_without_kernels_is_told_from_what_the_file_holds(kind, operator,
     model = onnx.parser.parse_model(f"{head} ({kind}[n] x) => ({kind}[n] y) {{ y = {operator}(x) }}")
     found = runtime.unrunnable_type(model, runtime.RuntimeFailureError("no kernel"))
     assert (None if found is None else str(found)) == sentence
+
+
+def test_the_runtime_s_words_name_no_folder_of_ours():
+    said = (
+        "[ONNXRuntimeError] : 10 : INVALID_GRAPH : Load model from /tmp/x/.m failed.onnx failed:Node (n) Op (Slice) odd"
+    )
+    assert runtime.runtime_words(RuntimeError(said)) == "Node (n) Op (Slice) odd"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention as imported_before
 
-from anyshape.torchkit.defined_calls import DefinedCalls, UndefinedCallError, attention_is_checked
+from anyshape.torchkit.defined_calls import DefinedCalls, UndefinedCallError, calls_are_checked
 
 SENTENCE = "scaled_dot_product_attention has 4 keys and 3 values: PyTorch reads beyond the shorter ones"
 
@@ -26,9 +26,20 @@ def test_a_probe_meets_no_undefined_call_however_it_is_made(dtype):
 
 
 def test_by_its_name_it_is_checked_without_a_mode_and_put_back():
-    with attention_is_checked():
+    with calls_are_checked():
         assert attend(4).shape == (2, 1, 5, 8)
         with pytest.raises(UndefinedCallError) as caught:
             attend(3)
     assert str(caught.value) == SENTENCE
     assert torch.nn.functional.scaled_dot_product_attention is imported_before
+
+
+def test_a_label_that_is_no_class_is_not_looked_up():
+    steps, ones = torch.zeros(4, 1, 3).log_softmax(-1), torch.ones(1, dtype=torch.int64)
+    with calls_are_checked():
+        torch.nn.functional.ctc_loss(steps, torch.tensor([[2]]), 4 * ones, ones)
+        for label in (-1, 3):
+            with pytest.raises(UndefinedCallError, match="ctc_loss has a label that is no class"):
+                torch.nn.functional.ctc_loss(
+                    steps, targets=torch.tensor([[label]]), input_lengths=ones, target_lengths=ones
+                )

@@ -139,6 +139,14 @@ def test_the_order_of_equal_values_is_open_where_pytorch_leaves_it_so() -> None:
     assert _runs(lambda x: x.sort().indices, x)[:2].tolist() == [[4, 0, 2, 1, 3], [4, 2, 0, 3, 1]]
     assert bool((_runs(lambda x: x.sort(stable=True).indices, x) == torch.tensor([4, 0, 2, 1, 3])).all())
     assert bool((_runs(lambda x: x.argmax(), x) == 1).all())
+    assert _runs(lambda x: x.kthvalue(2).indices, x)[:2].tolist() == [0, 2]
+    assert _runs(lambda x: x.kthvalue(2, keepdim=True).values, x)[:2].tolist() == [[1.0], [1.0]]
+
+
+def test_an_approximation_of_whole_numbers_has_the_kernel_s_error() -> None:
+    whole = torch.arange(-8, 8)
+    moved = (_runs(torch.sigmoid, whole) - torch.sigmoid(whole)).abs().amax(0)
+    assert 0 < float(moved.max()) < 1e-6
 
 
 def test_attention_moves_by_what_it_is_summed_of_where_it_drops_nothing() -> None:

@@ -241,6 +241,20 @@ def test_nan_that_is_handled_otherwise_is_a_note(tmp_path: Path) -> None:
     assert found.notes == ("NaN or inf is handled otherwise than in PyTorch: `y` is another with `x` holding a NaN",)
 
 
+class Largest(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        plain = x * 2
+        return torch.nn.functional.max_pool1d(plain, 2)
+
+
+def test_the_first_note_about_nan_names_the_operator_and_the_line() -> None:
+    first, *others = anyshape.export(Largest(), torch.randn(1, 2, 6), dims={}).notes
+    line = Largest.forward.__code__.co_firstlineno + 2
+    words = "NaN or inf is handled otherwise than in PyTorch: `output` is another with `x` holding a NaN"
+    assert re.fullmatch(rf"{re.escape(words)}, first by `MaxPool` of .*test_content_runs.py:{line}", first)
+    assert not any("first by" in note for note in others)
+
+
 def test_nan_of_the_file_alone_is_a_note_where_a_mask_leaves_nothing(tmp_path: Path) -> None:
     nodes = """
       one = Cast <to: int = 1> (mask)

@@ -29,7 +29,7 @@ from anyshape.conversion.operators.custom import CustomOperators
 from anyshape.conversion.operators.repair import Acted, Repair, applied
 from anyshape.conversion.speed.alike_parts import repeated_parts
 from anyshape.conversion.speed.known_results import known_results
-from anyshape.conversion.translation import Translation, translate_program
+from anyshape.conversion.translation import Translation, named_operator, translate_program
 from anyshape.declaration.spec import Spec
 from anyshape.garbage import uncollected
 from anyshape.onnxfile.temporary_folders import temporary_folder
@@ -68,8 +68,9 @@ def by_export(
         except Exception as error:  # noqa: BLE001  an attempt: kept and shown
             meaning = meaning_of(recorder, job.names, job.spec)
             pins, guards = pins_of(recorder, meaning), guards_of(recorder, meaning)
-            cause = cause_of(error, pins)
-            return None, Attempt(name, "failed", cause, time.monotonic() - start, error, pins, guards), acted
+            named = named_operator(error, job.opset)
+            cause = cause_of(named, pins)
+            return None, Attempt(name, "failed", cause, time.monotonic() - start, named, pins, guards), acted
     branches = branches_of(forks.branches.values(), meaning) if forks else ()
     if branches:
         acted.note(_sentence_about(branches))

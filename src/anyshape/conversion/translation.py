@@ -18,11 +18,14 @@ from anyshape.conversion.operators.table import TRANSLATIONS
 from anyshape.conversion.speed.operator_table import kept_table, operator_table
 from anyshape.conversion.speed.stages_left_out import stages_left_out
 from anyshape.errors import DeclarationError
+from anyshape.results.attempt import UntranslatedOperatorError
 from anyshape.source.live_code import LOCK
+from anyshape.source.spans import Span, span_of_error, span_of_recorded_stack
 from anyshape.torchkit import custom_operators
 from anyshape.torchkit.capture import newest_translated_opset, quiet
 from anyshape.torchkit.patches import replaced, without_answers
 from anyshape.torchkit.private_names import NAMES, OpOverload, attribute, lookup
+from anyshape.torchkit.reasons import chain_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,19 +50,52 @@ def translate_program(
     options = {"optimize": True, **extra}
     # older and newer ones are written when all rewrites are done
     opset = min(max(opset, lookup(_OLDEST_OPSET) or 18), newest_translated_opset())
+    lacking: list[UntranslatedOperatorError] = []
     try:
         with (
             LOCK, quiet(), torch.no_grad(), without_answers(), our_operators(),
-            stages_left_out(inlining=inlining) as simplified, numbers.gathered(), numbers.numbers_in_double(),
-            tiny_numbers_kept(),
+            stages_left_out(inlining=inlining) as simplified,
+            numbers.gathered(lambda *given: lacking.extend(_untranslated_operators(*given))),
+            numbers.numbers_in_double(), tiny_numbers_kept(),
         ):  # fmt: skip
             converted = torch.onnx.export(program, (), None, dynamo=True, opset_version=opset, verbose=False, **options)
-    except Exception:
-        if not simplified.inlined:
-            raise
-        return translate_program(program, opset, extra, inlining=False)
+    except Exception as error:
+        if simplified.inlined:
+            return translate_program(program, opset, extra, inlining=False)
+        if lacking:
+            raise lacking[0] from error
+        raise
     assert converted is not None
     return Translation(converted.model, tuple(sorted(simplified.inlined)), tuple(sorted(simplified.forced_by)))
+
+
+def _untranslated_operators(module: torch.fx.GraphModule, table: Any) -> Iterator[UntranslatedOperatorError]:
+    """Operators of torch's that a program holds and nobody knows how to write, each with the user's call."""
+    for part in module.modules() if table is not None else ():
+        for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
+            target = node.target
+            if isinstance(target, OpOverload) and not table.is_registered(target):
+                yield _without_words(target, span_of_recorded_stack(node.meta.get("stack_trace") or ""))
+
+
+def _without_words(operator: Any, span: Span | None) -> UntranslatedOperatorError:
+    arguments, why = custom_operators.written_arguments(operator), "ONNX has no operator for it"
+    return UntranslatedOperatorError(operator.name(), str(operator), arguments, span, why, shapeless=False)
+
+
+def named_operator(error: BaseException, opset: int) -> BaseException:
+    """What stopped a trace: where it is an operator of torch's on tensors alone, whose shape nobody knows and that
+    nobody could write, that operator.
+    """
+    met = (getattr(one, "func", None) for one in chain_of(error))
+    operator = next((one for one in met if isinstance(one, OpOverload)), None)
+    if operator is None or is_translated(operator, opset) or not _gives_tensors(operator):
+        return error
+    return _without_words(operator, span_of_error(error))
+
+
+def _gives_tensors(operator: Any) -> bool:
+    return any("Tensor" in str(result.type) for result in operator._schema.returns)
 
 
 @contextlib.contextmanager

@@ -237,8 +237,15 @@ def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Findi
             f"    return ...  # what `{error.name}` computes, in ONNX operators such as op.Mul",
         )
     label = "called here" if error.span else ""
-    helps = ("\n".join(lines),)
+    is_torchs = error.name.startswith(("aten::", "prims::"))
+    helps = ("\n".join(lines), *[_WAYS_AROUND] * is_torchs)
     return _of_export("unsupported-op", message, error.span or home, label, (error.why,), helps)
+
+
+_WAYS_AROUND = (
+    "or compute it before or after the file; or translate it to a node of your own, which a library or a Python "
+    "function computes: `custom_ops`"
+)
 
 
 def missing_operator(error: BaseException | None, runtime: Release | None, home: Span) -> Finding | None:

@@ -28,7 +28,7 @@ from anyshape.sizes.notation import Sizes
 from anyshape.source.spans import Span
 from anyshape.torchkit import precision, recorder
 from anyshape.torchkit.compared_numbers import Comparison, compared_numbers
-from anyshape.torchkit.defined_calls import attention_is_checked
+from anyshape.torchkit.defined_calls import calls_are_checked
 from anyshape.torchkit.draws import drawing_places, standard_noise
 from anyshape.torchkit.jitter import LowestFirst, jitter
 from anyshape.torchkit.operation_count import counted_effort
@@ -120,7 +120,7 @@ class EagerModule:
         seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
-                with attention_is_checked(), watched_reads(most_reads) as self.reads:
+                with calls_are_checked(), watched_reads(most_reads) as self.reads:
                     returned = self.target.call(*args, **kwargs)
                     self.reshaped |= {name for name, value in given.items() if _is_reshaped(value, leaves[name])}
                 if look is not None:

@@ -219,6 +219,7 @@ def runtime_words(error: Exception) -> str:
     """The runtime's own words without its file names and C++ signatures."""
     text = str(error).strip() or type(error).__name__
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    text = re.sub(r"^Load model from .* failed:", "", text)
     if match := _NODE_FAILED.search(text):
         operator, name, message = match.groups()
         message = message.split(" was false. ")[-1]

@@ -1,7 +1,8 @@
 """Calls that PyTorch runs unchecked, and does not define, raise instead: a size that is tried may be an accident.
 
 `scaled_dot_product_attention` takes keys and values of two lengths and reads beyond the end of the shorter ones: what
-it gives then changes from call to call, and may end the process.
+it gives then changes from call to call, and may end the process. `ctc_loss` reads beside the steps where a label is no
+class.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class UndefinedCallError(RuntimeError):
     """A call whose result PyTorch does not define."""
 
 
-def _check_attention(_query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:
+def _check_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:
+    del query
     if key.dim() > 1 and value.dim() > 1 and key.shape[-2] != value.shape[-2]:
         lengths = f"{key.shape[-2]} keys and {value.shape[-2]} values"
         raise UndefinedCallError(f"scaled_dot_product_attention has {lengths}: PyTorch reads beyond the shorter ones")
@@ -47,15 +49,31 @@ class DefinedCalls(OperatorMode):
         return func(*args, **(kwargs or {}))
 
 
+def _check_labels(log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any) -> None:
+    if targets.numel() and (int(targets.min()) < 0 or int(targets.max()) >= log_probs.shape[-1]):
+        raise UndefinedCallError("ctc_loss has a label that is no class: PyTorch reads beside the steps")
+
+
+_BY_NAME: Mapping[str, Callable[..., None]] = {
+    "scaled_dot_product_attention": _check_attention,
+    "ctc_loss": _check_labels,
+}
+
+
 @contextlib.contextmanager
-def attention_is_checked() -> Iterator[None]:
-    """Inside, calls by the function's own name are checked, at no cost for all others: for the many runs of a check."""
-    plain = torch.nn.functional.scaled_dot_product_attention
-
-    @functools.wraps(plain)
-    def checked(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        _check_attention(query, key, value)
-        return plain(query, key, value, *args, **kwargs)
-
-    with patched(torch.nn.functional, "scaled_dot_product_attention", checked):
+def calls_are_checked() -> Iterator[None]:
+    """Inside, calls by the functions' own names are checked, at no cost for others: for the many runs of a check."""
+    with contextlib.ExitStack() as stack:
+        for name, check in _BY_NAME.items():
+            function = _checked_first(check, getattr(torch.nn.functional, name))
+            stack.enter_context(patched(torch.nn.functional, name, function))
         yield
+
+
+def _checked_first(check: Callable[..., None], plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        check(*args, **kwargs)
+        return plain(*args, **kwargs)
+
+    return checked

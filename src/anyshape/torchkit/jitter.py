@@ -52,7 +52,8 @@ class _Jitter(OperatorMode):
         if func.namespace not in ("aten", "prims"):  # somebody's own, which may do more than compute
             return each_value(self._rounded_anew, result)
         wide = _wide_result(func, args, kwargs)
-        if _is_exact(result, wide, args) and not _has_fractions(func, args):
+        is_promoted = func.overloadpacket in _KERNEL_ERRORS and not any(map(_is_floating, _tensors(args)))
+        if not is_promoted and _is_exact(result, wide, args) and not _has_fractions(func, args):
             return result
         if func.overloadpacket in _BY_DIFFERENCES:
             result = self._rounded_anew(result)
@@ -242,23 +243,33 @@ def _where_finite(value: Tensor, moved: Tensor) -> Tensor:
 
 def _equals_in_order(func: Any, args: Any, kwargs: Any, order_of: Callable[[int], Tensor]) -> Any:
     """The result of a sort or a choice in which equal values stand in this order of their indices."""
-    value, dim, largest, count = _OPEN_ORDERS[func](func, args, kwargs)
+    value, dim, largest, (first, count), keepdim = _OPEN_ORDERS[func](func, args, kwargs)
     if value.dim() == 0:
         return func(*args, **kwargs)
     order = order_of(value.shape[dim]).to(value.device)
     values, places = value.index_select(dim, order).sort(dim=dim, descending=largest, stable=True)
-    return values.narrow(dim, 0, count), order[places.narrow(dim, 0, count)]
+    found = values.narrow(dim, first, count), order[places.narrow(dim, first, count)]
+    return found if keepdim else tuple(one.squeeze(dim) for one in found)
 
 
-def _sorted_wholly(func: Any, args: Any, kwargs: Any) -> tuple[Tensor, int, bool, int]:
+_Choice = tuple[Tensor, int, bool, tuple[int, int], bool]
+"""What is sorted, along which axis, whether the largest comes first, which are taken, whether the axis stays."""
+
+
+def _sorted_wholly(func: Any, args: Any, kwargs: Any) -> _Choice:
     named = _named_arguments(func, args, kwargs)
     dim = named.get("dim", -1)
-    return named["self"], dim, bool(named.get("descending", False)), _length(named["self"], dim)
+    return named["self"], dim, bool(named.get("descending", False)), (0, _length(named["self"], dim)), True
 
 
-def _sorted_in_part(func: Any, args: Any, kwargs: Any) -> tuple[Tensor, int, bool, int]:
+def _sorted_in_part(func: Any, args: Any, kwargs: Any) -> _Choice:
     named = _named_arguments(func, args, kwargs)
-    return named["self"], named.get("dim", -1), bool(named.get("largest", True)), named["k"]
+    return named["self"], named.get("dim", -1), bool(named.get("largest", True)), (0, named["k"]), True
+
+
+def _one_of_sorted(func: Any, args: Any, kwargs: Any) -> _Choice:
+    named = _named_arguments(func, args, kwargs)
+    return named["self"], named.get("dim", -1), False, (named["k"] - 1, 1), bool(named.get("keepdim", False))
 
 
 def _named_arguments(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
@@ -272,6 +283,7 @@ def _length(value: Tensor, dim: int) -> int:
 
 _OPEN_ORDERS = {
     _aten.sort.default: _sorted_wholly, _aten.sort.stable: _sorted_wholly, _aten.topk.default: _sorted_in_part,
+    _aten.kthvalue.default: _one_of_sorted,
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def reason_of(error: BaseException) -> str:
     for kind in _kinds(error):
         if kind in _KNOWN:
             return _KNOWN[kind]
-    root = _chain(error)[-1]
+    root = chain_of(error)[-1]
     lines = [_ADDRESS.sub("", _OPERATOR.sub(r"\1", line.strip())) for line in str(root).splitlines() if line.strip()]
     name = type(root).__name__
     if not lines or _SYMBOL.search(lines[0]):
@@ -74,10 +74,11 @@ def depends_on_values(error: BaseException) -> bool:
 
 def _kinds(error: BaseException) -> list[str]:
     """What an exception and its causes are: torch's own kind of error, and the type."""
-    return [kind for link in _chain(error) for kind in (str(getattr(link, "error_type", "")), type(link).__name__)]
+    return [kind for link in chain_of(error) for kind in (str(getattr(link, "error_type", "")), type(link).__name__)]
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def chain_of(error: BaseException) -> list[BaseException]:
+    """An exception and its causes."""
     chain = [error]
     while (cause := chain[-1].__cause__) is not None and cause not in chain:
         chain.append(cause)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import onnx_ir as ir
 
@@ -16,12 +17,14 @@ from anyshape.results.verification import Verification
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
 from anyshape.verification.contents import (
+    ABOUT_NAN,
     Content,
     common_contents,
     is_telling,
     judged_with,
     valued_leaves,
 )
+from anyshape.verification.first_wrong_node import difference_with
 from anyshape.verification.model_reference import ModelChecker
 from anyshape.verification.reached_numbers import contents_at_numbers
 
@@ -83,13 +86,14 @@ def _at_base(
             verification = replace(verification, notes=(*verification.notes, note))
         elif not verification.failures:
             budget.charge(effort)
-            verification = _with_content(checker, verification, base, content, names)
+            verification = _with_content(checker, verification, base, content, names, model)
     return verification, reached
 
 
 def _with_content(
-    checker: ModelChecker, verification: Verification, base: Outcome, content: Content, names: Mapping[str, str]
-) -> Verification:
+    checker: ModelChecker, verification: Verification, base: Outcome, content: Content, names: Mapping[str, str],
+    model: ir.Model,
+) -> Verification:  # fmt: skip
     """One run more; where all leaves together leave PyTorch nothing to compute, one for each of them."""
     changed = content.changes_of(base)
     if not changed:
@@ -97,7 +101,10 @@ def _with_content(
     outcome = checker.reference.with_leaves(base, changed)
     if is_telling(outcome) or (content.change.has_no_number and outcome.runs):
         try:
-            verification = judged_with(checker, verification, outcome, content, names)
+            # the first one tells the line: to look for it again takes longer than the run
+            is_first = not any(note.startswith(ABOUT_NAN) for note in verification.notes)
+            place = partial(_place, model, checker) if is_first else lambda *_: ""
+            verification = judged_with(checker, verification, outcome, content, names, place)
         except RandomOutputError:
             if outcome.draws:
                 raise
@@ -106,8 +113,15 @@ def _with_content(
             verification = replace(verification, notes=(*verification.notes, note))
     for leaf in content.leaves if len(content.leaves) > 1 and not is_telling(outcome) else ():
         alone = replace(content, leaves=(leaf,))
-        verification = _with_content(checker, verification, base, alone, names)
+        verification = _with_content(checker, verification, base, alone, names, model)
     return verification
+
+
+def _place(model: ir.Model, checker: ModelChecker, outcome: Outcome, rule: str) -> str:
+    where = difference_with(ir.to_proto(model), checker, outcome, rule)
+    if where is None or where.span is None:
+        return ""
+    return f", first by `{where.operator}` of {where.span.path}:{where.span.line}"
 
 
 _SIZE_OPERANDS: Mapping[str, Sequence[int]] = {

@@ -200,10 +200,18 @@ def is_telling(outcome: Outcome) -> bool:
     return any(not output.numel() or bool(output.isfinite().any()) for output in outcome.outputs)
 
 
+ABOUT_NAN = "NaN or inf is handled otherwise than in PyTorch"
+"""What a note about that begins with."""
+
+
 def judged_with(
-    checker: ModelChecker, verification: Verification, outcome: Outcome, content: Content, names: Mapping[str, str]
-) -> Verification:
-    """The same with one call more; what only NaN and inf make different is a note, anything else a failure."""
+    checker: ModelChecker, verification: Verification, outcome: Outcome, content: Content, names: Mapping[str, str],
+    place: Callable[[Outcome, str], str] = lambda *_: "",
+) -> Verification:  # fmt: skip
+    """The same with one call more; what only NaN and inf make different is a note, anything else a failure.
+
+    `place` tells where a call breaks a rule.
+    """
     result, words = checker.judge(outcome), content.told(names)
     if not isinstance(result, Failure):
         observed = observed_at(outcome.sizes, outcome.outputs)
@@ -214,7 +222,7 @@ def judged_with(
         return replace(verification, notes=(*verification.notes, note))
     if _is_about_nan(checker, outcome, odd=content.change.is_odd):
         what = f"`{result.output}` is another" if result.output else "the file fails"
-        note = f"NaN or inf is handled otherwise than in PyTorch: {what} with {words}"
+        note = f"{ABOUT_NAN}: {what} with {words}{place(outcome, result.rule)}"
         return replace(verification, notes=(*verification.notes, note))
     # the sizes are right ones with other values: these are the cause
     failure = replace(result, sentence=f"{result.sentence} with {words}", values=words)

@@ -38,11 +38,15 @@ class WrongNode:
 
 def first_difference(model: onnx.ModelProto, checker: ModelChecker, failure: Failure) -> WrongNode | None:
     """Where the file goes wrong at a failing size; None where that cannot be told, or would cost too much."""
+    return difference_with(model, checker, checker.reference.run(failure.sizes, failure.content), failure.rule)
+
+
+def difference_with(model: onnx.ModelProto, checker: ModelChecker, outcome: Outcome, rule: str) -> WrongNode | None:
+    """The same for a call that was made, and the rule that the file breaks there."""
     is_large = len(model.graph.node) > budgets.MOST_NODES_TO_SEARCH or model.ByteSize() > budgets.MOST_BYTES_TO_SEARCH
     if is_large or any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer):
         return None
-    outcome = checker.reference.run(failure.sizes, failure.content)
-    search = _SEARCHES.get(failure.rule)
+    search = _SEARCHES.get(rule)
     if search is None or not outcome.runs:
         return None
     try:

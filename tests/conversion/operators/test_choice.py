@@ -142,3 +142,21 @@ def test_counts_of_tiny_values_and_norms_of_nan() -> None:
         ),
     }
     assert wrong_results(functions, x) == []
+
+
+def test_nan_is_sorted_to_the_end_however_the_sort_is_asked_for() -> None:
+    x = torch.tensor([[3.0, NAN, -1.0, float("inf"), 2.0], [0.0, 1.0, NAN, NAN, -2.0]])
+    functions = {"sort": lambda x: (x.sort()[0], x.sort(dim=0, descending=True)[0], torch.msort(x))}
+    assert wrong_results(functions, x) == []
+
+
+def test_running_products_come_back_from_what_float32_cannot_hold() -> None:
+    functions = {"cumprod": lambda x: x.cumprod(0)}
+    assert wrong_results(functions, torch.tensor([1e30, -1e30, 0.0, 2.0])) == []
+
+
+def test_a_norm_of_one_number_neither_overflows_nor_vanishes() -> None:
+    norms = lambda x: tuple(torch.linalg.vector_norm(x, kind) for kind in (0, 1, 4, float("inf")))  # noqa: E731
+    functions = {"norms": norms, "along an axis": lambda x: torch.linalg.vector_norm(x, dim=0)}
+    for value in (-2.5, 0.0):
+        assert wrong_results(functions, torch.tensor(value)) == []

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.conversion.functions import exported, table, wrong_sizes, wrong_sizes_of
+from tests.conversion.functions import exported, table, wrong_results, wrong_sizes, wrong_sizes_of
 
 FUNCTIONS = {
     "complex": lambda x: torch.view_as_real(torch.polar(x, x)[:, None].expand(-1, 2, -1)[:, 1] ** 2),
@@ -59,3 +59,9 @@ def test_a_signal_is_put_together_to_its_length(tmp_path: Path) -> None:
     result = exported(Halved(), table, ["b t"], {"b": 2, "t": 20}, path)
     assert "torch.istft: cut to the size at run time" in result.repairs
     assert wrong_sizes(Halved(), table, [{"b": 1, "t": 16}, {"b": 3, "t": 37}], path) == []
+
+
+def test_complex_values_times_a_real_number() -> None:
+    scaled = lambda x: tuple(torch.view_as_real(y) for y in (x.cfloat() * 2, 0.5 * x.cfloat(), x.cfloat() / 4))  # noqa: E731
+    assert wrong_results({"scaled": scaled}, torch.tensor([1.0, -2.0, 0.0])) == []
+    assert wrong_results({"cast": lambda x: torch.view_as_real(x.cfloat())}, torch.tensor([1.0, float("nan")])) == []

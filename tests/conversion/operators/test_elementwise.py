@@ -27,6 +27,11 @@ def test_functions_of_one_value() -> None:
     assert wrong_results(functions, ENDS) == []
 
 
+@pytest.mark.parametrize("eps", [None, 0.1])
+def test_odds_of_what_is_no_number(eps: float | None) -> None:
+    assert wrong_results({"logit": lambda x: torch.logit(x, eps)}, ENDS) == []
+
+
 def test_functions_of_two_values() -> None:
     functions = {
         "atan2": torch.atan2,
@@ -61,6 +66,12 @@ def test_whole_numbers_stay_whole() -> None:
         "clamp": lambda x, y: (x.clamp(min=-3), y.clamp(max=5)),
     }
     assert wrong_results(functions, *WHOLE_PAIRS) == []
+
+
+def test_the_smallest_number_is_divided_without_wrapping_around() -> None:
+    ends = torch.tensor([-(2**63), -(2**63) + 1, 2**63 - 1])
+    functions = {"floor": lambda x: (x // 7, x // -7, torch.div(x, torch.tensor([3, -3, -5]), rounding_mode="floor"))}
+    assert wrong_results(functions, ends) == []
 
 
 def test_products_of_small_types_are_taken_in_int64() -> None:

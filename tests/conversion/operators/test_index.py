@@ -144,3 +144,9 @@ def test_diagonals_take_nothing_from_beside_them() -> None:
         "put": lambda x: (x.put(torch.tensor([[0, -1]]), x[0, 0, :2]), x.put(torch.tensor([5, 5]), x[1, 1, :2], True)),
     }
     assert wrong_results(functions, x) == []
+
+
+def test_means_of_whole_numbers_are_rounded_down() -> None:
+    index = torch.tensor([0, 0, 1])
+    functions = {"mean": lambda x: x.scatter_reduce(0, index, x - 1, "mean")}
+    assert wrong_results(functions, torch.tensor([-4, -3, 4])) == []

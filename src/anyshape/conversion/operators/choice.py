@@ -246,7 +246,7 @@ def _first_in_order(x: ir.Value, count: Any, axis: int, *, largest: bool) -> tup
     return values if is_sortable else op.Cast(values, to=x.dtype), places
 
 
-def _sort(x: ir.Value, *, dim: int = -1, descending: bool = False, **_stable: Any) -> tuple[Any, Any]:
+def _sort(x: ir.Value, dim: int = -1, descending: bool = False, **_stable: Any) -> tuple[Any, Any]:
     """Always stable, whether that is asked for or not."""
     axis = from_front(dim, x)
     flat = op.Reshape(x, whole(1)) if rank(x) == 0 else x
@@ -382,6 +382,9 @@ def _extreme(reduce: Callable[..., Any], x: ir.Value, dim: Sequence[int] = (), k
 
 def _vector_norm(x: ir.Value, ord: float = 2.0, dim: Any = None, keepdim: bool = False, *, dtype: int = -1) -> Any:  # noqa: A002
     """The largest or smallest value is NaN where one is; all else is torch's."""
+    if rank(x) == 0:  # a root of a power would overflow, and that of a tiny one would be zero
+        value = x if dtype in (None, -1) else op.Cast(x, to=dtype)
+        return op.Abs(value) if ord else op.CastLike(op.Cast(x, to=BOOL), value)
     if not math.isinf(ord):
         return torchs_translation("linalg.aten_linalg_vector_norm")(x, ord, dim, keepdim, dtype)
     typed: Any = op.Abs(x if dtype in (None, -1) else op.Cast(x, to=dtype))
@@ -457,10 +460,11 @@ def _running_products(x: ir.Value, dim: int, *, dtype: int | None = None) -> Any
     if rank(x) == 0:
         return op.Identity(typed)
     axis, axes = from_front(dim, x), rank(x)
-    front = moved(typed, axis, 0, axes)
-    ones = op.Expand(literal(1, kind), op.Shape(_first_slice(front)))
-    (products,) = scanned([ones], [front], [kind, kind], lambda so_far, now: [op.Mul(so_far, now)])
-    return moved(products, 0, axis, axes)
+    inside = DOUBLE if kind == FLOAT else kind  # as PyTorch: what is infinite in float32 may come back to zero
+    front = moved(op.Cast(typed, to=inside), axis, 0, axes)
+    ones = op.Expand(literal(1, inside), op.Shape(_first_slice(front)))
+    (products,) = scanned([ones], [front], [inside, inside], lambda so_far, now: [op.Mul(so_far, now)])
+    return moved(op.Cast(products, to=kind), 0, axis, axes)
 
 
 def _running_log_sums(x: ir.Value, dim: int) -> Any:
@@ -502,6 +506,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::argmin": _PLACE_OF_MINIMUM,
     "aten::linalg_vector_norm": _vector_norm,
     "aten::aminmax": _both_extremes,
+    "aten::sort": _sort,
     "aten::sort.stable": _sort,
     "aten::topk": _topmost,
     "aten::kthvalue": _kth_value,

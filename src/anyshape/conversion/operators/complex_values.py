@@ -32,6 +32,7 @@ from anyshape.conversion.operators.onnx_words import (
     op,
     rank,
     size_of,
+    torchs_translation,
     vector,
     whole,
 )
@@ -168,6 +169,18 @@ def _axis_before_parts(dim: int) -> int:
     return dim - 1 if dim < 0 else dim
 
 
+_PRODUCT, _QUOTIENT = "core.aten_mul_complex", "core.aten_div_complex"
+
+
+def _scaled_by(plain: Callable[..., Any], way: str, left: Any, right: Any) -> Any:
+    """By a real number both parts are; torch's translation looks for parts in the number, too."""
+    for one, other in ((left, right), (right, left)):
+        is_real = isinstance(other, int | float) or (isinstance(other, ir.Value) and rank(other) == 0)
+        if is_real and (one is left or way == _PRODUCT):
+            return plain(one, number(other, one))
+    return torchs_translation(way)(left, right)
+
+
 def _unsqueeze(x: ir.Value, dim: int) -> Any:
     return op.Unsqueeze(x, whole(_axis_before_parts(dim)))
 
@@ -224,6 +237,8 @@ def _pad(x: ir.Value, pad: Sequence[Any], value: Any = 0) -> Any:
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     f"{COMPLEX}aten::_fft_c2r": _to_real,
+    f"{COMPLEX}aten::mul.Tensor": partial(_scaled_by, op.Mul, _PRODUCT),
+    f"{COMPLEX}aten::div.Tensor": partial(_scaled_by, op.Div, _QUOTIENT),
     f"{COMPLEX}aten::unsqueeze": _unsqueeze,
     f"{COMPLEX}aten::select.int": _select,
     f"{COMPLEX}aten::expand": _expand,

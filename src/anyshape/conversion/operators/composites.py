@@ -31,20 +31,20 @@ from anyshape.conversion.operators.onnx_words import (
 _PARTS = {ir.DataType.COMPLEX64: FLOAT, ir.DataType.COMPLEX128: DOUBLE}
 
 
-def _in_type(tensor: Any, dtype: Any = None, **_layout: Any) -> Any:
+def _in_type(tensor: Any, dtype: Any = None, *_how: Any, **_layout: Any) -> Any:
     if dtype is None or int(dtype) < 0 or int(dtype) == int(tensor.dtype):
         return op.Identity(tensor)
     if ir.DataType(int(dtype)) in _PARTS:  # a last axis of a real and an imaginary part
         real = op.Unsqueeze(op.Cast(tensor, to=_PARTS[ir.DataType(int(dtype))]), whole(-1))
-        return op.Concat(real, op.Sub(real, real), axis=-1)
+        return op.Pad(real, whole(*[0] * (2 * rank(tensor) + 1), 1))
     return op.Cast(tensor, to=int(dtype))
 
 
-def _to_device(tensor: Any, _device: Any, dtype: Any = None, **_layout: Any) -> Any:
+def _to_device(tensor: Any, _device: Any, dtype: Any = None, *_how: Any, **_layout: Any) -> Any:
     return _in_type(tensor, dtype)
 
 
-def _like_other(tensor: Any, other: Any, **_layout: Any) -> Any:
+def _like_other(tensor: Any, other: Any, *_how: Any, **_layout: Any) -> Any:
     return _in_type(tensor, other.dtype)
 
 

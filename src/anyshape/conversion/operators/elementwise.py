@@ -75,6 +75,14 @@ def _not_above(x: ir.Value, most: ir.Value) -> Any:
     return op.Min(x, op.CastLike(most, x))
 
 
+def _log_of_odds(x: ir.Value, eps: float | None = None) -> Any:
+    """NaN stays NaN within bounds, too."""
+    typed, one = in_floats(x), literal(1.0, x.dtype if is_float(x) else FLOAT)
+    if eps is not None:
+        typed = op.Min(op.Max(typed, op.CastLike(exact(eps), typed)), op.CastLike(exact(1 - eps), typed))
+    return op.Log(op.Div(typed, op.Sub(one, typed)))
+
+
 def _step(x: ir.Value, at_zero: ir.Value) -> Any:
     """NaN is not above zero."""
     zero = number(0, x)
@@ -93,13 +101,20 @@ def _floor_of_quotient(left: Any, right: Any) -> Any:
     """From what the remainder leaves, as PyTorch: `1.0 // 0.1` is 9; by zero as a division, and never -0.0 for -1."""
     left, right = beside(left, right)
     if not is_float(left):
-        return floordiv(left, right)
+        return floordiv(left, right) if rank(left) == 0 else _whole_floor_of_quotient(left, right)
     zero, one = number(0, left), number(1, left)
     rest = op.Mod(left, right, fmod=1)
     quotient = op.Div(op.Sub(left, rest), right)
     differs = op.And(op.Not(op.Equal(rest, zero)), op.Xor(op.Less(right, zero), op.Less(rest, zero)))
     rounded = op.Round(op.Where(differs, op.Sub(quotient, one), quotient))
     return op.Where(op.Equal(right, zero), op.Div(left, right), rounded)
+
+
+def _whole_floor_of_quotient(left: Any, right: Any) -> Any:
+    """Less by one where the remainder is another one: less the remainder, the smallest number would wrap around."""
+    quotient = op.Div(left, right)
+    is_less = op.Not(op.Equal(op.Sub(left, op.Mul(quotient, right)), op.Mod(left, right)))
+    return op.Sub(quotient, op.CastLike(is_less, quotient))
 
 
 def _quotient(left: Any, right: Any, *, rounding_mode: str | None = None) -> Any:
@@ -373,6 +388,8 @@ TRANSLATIONS: dict[str, Function] = {
     "aten::clamp_min.Tensor": _not_below,
     "aten::clamp_max.Tensor": _not_above,
     "aten::heaviside": _step,
+    "aten::logit": _log_of_odds,
+    "aten::special_logit": _log_of_odds,
     "aten::sign": _sign,
     "aten::signbit": _is_signed,
     "aten::angle": _angle,

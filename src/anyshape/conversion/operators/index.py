@@ -356,8 +356,14 @@ def _scattered_with(x: ir.Value, dim: int, places: Any, values: Any, reduce: str
         one = number(1, x)
         had = op.Expand(one if include_self else number(0, x), op.Shape(base))
         many = op.ScatterElements(had, places, op.Expand(one, op.Shape(places)), axis=dim, reduction="add")
-        written = op.Div(written, op.Max(many, one))
+        written = _mean_of(written, op.Max(many, one), x)
     return _of_rank_of(x, written)
+
+
+def _mean_of(total: Any, many: Any, like: ir.Value) -> Any:
+    """Of whole numbers, rounded down."""
+    is_float = like.dtype is None or like.dtype.is_floating_point()
+    return op.Div(total if is_float else op.Sub(total, op.Mod(total, many)), many)
 
 
 def _index_reduce(

@@ -46,10 +46,11 @@ def _identity_like(x: Any) -> Any:
     return op.Expand(unit, op.Shape(x))
 
 
-def _eliminate(work: Any, many: Any) -> tuple[Any, Any, Any]:
+def _eliminate(work: Any, many: Any, *, divides_by_zero: bool = False) -> tuple[Any, Any, Any]:
     """Gauss and Jordan: the first columns become the identity; also the sign and the logarithm of the determinant.
 
-    `work` is (..., n, m) in double, `many` is n.
+    `work` is (..., n, m) in double, `many` is n. A singular matrix has a column of zeros: it stays as it is, and the
+    determinant is zero; or it is divided by zero, since there is no solution.
     """
     index = counted(many)
     rows = op.Unsqueeze(index, whole(1))
@@ -67,8 +68,8 @@ def _eliminate(work: Any, many: Any) -> tuple[Any, Any, Any]:
         pivot_row = op.ReduceSum(op.Where(is_chosen, matrix, exact(0)), whole(-2), keepdims=1)
         swapped = op.Where(is_here, pivot_row, op.Where(is_chosen, here, matrix))
         pivot = op.Unsqueeze(op.Gather(pivot_row, column, axis=-1), whole(-1))
-        # a singular matrix has a column of zeros: it stays as it is, and the determinant is zero
-        scaled = op.Div(pivot_row, op.Where(op.Equal(pivot, exact(0)), exact(1), pivot))
+        divisor = pivot if divides_by_zero else op.Where(op.Equal(pivot, exact(0)), exact(1), pivot)
+        scaled = op.Div(pivot_row, divisor)
         factors = op.Unsqueeze(op.Gather(swapped, column, axis=-1), whole(-1))
         cleared = op.Where(is_here, scaled, op.Sub(swapped, op.Mul(factors, scaled)))
         turned = op.Where(op.Equal(chosen, column), exact(1), exact(-1))
@@ -86,7 +87,7 @@ def _sign(x: Any) -> Any:
 
 def _solution(a: Any, b: Any, many: Any) -> Any:
     """The x with a @ x = b, in double."""
-    work, _, _ = _eliminate(op.Concat(a, b, axis=-1), many)
+    work, _, _ = _eliminate(op.Concat(a, b, axis=-1), many, divides_by_zero=True)
     return op.Slice(work, many, whole(2**62), whole(-1))
 
 
@@ -144,6 +145,12 @@ def _determinant(a: ir.Value) -> tuple[Any, ...]:
     return sign, logarithm, op.Identity(a), op.Cast(counted(size_of(a, rank(a) - 1)), to=ir.DataType.INT32)
 
 
+def _log_of_determinant(a: ir.Value) -> Any:
+    """Torch's translation takes the logarithm of the determinant, which overflows."""
+    sign, logarithm, *_ = _determinant(a)
+    return op.Where(op.Less(sign, number(0, a)), number(math.nan, a), logarithm)
+
+
 def _cholesky(a: ir.Value, *, upper: bool = False, **_checks: Any) -> tuple[Any, Any]:
     """Column by column; what a column explains is taken off the rest."""
     axes = rank(a)
@@ -162,8 +169,8 @@ def _cholesky(a: ir.Value, *, upper: bool = False, **_checks: Any) -> tuple[Any,
 
 
 def _product_of_factor(factor: ir.Value, *, upper: bool) -> tuple[Any, Any]:
-    """The matrix that it is a factor of, and the factor in double."""
-    wide = op.Cast(factor, to=DOUBLE)
+    """The matrix that it is a factor of, and the factor in double; what stands in its other triangle is not read."""
+    wide = op.Trilu(op.Cast(factor, to=DOUBLE), upper=int(upper))
     other = flipped(wide, rank(factor))
     return op.MatMul(other, wide) if upper else op.MatMul(wide, other), wide
 
@@ -212,8 +219,8 @@ def _distances(left: ir.Value, right: ir.Value, p: float, _how_torch_computes_it
     if p == 2:
         return _euclidean(left, right)
     gaps = op.Abs(op.Sub(op.Unsqueeze(left, whole(-2)), op.Unsqueeze(right, whole(-3))))
-    if p == 0:
-        return op.ReduceSum(op.CastLike(op.Greater(gaps, number(0, left)), left), whole(-1), keepdims=0)
+    if p == 0:  # NaN stays NaN
+        return op.ReduceSum(op.Min(op.Ceil(gaps), number(1, left)), whole(-1), keepdims=0)
     if p == 1:
         return op.ReduceSum(gaps, whole(-1), keepdims=0)
     if math.isinf(p):
@@ -333,6 +340,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_linalg_solve_ex": _solve,
     "aten::linalg_solve_triangular": _solve_triangular,
     "aten::_linalg_slogdet": _determinant,
+    "aten::logdet": _log_of_determinant,
     "aten::linalg_cholesky_ex": _cholesky,
     "aten::cholesky_solve": _solve_by_factor,
     "aten::cholesky_inverse": _inverse_by_factor,

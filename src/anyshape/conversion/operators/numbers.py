@@ -139,8 +139,10 @@ def _tree_above(node: fx.Node) -> Tree:
     return (name, *(_tree_above(argument) if _is_chain(argument) else argument for argument in node.args))
 
 
-def gathered() -> AbstractContextManager[None]:
-    """Inside, torch's translation sees gathered numbers. A torch that has moved the place translates as it is."""
+def gathered(then: Callable[[fx.GraphModule, Any], None]) -> AbstractContextManager[None]:
+    """Inside, torch's translation sees gathered numbers; `then` is told the graph that it translates, and its table. A
+    torch that has moved the place translates as it is.
+    """
 
     def make(prepare: Callable[..., Any]) -> Callable[..., Any]:
         def prepare_and_gather(*args: Any, **kwargs: Any) -> Any:
@@ -148,6 +150,7 @@ def gathered() -> AbstractContextManager[None]:
             gather(program.graph_module)
             # this is the one place at which a decomposed program can be told anything before it is translated
             mark_layouts(program.graph_module)
+            then(program.graph_module, kwargs.get("registry"))
             return program
 
         return prepare_and_gather

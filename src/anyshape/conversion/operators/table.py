@@ -28,6 +28,7 @@ from anyshape.conversion.operators import (
     recurrent,
     resize,
     special_functions,
+    spelled_out,
     views,
 )
 from anyshape.conversion.operators.held_numbers import HELD_NUMBERS
@@ -59,6 +60,7 @@ REPAIRS: tuple[Repair, ...] = (
     pooling.POOLING_OF_ONE_AXIS,
     pooling.POOLING,
     complex_values.SPECTRA,
+    spelled_out.SPELLED_OUT,
     HELD_NUMBERS,
 )
 """In the order in which they are put on; the last one sees a call first."""
@@ -79,6 +81,7 @@ TRANSLATIONS: Mapping[str, Callable[..., Any]] = {
     **recurrent.TRANSLATIONS,
     **resize.TRANSLATIONS,
     **special_functions.TRANSLATIONS,
+    **spelled_out.TRANSLATIONS,
     **views.TRANSLATIONS,
 }
 """`namespace::operator[.overload]` or `module::function` -> translation; what this torch does not have is left out.
