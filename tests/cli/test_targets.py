@@ -140,7 +140,8 @@ def test_weights_that_do_not_fit_give_one_sentence(folder, tmp_path):
     )
     assert sentence([1, 2]) == "error: `w.pt` holds a list, not a state dict"
     assert sentence(Path("code that would run")) == (
-        "error: `w.pt` holds no weights that can be read without running code from it"
+        "error: `w.pt` holds no weights that can be read without running code from it: "
+        "write them with `torch.save(model.state_dict(), FILE)`"
     )
 
 

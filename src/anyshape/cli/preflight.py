@@ -48,11 +48,12 @@ def ask_output(output: str, *sources: str | None) -> Path | None:
     """The file to write, wherever the model's code may change to; a sentence where nothing can be written there, or
     where what is read would be overwritten.
     """
-    path = check_destination(output)
+    if output == "-":
+        raise DeclarationError("`-` is no file: a checked file takes its place whole, and is not piped; name it")
     for source in sources:
-        if source is not None and path == Path(source).resolve():
+        if source is not None and mode_of(output) and Path(output).resolve() == Path(source).resolve():
             raise DeclarationError(f"`{output}` is what is read: name another file for -o")
-    return path
+    return check_destination(output)
 
 
 def ask_folder(output: str) -> None:

@@ -293,7 +293,9 @@ def _state_dict_in(path: Path) -> Mapping[str, Any]:
     except DeclarationError:
         raise
     except Exception as error:
-        raise DeclarationError(f"`{path}` holds no weights that can be read without running code from it") from error
+        way = "write them with `torch.save(model.state_dict(), FILE)`"
+        told = f"`{path}` holds no weights that can be read without running code from it: {way}"
+        raise DeclarationError(told) from error
     if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
         found = found["state_dict"]  # a checkpoint around the weights
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
