@@ -55,7 +55,7 @@ def test_under_another_name_than_a_models_only_a_model_is_replaced(tmp_path, mon
     }  # fmt: skip
     for name, content in contents.items():
         Path(name).write_bytes(content)
-    os.symlink("state.pt", "link.onnx")
+    Path("link.onnx").symlink_to("state.pt")
     for name in ("state.pt", "net.py", "w.safetensors", "link.onnx"):
         said = f"`{name}` is there and holds no ONNX model: name another file, or remove it first"
         assert refusal(name) == said

@@ -36,7 +36,7 @@ def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
     return real
 
 
-# the version of the format, then any other field of a model: every writer begins with it, and no other kind of file does
+# the version of the format, then any other field of a model: all writers begin with it, and no other kind of file does
 _MODEL_START = re.compile(rb"\x08[\x01-\x7f][\x12\x1a\x22\x28\x32\x3a\x42]")
 
 
