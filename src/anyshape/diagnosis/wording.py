@@ -167,6 +167,15 @@ def wrong_file(
     return _of_export(failure.rule, message, span or home, label, told, dims=tuple(sizes), breaks_at=sizes)
 
 
+def with_way_around_half(finding: Finding, where: WrongNode | None) -> Finding:
+    """Of a file in float16 that fails at every size: the runtime may lack a kernel, which a converter goes around."""
+    if finding.rule != "runtime-error" or where is None:
+        return finding
+    way = f"`convert_float_to_float16(..., op_block_list=[*DEFAULT_OP_BLOCK_LIST, '{where.operator}'])`"
+    advice = f"where ONNX Runtime lacks this in float16, export in float32 and convert the file: {way}"
+    return replace(finding, helps=(*finding.helps, f"{advice} of onnxruntime.transformers.float16"))
+
+
 def other_weights(names: Sequence[str], total: int, failure: Failure, file: Span) -> Finding:
     """A file with other weights than its model: no line of the source is to blame."""
     listed = ", ".join(f"`{name}`" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
