@@ -170,10 +170,10 @@ error[wrong-shape]: `output` has shape (1, 4, 2), in PyTorch (1, 4, 1) at batch 
         {},
         """\
 error[not-converted]: no exporter could convert the model
-   --> tests/messages/models.py:58:5 in Eigenvalues.forward
+   --> tests/messages/models.py:59:9 in forward
    |
-58 |     def forward(self, x: Tensor) -> Tensor:
-   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+59 |         return torch.linalg.eigvalsh(x @ x.mT)
+   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ what cannot be translated
    = note: torch.export: DispatchError: No ONNX function found for aten._linalg_eigh
    = note: torch.export with branches and loops: DispatchError: No ONNX function found for aten._linalg_eigh
    = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::mT' to ONNX opset version 20 is not supported
