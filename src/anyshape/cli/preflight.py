@@ -33,6 +33,14 @@ def ask_target(text: str, options: Mapping[str, Any]) -> TargetText:
     return found
 
 
+def ask_dtype(text: str | None) -> None:
+    """A type that torch may know is left to it; a misspelled one need not wait for it."""
+    floats = [name for name in DTYPES if "float" in name] + ["half", "double"]
+    if text is not None and text not in floats and not text.startswith("float8_"):
+        near = did_you_mean(text, floats)
+        raise DeclarationError(f"--dtype is {text!r}: give a floating type such as float16 or bfloat16{near}")
+
+
 def ask_file(text: str) -> None:
     refuse_foreign(text)
     mode = mode_of(text)
