@@ -201,11 +201,12 @@ def _contradicts_itself(tensor: onnx.TensorProto) -> bool:
     count = math.prod(tensor.dims)
     if tensor.raw_data:
         try:
-            return len(tensor.raw_data) != math.ceil(count * ir.DataType(tensor.data_type).itemsize)
+            expected = math.ceil(count * ir.DataType(tensor.data_type).itemsize)
         except (ValueError, TypeError):  # a type that nobody knows, or texts, which have no bytes of their own
             return True
+        return bool(len(tensor.raw_data) != expected)
     is_inside = tensor.data_location != onnx.TensorProto.EXTERNAL
-    return is_inside and tensor.data_type == onnx.TensorProto.INT64 and len(tensor.int64_data) != count
+    return bool(is_inside and tensor.data_type == onnx.TensorProto.INT64 and len(tensor.int64_data) != count)
 
 
 # ---- where a node came from
