@@ -75,6 +75,8 @@ def test_a_terminal_gets_emphasis_and_nothing_else(monkeypatch, no_color, expect
     monkeypatch.setattr(sys, "stdout", stream)
     console._print_result("checked: m.onnx, right [at] :smile: " + "x" * 300)
     assert stream.getvalue() == f"{expected}, right [at] :smile: {'x' * 300}\n"
+    console._print_result("checked in float32: m.onnx")
+    assert stream.getvalue().endswith(f"{expected.replace('checked', 'checked in float32')}\n")
 
 
 def test_progress_in_a_terminal_leaves_nothing_behind(monkeypatch):

@@ -42,6 +42,8 @@ sizes={
     "seq": "1..16",
 },
 
+--dim 'ids=batch seq' --dim 'mask=batch seq' --size seq=1..16
+
 batch  axis 0 of `ids` and axis 0 of `mask` move together
 seq    axis 1 of `ids` and axis 1 of `mask` move together
 

@@ -21,6 +21,12 @@ SAID_FIRST = {
     ("export", "model.py:Net", "-o", "model.py/m.onnx"): "`model.py` is a file, so that there can be no folder "
     "`model.py`",
     ("export", "model.py:Net", "-o", "model.py"): "`model.py` is what is read: name another file for -o",
+    ("export", "model.py:Net", "-o", "other.py"): "`other.py` is there and holds no ONNX model: name another file, or "
+    "remove it first",
+    ("export", "model.py:Net", *OUTPUT, "--dtype", "flot16"): "--dtype is 'flot16': give a floating type such as "
+    "float16 or bfloat16; did you mean `float16`?",
+    ("export", "model.py:Net", "-o", "-"): "`-` is no file: a checked file takes its place whole, and is not piped; "
+    "name it",
     ("export", "model.py:Net", "-o", "./old.pt", "--weights", "old.pt"): "`./old.pt` is what is read: name another "
     "file for -o",
     ("export", "model.py:Net", *OUTPUT, "--size", "seq=wide"): "the sizes of `seq` are `wide`: write `1..512`, `8..`, "
@@ -49,6 +55,7 @@ SAID_FIRST = {
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> Path:
     (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "other.py").write_text("import torch")
     (tmp_path / "old.pt").touch()
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -60,15 +60,17 @@ def test_nothing_is_run(here):
 
 LITERALS = "which is no literal: write numbers, text, True, False, None, or lists, tuples and dicts of them"
 NO_TARGET = "names no model: write `FILE.py:NAME` or `package.module:NAME`"
+NO_NAME = "names no model in `model.py`: write `model.py:NAME` or `'model.py:NAME(4, depth=2)'`"
 SENTENCES = {
     "": f"`` {NO_TARGET}",
     "model": f"`model` {NO_TARGET}",
     ":Net": f"`:Net` {NO_TARGET}",
     "model.py:": f"`model.py:` {NO_TARGET}",
-    "model.py:3": f"`model.py:3` {NO_TARGET}",
-    "model.py:Net.": f"`model.py:Net.` {NO_TARGET}",
-    "model.py:Net[0]": f"`model.py:Net[0]` {NO_TARGET}",
-    "model.py:" + "(" * 9999: f"`model.py:{'(' * 9999}` {NO_TARGET}",
+    "model.py:3": f"`3` {NO_NAME}",
+    "model.py:Net.": f"`Net.` {NO_NAME}",
+    "model.py:Net[0]": f"`Net[0]` {NO_NAME}",
+    "model.py:Net(4, depth=2": f"`Net(4, depth=2` {NO_NAME}",
+    "model.py:" + "(" * 9999: f"`{'(' * 9999}` {NO_NAME}",
     "model.py": "`model.py` is a file with no name behind it: write `model.py:NAME`; did you mean `model.py:Net` or "
     "`model.py:Pinned` or `model.py:Strided`?",
     "modle.py": "there is no file `modle.py`; did you mean `model.py`?",

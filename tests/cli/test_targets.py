@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from anyshape.cli.target_texts import read_target
+from anyshape.cli.targets import loaded_target
 from tests.cli.project import TOKENS, run
 
 MISUSES = {
@@ -140,8 +142,22 @@ def test_weights_that_do_not_fit_give_one_sentence(folder, tmp_path):
     )
     assert sentence([1, 2]) == "error: `w.pt` holds a list, not a state dict"
     assert sentence(Path("code that would run")) == (
-        "error: `w.pt` holds no weights that can be read without running code from it"
+        "error: `w.pt` holds no weights that can be read without running code from it: "
+        "write them with `torch.save(model.state_dict(), FILE)`"
     )
+
+
+def test_weights_that_the_file_loads_into_another_module_are_not_those_of_this_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.save(torch.nn.Linear(4, 2).state_dict(), tmp_path / "state.pt")
+    (tmp_path / "both.py").write_text(
+        "import copy\nimport torch\nfrom torch import nn\nnet, filled = nn.Linear(4, 2), nn.Linear(4, 2)\n"
+        "filled.load_state_dict(torch.load('state.pt'))\n"
+        "around, copied = nn.Sequential(filled), copy.deepcopy(filled)\n"
+    )
+    for name in ("net", "filled", "around", "copied"):
+        with loaded_target(read_target(f"both.py:{name}")) as loaded:
+            assert loaded.is_random is (name == "net")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is here, and nothing of it fails")

@@ -133,6 +133,24 @@ def test_a_tensor_that_contradicts_itself_has_no_numbers(tmp_path):
     assert anyshape.inspect(path).baked == ()
 
 
+@pytest.mark.parametrize("field", ["raw_data", "int64_data", "data_type"])
+def test_onnx_infers_nothing_from_a_tensor_that_contradicts_itself(tmp_path, monkeypatch, field):
+    path = drawing.write(tmp_path / "m.onnx", drawing.PINNED)
+    model = onnx.load(path)
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("int64_data")
+    match field:
+        case "raw_data":
+            tensor.raw_data = b"123"
+        case "int64_data":
+            tensor.int64_data.append(2)
+        case "data_type":
+            tensor.data_type, tensor.raw_data = 99, b"12345678"
+    onnx.save(model, path)
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda _: pytest.fail("onnx 1.18 ends here"))
+    assert anyshape.inspect(path).baked == ()
+
+
 # ---- The whole numbers of a file, read off its constants and tables; weights count channels and tell no s
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -107,6 +109,11 @@ def test_a_contract_about_its_file_is_believed(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 99}', "x" * 2_000_000])
 def test_a_contract_that_cannot_be_read_is_told_as_such(tmp_path, text):
-    shown = str(anyshape.inspect(_written(tmp_path, text)))
-    assert "\n  contract cannot be read: written by a later anyshape, or by somebody else" in shown
+    path, said = _written(tmp_path, text), "cannot be read: written by a later anyshape, or by somebody else"
+    shown = str(anyshape.inspect(path))
+    assert f"\n  contract {said}" in shown
     assert "contract none" not in shown
+    warning = f"the contract of `{path.name}` {said}; calls are held to the file alone"
+    with pytest.warns(UserWarning, match=f"^{re.escape(warning)}$"):
+        anyshape.load(path)
+    assert f"the file's own contract {said}" in anyshape.check(path, quick=True).notes

@@ -14,6 +14,7 @@ import pytest
 
 from anyshape.errors import AnyshapeError, DeclarationError, SavingError
 from anyshape.onnxfile.destination import check_destination, check_writable, folder_made, refuse_lasting
+from tests.onnxfile.strangers import text_model
 
 
 def refusal(destination: object) -> str:
@@ -43,6 +44,23 @@ def test_what_cannot_be_written_to_gets_one_sentence(tmp_path):
         "a\0b": "`a\0b` cannot be written: embedded null byte",
     }
     assert {destination: refusal(destination) for destination in cases} == cases
+
+
+def test_under_another_name_than_a_models_only_a_model_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = text_model("agraph (float[n] x) => (float[n] y) { y = Neg(x) }").SerializeToString()
+    contents = {
+        "state.pt": b"PK\x03\x04", "net.py": b'"""A model."""', "w.safetensors": b"\x08\x01\0\0\0\0\0\0{",
+        "model": model, "empty": b"", "pointer.onnx": b"version https://git-lfs", "OLD.ONNX": b"cut off",
+    }  # fmt: skip
+    for name, content in contents.items():
+        Path(name).write_bytes(content)
+    Path("link.onnx").symlink_to("state.pt")
+    for name in ("state.pt", "net.py", "w.safetensors", "link.onnx"):
+        said = f"`{name}` is there and holds no ONNX model: name another file, or remove it first"
+        assert refusal(name) == said
+    for name in ("model", "empty", "pointer.onnx", "OLD.ONNX"):
+        assert check_destination(name) == tmp_path.resolve() / name
 
 
 @pytest.mark.skipif(os.sep != "/", reason="a backslash is right on Windows")

@@ -104,7 +104,7 @@ def test_external_data_that_is_elsewhere_absent_or_short(tmp_path, location, len
         (node("y = Relu(z)"), NOTHING_WRITTEN, NOT_LOADED),
         (node(""), NOTHING_WRITTEN, NOT_LOADED),
         (HEAD + "main (float[4194304, 1048576] x) => (float[4194304, 1048576] y) { y = Relu(x) }", USAGE,
-         "error: the inputs have 4,398,046,511,104 elements, more than the 67,108,864 made up here"),
+         "error: the inputs have 4,398,046,511,104 elements, more than the 33,554,432 made up here"),
         (HEAD + "main (float[n, 3] x) => (float[n, 3] y) { y = Relu(x) }", USAGE,
          "error: axis 0 of `x` is open already: name the axes that are to be free in `--dim`"),
         (HEAD + "main () => (float[2] y) <float[2] w = {1, 2}> { y = Relu(w) }", USAGE,

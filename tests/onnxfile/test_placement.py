@@ -127,6 +127,14 @@ def test_data_of_other_exporters_goes_with_the_model_that_lists_it(tmp_path):
     assert set(files(tmp_path)) == {"m.onnx", data_of(tmp_path / "m.onnx").name}
 
 
+def test_a_link_to_itself_in_the_folder_disturbs_nobody(tmp_path):
+    (tmp_path / "loop.onnx").symlink_to("loop.onnx")
+    for value in (1.0, 2.0):
+        save(tmp_path / "m.onnx", model_of(value), external_data=True)
+    assert weight_of(tmp_path / "m.onnx") == 2.0
+    assert len(list(tmp_path.glob("m.onnx.*.data"))) == 1
+
+
 def test_weights_that_a_copy_of_the_model_uses_stay_and_that_is_said(tmp_path):
     path = tmp_path / "m.onnx"
     save(path, model_of(1.0), external_data=True)

@@ -168,6 +168,9 @@ def test_each_verb_has_its_words(what: Verb, refused: str, limit: str, change: s
 def test_a_refusal_tells_what_was_tried_unless_a_finding_does() -> None:
     attempts = (Attempt("torch.export", "wrong", "`y` differs"), Attempt("again", "checked"))
     assert str(Result("refused", attempts=attempts)).splitlines()[1:] == ["  tried    torch.export, wrong: `y` differs"]
+    again = (*attempts, Attempt("lifting", "wrong", "`y` differs"), Attempt("a", "failed"), Attempt("b", "failed"))
+    rows = [line.removeprefix("  tried    ") for line in str(Result("refused", attempts=again)).splitlines()[1:]]
+    assert rows == ["torch.export, wrong: `y` differs", "lifting, wrong: as torch.export", "a, failed", "b, failed"]
     finding = Finding("not-converted", "no exporter could convert the model", Span("net.onnx", 1))
     assert "tried" not in str(Result("refused", attempts=attempts, findings=(finding,)))
 

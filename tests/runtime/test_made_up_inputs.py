@@ -59,7 +59,7 @@ def test_a_long_input_is_made_without_wider_copies_of_it(dtype):
 
 def test_sizes_that_nobody_could_mean_are_refused():
     contents = Contents((Port("x", "float32", (2**20, 2**20)),))
-    with pytest.raises(DeclarationError, match="the inputs have 1,099,511,627,776 elements, more than the 67,108,864"):
+    with pytest.raises(DeclarationError, match="the inputs have 1,099,511,627,776 elements, more than the 33,554,432"):
         contents.make({"x": (2**20, 2**20)}, 0)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import onnx
 import pytest
 import torch
 from torch import Tensor, nn
@@ -42,3 +45,27 @@ def test_where_the_user_allows_less_the_limit_is_written(tmp_path: object) -> No
     )
     assert result.verdict == "narrowed"
     assert result.given_up == ("n 1..8 instead of 1..9",)
+
+
+class Summed(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x).scatter_add(0, torch.zeros_like(x, dtype=torch.int64), x)
+
+
+def test_a_kernel_that_is_lacking_in_float16_has_a_way_around_it_that_works(tmp_path: Path) -> None:
+    x, dims = torch.rand(3, 4), {"x": "n 4"}
+    with pytest.raises(anyshape.ExportError) as caught:
+        anyshape.export(Summed(), x.half(), dims=dims, quick=True)
+    (finding,) = caught.value.findings
+    assert finding.helps == (
+        "where ONNX Runtime lacks this in float16, export in float32 and convert the file: "
+        "`convert_float_to_float16(..., op_block_list=[*DEFAULT_OP_BLOCK_LIST, 'ScatterElements'])` of "
+        "onnxruntime.transformers.float16",
+    )
+    assert str(caught.value).count("MLFloat16") <= 3  # what several ways have in common is said once
+    float16 = pytest.importorskip("onnxruntime.transformers.float16")
+    anyshape.export(Summed(), x, tmp_path / "m.onnx", dims=dims, quick=True)
+    blocked = [*float16.DEFAULT_OP_BLOCK_LIST, "ScatterElements"]
+    half = float16.convert_float_to_float16(onnx.load(tmp_path / "m.onnx"), op_block_list=blocked)
+    onnx.save(half, tmp_path / "h.onnx")
+    anyshape.load(tmp_path / "h.onnx")(x.half().numpy())

@@ -13,6 +13,8 @@ dims={
     "input": "batch seq _",
 },
 
+--dim 'input=batch seq _'
+
 batch  axis 0 of `input` moves alone
 seq    axis 1 of `input` moves alone
 

@@ -108,7 +108,7 @@ def _print_result(text: str) -> None:
 
 
 _STYLES = (
-    (r"^(checked|narrowed):", "bold green"),
+    (r"^(checked|narrowed)( in \w+)?:", "bold green"),
     (r"^unchecked:", "bold yellow"),
     (r"^refused:", "bold red"),
     (r"^no findings$", "bold green"),

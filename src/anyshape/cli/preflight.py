@@ -33,6 +33,14 @@ def ask_target(text: str, options: Mapping[str, Any]) -> TargetText:
     return found
 
 
+def ask_dtype(text: str | None) -> None:
+    """A type that torch may know is left to it; a misspelled one need not wait for it."""
+    floats = [name for name in DTYPES if "float" in name] + ["half", "double"]
+    if text is not None and text not in floats and not text.startswith("float8_"):
+        near = did_you_mean(text, floats)
+        raise DeclarationError(f"--dtype is {text!r}: give a floating type such as float16 or bfloat16{near}")
+
+
 def ask_file(text: str) -> None:
     refuse_foreign(text)
     mode = mode_of(text)
@@ -48,11 +56,12 @@ def ask_output(output: str, *sources: str | None) -> Path | None:
     """The file to write, wherever the model's code may change to; a sentence where nothing can be written there, or
     where what is read would be overwritten.
     """
-    path = check_destination(output)
+    if output == "-":
+        raise DeclarationError("`-` is no file: a checked file takes its place whole, and is not piped; name it")
     for source in sources:
-        if source is not None and path == Path(source).resolve():
+        if source is not None and mode_of(output) and Path(output).resolve() == Path(source).resolve():
             raise DeclarationError(f"`{output}` is what is read: name another file for -o")
-    return path
+    return check_destination(output)
 
 
 def ask_folder(output: str) -> None:

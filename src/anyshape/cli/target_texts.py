@@ -128,6 +128,9 @@ def mode_of(text: str) -> int:
 
 def _sentence_about(text: str) -> str:
     path, mode = Path(text), mode_of(text)
+    place, _, rest = text.partition(":")
+    if rest and stat.S_ISREG(mode_of(place)):
+        return f"`{rest}` names no model in `{place}`: write `{place}:NAME` or `'{place}:NAME(4, depth=2)'`"
     if stat.S_ISREG(mode):
         return _about_file(path) or f"`{text}` is no Python file: write `FILE.py:NAME` or `package.module:NAME`"
     if stat.S_ISDIR(mode):

@@ -13,7 +13,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,16 +74,15 @@ def loaded_target(
     """
     place = None if weights is None else Path(weights).absolute()  # the file's code may change the current folder
     with contextlib.ExitStack() as stack:
-        with _watched_draws(seed) as events, without_line():
+        with _watched_draws(seed) as origin, without_line():
             module = _archive(target) if target.is_archive else stack.enter_context(_module_at(target))
             with users_code(f"`{target.text}` cannot be loaded"):
                 model = _value_of(module, target, inputs)
             if weights is not None and place is not None:
                 load_weights(model, Path(weights) if Path(weights).absolute() == place else place)
             _leave_training(model)
-        yield LoadedTarget(
-            model, target.text, {} if target.is_archive else vars(module), events == {"drawn"} and _has_weights(model)
-        )
+        namespace = {} if target.is_archive else vars(module)
+        yield LoadedTarget(model, target.text, namespace, origin.leaves_random(model))
 
 
 # ---- the file
@@ -239,37 +238,62 @@ def _leave_training(model: Any) -> None:
 # ---- weights
 
 
-@contextlib.contextmanager
-def _watched_draws(seed: int) -> Iterator[set[str]]:
-    """Inside, random numbers follow the seed; what is yielded holds afterwards whether any were `drawn` or `loaded`."""
-    torch.manual_seed(seed)
-    before, events, known = torch.get_rng_state(), set[str](), set(sys.modules)
+@dataclass
+class _Origin:
+    """Where weights came from while a target was made."""
 
-    def note_load(*_: Any, **__: Any) -> None:
-        events.add("loaded")
+    is_drawn: bool = False
+    is_read: bool = False
+    """Whether a file of weights was read, wherever they went."""
+    filled: list[nn.Module] = field(default_factory=list)
+    """The modules that were given a state dict."""
 
-    with (
-        patched(nn.Module, "load_state_dict", heard(nn.Module.load_state_dict, note_load)),
-        patched(torch, "load", heard(torch.load, note_load)),
-    ):
-        yield events
-    if not torch.equal(before, torch.get_rng_state()):
-        events.add("drawn")
-    if "safetensors" in {*sys.modules} - known and "transformers" not in sys.modules:  # which loads it for any model
-        events.add("loaded")
+    def leaves_random(self, model: Any) -> bool:
+        """Whether the weights are as they were drawn; a file may load those of another module than the one named."""
+        if not self.is_drawn:
+            return False
+        module = resolve_target(model).module
+        # a library loads by itself, as `from_pretrained` does
+        is_pretrained = any(getattr(part, "name_or_path", "") for part in module.modules())
+        drawn = next(filter(_varies, module.parameters()), None)
+        if is_pretrained or drawn is None:
+            return False
+        if not self.filled:
+            return not self.is_read
+        shared = any({*module.modules()}.intersection(one.modules()) for one in self.filled)
+        return not shared and not any(_is_copied(drawn, one) for one in self.filled)
 
 
-def _has_weights(model: Any) -> bool:
-    """Whether there is anything to load, and no library has done so by itself, as `from_pretrained` does."""
-    module = resolve_target(model).module
-    is_pretrained = any(getattr(part, "name_or_path", "") for part in module.modules())
-    return not is_pretrained and any(map(_varies, module.parameters()))
+def _is_copied(weight: torch.Tensor, module: nn.Module) -> bool:
+    return any(weight.shape == other.shape and torch.equal(weight, other) for other in module.parameters())
 
 
 def _varies(weight: torch.Tensor) -> bool:
     """Ones and zeros were not drawn."""
     is_here = weight.numel() > 1 and weight.device.type != "meta"
     return is_here and not bool((weight == weight.flatten()[0]).all())
+
+
+@contextlib.contextmanager
+def _watched_draws(seed: int) -> Iterator[_Origin]:
+    """Inside, random numbers follow the seed; what is yielded knows afterwards what was drawn and loaded."""
+    torch.manual_seed(seed)
+    before, origin, known = torch.get_rng_state(), _Origin(), set(sys.modules)
+
+    def note_filled(module: nn.Module, *_: Any, **__: Any) -> None:
+        origin.filled.append(module)
+
+    def note_read(*_: Any, **__: Any) -> None:
+        origin.is_read = True
+
+    with (
+        patched(nn.Module, "load_state_dict", heard(nn.Module.load_state_dict, note_filled)),
+        patched(torch, "load", heard(torch.load, note_read)),
+    ):
+        yield origin
+    origin.is_drawn = not torch.equal(before, torch.get_rng_state())
+    if "safetensors" in {*sys.modules} - known and "transformers" not in sys.modules:  # which loads it for any model
+        origin.is_read = True
 
 
 def load_weights(model: Any, path: Path) -> None:
@@ -293,7 +317,9 @@ def _state_dict_in(path: Path) -> Mapping[str, Any]:
     except DeclarationError:
         raise
     except Exception as error:
-        raise DeclarationError(f"`{path}` holds no weights that can be read without running code from it") from error
+        way = "write them with `torch.save(model.state_dict(), FILE)`"
+        told = f"`{path}` holds no weights that can be read without running code from it: {way}"
+        raise DeclarationError(told) from error
     if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
         found = found["state_dict"]  # a checkpoint around the weights
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):

@@ -69,6 +69,7 @@ def is_folder(target: str, options: Mapping[str, Any]) -> bool:
 
 def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Exported:
     preflight.ask_declaration(options)
+    preflight.ask_dtype(options["dtype"])
     preflight.ask_folder(output)
     with imported_for_good():
         from anyshape.checkpoints import export_checkpoint
@@ -79,6 +80,7 @@ def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Te
 
 def export_target(target: str, output: str, options: Mapping[str, Any], tell: Tell) -> Result:
     named = preflight.ask_target(target, options)
+    preflight.ask_dtype(options["dtype"])
     place = preflight.ask_output(output, named.place, options["weights"])
     tell(f"loading {target}")
     with imported_for_good():

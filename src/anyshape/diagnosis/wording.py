@@ -20,7 +20,7 @@ from anyshape.sizes.notation import SizeRange
 from anyshape.sizes.spelling import give_calls, spelled
 from anyshape.source.sites import is_decision, site_of_error
 from anyshape.source.spans import Span, source_line, span_of_error
-from anyshape.torchkit.reasons import depends_on_values
+from anyshape.torchkit.reasons import depends_on_values, place_of_translation
 from anyshape.verification.first_wrong_node import WrongNode
 
 _of_export = functools.partial(Finding, origin="export")
@@ -167,6 +167,15 @@ def wrong_file(
     return _of_export(failure.rule, message, span or home, label, told, dims=tuple(sizes), breaks_at=sizes)
 
 
+def with_way_around_half(finding: Finding, where: WrongNode | None) -> Finding:
+    """Of a file in float16 that fails at every size: the runtime may lack a kernel, which a converter goes around."""
+    if finding.rule != "runtime-error" or where is None:
+        return finding
+    way = f"`convert_float_to_float16(..., op_block_list=[*DEFAULT_OP_BLOCK_LIST, '{where.operator}'])`"
+    advice = f"where ONNX Runtime lacks this in float16, export in float32 and convert the file: {way}"
+    return replace(finding, helps=(*finding.helps, f"{advice} of onnxruntime.transformers.float16"))
+
+
 def other_weights(names: Sequence[str], total: int, failure: Failure, file: Span) -> Finding:
     """A file with other weights than its model: no line of the source is to blame."""
     listed = ", ".join(f"`{name}`" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -210,9 +219,11 @@ def _frozen_branch(guard: Guard, notes: tuple[str, ...], home: Span, sizes: Mapp
 
 def not_converted(attempts: Sequence[Attempt], home: Span) -> Finding:
     notes = tuple(f"{attempt.strategy}: {attempt.reason}" for attempt in attempts if attempt.reason)
-    spans = [span_of_error(a.error) for a in attempts if a.error is not None]
-    span = next((s for s in spans if s), home)
-    return _of_export("not-converted", "no exporter could convert the model", span, notes=notes)
+    errors = [attempt.error for attempt in attempts if attempt.error is not None]
+    raised = next(filter(None, map(span_of_error, errors)), None)
+    span = raised or next(filter(None, map(place_of_translation, errors)), None)
+    label = "what cannot be translated" if span and not raised else ""
+    return _of_export("not-converted", "no exporter could convert the model", span or home, label, notes)
 
 
 def untranslated_operator(error: UntranslatedOperatorError, home: Span) -> Finding:

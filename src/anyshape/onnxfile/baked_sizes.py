@@ -5,6 +5,7 @@ Only what can be read off the graph: a static axis that looks like a batch, and 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import onnx_ir as ir
 from anyshape.onnxfile.graph import every_node, integers_in, is_standard, proto_graphs
 from anyshape.onnxfile.interface import DeclaredAxis, Interface, Port, port_of
 from anyshape.onnxfile.metadata import SOURCE_KEY
+from anyshape.onnxfile.untrusted import stored_tensors
 from anyshape.sizes import budgets
 
 _END_OF_AXIS = 2**31
@@ -179,6 +181,8 @@ def _varying_inputs(model: onnx.ModelProto) -> set[str]:
 
 def _inferred_shapes(model: onnx.ModelProto) -> dict[str, Axes]:
     """Value name -> axes, as far as ONNX's own inference knows them."""
+    if any(map(_contradicts_itself, stored_tensors(model.graph, *model.functions))):
+        return {}  # onnx 1.18 reads beyond the end of such a tensor, and the process ends
     for tensor in model.graph.initializer:
         if len(tensor.raw_data) > budgets.MOST_BYTES_READ_FOR_BAKED:
             tensor.ClearField("raw_data")
@@ -190,6 +194,19 @@ def _inferred_shapes(model: onnx.ModelProto) -> dict[str, Axes]:
         return {}
     values = (*model.graph.input, *model.graph.value_info, *model.graph.output)
     return {port.name: port.axes for port in map(port_of, values) if port.axes is not None}
+
+
+def _contradicts_itself(tensor: onnx.TensorProto) -> bool:
+    """Whether a tensor holds another number of elements than it says, in bytes or as whole numbers."""
+    count = math.prod(tensor.dims)
+    if tensor.raw_data:
+        try:
+            expected = math.ceil(count * ir.DataType(tensor.data_type).itemsize)
+        except (ValueError, TypeError):  # a type that nobody knows, or texts, which have no bytes of their own
+            return True
+        return bool(len(tensor.raw_data) != expected)
+    is_inside = tensor.data_location != onnx.TensorProto.EXTERNAL
+    return bool(is_inside and tensor.data_type == onnx.TensorProto.INT64 and len(tensor.int64_data) != count)
 
 
 # ---- where a node came from

@@ -294,6 +294,11 @@ def read_contract(model: onnx.ModelProto) -> Contract | None:
     return parse_contract(next((entry.value for entry in model.metadata_props if entry.key == KEY), ""))
 
 
+def has_contract(model: onnx.ModelProto) -> bool:
+    """Whether a file has one, be it one that can be read or not."""
+    return any(entry.key == KEY for entry in model.metadata_props)
+
+
 def parse_contract(text: str) -> Contract | None:
     if not text or len(text) > budgets.LONGEST_CONTRACT:
         return None

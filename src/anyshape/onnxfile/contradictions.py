@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+import onnx
+
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.contract import Contract, Evidence, slots
+from anyshape.onnxfile.contract import Contract, Evidence, has_contract, read_contract, slots
 from anyshape.onnxfile.interface import Interface, Port
 from anyshape.sizes.notation import Condition, parse_expression
 
+UNREADABLE = "cannot be read: written by a later anyshape, or by somebody else"
 
-def told_apart(contract: Contract, interface: Interface) -> tuple[Contract, tuple[str, ...]]:
-    """What of a contract is about this file, and what is not, a clause each."""
+
+def contract_of(model: onnx.ModelProto, interface: Interface) -> tuple[Contract | None, tuple[str, ...]]:
+    """What of a file's contract is about it, and what is not, a clause each."""
+    contract = read_contract(model)
+    if contract is None:
+        return None, (UNREADABLE,) if has_contract(model) else ()
     untrue = tuple(contradictions(contract, interface))
     return (_part_about(contract, interface) if untrue else contract), untrue
 

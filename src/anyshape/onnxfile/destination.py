@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -28,10 +29,28 @@ def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
         raise DeclarationError(f"`{os.fspath(f)}` {ends}: name a file in it, such as `{path / 'model.onnx'}`")
     real = path.resolve()
     refuse_no_text(real)
+    _refuse_strangers(real, os.fspath(f))
     if path.is_symlink() and not real.parent.is_dir():
         raise DeclarationError(f"`{path}` is a link to `{real}`, whose folder does not exist")
     check_writable(real.parent if path.is_symlink() else path.parent)
     return real
+
+
+# the version of the format, then any other field of a model: all writers begin with it, and no other kind of file does
+_MODEL_START = re.compile(rb"\x08[\x01-\x7f][\x12\x1a\x22\x28\x32\x3a\x42]")
+
+
+def _refuse_strangers(path: Path, shown: str) -> None:
+    """Under any name but a model's, only a model is replaced: `-o state.pt` was a slip of the hand."""
+    if path.suffix.lower() == ".onnx" or not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            start = file.read(3)
+    except OSError:
+        start = b"?"  # what nobody may read is not known to be a model
+    if start and not _MODEL_START.match(start):
+        raise DeclarationError(f"`{shown}` is there and holds no ONNX model: name another file, or remove it first")
 
 
 def refuse_foreign(text: str) -> None:

@@ -161,10 +161,10 @@ def other_user(destination: Path, name: str) -> str | None:
     """Another model in the folder that mentions a file."""
     for entry in _entries(destination.parent):
         is_model = ".onnx" in entry.name and not entry.name.endswith("data") and entry.name != destination.name
-        if is_model and entry.is_file() and entry.stat().st_size <= budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS:
-            with contextlib.suppress(OSError):
-                if name.encode() in Path(entry.path).read_bytes():
-                    return entry.name
+        with contextlib.suppress(OSError):  # a link to itself, or what nobody may read
+            is_read = is_model and entry.is_file() and entry.stat().st_size <= budgets.LARGEST_GRAPH_WITHOUT_WEIGHTS
+            if is_read and name.encode() in Path(entry.path).read_bytes():
+                return entry.name
     return None
 
 

@@ -241,5 +241,8 @@ def _refusal(result: Result) -> Iterable[tuple[str, str]]:
     """What was tried and was not right; a finding that lists it all itself needs no such lines."""
     if any(finding.rule == "not-converted" for finding in result.findings):
         return []
-    tried = [(attempt, f": {attempt.reason}" if attempt.reason else "") for attempt in result.attempts]
-    return [("tried", f"{one.strategy}, {one.outcome}{why}") for one, why in tried if one.outcome != "checked"]
+    tried = [attempt for attempt in result.attempts if attempt.outcome != "checked"]
+    first = {one.reason: one for one in reversed(tried)}
+    whys = [one.reason if first[one.reason] is one else f"as {first[one.reason].strategy}" for one in tried]
+    pairs = zip(tried, whys, strict=True)
+    return [("tried", f"{one.strategy}, {one.outcome}{f': {why}' if one.reason else ''}") for one, why in pairs]

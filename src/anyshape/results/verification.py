@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anyshape.onnxfile.contract import Assumption, Evidence
+from anyshape.onnxfile.contract import RANDOM_VALUES, Assumption, Evidence
 from anyshape.sizes.fit import Observation
 from anyshape.sizes.notation import Sizes
 
@@ -95,6 +95,11 @@ class Verification:
     @property
     def compares_values(self) -> bool:
         return self.factor > 0
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether anything stood beside the file; of a random model shapes and types alone are compared."""
+        return self.compares_values or self.measure == RANDOM_VALUES
 
 
 def evidence_of(verification: Verification) -> Evidence:

@@ -64,8 +64,9 @@ BESIDE_THE_MODEL_FROM_BYTES = 1024
 """Smaller ones stay in the model, where tools that simplify shapes look for them."""
 ROOM_FOR_THE_REST = 2**20
 """For what stands before the tensors and beside the graph."""
-MOST_ELEMENTS_MADE_UP = 2**26
-"""Of all inputs together: the sizes stand in a file that nobody vouches for."""
+MOST_ELEMENTS_MADE_UP = 2**25
+"""Of all inputs together: the sizes stand in a file that nobody vouches for, and two processes hold them at once; so
+10^7 samples of sound are run, and all stays below 1 GB."""
 BYTES_OF_BIG_WEIGHTS = 256 * 2**20
 """From which a session maps weights instead of packing them."""
 MOST_BYTES_TO_PACK = 4 * 2**30

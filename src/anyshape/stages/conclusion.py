@@ -183,7 +183,10 @@ def explain(
         first = next((checked for checked in wrong if checked.strategy == telling.strategy), wrong[0])
         assert first.smallest is not None
         guards, lost = (*first.candidate.guards, *first.beyond), unused_inputs(ir.to_proto(first.candidate.model))
-        return [wording.wrong_file(first.smallest, first.verification, guards, survey.home, first.where, lost)]
+        found = wording.wrong_file(first.smallest, first.verification, guards, survey.home, first.where, lost)
+        is_half = any(value.dtype == ir.DataType.FLOAT16 for value in first.candidate.model.graph.inputs)
+        fails_everywhere = is_half and not first.verification.checks
+        return [wording.with_way_around_half(found, first.where) if fails_everywhere else found]
     if doubtful:
         verification = doubtful[0].verification
         return [wording.unsettled(guard, sizes, verification, survey.home) for guard, sizes in doubtful[0].unsettled]

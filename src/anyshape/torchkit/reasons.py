@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import traceback
 
 import torch
 
 from anyshape.errors import named_line
 from anyshape.sizes import budgets
-from anyshape.source.spans import span_of_error
+from anyshape.source.spans import Span, span_of_error, span_of_recorded_stack
 
 _KNOWN = {
     "GuardOnDataDependentSymNode": "a decision depends on values, which a trace cannot follow",
@@ -53,6 +54,16 @@ def _missing_device(error: BaseException) -> str | None:
     package, _, name = ("" if step is None else str(step.tb_frame.f_globals.get("__name__"))).rpartition(".")
     is_available = getattr(getattr(torch, name, None), "is_available", None) if package == "torch" else None
     return None if is_available is None or is_available() else name.upper()
+
+
+def place_of_translation(error: BaseException) -> Span | None:
+    """The user's line of the node that torch could not translate, which the frames of its exporter hold."""
+    for link in reversed(_chain(error)):
+        for frame, _ in traceback.walk_tb(link.__traceback__):
+            node = frame.f_locals.get("node")
+            if isinstance(node, torch.fx.Node) and (stack := node.meta.get("stack_trace")):
+                return span_of_recorded_stack(stack)
+    return None
 
 
 def asks_for_missing_device(error: BaseException) -> bool:

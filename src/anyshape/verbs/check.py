@@ -17,8 +17,7 @@ from anyshape.bench.judgement import Tolerance
 from anyshape.bench.plan import choose_tier
 from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.contract import read_contract
-from anyshape.onnxfile.contradictions import told_apart
+from anyshape.onnxfile.contradictions import contract_of
 from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.progress import Tell, told
@@ -170,8 +169,8 @@ def _read_file(f: Any) -> GivenFile:
     if not isinstance(f, (str, os.PathLike)):
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
     proto = load_checked(f)
-    interface, contract = read_interface(proto), read_contract(proto)
-    contract, untrue = (None, ()) if contract is None else told_apart(contract, interface)
+    interface = read_interface(proto)
+    contract, untrue = contract_of(proto, interface)
     return GivenFile(Path(f).absolute(), proto, interface, contract, untrue)  # the model may change the current folder
 
 

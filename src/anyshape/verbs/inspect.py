@@ -13,8 +13,8 @@ import onnx
 
 from anyshape.freeing.freeable import Freeable, find_freeable
 from anyshape.onnxfile.baked_sizes import Baked, find_baked
-from anyshape.onnxfile.contract import KEY, Contract, contract_facts, contract_to_dict, read_contract
-from anyshape.onnxfile.contradictions import contradictions
+from anyshape.onnxfile.contract import Contract, contract_facts, contract_to_dict, has_contract, read_contract
+from anyshape.onnxfile.contradictions import UNREADABLE, contradictions
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.onnxfile.interface import Interface, Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.untrusted import external_files, load_checked
@@ -111,8 +111,7 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
 def _lies(model: onnx.ModelProto, interface: Interface, contract: Contract | None) -> tuple[str, ...]:
     if contract is not None:
         return tuple(f"contradicts the file: it {clause}" for clause in contradictions(contract, interface))
-    is_there = any(entry.key == KEY for entry in model.metadata_props)
-    return ("cannot be read: written by a later anyshape, or by somebody else",) if is_there else ()
+    return (UNREADABLE,) if has_contract(model) else ()
 
 
 def _count_nodes(model: onnx.ModelProto) -> int:

@@ -18,7 +18,7 @@ from anyshape.errors import first_line
 from anyshape.onnxfile import binding
 from anyshape.onnxfile.acceptance import AcceptedInput, Likeness, NoiseInputs, acceptance_of
 from anyshape.onnxfile.contract import Contract, read_contract
-from anyshape.onnxfile.contradictions import told_apart
+from anyshape.onnxfile.contradictions import UNREADABLE, contract_of
 from anyshape.onnxfile.interface import Interface, Port, read_interface
 from anyshape.onnxfile.metadata import advised_optimizers
 from anyshape.onnxfile.untrusted import load_checked
@@ -49,10 +49,9 @@ def load(
     model = load_checked(path)
     if session_options is None and disabled_optimizers is None:
         disabled_optimizers = advised_optimizers(model)
-    interface, contract = read_interface(model), read_contract(model)
-    if check and contract is not None:
-        contract, untrue = told_apart(contract, interface)
-        _warn_of(untrue, Path(path).name)
+    interface = read_interface(model)
+    contract, untrue = contract_of(model, interface) if check else (read_contract(model), ())
+    _warn_of(untrue, Path(path).name)
     try:
         session = _open_session(Path(path), providers, session_options, disabled_optimizers or ())
     except RuntimeFailureError as failure:
@@ -65,8 +64,9 @@ def _warn_of(untrue: Sequence[str], name: str) -> None:
     """Another tool may have changed the file: it is called by what it has itself, which is worth a word."""
     if untrue:
         more = f" (and {len(untrue) - 1} more: `anyshape inspect` tells them)" if len(untrue) > 1 else ""
-        rest = "was the file changed since? calls are held to the file, and to what else the contract says"
-        warnings.warn(f"the contract of `{name}` {untrue[0]}{more}: {rest}", stacklevel=3)
+        rest = ": was the file changed since? calls are held to the file, and to what else the contract says"
+        rest = "; calls are held to the file alone" if UNREADABLE in untrue else rest
+        warnings.warn(f"the contract of `{name}` {untrue[0]}{more}{rest}", stacklevel=3)
 
 
 def _open_session(

@@ -78,16 +78,17 @@ def _at_base(
     reached = list(contents_at_numbers(checker.reference.oracle, base, model, names, budget))
     common = common_contents({leaf: base.leaves[leaf] for leaf in names}, in_strides=not is_further)
     contents = (*common, *further, *reached)
+    skipped: dict[str, list[str]] = {}
     for content in {(one.leaves, one.words): one for one in contents}.values():
         makes_sizes = content.change.grows and _values_make_sizes(model, [names[leaf] for leaf in content.leaves])
         reason = "values make sizes, which would grow as well" if makes_sizes else budget.refuses(effort)
         if reason is not None:
-            note = f"not run with {content.told(names)}: {reason}"
-            verification = replace(verification, notes=(*verification.notes, note))
+            skipped.setdefault(reason, []).append(content.told(names))
         elif not verification.failures:
             budget.charge(effort)
             verification = _with_content(checker, verification, base, content, names, model)
-    return verification, reached
+    notes = (f"not run with {', '.join(told)}: {reason}" for reason, told in skipped.items())
+    return replace(verification, notes=(*verification.notes, *notes)), reached
 
 
 def _with_content(

@@ -24,6 +24,7 @@ from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
 from anyshape.onnxfile.baked_sizes import Baked, find_baked, size_literals, sizes_written
 from anyshape.onnxfile.contract import Contract
+from anyshape.onnxfile.contradictions import UNREADABLE
 from anyshape.onnxfile.interface import Interface, expected_size
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
@@ -69,7 +70,8 @@ class GivenFile:
 
     @property
     def doubts(self) -> Iterator[str]:
-        yield from (f"the file's own contract {clause}, which is not asked" for clause in self.untrue)
+        for clause in self.untrue:
+            yield f"the file's own contract {clause}{'' if clause == UNREADABLE else ', which is not asked'}"
 
     @property
     def compares_values(self) -> bool:

@@ -39,6 +39,8 @@ def test_the_text_can_be_pasted_and_says_what_it_is_based_on():
         '    "past": "0..",\n'
         "},\n"
         "\n"
+        "--dim 'ids=batch seq' --dim 'mask=batch past + seq' --dim 'past=batch _ past _' --size past=0..\n"
+        "\n"
         "batch  axis 0 of `ids` moves alone\n"
         "seq    axis 1 of `ids` moves alone\n"
         "past   move together\n"

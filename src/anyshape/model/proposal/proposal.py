@@ -5,6 +5,7 @@ From moves to the notation of `dims=`: every axis is an expression of the dims t
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,11 +56,12 @@ def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tu
 
 
 def proposal_text(proposal: DimProposal, leaves: Sequence[str]) -> str:
-    """`dims=` and `sizes=` as arguments, then what they are based on, what else could vary, and notes."""
+    """`dims=` and `sizes=` as arguments and as options, what they are based on, what else could vary, and notes."""
     declared = {key: " ".join(row) for key, row in _rows_by_container(proposal.dims, leaves).items()}
     width = max(map(len, proposal.basis), default=0)
     parts = (
         [*_argument_lines("dims", declared), *(_argument_lines("sizes", proposal.sizes) if proposal.sizes else ())],
+        [_options(declared, proposal.sizes)] if declared else [],
         [f"{dim:{width}}  {clause}" for dim, clause in proposal.basis.items()],
         [f"static: axis {offer.axis} of `{offer.leaf}`: {offer.why}" for offer in proposal.offers],
         [f"note: {note}" for note in proposal.notes],
@@ -103,6 +105,14 @@ def _argument_lines(name: str, values: Mapping[str, str]) -> Iterator[str]:
     yield f"{name}={{"
     yield from (f'    "{key}": "{value}",' for key, value in values.items())
     yield "},"
+
+
+def _options(dims: Mapping[str, str], sizes: Mapping[str, str]) -> str:
+    """The same for `anyshape export`, as a shell takes it."""
+    named = {"--dim": dims, "--size": sizes}
+    return " ".join(
+        f"{name} {shlex.quote(f'{key}={value}')}" for name, given in named.items() for key, value in given.items()
+    )
 
 
 # ---- from moves to dims
