@@ -109,6 +109,7 @@ _ROWS = (
     ("torch.export._trace", "_fakify_params_buffers", "buffers that are one whole number", _AS_VALUE),
     ("torch.nn.modules.transformer", "_detect_is_causal_mask", "masks that are not compared", _UNMASKED),
     ("torch.distributions.Distribution", "_validate_args", "distributions that do not look", "they are refused"),
+    (f"{_EXPORTER}._flags", "_is_onnx_exporting", "models that ask whether they are exported", "they hear no"),
     ("torch.utils._python_dispatch", "_disable_current_modes", "weights widened part by part", _MEMORY),
     ("torch.ops.aten", "_embedding_bag _embedding_bag_forward_only", "tables widened by rows", _MEMORY),
     (
