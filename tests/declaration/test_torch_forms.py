@@ -74,6 +74,11 @@ def test_one_name_for_two_sizes_is_no_label(axes, sentence):
     assert str(caught.value) == sentence
 
 
+def test_one_name_for_two_sizes_is_no_label_in_dynamic_shapes_either():
+    with pytest.raises(DeclarationError, match="`n` names axis 0 of `x`, 2 in the example, and axis 1 of `x`, 4: to"):
+        shapes_of(two, {"x": {0: "n", 1: "n"}}, (tensor(2, 4),))
+
+
 @pytest.mark.parametrize(
     ("name", "called"),
     [

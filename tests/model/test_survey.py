@@ -68,3 +68,15 @@ def test_an_output_that_onnx_cannot_hold_is_one_sentence(dtype: torch.dtype, sai
     with pytest.raises(anyshape.DeclarationError) as refused:
         survey_of(To(dtype), (torch.randn(3),), {"x": "n"})
     assert str(refused.value) == f"output `output` is {said}"
+
+
+class Asking(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + x if torch.onnx.is_in_onnx_export() else x * 2
+
+
+def test_a_model_that_asks_whether_it_is_exported_is_noted() -> None:
+    (note,) = survey_of(Asking(), (torch.randn(3),), {"x": "n"}).notes
+    place, said = note.split(" ", 1)
+    assert place.endswith(f"test_survey.py:{Asking.forward.__code__.co_firstlineno + 1}")
+    assert said == "asks is_in_onnx_export(): yes for the file, no for the model that it is compared with"

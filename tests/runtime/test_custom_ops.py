@@ -71,7 +71,7 @@ def test_a_file_is_checked_through_a_python_function(tmp_path: Path) -> None:
         model, example, path, dims={"x": "batch 4"}, custom_ops={"my.domain::Times": times}, quick=True
     )
     note = "`my.domain::Times` was computed in Python by `times`"
-    assert (result.verdict, result.notes) == ("checked", (note,))
+    assert (result.verdict, result.notes[1:]) == ("checked", (note,))  # the first one tells who asks for an export
     x = torch.randn(7, 4)
     torch.testing.assert_close(result(x)[0], model(x).detach())
     again = anyshape.check(path, model, example, custom_ops=[{"my.domain::Times": times}], quick=True)
@@ -99,7 +99,7 @@ def test_a_torch_operator_may_compute_it() -> None:
     model = Scaled().eval()
     custom_ops = {"my.domain::Times": times_in_torch}
     result = anyshape.export(model, torch.randn(3, 4), dims={"x": "batch 4"}, custom_ops=custom_ops, quick=True)
-    assert result.notes == ("`my.domain::Times` was computed in Python by `anyshape_tests::times`",)
+    assert result.notes[1:] == ("`my.domain::Times` was computed in Python by `anyshape_tests::times`",)
 
 
 def test_a_file_whose_operators_nobody_computes_names_them(tmp_path: Path) -> None:

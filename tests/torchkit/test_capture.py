@@ -116,3 +116,19 @@ def test_numbers_are_the_same_as_expressions() -> None:
     assert not capture.is_same_number(3, 4)
     assert capture.newest_translated_opset() >= 20
     assert capture.newest_torchscript_opset() >= 18
+
+
+class Asking(nn.Module):
+    def forward(self, *values: Tensor) -> Tensor:
+        (x,) = values
+        return x + x if torch.onnx.is_in_onnx_export() else x * 3
+
+
+def test_a_model_hears_that_it_is_exported_in_a_trace_alone() -> None:
+    program = capture.export_program(Asking(), (torch.ones(2),), [None])
+    assert [str(node.target) for node in program.graph.nodes if node.op == "call_function"] == ["aten.add.Tensor"]
+    assert torch.onnx.is_in_onnx_export() is False
+    with capture.export_questions() as places:
+        assert Asking()(torch.ones(2)).tolist() == [3.0, 3.0]
+    (place,) = places
+    assert place.line == Asking.forward.__code__.co_firstlineno + 2

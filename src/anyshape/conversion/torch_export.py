@@ -311,13 +311,19 @@ def torchscript_model(job: Job, opset: int) -> ir.Model:
         name: {axis: f"{name}_{axis}" for axis in _varying_axes(leaf, job.spec)}
         for name, leaf in zip(names, job.names, strict=True)
     }
-    arguments = tuple(value for _, value in job.leaves)
+
+    def arguments() -> tuple[torch.Tensor, ...]:
+        """Copies: each run writes to what it is given, where the model does."""
+        return tuple(value.detach().clone() for _, value in job.leaves)
+
     with temporary_folder() as folder, capture.quiet(), _without_log(), put_back(job.adapter):
         path = folder / "model.onnx"
         # with gradients on, attention layers do not take the fast path that this exporter cannot translate
         with torch.enable_grad():
+            with put_back(job.adapter):
+                traceable = _traceable(job.adapter, arguments())
             torch.onnx.export(
-                _traceable(job.adapter, arguments), arguments, str(path), dynamo=False, input_names=names,
+                traceable, arguments(), str(path), dynamo=False, input_names=names,
                 dynamic_axes=dynamic_axes, opset_version=opset, verbose=False,
             )  # fmt: skip
         model = ir.load(path)

@@ -47,15 +47,15 @@ def from_dynamic_axes(dynamic_axes: Mapping[str, Any], names: Mapping[str, str],
             declared.dims[names[key]] = named
         else:  # an output, or nothing at all: the model has not run yet
             declared.labels[key] = {axis: name or f"{key}_dim{axis}" for axis, name in named.items()}
-    _refuse_one_name_for_two_sizes(declared, signature)
+    _refuse_one_name_for_two_sizes(declared.dims, signature)
     return declared
 
 
-def _refuse_one_name_for_two_sizes(declared: Declared, signature: Signature) -> None:
+def _refuse_one_name_for_two_sizes(dims: Mapping[str, Any], signature: Signature) -> None:
     """For torch, a name of an axis is a label that may stand anywhere; here it is one size."""
     shapes = {leaf.name: tuple(leaf.value.shape) for leaf in signature.leaves if leaf.is_tensor}
     seen: dict[str, tuple[int, str]] = {}
-    for leaf, axes in declared.dims.items():
+    for leaf, axes in dims.items():
         shape = shapes.get(leaf, ())
         for axis, name in axes.items():
             if name is None or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
@@ -113,6 +113,9 @@ def from_dynamic_shapes(dynamic_shapes: Any, target: Target, signature: Signatur
     leaves = {leaf.name: leaf.is_tensor for leaf in signature.leaves}
     for name, shapes in _by_parameter(dynamic_shapes, target, signature).items():
         _declare_below(str(name), shapes, leaves, declared)
+    by_axis = {leaf: axes for leaf, axes in declared.dims.items() if isinstance(axes, Mapping)}
+    labels = {leaf: {at: one for at, one in axes.items() if one in declared.written} for leaf, axes in by_axis.items()}
+    _refuse_one_name_for_two_sizes(labels, signature)
     return declared
 
 

@@ -49,7 +49,10 @@ def _place_of(error: Exception | None, home: Span) -> Span:
 
 def _pinned_at(span: Span, pins: Sequence[Pin]) -> Finding:
     first = pins[0]
-    way_out = "take the size from an input instead of writing a number, or leave {} out of the declaration"
+    way = "take the size from an input instead of writing a number"
+    if not span.is_known:
+        way = "tracing wrote its size down as a number: export the module that was traced"
+    way_out = way + ", or leave {} out of the declaration"
     told = _finding_of_pins(span, pins, "must be", _where_it_breaks(first.breaks_at, first.error), way_out)
     return replace(told, breaks_at=first.breaks_at)
 
@@ -65,7 +68,9 @@ def _where_it_breaks(sizes: Mapping[str, int], error: BaseException | None) -> s
     said = "no reason given"
     if error is not None:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = ": ".join((type(error).__name__, *lines[:1]))
+        # TorchScript quotes its own code before it comes to the point, and raises in none of Python's lines
+        told = lines[:1] if span_of_error(error) else [line.removeprefix("RuntimeError: ") for line in lines[-1:]]
+        said = ": ".join((type(error).__name__, *told))
     return f"{describe(sizes)} breaks it; PyTorch fails there too: {said}"
 
 

@@ -31,6 +31,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.torchkit.capture import export_questions
 from anyshape.torchkit.reasons import said_with_place
 from anyshape.torchkit.silence import heard_thread
 
@@ -93,7 +94,8 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     """Run the example, find which dims move, and choose the sizes to trace at."""
     options.tell("running the model")
     reference = make_reference(request, options.seed)
-    start, example = start_sizes(reference, request, prints=options.prints)
+    with export_questions() as asked:
+        start, example = start_sizes(reference, request, prints=options.prints)
     reference.outputs_wanted = len(example.outputs) if request.are_labels else None
     labels = notes_on_labels(request, output_names(request, example.names))
     boundaries = make_boundaries(reference, request, start)
@@ -104,12 +106,16 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
         boundaries.probe_tables(lambda sizes: reference.effort(sizes).work <= budgets.WORK_OF_A_TRIAL)
     notes = [*options.notes, *request.notes, *labels, *blind_spots(request.target.module)]
+    notes += [f"{one.path}:{one.line} asks is_in_onnx_export(): {_TWO_ANSWERS}" for one in asked]
     if options.training:
         parts = ", ".join(f"`{name or request.target.name}`" for name in options.training[:3])
         more = f" and {len(options.training) - 3} more" if len(options.training) > 3 else ""
         notes.append(f"{parts}{more} in training mode: exported and compared in eval mode")
     home = span_of_definition(request.target.source)
     return Survey(request, options, reference, boundaries, traced, first, home, tuple(notes), start)
+
+
+_TWO_ANSWERS = "yes for the file, no for the model that it is compared with"
 
 
 def make_reference(request: Request, seed: int) -> Reference:

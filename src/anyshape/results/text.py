@@ -30,7 +30,7 @@ def render_finding(finding: Finding) -> str:
     """Headline, place, underlined line, notes, the edit and helps."""
     number = str(finding.span.line)
     margin = " " * len(number)
-    lines = [finding.headline, f"{margin} --> {finding.span}"]
+    lines = [finding.headline, *([f"{margin} --> {finding.span}"] if finding.span.is_known else [])]
     if (quoted := quoted_line(finding)) is not None:
         lines += [f"{margin} |", f"{number} | {quoted[0]}", f"{margin} | {quoted[1]}".rstrip()]
     lines += _indented_texts(margin, "note", finding.notes)

@@ -37,6 +37,14 @@ class Span:
         place = f"{self.path}:{self.line}:{self.column}"
         return f"{place} in {self.function}" if self.function else place
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is Python source at all: a traced module has none."""
+        return self.path != _NOWHERE
+
+
+_NOWHERE = "<unknown>"
+
 
 Extent = tuple[int | None, int | None, int | None, int | None]
 """First line, last line, first byte, byte after the last; None where the compiler noted nothing."""
@@ -169,7 +177,7 @@ def span_of_definition(function: Callable[..., Any]) -> Span:
         try:
             path, line = shown_path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1]
         except (OSError, TypeError):
-            path, line = "<unknown>", 1
+            path, line = _NOWHERE, 1
         return Span(path, line, function=owner.__qualname__)
     first, last = code.co_firstlineno, code.co_firstlineno + budgets.MOST_DECORATOR_LINES
     below = ((number, linecache.getline(code.co_filename, number)) for number in range(first, last))

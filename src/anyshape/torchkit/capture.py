@@ -173,8 +173,28 @@ def export_program(
     oblivious = configured("torch.fx.experimental._config.backed_size_oblivious", value=True)
     # distributions look into their arguments only to raise, which a file does not do
     trusting = replaced("torch.distributions.Distribution._validate_args", lambda _: False)
-    with quiet(), LOCK, put_back(module), torch.no_grad(), oblivious, trusting:
+    exporting = replaced(_EXPORTING, lambda _: True)
+    with quiet(), LOCK, put_back(module), torch.no_grad(), oblivious, trusting, exporting:
         return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=False)
+
+
+_EXPORTING = "torch.onnx._internal.exporter._flags._is_onnx_exporting"
+"""What `torch.onnx.is_in_onnx_export()` answers."""
+
+
+@contextlib.contextmanager
+def export_questions() -> Iterator[dict[Span, None]]:
+    """Inside, a model that asks whether it is being exported hears no, and the places where it asks are noted."""
+    places: dict[Span, None] = {}
+
+    class No(int):  # nothing can be derived from bool
+        def __bool__(self) -> bool:
+            span = span_of_stack(sys._getframe(1))
+            places.update({} if span is None else {span: None})
+            return False
+
+    with replaced(_EXPORTING, lambda _: No()):
+        yield places
 
 
 _TALKATIVE = (

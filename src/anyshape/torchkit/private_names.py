@@ -87,6 +87,7 @@ _ROWS = (
     ("torch.Tensor", "_version _base", "whether it was written to, and what it is a view of", _NOTHING),
     ("torch._ops.OpOverload", "_schema", "an operator's arguments, and what it does to memory", _NOTHING),
     ("torch.nn.Module", "_parameters _buffers _modules", "what a module holds, read and put back", _NOTHING),
+    ("torch._C.ConcreteModuleType", "get_attributes", "what TorchScript keeps from call to call", "it is not put back"),
     ("torch.nn.Module", "_forward_hooks _forward_pre_hooks", "parts with hooks, which are not copied", _NOTHING),
     # traces
     (_SHAPES, "_log_guard", "the assumptions of a trace, as they are made", "findings name no guards"),
@@ -109,6 +110,7 @@ _ROWS = (
     ("torch.export._trace", "_fakify_params_buffers", "buffers that are one whole number", _AS_VALUE),
     ("torch.nn.modules.transformer", "_detect_is_causal_mask", "masks that are not compared", _UNMASKED),
     ("torch.distributions.Distribution", "_validate_args", "distributions that do not look", "they are refused"),
+    (f"{_EXPORTER}._flags", "_is_onnx_exporting", "models that ask whether they are exported", "they hear no"),
     ("torch.utils._python_dispatch", "_disable_current_modes", "weights widened part by part", _MEMORY),
     ("torch.ops.aten", "_embedding_bag _embedding_bag_forward_only", "tables widened by rows", _MEMORY),
     (

@@ -55,6 +55,9 @@ class ModuleState:
         files = _mentioned_names(module)
         for _, mentioned in files:
             _collect_kept(mentioned, found)
+        self._slots = [slot for part in module.modules() for slot in _scripted_slots(part)]
+        for _, _, value in self._slots:
+            _collect(value, found, depth=0)
         self._names = [(names, _replaceable(mentioned)) for names, mentioned in files]
         self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
         self._held = _Held([container for container, _ in self._containers])
@@ -68,6 +71,7 @@ class ModuleState:
         }
         for names, kept in self._names:
             changed |= {(id(names), name) for name, value in kept.items() if names.get(name) is not value}
+        changed |= {(id(part), name) for part, name, value in self._slots if getattr(part, name) is not value}
         changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
         return frozenset(changed)
 
@@ -76,6 +80,7 @@ class ModuleState:
         return (
             self._held.is_unchanged()
             and all(names.get(name) is value for names, kept in self._names for name, value in kept.items())
+            and all(getattr(part, name) is value for part, name, value in self._slots)
             and all(tensor._version == version for tensor, version, _ in self._tensors)
         )
 
@@ -86,6 +91,9 @@ class ModuleState:
                 container.update(kept) if isinstance(container, (dict, set)) else container.extend(kept)
         for names, values in self._names:
             names.update({name: value for name, value in values.items() if names.get(name) is not value})
+        for part, name, value in self._slots:
+            if getattr(part, name) is not value:
+                setattr(part, name, value)
         for index, (tensor, version, copy) in enumerate(self._tensors):
             # writing through `.data` does not count as a new version
             if tensor._version != version or (tensor.numel() < budgets.SMALL_STATE and not torch.equal(tensor, copy)):
@@ -161,6 +169,14 @@ def _collect(value: Any, found: dict[int, Any], *, depth: int) -> None:
 
 
 _NO_STATE = (type, nn.Module, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+
+
+def _scripted_slots(part: nn.Module) -> list[tuple[nn.Module, str, Any]]:
+    """The attributes of a part that TorchScript keeps outside of Python; lists come out as copies, and are left."""
+    if not isinstance(part, torch.jit.ScriptModule) or not hasattr(part, "_concrete_type"):
+        return []
+    slots = ((part, name, getattr(part, name)) for name in part._concrete_type.get_attributes())
+    return [slot for slot in slots if slot[2] is None or isinstance(slot[2], (torch.Tensor, bool, int, str))]
 
 
 def _is_plain(value: Any) -> bool:

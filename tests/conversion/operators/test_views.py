@@ -45,6 +45,33 @@ def test_windows_of_a_transposed_tensor_are_gathered(tmp_path: Path) -> None:
     assert all(is_right(path, model, (torch.randn(batch, seq, 4),)) for batch, seq in ((1, 1), (1, 9), (3, 8), (2, 13)))
 
 
+class Repeated(nn.Module):
+    def forward(self, x: Tensor, repeats: Tensor) -> Tensor:
+        return torch.repeat_interleave(x, repeats, dim=1)
+
+
+@pytest.mark.parametrize("repeats", [[2], [2, 0, 3]])
+def test_repeats_may_be_one_number_or_one_for_each(repeats: list[int], tmp_path: Path) -> None:
+    path, example = tmp_path / "model.onnx", (torch.randn(2, 3), torch.tensor(repeats))
+    result = anyshape.export(Repeated(), example, path, dims={"x": "2 w", "repeats": "r"}, quick=True)
+    assert result.repairs == ("torch.repeat_interleave: one number for all or for each, by the size at run time",)
+    for numbers in ([4], [1, 2, 3, 0, 5]):
+        assert is_right(path, Repeated(), (torch.randn(2, 5), torch.tensor(numbers)))
+
+
+class TakesOver(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        x = x + 1
+        x.set_(y)
+        return x * 2
+
+
+def test_a_tensor_that_takes_over_another_is_that_other(tmp_path: Path) -> None:
+    path, example = tmp_path / "model.onnx", (torch.randn(2, 3), torch.randn(4, 5))
+    anyshape.export(TakesOver(), example, path, dims={"y": "n m"}, quick=True)
+    assert is_right(path, TakesOver(), (torch.randn(2, 3), torch.randn(7, 2)))
+
+
 class Thing:
     pass
 

@@ -117,9 +117,16 @@ def _normalised_rows(rows: ir.Value, x: ir.Value, eps: float) -> Any:
 
 def _normalised_along(x: ir.Value, axes: Sequence[int], eps: float) -> Any:
     """Normalised by its own mean and variance along some axes."""
-    centred = op.Sub(x, op.ReduceMean(x, whole(*axes), keepdims=True))
-    variance = op.ReduceMean(op.Mul(centred, centred), whole(*axes), keepdims=True)
+    centred = op.Sub(x, _mean_along(x, axes))
+    variance = _mean_along(op.Mul(centred, centred), axes)
     return op.Div(centred, op.Sqrt(op.Add(variance, number(eps, x))))
+
+
+def _mean_along(x: Any, axes: Sequence[int]) -> Any:
+    """Axis by axis, the last one first: a runtime adds up all numbers one by one, and of 100,000 loses five digits."""
+    for axis in reversed(axes):
+        x = op.ReduceMean(x, whole(axis), keepdims=True)
+    return x
 
 
 def _batch_norm(

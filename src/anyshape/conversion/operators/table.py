@@ -50,6 +50,7 @@ REPAIRS: tuple[Repair, ...] = (
     GRADIENTS,
     choice.COMPARISONS,
     views.CUTTING,
+    views.REPEATS,
     arithmetic.DIVISIONS,
     views.STRIDES,
     linear_algebra.EXPERTS,

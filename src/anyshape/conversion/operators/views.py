@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from anyshape.conversion.operators.onnx_words import BOOL, as_vector, from_front, op, rank, size_of, static_size, whole
-from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, holds_size, is_known, is_size
+from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, arange, holds_size, is_known, is_size
 from anyshape.source.spans import is_users
 from anyshape.torchkit.patches import patched
 
@@ -65,6 +65,27 @@ def _tensor_split(used: Used, input: Tensor, indices_or_sections: Any = None, di
 _KINDS: dict[str, Answer] = {"chunk": _chunk, "split": _split, "tensor_split": _tensor_split}
 _ANSWERS = {(owner, name): answer for owner in (torch, Tensor) for name, answer in _KINDS.items()}
 CUTTING = Repair("pieces of an axis", answering(_ANSWERS))
+
+
+# ---- `torch.repeat_interleave(x, repeats, dim)`: as many numbers as the axis is long, or one for all of it
+
+# Torch decides at the traced sizes which of the two it is. Put there: the numbers taken in turn, which is either.
+
+
+def _repeat_interleave(used: Used, input: Tensor, repeats: Any = None, dim: int | None = None, **_size: Any) -> Any:  # noqa: A002
+    if not isinstance(repeats, Tensor) or repeats.ndim != 1 or not is_size(repeats.shape[0]):
+        return NotImplemented
+    x, axis = (input.reshape(-1), 0) if dim is None else (input, dim)
+    if is_known(x.shape[axis] == repeats.shape[0]):
+        return NotImplemented
+    used("torch.repeat_interleave: one number for all or for each, by the size at run time")
+    in_turn = arange(x.shape[axis], device=repeats.device) % repeats.shape[0]
+    return x.index_select(axis, torch.repeat_interleave(repeats[in_turn]))
+
+
+REPEATS = Repair(
+    "numbers of repeats", answering({(owner, "repeat_interleave"): _repeat_interleave for owner in (torch, Tensor)})
+)
 
 
 # ---- `x.as_strided(sizes, strides)`: the elements gathered from where the strides say they lie
@@ -169,6 +190,7 @@ def _are_not_among(chosen: Sequence[int], x: ir.Value) -> Any:
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::roll": _roll,
+    "aten::set.source_Tensor": lambda _x, source: op.Identity(source),  # who takes another's memory is that other
     "aten::squeeze.dim": _squeeze,
     "aten::squeeze.dims": _squeeze,
 }
