@@ -381,7 +381,7 @@ def test_one_thread_at_a_time(load: Any) -> None:
 def test_the_integers_of_code_are_those_of_its_texts_and_inner_functions_too() -> None:
     def outer(n: int) -> object:
         def inner(k: int) -> bool:
-            return k in (11, 13) or k in {17}
+            return k in (11, 13) or k in {17, 31}
 
         return inner(n) and f"{n} of 19" == "23" and n > 29.5 and True
 

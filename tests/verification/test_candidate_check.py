@@ -82,7 +82,7 @@ class ByTextUnmet(nn.Module):
 
 class PrintsItsLength(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        print(f"length {x.shape[0]}")
+        print(f"length {x.shape[0]}")  # noqa: T201
         return x * 2
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,11 @@ class _Jitter(OperatorMode):
         if func.namespace not in ("aten", "prims"):  # somebody's own, which may do more than compute
             return each_value(self._rounded_anew, result)
         wide = _wide_result(func, args, kwargs)
-        if _is_exact(result, wide, args) and not _has_fractions(func, args):
+        if (
+            _is_exact(result, wide, args)
+            and not _has_fractions(func, args)
+            and not _is_exact_by_chance(func, args, kwargs)
+        ):
             return result
         if func.overloadpacket in _BY_DIFFERENCES:
             result = self._rounded_anew(result)
@@ -212,6 +217,27 @@ def _is_exact(result: Any, wide: Any, args: Any) -> bool:
     operands = [one.flatten() for one in _tensors(args) if _is_floating(one)]
     known = torch.cat([one.to(torch.float64) for one in operands]) if operands else torch.zeros(0)
     return all(bool(torch.isin(one.to(known.dtype), known).all()) for one in _tensors(result) if _is_floating(one))
+
+
+def _is_exact_by_chance(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a sum would be rounded with other signs: one of few numbers may come out exact in PyTorch's order alone.
+    What is a copy, a count or a choice is exact with any. Where all are positive, sums are largest, and rounded most.
+    """
+    if torch.Tag.pointwise in func.tags:
+        return False
+    for changed in (each_value(partial(_with_signs, seed=seed), args) for seed in range(budgets.OTHER_SIGNS)):
+        wide = _wide_result(func, changed, kwargs)
+        if wide is not None and not _is_exact(func(*changed, **kwargs), wide, changed):
+            return True
+    return False
+
+
+def _with_signs(value: Any, seed: int) -> Any:
+    """Other ones: all positive, or by chance."""
+    if not _is_floating(value) or value.is_complex():
+        return value
+    signs = torch.randint(2, value.shape, generator=torch.Generator().manual_seed(seed)).to(value.device) * 2 - 1
+    return torch.abs(value) * (1 if not seed else signs.to(value.dtype))
 
 
 def _are_same(one: Tensor, other: Tensor) -> bool:
