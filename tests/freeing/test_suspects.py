@@ -105,6 +105,11 @@ def test_a_size_of_one_leaves_no_trace_and_one_less_than_two_neither():
         (np.exp(-np.arange(16) / 16), "exp(-range(seq)/seq)"),
         (np.sin(np.pi * np.arange(16) / 16), "sin(pi*(range(seq)/seq))"),
         (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(16) / 16), "(1 - cos(pi*(2*range(seq)/seq)))/2"),
+        (0.1 * np.arange(15, -1, -1), "-0.1*(range(seq) - seq + 1)"),
+        (np.arange(-15, 1), "range(seq) - seq + 1"),
+        (np.arange(-16, 1), "range(seq + 1) - seq"),
+        (np.arange(16) - 7.5, "range(seq) - (seq - 1)/2"),
+        (0.3 * (np.arange(16) - 7.5), "0.3*(range(seq) - (seq - 1)/2)"),
     ],
 )
 def test_a_ramp_with_as_many_steps_is_suspect(line, reading):

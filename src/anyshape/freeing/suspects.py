@@ -191,10 +191,25 @@ def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterato
             straight = straightened(line)
             begin = max(1, len(line) // 8)  # a wave comes back soon
             step, first = float(straight[begin] - straight[0]) / begin, float(straight[0])
-        for text in _straight_texts(first, step, places, dim, size) if math.isfinite(step) else ():
+        texts = list(_straight_texts(first, step, places, dim, size)) if math.isfinite(step) else []
+        texts += _texts_from_the_end(first, step, len(line), dim, size) if curve == "{}" else []
+        for text in texts:
             formula = SizeFormula(curve.format(text))
             if np.allclose(formula.values({dim: size}), line, rtol=_CLOSE.get(dtype.itemsize, 0), atol=1e-6):
                 yield formula
+
+
+def _texts_from_the_end(first: float, step: float, length: int, dim: str, size: int) -> list[str]:
+    """A ramp that ends at zero, as distances from the last place do, or that has it in the middle."""
+    places, last = f"range({_sum(dim, length - size)})", first + step * (length - 1)
+    close = _WHOLE * abs(step)
+    if step and abs(last) < close:
+        text = _sum(f"{places} - {dim}", size + 1 - length)
+    elif step and abs(first + last) < close:
+        text = f"{places} - ({_sum(dim, length - size - 1)})/2"
+    else:
+        return []
+    return [text if step == 1 else f"{step:g}*({text})"]
 
 
 def _sum(dim: str, more: int) -> str:
