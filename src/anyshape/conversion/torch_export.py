@@ -72,7 +72,7 @@ def by_export(
             meaning = meaning_of(recorder, job.names, job.spec)
             pins, guards = pins_of(recorder, meaning), guards_of(recorder, meaning)
             cause = cause_of(error, pins)
-            made = made_of(recorder, meaning) + (() if program is not None else _unrecorded(error, job))
+            made = made_of(recorder, meaning) + (() if program is not None else _unrecorded_uses(error, job))
             return None, Attempt(name, "failed", cause, time.monotonic() - start, error, pins, guards, made), acted
     branches = branches_of(forks.branches.values(), meaning) if forks else ()
     if branches:
@@ -275,7 +275,7 @@ def made_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple[M
     return tuple(found.values())
 
 
-def _unrecorded(error: BaseException, job: Job) -> tuple[MadeOfDim, ...]:
+def _unrecorded_uses(error: BaseException, job: Job) -> tuple[MadeOfDim, ...]:
     """A trace that does not come to its end has no record of what is done with any dim from there on."""
     span, steps = span_of_error(error), steps_of_error(error)
     literals = frozenset(literals_in(step.tb_frame.f_code for step in steps))
