@@ -40,11 +40,13 @@ import torch
 from click.testing import CliRunner
 
 import anyshape
+from anyshape.bench.judgement import FACTOR
 from anyshape.cli import program
 from anyshape.conversion.strategies import FORMS, STRATEGIES
 from anyshape.declaration.options import TORCH_ARGUMENTS
 from anyshape.results.explanations import RULES
 from anyshape.runtime.releases import RELEASES
+from anyshape.sizes import budgets
 from tests.test_architecture import ORDER
 
 ROOT = Path(__file__).parent.parent
@@ -369,6 +371,25 @@ def test_the_wrong_files_are_as_many_as_promised() -> None:
     text = " ".join((ROOT / "docs/promises.md").read_text(encoding="utf-8").split())
     promised = f"holds {len(WRONG)} wrong files and {len(RIGHT)} right ones, made by hand for {len(SUBJECTS)} models"
     assert promised in text
+
+
+def test_the_figures_that_are_promised_are_those_of_the_code() -> None:
+    text = " ".join((ROOT / "docs/promises.md").read_text(encoding="utf-8").split())
+    words = {4: "four", 6: "six", 3: "third"}
+    promised = (
+        f"closed and at most {budgets.FEW_ENOUGH_FOR_ALL}, all of them are run",
+        f"up to {budgets.MOST_DECIDED_SIZES} sizes at which comparisons of sizes",
+        f"up to {budgets.MOST_ROUNDED_SIZES} at which a formula of sizes rounds otherwise",
+        f"A {words[budgets.SECOND_CONTENT_EVERY]} of the sizes is run with a second content",
+        f"calls of more than {budgets.SMALL_VOLUME:,} elements",
+        f"elements that are more than {words[budgets.SECOND_CONTENT_UP_TO]} times as large as the traced one",
+        f"exceeds {FACTOR:g} times its noise",
+        f"is run again, up to {budgets.MOST_JITTERED_RUNS} times",
+        f"measured for {words[budgets.ENOUGH_MEASURED_CALLS]} calls",
+        f"are reached: up to {words[budgets.MOST_NUMBERS_REACHED]} of them",
+        f"for each such decision, for up to {words[budgets.MOST_SIZES_WITH_CONTENTS]}",
+    )
+    assert [one for one in promised if one not in text] == []
 
 
 def test_the_changelog_names_the_version() -> None:

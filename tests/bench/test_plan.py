@@ -49,6 +49,19 @@ def test_the_traced_size_comes_first_and_both_ends_are_run(plan):
     assert {dim: box.hi for dim, box in plan.box.items()} in chosen
 
 
+def test_sizes_come_in_the_order_that_is_promised():
+    plan = Plan(
+        box_of(a="1..64", b="1..64"), {"a": 4, "b": 6}, (20,), first=({"a": 33, "b": 34},), last=({"a": 100, "b": 6},)
+    )
+    chosen = [tuple(sizes.values()) for sizes in choose(plan)]
+    promised = [(4, 6), (1, 1), (2, 2), (33, 34), (64, 64), (20, 6), (64, 2), (3, 3), (2, 6), (100, 6)]
+    places = [chosen.index(one) for one in promised]
+    assert places == sorted(places)
+    covered = {(a, b) for a in (1, 3, 5, 64) for b in (1, 5, 7, 64)}
+    assert covered <= set(chosen[: chosen.index((20, 6))])
+    assert {(19, 6), (21, 6), (4, 19), (4, 21), (6, 6), (7, 6), (4, 8), (4, 9), (1, 6), (3, 6)} <= set(chosen)
+
+
 @quick
 @given(plans())
 def test_the_same_plan_gives_the_same_sizes(plan):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
-from anyshape.freeing.suspects import Readings, with_steps_of
+from anyshape.freeing.suspects import Readings, chosen_by_size, with_steps_of
 
 from .files import floats, freed, model
 
@@ -105,6 +106,11 @@ def test_a_size_of_one_leaves_no_trace_and_one_less_than_two_neither():
         (np.exp(-np.arange(16) / 16), "exp(-range(seq)/seq)"),
         (np.sin(np.pi * np.arange(16) / 16), "sin(pi*(range(seq)/seq))"),
         (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(16) / 16), "(1 - cos(pi*(2*range(seq)/seq)))/2"),
+        (0.1 * np.arange(15, -1, -1), "-0.1*(range(seq) - seq + 1)"),
+        (np.arange(-15, 1), "range(seq) - seq + 1"),
+        (np.arange(-16, 1), "range(seq + 1) - seq"),
+        (np.arange(16) - 7.5, "range(seq) - (seq - 1)/2"),
+        (0.3 * (np.arange(16) - 7.5), "0.3*(range(seq) - (seq - 1)/2)"),
     ],
 )
 def test_a_ramp_with_as_many_steps_is_suspect(line, reading):
@@ -218,3 +224,29 @@ def test_numbers_inside_of_a_branch_are_seen():
       >
     }"""
     assert suspects(text, c=np.float32(4)) == [("Div", "4", "batch")]
+
+
+# ---- operators that a size may have chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "pool = AveragePool<kernel_shape=[4], strides=[4]>(x)",
+            ["AveragePool `pool` makes 3 of `seq` = 12, as an adaptive one would"],
+        ),
+        ("pool = AveragePool<kernel_shape=[2], strides=[2]>(x)", []),
+        ("pool = MaxPool<kernel_shape=[4], strides=[2]>(x)", []),
+        (
+            "p = Constant<value_ints=[0,0,0,0,0,4]>() pool = Pad(x, p)",
+            ["Pad `pool` fills `seq` = 12 up to 16, perhaps to a multiple"],
+        ),
+        ("p = Constant<value_ints=[0,0,2,0,0,2]>() pool = Pad(x, p)", []),
+        ("p = Constant<value_ints=[0,0,0,0,0,1]>() pool = Pad(x, p)", []),
+    ],
+)
+def test_what_another_operator_would_do_at_this_size_is_told(text, told):
+    graph = model(f"g (float[2, 3, 12] x) => (float[2, 3, n] pool) {{ {text} }}", 18)
+    found = list(chosen_by_size(ir.to_proto(graph), {"seq": 12}, "Pad", "AveragePool", "MaxPool"))
+    assert found == [("seq", one) for one in told]

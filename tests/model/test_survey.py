@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.model.survey import model_constants, take_survey
+from anyshape.model.survey import blind_spots, model_constants, take_survey
 from anyshape.sizes.notation import parse_conditions
 from tests.surveys import survey_of
 
@@ -80,3 +80,19 @@ def test_a_model_that_asks_whether_it_is_exported_is_noted() -> None:
     place, said = note.split(" ", 1)
     assert place.endswith(f"test_survey.py:{Asking.forward.__code__.co_firstlineno + 1}")
     assert said == "asks is_in_onnx_export(): yes for the file, no for the model that it is compared with"
+
+
+def test_weights_that_look_untrained_are_noted() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(*(nn.Linear(32, 32) for _ in range(4)))
+    assert blind_spots(layers) == []
+    for layer in layers:
+        assert isinstance(layer, nn.Linear)
+        nn.init.normal_(layer.weight, std=0.02)
+        nn.init.zeros_(layer.bias)
+    assert blind_spots(layers) == [
+        "the weights look freshly initialised (standard deviation 0.02, biases zero): small errors may not show; "
+        "check again with trained weights"
+    ]
+    result = anyshape.export(layers, torch.randn(3, 32), dims={"input": "n 32"}, quick=True)
+    assert set(blind_spots(layers)) <= set(result.notes)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.source.live_code import CannotTryError, edited
+from anyshape.source.live_code import CannotTryError, edited, literals_in
 from anyshape.source.syntax import source_of
 
 
@@ -376,3 +376,14 @@ def test_one_thread_at_a_time(load: Any) -> None:
     thread.join()
     assert seen == [304]
     assert file.module.plain(1) == 104
+
+
+def test_the_integers_of_code_are_those_of_its_texts_and_inner_functions_too() -> None:
+    def outer(n: int) -> object:
+        def inner(k: int) -> bool:
+            return k in (11, 13) or k in {17, 31}
+
+        return inner(n) and f"{n} of 19" == "23" and n > 29.5 and True
+
+    assert {11, 13, 17, 19, 23} <= set(literals_in([outer.__code__]))
+    assert not {29, True} & set(literals_in([outer.__code__]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -107,6 +108,28 @@ def test_a_long_sum_moves_as_far_as_one_that_is_summed_in_another_order(function
     moved = (_runs(function, x, 4) - function(x)).abs().amax(0)
     assert 0.4 * EPSILON < float(moved / x.abs().mean()) < 8 * EPSILON
     assert float(_runs(function, x * 0, 1).abs().max()) == 0.0
+
+
+def test_a_sum_that_is_exact_by_chance_moves_as_any_other() -> None:
+    """About one of eight sums of few numbers is, in the order in which PyTorch adds them."""
+    drawn = [torch.randn(6, generator=torch.Generator().manual_seed(seed)) for seed in range(200)]
+    lucky = [x for x in drawn if float(x.sum()) == float(x.double().sum())]
+    moved = [x for x in lucky if bool((_runs(torch.sum, x, 4) != x.sum()).any())]
+    assert len(lucky) > 10
+    assert len(moved) >= 0.9 * len(lucky)
+    assert bool((_runs(torch.sum, lucky[0].round(), 4) == lucky[0].round().sum()).all())
+
+
+@pytest.mark.parametrize("value", [0.1, -2.3])
+def test_a_running_sum_of_equal_steps_moves_as_far_as_one_that_rounds_each_step(value: float) -> None:
+    """Each step is rounded to the same side, so that the loss grows with the length; of one that is exact, none."""
+    x = torch.full((4096,), value)
+    in_steps = torch.from_numpy(np.cumsum(x.numpy(), dtype=np.float32))
+    lost = (in_steps - x.cumsum(0)).abs()
+    moved = (_runs(lambda x: x.cumsum(0), x, 4) - x.cumsum(0)).abs().amax(0)
+    assert float(lost[-1] / x.cumsum(0)[-1].abs()) > 50 * EPSILON
+    assert float(lost[-1]) <= float(moved[-1]) < 4 * float(lost[-1])
+    assert float(_runs(lambda x: x.cumsum(0), torch.tensor(value), 1).max()) == pytest.approx(value)
 
 
 def test_a_zero_that_roundings_made_moves_and_one_that_none_made_does_not() -> None:

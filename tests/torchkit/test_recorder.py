@@ -181,3 +181,11 @@ def test_a_nan_on_the_way_is_met() -> None:
     sampled = functools.partial(torch.nn.functional.grid_sample, image, align_corners=False, padding_mode="border")
     assert recorder.meets_nan(lambda: sampled(places + torch.inf))
     assert not recorder.meets_nan(lambda: sampled(places + 7))
+
+
+def test_an_infinity_that_is_made_an_integer_counts_as_a_nan() -> None:
+    infinite = torch.tensor([1.0, torch.inf])
+    assert recorder.meets_nan(infinite.long)
+    assert recorder.meets_nan(lambda: infinite.to(torch.uint8) + 1)
+    assert not recorder.meets_nan(infinite.bool)
+    assert not recorder.meets_nan(lambda: infinite.double().isinf().long())

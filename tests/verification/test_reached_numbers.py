@@ -93,3 +93,20 @@ def test_sizes_that_a_file_compares_are_no_values() -> None:
 
 def test_nothing_is_asked_where_the_budget_is_used_up() -> None:
     assert words_of(lambda x: (x > 100).float(), X, seconds=-1.0) == []
+
+
+def test_ids_reach_the_last_row_of_a_table() -> None:
+    text = "main (int64[n] x) => (float[n] y) <float[10] table = {0,1,2,3,4,5,6,7,8,9}> { y = Gather (table, x) }"
+    (content,) = found_for(lambda x: torch.arange(10.0)[x], IDS, text=text)
+    assert content.words == "holding 9"
+    assert content.changed(IDS).tolist() == [9, 0, 9, 7]
+    assert words_of(lambda x: torch.arange(10.0)[x], IDS + 2, text=text) == []
+
+
+def test_integers_that_are_divided_are_negated_unless_they_are_indices() -> None:
+    divided = "main (int64[n] x) => (int64[n] y) <int64 three = {3}> { y = Div (x, three) }"
+    (content,) = found_for(lambda x: x // 3, IDS, text=divided)
+    assert (content.words, content.changed(IDS).tolist()) == ("negated", [-3, 0, -7, -7])
+    assert words_of(lambda x: x // 3, IDS - 4, text=divided) == []
+    placed = "main (int64[n] x) => (int64[n] y) <int64 three = {3}> { a = Div (x, three) y = Gather (x, a) }"
+    assert words_of(lambda x: x[x // 3], IDS, text=placed) == []

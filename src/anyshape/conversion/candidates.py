@@ -18,7 +18,7 @@ from anyshape.declaration.spec import Spec
 from anyshape.model.labels import input_ports, output_names
 from anyshape.model.oracle import Outcome
 from anyshape.model.survey import Survey, model_constants
-from anyshape.results.attempt import Attempt, Guard
+from anyshape.results.attempt import Attempt, Guard, MadeOfDim
 from anyshape.sizes.notation import Expression, Sizes
 from anyshape.source.spans import Span
 
@@ -67,6 +67,7 @@ class Candidate:
     """Sizes at which a repair may not hold."""
     texts: tuple[Span, ...] = ()
     """Where the trace gave the text of a value that it does not have."""
+    made: tuple[MadeOfDim, ...] = ()
     program: torch.export.ExportedProgram | None = field(default=None, compare=False, repr=False)
     """What was traced, to be written again in a plainer form; None where the form is the trace's business, too."""
 

@@ -33,9 +33,11 @@ from anyshape.conversion.translation import Translation, named_operator, transla
 from anyshape.declaration.spec import Spec
 from anyshape.garbage import uncollected
 from anyshape.onnxfile.temporary_folders import temporary_folder
-from anyshape.results.attempt import Attempt, Guard, PinnedByTrace, UntranslatedOperatorError
+from anyshape.results.attempt import Attempt, Guard, MadeOfDim, PinnedByTrace, UntranslatedOperatorError
 from anyshape.sizes import budgets, expressions
 from anyshape.sizes.notation import Expression
+from anyshape.source.live_code import literals_in
+from anyshape.source.spans import Span, span_of_error, steps_of_error
 from anyshape.torchkit import capture
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.reasons import reason_of
@@ -58,6 +60,7 @@ def by_export(
         _forks_of(job, recorder, both_sides=both_sides) as forks,
         uncollected(),
     ):
+        program = None
         try:
             with repeated_parts(wanted=copying) as copied:
                 program = _program_of(job, forks)
@@ -70,18 +73,21 @@ def by_export(
             pins, guards = pins_of(recorder, meaning), guards_of(recorder, meaning)
             named = named_operator(error, job.opset)
             cause = cause_of(named, pins)
-            return None, Attempt(name, "failed", cause, time.monotonic() - start, named, pins, guards), acted
+            made = made_of(recorder, meaning) + (() if program is not None else _unrecorded_uses(error, job))
+            return None, Attempt(name, "failed", cause, time.monotonic() - start, named, pins, guards, made), acted
     branches = branches_of(forks.branches.values(), meaning) if forks else ()
     if branches:
         acted.note(_sentence_about(branches))
     guards, pins = guards_of(recorder, meaning), pins_of(recorder, meaning)
-    seconds = time.monotonic() - start
+    made, seconds = made_of(recorder, meaning), time.monotonic() - start
     attempt = Attempt(
-        name, "converted", "", seconds, None, pins, guards, translation.forced_by, translation.inlined, tuple(copied)
-    )
+        name, "converted", "", seconds, None, pins, guards, made, translation.forced_by, translation.inlined,
+        tuple(copied),
+    )  # fmt: skip
     candidate = Candidate(
         translation.model, job.opset, guards, branches, operators, outputs,
         repairs=tuple(acted.sentences), suspects=tuple(sorted(acted.suspects)), texts=tuple(recorder.texts),
+        made=made,
         # a program with several paths is translated with the knowledge of its trace
         program=None if both_sides else program,
     )  # fmt: skip
@@ -255,8 +261,26 @@ def pins_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple[P
     for event in recorder.specialisations:
         expression = meaning.get(event.symbol)
         if expression is not None and expression.is_name and isinstance(event.value, sympy.Integer):
-            found.setdefault(expression.text, PinnedByTrace(expression.text, int(event.value), event.span))
+            pin = PinnedByTrace(expression.text, int(event.value), event.span, event.literals)
+            found.setdefault(expression.text, pin)
     return tuple(found.values())
+
+
+def made_of(recorder: capture.Recorder, meaning: expressions.Meaning) -> tuple[MadeOfDim, ...]:
+    """The numbers and texts that code made of dims, each once."""
+    found: dict[tuple[str, str, Span | None], MadeOfDim] = {}
+    for event in recorder.sizes_in_python:
+        spoken = [meaning[symbol] for symbol in event.symbols if isinstance(symbol, sympy.Symbol) and symbol in meaning]
+        for dim in sorted({name for expression in spoken for name in expression.names}):
+            found[event.what, dim, event.span] = MadeOfDim(event.what, dim, event.span, event.literals)
+    return tuple(found.values())
+
+
+def _unrecorded_uses(error: BaseException, job: Job) -> tuple[MadeOfDim, ...]:
+    """A trace that does not come to its end has no record of what is done with any dim from there on."""
+    span, steps = span_of_error(error), steps_of_error(error)
+    literals = frozenset(literals_in(step.tb_frame.f_code for step in steps))
+    return tuple(MadeOfDim("use", dim, span, literals) for dim in job.spec.ranges)
 
 
 def output_expressions(

@@ -7,6 +7,7 @@ Whether it matters, and what it is, others decide.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -14,10 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from anyshape.freeing.constant_patterns import START, is_uniform
 from anyshape.freeing.growth import ORIGIN
+from anyshape.freeing.inference import Evaluator
 from anyshape.freeing.records import SETTLED
 from anyshape.freeing.walk import ELEMENTWISE, Walk, axes_of
 from anyshape.onnxfile.graph import every_node, name_of
@@ -191,10 +194,25 @@ def _ramps_over(line: Any, dim: str, size: int, dtype: np.dtype[Any]) -> Iterato
             straight = straightened(line)
             begin = max(1, len(line) // 8)  # a wave comes back soon
             step, first = float(straight[begin] - straight[0]) / begin, float(straight[0])
-        for text in _straight_texts(first, step, places, dim, size) if math.isfinite(step) else ():
+        texts = list(_straight_texts(first, step, places, dim, size)) if math.isfinite(step) else []
+        texts += _texts_from_the_end(first, step, len(line), dim, size) if curve == "{}" else []
+        for text in texts:
             formula = SizeFormula(curve.format(text))
             if np.allclose(formula.values({dim: size}), line, rtol=_CLOSE.get(dtype.itemsize, 0), atol=1e-6):
                 yield formula
+
+
+def _texts_from_the_end(first: float, step: float, length: int, dim: str, size: int) -> list[str]:
+    """A ramp that ends at zero, as distances from the last place do, or that has it in the middle."""
+    places, last = f"range({_sum(dim, length - size)})", first + step * (length - 1)
+    close = _WHOLE * abs(step)
+    if step and abs(last) < close:
+        text = _sum(f"{places} - {dim}", size + 1 - length)
+    elif step and abs(first + last) < close:
+        text = f"{places} - ({_sum(dim, length - size - 1)})/2"
+    else:
+        return []
+    return [text if step == 1 else f"{step:g}*({text})"]
 
 
 def _sum(dim: str, more: int) -> str:
@@ -420,3 +438,44 @@ def _nodes_around(node: ir.Node, through: Container[str], steps: int) -> set[ir.
         edge = {one for one in made | used if one is not None} - seen
         seen |= edge
     return seen
+
+
+# ---- operators that a size may have chosen
+
+
+def chosen_by_size(model: onnx.ModelProto, sizes: Sizes, *operators: str) -> Iterator[tuple[str, str]]:
+    """Dims, and what one of these operators does at their sizes that another one would do as well."""
+    if model.ByteSize() > budgets.MOST_BYTES_TO_INFER:
+        return
+    with contextlib.suppress(Exception):  # whatever inference refuses
+        model = onnx.shape_inference.infer_shapes(model)
+    given = ir.from_proto(model)
+    known = Evaluator(given)
+    for node in every_node(given.graph, *operators):
+        data = node.inputs[0]
+        lengths = () if data is None or data.shape is None else tuple(data.shape)
+        pads = known.value(node.inputs[1]) if node.op_type == "Pad" and len(node.inputs) > 1 else None
+        for axis, dim in itertools.product(range(len(lengths)), sizes):
+            if lengths[axis] != (size := sizes[dim]) or size < 2:
+                continue
+            if axis > 1 and (count := _even_parts(node, axis - 2, size)):
+                yield (
+                    dim,
+                    f"{node.op_type} `{name_of(node)}` makes {count} of `{dim}` = {size}, as an adaptive one would",
+                )
+            if pads is not None and _fills_up(pads[axis], pads[axis + len(lengths)], size):
+                filled = size + int(pads[axis + len(lengths)])
+                yield dim, f"Pad `{name_of(node)}` fills `{dim}` = {size} up to {filled}, perhaps to a multiple"
+
+
+def _even_parts(node: ir.Node, axis: int, size: int) -> int:
+    """How many parts of one length a pooling makes; 0 where they differ or meet, or are pairs, which are common."""
+    kernels, strides = (node.attributes.get_ints(name) or () for name in ("kernel_shape", "strides"))
+    is_even = bool(kernels) and kernels == strides and not any(node.attributes.get_ints("pads") or ())
+    return size // kernels[axis] if is_even and kernels[axis] > 2 and size % kernels[axis] == 0 else 0
+
+
+def _fills_up(before: int, after: int, size: int) -> bool:
+    """Whether the end alone is padded, by less than a power of two that divides the whole."""
+    divisor = (size + after) & -(size + after)
+    return not before and 0 < after < divisor and divisor >= 4

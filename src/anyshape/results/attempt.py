@@ -26,6 +26,8 @@ class Attempt:
     pins: tuple[PinnedByTrace, ...] = ()
     guards: tuple[Guard, ...] = field(default=(), compare=False, repr=False)
     """What the trace assumed: a further strategy may have no record of its own."""
+    made: tuple[MadeOfDim, ...] = field(default=(), compare=False, repr=False)
+    """What the model's code made of sizes, other than what the trace followed."""
     forced_by: tuple[str, ...] = ()
     """Operators for whose sake the whole program was written in simpler ones, which takes longer than the trace."""
     inlined: tuple[str, ...] = ()
@@ -107,6 +109,18 @@ class PinnedByTrace:
     dim: str
     size: int
     span: Span | None
+    literals: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class MadeOfDim:
+    """A number or a text that the model's code made of a dim's size, or a use of it that no trace has recorded."""
+
+    what: str
+    dim: str
+    span: Span | None
+    literals: frozenset[int]
+    """Integers in the code that made it: where it may decide."""
 
 
 class NewerOpsetError(Exception):

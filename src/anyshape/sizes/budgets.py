@@ -240,6 +240,10 @@ LARGEST_SPREAD = 4096
 """Among sizes that stand for all."""
 MOST_PAIRS_SPREAD = 600
 """Of sizes of two dims that stand for all."""
+OTHER_SIGNS = 4
+"""With which a sum that came out exact is made again: of few numbers one in eight does by chance."""
+MOST_LITERALS_OF_CODE = 8
+"""Integers of a function, the smallest first, at which a size that it reads is run; and at the products of two."""
 LARGEST_SUSPECT = 2**22
 """Size at which an assumption is broken on purpose."""
 MOST_POINTS = 2**20

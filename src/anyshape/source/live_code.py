@@ -14,8 +14,9 @@ import gc
 import inspect
 import io
 import linecache
+import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -91,6 +92,24 @@ def _codes_inside(code: CodeType) -> Iterator[CodeType]:
         if isinstance(constant, CodeType):
             yield constant
             yield from _codes_inside(constant)
+
+
+def literals_in(codes: Iterable[CodeType]) -> Iterator[int]:
+    """The integers that functions mention, those inside of texts included."""
+    for code in codes:
+        waiting: list[Any] = [code]
+        while waiting:
+            match waiting.pop():
+                case bool() | None:
+                    pass
+                case int() as number:
+                    yield number
+                case str() as text:
+                    yield from map(int, re.findall(r"[0-9]{1,7}", text))
+                case tuple() | frozenset() as several:
+                    waiting += several
+                case CodeType() as inner:
+                    waiting += inner.co_consts
 
 
 def successor(code: CodeType, old: Named, new: Named) -> CodeType | None:

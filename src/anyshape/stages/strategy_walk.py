@@ -23,7 +23,7 @@ from anyshape.model import oracle as references
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.graph import every_node, first_input, is_standard
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt, Guard, NewerOpsetError
+from anyshape.results.attempt import Attempt, Guard, MadeOfDim, NewerOpsetError
 from anyshape.runtime.custom_ops import UnknownOperator
 from anyshape.runtime.session import RuntimeFailureError, lacks_double, unrunnable_type
 from anyshape.sizes import budgets
@@ -175,8 +175,11 @@ def _without_double(model: ir.Model) -> tuple[UnknownOperator, ...]:
 def _suspicion(tries: Sequence[Tried]) -> Suspicion:
     """What the tries so far taught about where files go wrong."""
     paths = tuple(tried.attempt.guards for tried in tries if tried.attempt.guards)
-    pins = tuple(pin for tried in tries for pin in tried.attempt.pins)
-    return Suspicion(paths, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at), pins)
+    pins = [pin for tried in tries for pin in tried.attempt.pins]
+    numbers = [MadeOfDim("number", pin.dim, pin.span, pin.literals) for pin in pins]
+    is_recorded = bool(numbers) or any(tried.candidate is not None for tried in tries)
+    made = [one for tried in tries for one in tried.attempt.made if not (is_recorded and one.what == "use")]
+    return Suspicion(paths, tuple(sizes for tried in tries for sizes in tried.attempt.wrong_at), (*numbers, *made))
 
 
 def _judged_try(survey: Survey, attempt: Attempt, checked: Checked) -> Tried:

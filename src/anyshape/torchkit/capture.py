@@ -20,9 +20,18 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from anyshape.errors import AnyshapeError
-from anyshape.source.live_code import LOCK
+from anyshape.source.live_code import LOCK, literals_in
 from anyshape.source.sites import is_told, site_of_stack
-from anyshape.source.spans import Span, is_librarys, is_ours, is_users, is_within, span_of_recorded_stack, span_of_stack
+from anyshape.source.spans import (
+    Span,
+    frames_of_model,
+    is_librarys,
+    is_ours,
+    is_users,
+    is_within,
+    span_of_recorded_stack,
+    span_of_stack,
+)
 from anyshape.torchkit import private_names
 from anyshape.torchkit.patches import configured, heard, observed, patched, replaced
 from anyshape.torchkit.silence import silent_thread
@@ -46,6 +55,19 @@ class Specialisation:
     symbol: sympy.Symbol
     value: sympy.Basic
     span: Span | None
+    literals: frozenset[int] = frozenset()
+    """Integers in the code that made the number."""
+
+
+@dataclass(frozen=True)
+class SizeInPython:
+    """A number or a text that the model's code made of a size: what becomes of it, no record tells."""
+
+    what: str
+    symbols: frozenset[sympy.Basic]
+    span: Span | None
+    literals: frozenset[int]
+    """Integers in the code that made it: where it may decide."""
 
 
 class Recorder:
@@ -58,6 +80,7 @@ class Recorder:
         """Symbol -> index of the leaf, and its axis (None for a number)."""
         self.texts: dict[Span, None] = {}
         """Where the text or the memory of a value was read that the trace does not have, other than to be printed."""
+        self.sizes_in_python: list[SizeInPython] = []
 
     def add_text(self, name: str, value: Any, *_: Any, **__: Any) -> None:
         frame: FrameType | None = sys._getframe(1)
@@ -71,15 +94,26 @@ class Recorder:
             # a loop may be traced again with numbers that are known: these come to no `__repr__`
             self.texts.pop(site.span, None)
             self.texts |= {site.span: None} if name != "__format__" and _is_unknown(value) else {}
+            expression = getattr(getattr(value, "node", None), "expr", None)
+            if isinstance(expression, sympy.Basic) and not _is_unknown(value):  # it says `s27`
+                self._add_size("text", expression, site.span, frame)
 
     def add_guard(self, guard: Any) -> None:
         expression = getattr(guard, "expr", guard)
         if isinstance(expression, sympy.Basic):
-            self.assumptions.append(RecordedAssumption(expression, _span_in_work(), _asked_by_model()))
+            span = _span_in_work()
+            self.assumptions.append(RecordedAssumption(expression, span, _asked_by_model()))
+            if (maker := _number_maker()) is not None:
+                self._add_size("number", expression, span, maker)
+
+    def _add_size(self, what: str, expression: sympy.Basic, span: Span | None, frame: FrameType) -> None:
+        literals = frozenset(literals_in(one.f_code for one in frames_of_model(frame)))
+        self.sizes_in_python.append(SizeInPython(what, frozenset(expression.free_symbols), span, literals))
 
     def add_replacement(self, symbol: Any, value: Any) -> None:
         if isinstance(symbol, sympy.Symbol) and isinstance(value, sympy.Basic):
-            self.specialisations.append(Specialisation(symbol, value, _span_in_work()))
+            literals = frozenset(literals_in(one.f_code for one in frames_of_model(sys._getframe(1))))
+            self.specialisations.append(Specialisation(symbol, value, _span_in_work(), literals))
 
     def add_symbol(self, symbol: Any, source: Any) -> None:
         place = _leaf_and_axis(source)
@@ -96,7 +130,7 @@ _TEXTS = (
 
 
 def _is_unknown(value: Any) -> bool:
-    """A stand-in for a tensor, or a symbol for a value. What is made of a size shows at other sizes."""
+    """A stand-in for a tensor, or a symbol for a value."""
     if isinstance(value, torch.Tensor):
         return type(value) is not torch.Tensor
     return bool(free_unbacked_symbols(value))
@@ -120,10 +154,26 @@ def _asked_by_model() -> bool:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_within(frame.f_code.co_filename, *_ASKED_THROUGH):
         frame = frame.f_back
-    if frame is None or not is_users(frame.f_code.co_filename):
-        return False
     # libraries ask for shortcuts by the dozen, and to follow each costs a trace: their two sides are run, and no more
-    return not is_librarys(frame.f_code.co_filename)
+    return frame is not None and _is_models_own(frame)
+
+
+def _is_models_own(frame: FrameType) -> bool:
+    return is_users(frame.f_code.co_filename) and not is_librarys(frame.f_code.co_filename)
+
+
+def _number_maker() -> FrameType | None:
+    """The model's own code where it asks for a number itself, as `int(n // 7)` does, and not for the side of another on
+    which it lies; through stand-ins of ours for `range` and its like.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    is_number = False
+    while frame is not None and (
+        is_ours(frame.f_code.co_filename) or is_within(frame.f_code.co_filename, *_ASKED_THROUGH)
+    ):
+        is_number = is_number or frame.f_code.co_name in ("__int__", "__index__", "__float__")
+        frame = frame.f_back
+    return frame if is_number and frame is not None and _is_models_own(frame) else None
 
 
 def _leaf_and_axis(source: Any) -> tuple[int, int | None] | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,7 +55,8 @@ class _Jitter(OperatorMode):
             return each_value(self._rounded_anew, result)
         wide = _wide_result(func, args, kwargs)
         is_promoted = func.overloadpacket in _KERNEL_ERRORS and not any(map(_is_floating, _tensors(args)))
-        if not is_promoted and _is_exact(result, wide, args) and not _has_fractions(func, args):
+        is_rounded = is_promoted or _has_fractions(func, args) or _is_exact_by_chance(func, args, kwargs)
+        if not is_rounded and _is_exact(result, wide, args):
             return result
         if func.overloadpacket in _BY_DIFFERENCES:
             result = self._rounded_anew(result)
@@ -214,6 +217,27 @@ def _is_exact(result: Any, wide: Any, args: Any) -> bool:
     return all(bool(torch.isin(one.to(known.dtype), known).all()) for one in _tensors(result) if _is_floating(one))
 
 
+def _is_exact_by_chance(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a sum would be rounded with other signs: one of few numbers may come out exact in PyTorch's order alone.
+    What is a copy, a count or a choice is exact with any. Where all are positive, sums are largest, and rounded most.
+    """
+    if torch.Tag.pointwise in func.tags:
+        return False
+    for changed in (each_value(partial(_with_signs, seed=seed), args) for seed in range(budgets.OTHER_SIGNS)):
+        wide = _wide_result(func, changed, kwargs)
+        if wide is not None and not _is_exact(func(*changed, **kwargs), wide, changed):
+            return True
+    return False
+
+
+def _with_signs(value: Any, seed: int) -> Any:
+    """Other ones: all positive, or by chance."""
+    if not _is_floating(value) or value.is_complex():
+        return value
+    signs = torch.randint(2, value.shape, generator=torch.Generator().manual_seed(seed)).to(value.device) * 2 - 1
+    return torch.abs(value) * (1 if not seed else signs.to(value.dtype))
+
+
 def _are_same(one: Tensor, other: Tensor) -> bool:
     """NaN at the same places included."""
     return torch.equal(one, other) or torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
@@ -324,6 +348,19 @@ def _error_of_sum(operator: Any) -> Callable[[Any, Any], Tensor]:
     return lambda args, _result: operator(torch.abs(args[0]), *args[1:]) * 6e-8
 
 
+def _error_of_running_sum(args: Any, result: Any) -> Tensor:
+    """Besides, what is lost when each step is rounded in the type itself, as the runtime does: PyTorch sums in a wider
+    one. Steps that are alike are rounded to the same side, thousands of times.
+    """
+    value, dim, *_ = args
+    least = _error_of_sum(_aten.cumsum)(args, result)
+    if value.is_complex():
+        return least
+    in_steps = np.cumsum(value.detach().cpu().to(torch.float32).numpy(), axis=dim, dtype=np.float32)
+    lost = torch.abs(torch.from_numpy(in_steps).to(result.device, result.dtype).reshape(result.shape) - result)
+    return torch.maximum(least, lost)
+
+
 def _error_of_transform(args: Any, _result: Any) -> Tensor:
     """Of a sum of all, whatever cancels in it: the imaginary part of the first number is exactly zero in PyTorch."""
     value, dims, normalization, *_ = args
@@ -354,7 +391,7 @@ _WEIGHTED = (
 )  # fmt: skip
 """Values beside weights, which may be many more."""
 _SUMS = (
-    _aten.sum, _aten.mean, _aten.cumsum, _aten.avg_pool1d, _aten.avg_pool2d, _aten.avg_pool3d,
+    _aten.sum, _aten.mean, _aten.avg_pool1d, _aten.avg_pool2d, _aten.avg_pool3d,
     *_private("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
 )  # fmt: skip
 _RAMPS = (_aten.arange, _aten.linspace)
@@ -386,6 +423,7 @@ _KERNEL_ERRORS: dict[Any, Callable[[Any, Any], Tensor]] = {
     **dict.fromkeys(_RAMPS, _error_of_ramp),
     **dict.fromkeys(_private("_fft_r2c", "_fft_c2c", "_fft_c2r"), _error_of_transform),
     **{operator: _error_of_sum(operator) for operator in _SUMS},
+    _aten.cumsum: _error_of_running_sum,
     _aten.native_layer_norm: _error_of_norm,
     _aten.native_group_norm: _error_of_norm,
 }

@@ -18,6 +18,7 @@ from anyshape.bench.plan import choose_tier
 from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
 from anyshape.freeing.observation import guesses
+from anyshape.freeing.suspects import chosen_by_size
 from anyshape.freeing.wanted import Declaration, declare_free
 from anyshape.onnxfile.destination import check_destination
 from anyshape.onnxfile.interface import opset_of, read_interface
@@ -187,6 +188,7 @@ def _notes_on_unseen(file: StaticFile, trial: Trial) -> Iterator[str]:
     ones = [f"`{dim}`" if size == 1 else f"`{dim} - 1`" for dim, size in frozen.items() if size <= 2]
     factors = f", nor what {' and '.join(ones)} multiplied or divided, being 1 there" if ones else ""
     yield f"{name} cannot show which branches {' and '.join(f'`{dim}`' for dim in frozen)} decided{factors}"
+    yield from (f"{told}: that cannot be seen" for _, told in chosen_by_size(file.proto, frozen, "Pad"))
     for bound in trial.freed.bounds:
         if bound.most == frozen.get(bound.dim):
             yield f"{bound.why}, as many as `{bound.dim}` in {name}: whether they follow from it cannot be seen"

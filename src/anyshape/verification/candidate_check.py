@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from anyshape.onnxfile.interface import read_interface
 from anyshape.onnxfile.placement import told_in_a_sentence
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.onnxfile.saving import Stage
-from anyshape.results.attempt import Attempt, Guard, PinnedByTrace
+from anyshape.results.attempt import Attempt, Guard, MadeOfDim
 from anyshape.results.verification import Failure, Verification
 from anyshape.runtime.custom_ops import PartedSession, UnknownOperator, unknown_operators
 from anyshape.runtime.session import RuntimeFailureError, Session
@@ -75,8 +75,8 @@ class Suspicion:
     paths: tuple[tuple[Guard, ...], ...] = ()
     """What each of them assumed."""
     sizes: tuple[Sizes, ...] = ()
-    pins: tuple[PinnedByTrace, ...] = ()
-    """Dims of which Python made a number: what it does with that, no record tells."""
+    made: tuple[MadeOfDim, ...] = ()
+    """What Python made of dims: what it does with that, no record tells."""
 
 
 class UnknownOperatorsError(Exception):
@@ -106,14 +106,14 @@ def try_out(
     )  # fmt: skip
     ranges = ranges or request.spec.ranges
     suspicion = suspicion or Suspicion()
-    pins = () if candidate.records_guards else tuple({pin.dim: pin for pin in suspicion.pins}.values())
+    made = {(one.what, one.dim): one for one in (candidate.made if candidate.records_guards else suspicion.made)}
     assumptions = _assumptions(survey, candidate, ranges, suspicion)
-    plan = _plan(survey, candidate, ranges, suspicion, assumptions, pins)
+    plan = _plan(survey, candidate, ranges, suspicion, assumptions, list(made.values()))
     converted = survey.reference.effort(survey.traced).calls * budgets.WORK_OF_A_CONVERTED_CALL
     budget = Budget(options.seconds, max(budgets.WORK_TO_CHECK, converted))
     verification = verify(checker, plan, survey.boundaries, budget)
-    numbers = _numbers_made(pins, ranges, verification)
-    verification = replace(verification, assumptions=(*assumptions.ends(verification), *numbers))
+    unknown = _unknown_uses(made.values(), ranges, verification)
+    verification = replace(verification, assumptions=(*assumptions.ends(verification), *unknown))
     if computed_in is not None:
         wide = str(computed_in).removeprefix("torch.")
         verification = replace(verification, computed_in=wide, own_type="bfloat16")
@@ -142,7 +142,7 @@ def _plan(
     ranges: Mapping[str, SizeRange],
     suspicion: Suspicion,
     assumptions: Assumptions,
-    pins: Sequence[PinnedByTrace],
+    made: Sequence[MadeOfDim],
 ) -> Plan:
     """What to run: where the declaration ends, where the file or its trace may break, and where others were wrong."""
     options = survey.options
@@ -153,9 +153,10 @@ def _plan(
     constants = (*in_guards, *integers_of(candidate.model))
     last = sizes_at_literals(size_literals(candidate.model), ranges, survey.traced, options.tier)
     last = affordable(last, survey.reference.effort)
-    last += [{**survey.traced, pin.dim: size} for pin in pins for size in smallest_sizes(ranges[pin.dim])]
+    last += [{**survey.traced, one.dim: size} for one in made for size in smallest_sizes(ranges[one.dim])]
     # without a record of what the trace assumed, only far sizes may show it
-    last += [] if candidate.records_guards else far_sizes(ranges, survey.traced)
+    last += [] if candidate.records_guards and not made else far_sizes(ranges, survey.traced)
+    last += affordable(_sizes_in_code(made, ranges, survey.traced), survey.reference.effort)
     far = [*at_limits, *rounded_sizes(candidate.model, ranges, survey.traced, options.seed)]
     far = affordable((*far, *decided_sizes(candidate.model, ranges, survey.traced)), survey.reference.effort)
     first = (*suspicion.sizes, *_at_kept_state(survey, ranges, candidate.suspects), *far)
@@ -182,15 +183,25 @@ def _assumptions(
     return Assumptions([candidate.guards] if candidate.records_guards else suspicion.paths, declared, trace)
 
 
-def _numbers_made(
-    pins: Sequence[PinnedByTrace], ranges: Mapping[str, SizeRange], verification: Verification
+def _sizes_in_code(made: Sequence[MadeOfDim], ranges: Mapping[str, SizeRange], traced: Sizes) -> Iterator[Sizes]:
+    """Where what code made of a dim may decide: at the integers of that code, and at products of two of them."""
+    for one in made:
+        numbers = sorted(number for number in one.literals if number > 1)[: budgets.MOST_LITERALS_OF_CODE]
+        numbers += [a * b for a, b in itertools.combinations_with_replacement(numbers, 2)]
+        near = dict.fromkeys(size for number in numbers for size in (number, number + 1, number - 1))
+        within = (size for size in near if size in ranges[one.dim] and size <= budgets.LARGEST_SUSPECT)
+        yield from ({**traced, one.dim: size} for size in within)
+
+
+def _unknown_uses(
+    made: Iterable[MadeOfDim], ranges: Mapping[str, SizeRange], verification: Verification
 ) -> Iterator[Assumption]:
-    """Numbers that Python made of a dim are open, unless each of its sizes was run."""
-    for pin in pins:
-        run, declared = {sizes[pin.dim] for sizes in verification.sizes_run}, ranges[pin.dim]
+    """What Python made of a dim is open, unless each of its sizes was run."""
+    for one in made:
+        run, declared = {sizes[one.dim] for sizes in verification.sizes_run}, ranges[one.dim]
         if declared.is_open or len(run) < len(declared):
-            place = f"{pin.span.path}:{pin.span.line}" if pin.span is not None else ""
-            yield Assumption(f"a number made of {pin.dim}", place, "open")
+            place = f"{one.span.path}:{one.span.line}" if one.span is not None else ""
+            yield Assumption(f"a {one.what} made of {one.dim}", place, "open")
 
 
 def never_run(survey: Survey, candidate: Candidate) -> tuple[Assumption, ...]:

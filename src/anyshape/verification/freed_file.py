@@ -16,6 +16,7 @@ from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wro
 from anyshape.bench.plan import Budget, Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
+from anyshape.freeing.suspects import chosen_by_size
 from anyshape.freeing.wanted import Declaration
 from anyshape.onnxfile.interface import Interface
 from anyshape.results.finding import Finding
@@ -364,12 +365,15 @@ def _wrong_values(failure: Failure, file: StaticFile) -> Finding:
 
 def _unchecked_dim(dim: str, outputs: Sequence[str], file: StaticFile) -> Finding:
     """No check applies: the static file says nothing about other sizes of this dim."""
-    named = ", ".join(f"`{name}`" for name in outputs)
+    named, frozen = ", ".join(f"`{name}`" for name in outputs), file.declaration.frozen_sizes
     return Finding(
         "unchecked-dim",
         f"nothing in the file tells whether other sizes of `{dim}` are right",
         file.home,
-        notes=(f"{named}: what stands at one place depends on too many others along `{dim}`, as control runs show",),
+        notes=(
+            f"{named}: what stands at one place depends on too many others along `{dim}`, as control runs show",
+            *(told for one, told in chosen_by_size(file.proto, frozen, "AveragePool", "MaxPool") if one == dim),
+        ),
         helps=(
             f"check against the model: {spelled('`model=`', '`--model FILE.py:NAME`')}",
             "or write the file unchecked: " + spelled(f'`unchecked=["{dim}"]`', f"`--unchecked {dim}`"),

@@ -2,7 +2,7 @@
 
 `x > 1e8` never holds for values as they are drawn, and `ids == 50256` hardly ever. Inputs that are compared themselves
 are given that number and others beside it; what is compared further on is reached by making all floats larger or
-smaller, by as much as it takes.
+smaller, by as much as it takes. Ids reach the last row of a table, and integers that are divided are negated, too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ from anyshape.torchkit.compared_numbers import Comparison
 from anyshape.verification.branches_taken import computed_from
 from anyshape.verification.contents import Content, ValueChange, kind_of_change, largest_magnitude
 
+_PLACES = (
+    "Gather", "GatherND", "GatherElements", "ScatterND", "ScatterElements", "OneHot", "Slice", "Range", "Reshape",
+    "Expand", "Tile", "Pad", "Split", "TopK", "Loop", "Scan", "If",
+)  # fmt: skip
+"""Operators that take integers for indices or sizes, or whose bodies may."""
 _ORDERS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Clip", "Max", "Min")
 
 
@@ -44,6 +49,9 @@ def contents_at_numbers(
     compared = {(one.number, one.is_integer): one for one in (*asked, *of_file) if math.isfinite(one.number)}
     found = chain.from_iterable(_contents_for(reference, base, one, leaves) for one in compared.values())
     yield from islice({(one.leaves, one.words): one for one in found}.values(), budgets.MOST_NUMBERS_REACHED)
+    integers = {leaf: names[leaf] for leaf, kind in kinds.items() if kind == "integer"}
+    yield from _last_rows(model, integers, base)
+    yield from _negated_operands(model, integers, base)
 
 
 def _contents_for(
@@ -144,3 +152,33 @@ def _numbers_of_file(model: ir.Model, names: Mapping[str, str], base: Outcome) -
             numbers = [float(number) for row in short if is_integer is (row.dtype.kind != "f") for number in row]
             is_equality = node.op_type == "Equal"
             yield from (Comparison(number, *ends, False, is_equality, is_integer) for number in numbers)
+
+
+def _last_rows(model: ir.Model, names: Mapping[str, str], base: Outcome) -> Iterator[Content]:
+    """Ids for the last row of each table that they choose from, where none of them does: where PyTorch has no such row,
+    it says so.
+    """
+    found: dict[tuple[str, int], Content] = {}
+    for node in every_node(model.graph, "Gather"):
+        table = None if node.inputs[0] is None else ir.convenience.get_const_tensor(node.inputs[0])
+        if table is None or not table.shape.rank() or node.attributes.get_int("axis", 0) != 0:
+            continue
+        inputs, last = computed_from(node.inputs[1]), table.size // math.prod(table.shape.numpy()[1:]) - 1
+        for leaf in (leaf for leaf, name in names.items() if name in inputs):
+            values = base.leaves[leaf]
+            if int(values.max()) < last <= torch.iinfo(values.dtype).max:
+                compared = Comparison(last, float(values.min()), float(values.max()), False, True, True)
+                found[leaf, last] = Content((leaf,), _change_to_hold(compared))
+    yield from islice(found.values(), budgets.MOST_NUMBERS_REACHED)
+
+
+def _negated_operands(model: ir.Model, names: Mapping[str, str], base: Outcome) -> Iterator[Content]:
+    """Integers that are divided, where all are positive: whether a quotient is rounded down shows below zero.
+    Not those that are indices or make sizes.
+    """
+    divided = set().union(*(computed_from(node.inputs[0]) for node in every_node(model.graph, "Div", "Mod")))
+    placed = set().union(*(computed_from(one) for node in every_node(model.graph, *_PLACES) for one in node.inputs[1:]))
+    for leaf, name in names.items():
+        values = base.leaves[leaf]
+        if name in divided - placed and values.dtype.is_signed and int(values.min()) >= 0:
+            yield Content((leaf,), ValueChange("negated", torch.neg, is_odd=True))
