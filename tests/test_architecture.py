@@ -31,7 +31,7 @@ ORDER = (
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]
 
 MOST_FILES = 280
-MOST_LINES_OF_CODE = 38_500
+MOST_LINES_OF_CODE = 39_300
 """For the whole, not for a file: what is added pays for its room, or the reason for more stands here.
 
 29,500 after the house was rebuilt; 1,000 for a judge of single elements, which knows what rounds and by how much, and
@@ -40,7 +40,8 @@ assumption settled, limits that are asked on both sides, other values, numbers o
 the written bytes, and work that is predicted instead of timed; 2,500 for what a stranger meets first and last:
 opsets and runtimes that are what was asked for, the first contact and notebooks, files that are exchanged as one, and
 strangers' files that are held within bounds; 2,500 for operators that are right for every value, float64 with all its
-digits, draws that become inputs, and modules that have no Python source any more.
+digits, draws that become inputs, and modules that have no Python source any more; 800 for what code makes of a size
+that no trace records, operators of torch's database that had no translation, and refusals that name their line.
 """
 
 

@@ -317,8 +317,8 @@ class Oracles:
         return np.asarray(np.maximum(alike, np.where(own <= factor * alike, own, own / factor)))
 
     def _judge_by_jitter(self, floats: _Floats, error: Array, noise: Array, factor: float) -> Judgement:
-        """Each element that is in doubt is allowed to be as far off as it moves itself; where a decision falls otherwise,
-        give or take the noise of what follows from it.
+        """Each element that is in doubt may be as far off as it moves itself; where a decision falls otherwise, give or
+        take the noise of what follows from it.
         """
         floats = replace(floats, want=self.in_nearest_order(floats.got, floats.want, floats.finite))
         noise = np.maximum(noise, floats.rounding)

@@ -55,8 +55,8 @@ class _Jitter(OperatorMode):
             return each_value(self._rounded_anew, result)
         wide = _wide_result(func, args, kwargs)
         is_promoted = func.overloadpacket in _KERNEL_ERRORS and not any(map(_is_floating, _tensors(args)))
-        is_rounded = is_promoted or _has_fractions(func, args) or _is_exact_by_chance(func, args, kwargs)
-        if not is_rounded and _is_exact(result, wide, args):
+        is_exact = not is_promoted and _is_exact(result, wide, args) and not _has_fractions(func, args)
+        if is_exact and not _is_exact_by_chance(func, args, kwargs):
             return result
         if func.overloadpacket in _BY_DIFFERENCES:
             result = self._rounded_anew(result)

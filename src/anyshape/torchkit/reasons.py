@@ -58,7 +58,7 @@ def _missing_device(error: BaseException) -> str | None:
 
 def place_of_translation(error: BaseException) -> Span | None:
     """The user's line of the node that torch could not translate, which the frames of its exporter hold."""
-    for link in reversed(_chain(error)):
+    for link in reversed(chain_of(error)):
         for frame, _ in traceback.walk_tb(link.__traceback__):
             node = frame.f_locals.get("node")
             if isinstance(node, torch.fx.Node) and (stack := node.meta.get("stack_trace")):
