@@ -170,10 +170,10 @@ error[wrong-shape]: `output` has shape (1, 4, 2), in PyTorch (1, 4, 1) at batch 
         {},
         """\
 error[not-converted]: no exporter could convert the model
-    --> tests/messages/models.py:177:5 in Cube.forward
+    --> tests/messages/models.py:178:9 in forward
     |
-177 |     def forward(self, x: Tensor) -> Tensor:
-    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+178 |         return torch.view_as_real(torch.fft.rfft(x) ** 3)
+    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ what cannot be translated
     = note: torch.export: NotImplementedError: complex values to the power of 3
     = note: torch.export with branches and loops: NotImplementedError: complex values to the power of 3
     = note: TorchScript: UnsupportedOperatorError: Exporting the operator 'aten::fft_rfft' to ONNX opset version 20 is not supported
