@@ -66,6 +66,12 @@ def test_a_size_counts_only_where_the_questions_before_are_answered_alike():
     assert all(sizes["n"] >= sizes["m"] and (sizes["n"] + sizes["m"]) % 53 == 17 for sizes in found)
 
 
+def test_what_no_size_keeps_is_settled_by_what_breaks_it():
+    assumptions = assumed((guard(sympy.Eq(N, 1)), guard(sympy.Eq(N, 4), 13)))
+    (_, end) = assumptions.ends(run_at((5, 4), (1, 4), (4, 4)))
+    assert end == Assumption("n == 4", "model.py:13", "run", None, {"n": 1, "m": 4})
+
+
 def test_a_known_size_that_was_not_run_stays_with_what_is_open():
     assumptions = assumed((guard(N <= 10**6),))
     assert assumptions.before_any_run([{"n": 5, "m": 4}]) == [{"n": 10**6 + 1, "m": 4}]

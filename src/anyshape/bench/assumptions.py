@@ -165,9 +165,9 @@ class Assumptions:
         reached = [sizes for sizes in right if self._is_reached(question, sizes)]
         holds_at = next((sizes for sizes in reached if self._holds(guard, sizes)), None)
         breaks_at = next((sizes for sizes in reached if self._holds(guard, sizes) is False), None)
-        if breaks_at is None and guard.text in self._fails:
+        if holds_at is not None and breaks_at is None and guard.text in self._fails:
             breaks_at = self._proposed[guard.text][0]
-        if holds_at is not None and breaks_at is not None:
+        if breaks_at is not None:  # a trace that follows several paths may ask what no size keeps
             return Assumption(guard.text, guard.place, "run", holds_at, breaks_at)
         known = (sizes for sizes in self._proposed.get(guard.text, ()) if sizes not in verification.invalid)
         return Assumption(guard.text, guard.place, "open", holds_at, next(filter(self._is_admitted, known), None))

@@ -208,7 +208,7 @@ class Assumption:
     end: End
     """`proved` for all declared sizes, `run` on both sides, or `open`."""
     holds_at: Mapping[str, int] | None = None
-    """Sizes at which it holds that were run."""
+    """Sizes at which it holds that were run; None, too, where it is asked at none of them."""
     breaks_at: Mapping[str, int] | None = None
     """Sizes at which it does not hold: run and right, or, where it is open, known and not run."""
 

@@ -266,6 +266,19 @@ def test_sizes_in_tables_of_numbers_are_decided_in_the_file() -> None:
         assert torch.allclose(result(x)[0], Tables()(x)), shape
 
 
+class InSet(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if x.shape[0] in {2, 4, 8} else x + 1
+
+
+def test_a_size_in_a_set_is_decided_where_nothing_else_varies() -> None:
+    result = anyshape.export(InSet(), torch.randn(4, 3), dims={"x": "n 3"})
+    assert [one.expression for one in result.assumptions if one.end == "open"] == []
+    for n in range(1, 12):
+        x = torch.randn(n, 3)
+        assert torch.allclose(result(x)[0], InSet()(x)), n
+
+
 def test_names_and_hashes_are_as_before_also_after_an_exception() -> None:
     before = (globals()["ramp"], vars(Layer)["thirds"], vars(Helper)["halves"], torch.SymInt.__hash__)
     with pytest.raises(ZeroDivisionError), applied([SIZE_KEYS]):
