@@ -123,6 +123,16 @@ def refused(function: Callable[..., Tensor], *example: Tensor, **declared: Any) 
 PAIR = {"dims": {"x": "a 3", "y": "b 3"}}
 
 
+class Divided(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.reshape(y.shape[0], -1, 3)
+
+
+def test_a_dim_that_divides_another_of_its_size_is_not_pinned() -> None:
+    result = anyshape.export(Divided(), (torch.randn(5, 3), torch.randn(5, 2)), dims={"x": "a 3", "y": "b 2"})
+    assert [str(limit) for limit in result.limits] == ["a % b == 0"]
+
+
 def test_a_limit_of_two_dims_excludes_sizes_that_were_written() -> None:
     both = torch.randn(4, 3), torch.randn(4, 3)
     (finding,) = refused(added, *both, **PAIR, sizes={"a": "1..64", "b": "1..64"}).findings

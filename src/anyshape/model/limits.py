@@ -399,7 +399,10 @@ class Boundaries:
             4 * size,
         )
         inside = [s for s in dict.fromkeys(wanted) if s in box and s != size]
-        return any(self.runs({**self._base, dim: s}) for s in inside)
+        # where one dim is divided by another of its size, nothing smaller fits but one
+        together = ({each: times * s for each, s in self._base.items()} for times in (2, 3))
+        tried = (*({**self._base, dim: s} for s in inside), *filter(self._is_declared, together))
+        return any(map(self.runs, tried))
 
     def _note_pin(self, dim: str) -> None:
         broken = {**self._base, dim: min(self._neighbours(dim))}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from anyshape.declaration.calls import bind_call
 from anyshape.declaration.targets import resolve_target
-from anyshape.model.proposal.probe import Prober, RunBudget
+from anyshape.model.proposal.probe import Prober, RunBudget, sizes_of
 from anyshape.sizes import budgets
 
 
@@ -48,6 +48,11 @@ def test_every_axis_and_every_int_is_a_place():
     assert prober().sizes == {
         ("ids", 0): 2, ("ids", 1): 5, ("scale", 0): 2, ("scale", 1): 1, ("scale", 2): 1, ("keep", None): 3,
     }  # fmt: skip
+
+
+def test_a_negative_number_is_no_size():
+    target = resolve_target(lambda x, axis: x.unsqueeze(axis))
+    assert sizes_of(bind_call(target, (torch.zeros(2, 3), -1))) == {("x", 0): 2, ("x", 1): 3}
 
 
 def test_outputs_are_told_by_their_shapes():

@@ -152,12 +152,12 @@ class Prober:
 
 
 def sizes_of(signature: Signature) -> dict[Place, int]:
-    """Every place of a call and its size; a flag is no size."""
+    """Every place of a call and its size; a flag is no size, nor is a negative number."""
     found: dict[Place, int] = {}
     for leaf in signature.leaves:
         if leaf.is_tensor:
             found |= {(leaf.name, axis): size for axis, size in enumerate(leaf.value.shape)}
-        elif type(leaf.value) is int:
+        elif type(leaf.value) is int and leaf.value >= 0:
             found[leaf.name, None] = leaf.value
     return found
 
