@@ -143,6 +143,7 @@ def _holders() -> dict[str, Any]:
         "torch._ops.OpOverload": torch.ops.aten.relu.default,
         "torch._library.custom_ops.CustomOpDef": small_models.twice,
         "torch.export.ExportedProgram": program,
+        "torch.jit.ScriptModule": torch.jit.script(nn.ReLU()),
         "onnxscript.rewriter._rewrite_rule.RewriteRule": rule,
     }
 

@@ -233,19 +233,20 @@ def test_a_container_with_a_will_of_its_own_is_left_alone() -> None:
 class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.calls, self.total = 0, torch.zeros(2)
+        self.calls, self.scale, self.total = 1000, 0.5, torch.zeros(2)
         self.register_buffer("seen", torch.zeros(2))
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
         self.total = self.total + x
         self.seen.add_(1)
-        return self.total * self.calls + self.seen
+        return self.total * self.calls * self.scale + self.seen
 
 
 def test_what_torchscript_keeps_is_put_back() -> None:
     module = torch.jit.script(Counting())
     state, x = ModuleState(module), torch.ones(2)
+    assert state.holds()
     first = module(x)
     assert not state.holds()
     assert len(state.changes()) == 3

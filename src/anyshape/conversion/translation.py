@@ -89,7 +89,12 @@ def named_operator(error: BaseException, opset: int) -> BaseException:
     """
     met = (getattr(one, "func", None) for one in chain_of(error))
     operator = next((one for one in met if isinstance(one, OpOverload)), None)
-    if operator is None or is_translated(operator, opset) or not _gives_tensors(operator):
+    if (
+        operator is None
+        or operator.namespace != "aten"
+        or is_translated(operator, opset)
+        or not _gives_tensors(operator)
+    ):
         return error
     return _without_words(operator, span_of_error(error))
 

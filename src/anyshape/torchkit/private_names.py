@@ -87,7 +87,7 @@ _ROWS = (
     ("torch.Tensor", "_version _base", "whether it was written to, and what it is a view of", _NOTHING),
     ("torch._ops.OpOverload", "_schema", "an operator's arguments, and what it does to memory", _NOTHING),
     ("torch.nn.Module", "_parameters _buffers _modules", "what a module holds, read and put back", _NOTHING),
-    ("torch._C.ConcreteModuleType", "get_attributes", "what TorchScript keeps from call to call", "it is not put back"),
+    ("torch.jit.ScriptModule", "_concrete_type", "what TorchScript keeps from call to call", "it is not put back"),
     ("torch.nn.Module", "_forward_hooks _forward_pre_hooks", "parts with hooks, which are not copied", _NOTHING),
     # traces
     (_SHAPES, "_log_guard", "the assumptions of a trace, as they are made", "findings name no guards"),

@@ -23,6 +23,7 @@ from torch import nn
 from anyshape.onnxfile.temporary_folders import temporary_folder
 from anyshape.sizes import budgets
 from anyshape.source.live_code import LOCK
+from anyshape.torchkit.private_names import attribute
 
 _IDLE = {
     "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
@@ -71,7 +72,9 @@ class ModuleState:
         }
         for names, kept in self._names:
             changed |= {(id(names), name) for name, value in kept.items() if names.get(name) is not value}
-        changed |= {(id(part), name) for part, name, value in self._slots if getattr(part, name) is not value}
+        changed |= {
+            (id(part), name) for part, name, value in self._slots if not _is_as_kept(getattr(part, name), value)
+        }
         changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
         return frozenset(changed)
 
@@ -80,7 +83,7 @@ class ModuleState:
         return (
             self._held.is_unchanged()
             and all(names.get(name) is value for names, kept in self._names for name, value in kept.items())
-            and all(getattr(part, name) is value for part, name, value in self._slots)
+            and all(_is_as_kept(getattr(part, name), value) for part, name, value in self._slots)
             and all(tensor._version == version for tensor, version, _ in self._tensors)
         )
 
@@ -92,7 +95,7 @@ class ModuleState:
         for names, values in self._names:
             names.update({name: value for name, value in values.items() if names.get(name) is not value})
         for part, name, value in self._slots:
-            if getattr(part, name) is not value:
+            if not _is_as_kept(getattr(part, name), value):
                 setattr(part, name, value)
         for index, (tensor, version, copy) in enumerate(self._tensors):
             # writing through `.data` does not count as a new version
@@ -173,10 +176,16 @@ _NO_STATE = (type, nn.Module, types.ModuleType, types.FunctionType, types.Method
 
 def _scripted_slots(part: nn.Module) -> list[tuple[nn.Module, str, Any]]:
     """The attributes of a part that TorchScript keeps outside of Python; lists come out as copies, and are left."""
-    if not isinstance(part, torch.jit.ScriptModule) or not hasattr(part, "_concrete_type"):
-        return []
-    slots = ((part, name, getattr(part, name)) for name in part._concrete_type.get_attributes())
-    return [slot for slot in slots if slot[2] is None or isinstance(slot[2], (torch.Tensor, bool, int, str))]
+    kept = (
+        attribute(part, "torch.jit.ScriptModule._concrete_type") if isinstance(part, torch.jit.ScriptModule) else None
+    )
+    slots = ((part, name, getattr(part, name)) for name in (kept.get_attributes() if kept is not None else ()))
+    return [slot for slot in slots if slot[2] is None or isinstance(slot[2], (torch.Tensor, bool, int, float, str))]
+
+
+def _is_as_kept(value: Any, kept: Any) -> bool:
+    """Tensors are told by what they are; numbers and texts come out of TorchScript as new ones each time."""
+    return value is kept or (not isinstance(kept, torch.Tensor) and type(value) is type(kept) and value == kept)
 
 
 def _is_plain(value: Any) -> bool:

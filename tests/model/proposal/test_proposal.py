@@ -17,6 +17,7 @@ from anyshape.model.proposal.proposal import (
     proposal_text,
     proposal_to_dict,
 )
+from anyshape.sizes.spelling import on_the_command_line
 
 CACHE = {f"past.{layer}.{part}": ("batch", "_", "past", "_") for layer in range(2) for part in ("key", "value")}
 FOUND = DimProposal(
@@ -39,8 +40,6 @@ def test_the_text_can_be_pasted_and_says_what_it_is_based_on():
         '    "past": "0..",\n'
         "},\n"
         "\n"
-        "--dim 'ids=batch seq' --dim 'mask=batch past + seq' --dim 'past=batch _ past _' --size past=0..\n"
-        "\n"
         "batch  axis 0 of `ids` moves alone\n"
         "seq    axis 1 of `ids` moves alone\n"
         "past   move together\n"
@@ -49,6 +48,12 @@ def test_the_text_can_be_pasted_and_says_what_it_is_based_on():
         "\n"
         "note: found with 40 runs of the model"
     )
+
+
+def test_a_command_is_given_options():
+    line = "--dim 'ids=batch seq' --dim 'mask=batch past + seq' --dim 'past=batch _ past _' --size past=0.."
+    with on_the_command_line():
+        assert f"\n\n{line}\n\n" in proposal_text(FOUND, list(FOUND.dims))
 
 
 def test_a_container_with_a_static_leaf_is_said_leaf_by_leaf():

@@ -15,6 +15,7 @@ from anyshape.model.proposal.moves import DimMove, ProbingGround
 from anyshape.model.proposal.probe import Place
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import STATIC
+from anyshape.sizes.spelling import argument, spelled
 
 if TYPE_CHECKING:
     from anyshape.declaration.calls import Signature
@@ -56,12 +57,14 @@ def notation(signature: Signature, entries: Mapping[Place, str]) -> dict[str, tu
 
 
 def proposal_text(proposal: DimProposal, leaves: Sequence[str]) -> str:
-    """`dims=` and `sizes=` as arguments and as options, what they are based on, what else could vary, and notes."""
+    """`dims=` and `sizes=` as arguments, on the command line as options, too; what they are based on, what else could
+    vary, and notes.
+    """
     declared = {key: " ".join(row) for key, row in _rows_by_container(proposal.dims, leaves).items()}
     width = max(map(len, proposal.basis), default=0)
     parts = (
         [*_argument_lines("dims", declared), *(_argument_lines("sizes", proposal.sizes) if proposal.sizes else ())],
-        [_options(declared, proposal.sizes)] if declared else [],
+        [*filter(None, [spelled("", _options(declared, proposal.sizes))])],
         [f"{dim:{width}}  {clause}" for dim, clause in proposal.basis.items()],
         [f"static: axis {offer.axis} of `{offer.leaf}`: {offer.why}" for offer in proposal.offers],
         [f"note: {note}" for note in proposal.notes],
@@ -109,7 +112,7 @@ def _argument_lines(name: str, values: Mapping[str, str]) -> Iterator[str]:
 
 def _options(dims: Mapping[str, str], sizes: Mapping[str, str]) -> str:
     """The same for `anyshape export`, as a shell takes it."""
-    named = {"--dim": dims, "--size": sizes}
+    named = {argument("dims"): dims, argument("sizes"): sizes}
     return " ".join(
         f"{name} {shlex.quote(f'{key}={value}')}" for name, given in named.items() for key, value in given.items()
     )
