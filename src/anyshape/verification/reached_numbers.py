@@ -176,7 +176,11 @@ def _negated_operands(model: ir.Model, names: Mapping[str, str], base: Outcome) 
     """Integers that are divided, where all are positive: whether a quotient is rounded down shows below zero.
     Not those that are indices or make sizes.
     """
-    divided = set().union(*(computed_from(node.inputs[0]) for node in every_node(model.graph, "Div", "Mod")))
+    # of integers alone, and asked about places only where some are divided: each answer is a walk through the graph
+    divisions = [node.inputs[0] for node in every_node(model.graph, "Div", "Mod") if node.inputs[0] is not None]
+    divided = set().union(*(computed_from(one) for one in divisions if one.dtype is None or one.dtype.is_integer()))
+    if divided.isdisjoint(names.values()):
+        return
     placed = set().union(*(computed_from(one) for node in every_node(model.graph, *_PLACES) for one in node.inputs[1:]))
     for leaf, name in names.items():
         values = base.leaves[leaf]
