@@ -13,8 +13,6 @@ dims={
     "input": "batch seq _",
 },
 
---dim 'input=batch seq _'
-
 batch  axis 0 of `input` moves alone
 seq    axis 1 of `input` moves alone
 
