@@ -236,6 +236,15 @@ def replace(old: ir.Value, new: ir.Value, *, keep_name: bool = False) -> None:
     old.replace_all_uses_with(new, replace_graph_outputs=True)
 
 
+def put_instead(node: ir.Node, value: ir.Value) -> None:
+    """A new value in the place of a node with one result, which has its type, shape and name, and the node is gone."""
+    old = node.outputs[0]
+    value.type, value.shape = old.type, old.shape
+    assert node.graph is not None
+    replace(old, value, keep_name=True)
+    node.graph.remove(node, safe=True)
+
+
 def prune(graph: ir.Graph, nodes: Iterable[ir.Node]) -> None:
     """Remove those of some nodes in order that nobody uses."""
     for node in reversed(list(nodes)):

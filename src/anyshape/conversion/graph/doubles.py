@@ -22,7 +22,7 @@ from anyshape.onnxfile.graph import (
     is_op,
     is_standard,
     maker,
-    replace,
+    put_instead,
     users,
 )
 
@@ -40,7 +40,7 @@ def keep_digits(model: ir.Model) -> None:
             continue
         written = compose(_Writer(node), *node.inputs, **given)
         if written is not None:
-            _put_instead(node, written)
+            put_instead(node, written)
     for node in every_node(model.graph, "Mul", "Div"):
         _keep_scale(node)
 
@@ -51,14 +51,6 @@ def _is_kept(value: float) -> bool:
 
 def _results_in_use(node: ir.Node) -> list[ir.Value]:
     return [value for value in node.outputs if value.uses() or value.is_graph_output()]
-
-
-def _put_instead(node: ir.Node, written: ir.Value) -> None:
-    old = node.outputs[0]
-    written.type, written.shape = old.type, old.shape
-    assert node.graph is not None
-    replace(old, written, keep_name=True)
-    node.graph.remove(node, safe=True)
 
 
 class _Writer:
@@ -99,7 +91,7 @@ def _keep_scale(node: ir.Node) -> None:
             write = _Writer(node)
             factor = node.inputs[place] if before and after else np.negative(scale)
             result = getattr(write, node.op_type)(write.Neg(value) if before else value, factor)
-            _put_instead(node, write.Neg(result) if after else result)
+            put_instead(node, write.Neg(result) if after else result)
             return
 
 

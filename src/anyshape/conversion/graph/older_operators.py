@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.onnxfile.graph import constant_of, first_input, insert, replace, whole_numbers
+from anyshape.onnxfile.graph import constant_of, first_input, insert, put_instead, whole_numbers
 
 SAME_MEANING = "anyshape.same_meaning"
 """A note on a node in memory: it was written so that an older meaning of its operator gives the same."""
@@ -30,14 +30,6 @@ def _number(node: ir.Node, numbers: Any, like: ir.Value | None = None) -> ir.Val
     value = insert(node, "Constant", [], {"value": ir.Tensor(np.asarray(numbers, dtype=dtype.numpy()))})
     value.dtype, value.shape = dtype, ir.Shape(np.shape(numbers))
     return value
-
-
-def _put_instead(node: ir.Node, value: ir.Value) -> None:
-    old = node.outputs[0]
-    value.type, value.shape = old.type, old.shape
-    assert node.graph is not None
-    replace(old, value, keep_name=True)
-    node.graph.remove(node, safe=True)
 
 
 def _rank(value: ir.Value | None) -> int | None:
@@ -133,7 +125,7 @@ def _zeros_copied(node: ir.Node, opset: int) -> None:  # noqa: ARG001
 def _cast(node: ir.Node, opset: int) -> None:  # noqa: ARG001
     dtype = node.inputs[1].dtype if node.inputs[1] is not None else None
     if dtype is not None:
-        _put_instead(node, insert(node, "Cast", [node.inputs[0]], {"to": int(dtype)}))
+        put_instead(node, insert(node, "Cast", [node.inputs[0]], {"to": int(dtype)}))
 
 
 def _part_of_shape(node: ir.Node, opset: int) -> None:  # noqa: ARG001
@@ -142,7 +134,7 @@ def _part_of_shape(node: ir.Node, opset: int) -> None:  # noqa: ARG001
         return
     whole = insert(node, "Shape", [node.inputs[0]])
     whole.dtype = ir.DataType.INT64
-    _put_instead(node, insert(node, "Slice", [whole, *(_number(node, [one]) for one in (start, end, 0))]))
+    put_instead(node, insert(node, "Slice", [whole, *(_number(node, [one]) for one in (start, end, 0))]))
 
 
 def _layer_norm(node: ir.Node, opset: int) -> None:  # noqa: ARG001
@@ -160,7 +152,7 @@ def _layer_norm(node: ir.Node, opset: int) -> None:  # noqa: ARG001
     result = insert(node, "Div", [centred, insert(node, "Sqrt", [spread], like=x)], like=x)
     for operator, given in zip(("Mul", "Add"), node.inputs[1:], strict=False):
         result = result if given is None else insert(node, operator, [result, given], like=x)
-    _put_instead(node, result)
+    put_instead(node, result)
 
 
 def _softmax(node: ir.Node, opset: int) -> None:  # noqa: ARG001
@@ -177,7 +169,7 @@ def _softmax(node: ir.Node, opset: int) -> None:  # noqa: ARG001
         assert made is not None
         made.meta[SAME_MEANING] = True
         back = [order.index(one) for one in range(rank)]
-        _put_instead(node, insert(node, "Transpose", [result], {"perm": back}))
+        put_instead(node, insert(node, "Transpose", [result], {"perm": back}))
         return
     node.attributes["axis"] = ir.AttrInt64("axis", -1)
     node.meta[SAME_MEANING] = True
@@ -198,33 +190,33 @@ def _triangle(node: ir.Node, opset: int) -> None:
     # columns >= rows above the diagonal, columns <= rows below
     outside = insert(node, "Less" if upper else "Greater", [columns, rows])
     if x.dtype == ir.DataType.BOOL:  # for which ONNX Runtime has no Where
-        _put_instead(node, insert(node, "And", [insert(node, "Not", [outside]), x]))
+        put_instead(node, insert(node, "And", [insert(node, "Not", [outside]), x]))
     else:
-        _put_instead(node, insert(node, "Where", [outside, _number(node, 0, x), x]))
+        put_instead(node, insert(node, "Where", [outside, _number(node, 0, x), x]))
 
 
 def _or_equal(node: ir.Node, opset: int) -> None:  # noqa: ARG001
     """As two comparisons: the opposite of the other one would be true for NaN."""
     apart = insert(node, node.op_type.removesuffix("OrEqual"), list(node.inputs))
-    _put_instead(node, insert(node, "Or", [apart, insert(node, "Equal", list(node.inputs))]))
+    put_instead(node, insert(node, "Or", [apart, insert(node, "Equal", list(node.inputs))]))
 
 
 def _hard_swish(node: ir.Node, opset: int) -> None:  # noqa: ARG001
     x = first_input(node)
     gate = insert(node, "HardSigmoid", [x], {"alpha": 1 / 6, "beta": 0.5}, like=x)
-    _put_instead(node, insert(node, "Mul", [x, gate]))
+    put_instead(node, insert(node, "Mul", [x, gate]))
 
 
 def _mish(node: ir.Node, opset: int) -> None:  # noqa: ARG001
     x = first_input(node)
     gate = insert(node, "Tanh", [insert(node, "Softplus", [x], like=x)], like=x)
-    _put_instead(node, insert(node, "Mul", [x, gate]))
+    put_instead(node, insert(node, "Mul", [x, gate]))
 
 
 def _celu(node: ir.Node, opset: int) -> None:  # noqa: ARG001
     x, alpha = first_input(node), node.attributes.get_float("alpha", 1.0)
     unit = insert(node, "Elu", [insert(node, "Div", [x, _number(node, alpha, x)], like=x)], {"alpha": 1.0}, like=x)
-    _put_instead(node, insert(node, "Mul", [unit, _number(node, alpha, x)]))
+    put_instead(node, insert(node, "Mul", [unit, _number(node, alpha, x)]))
 
 
 def _chosen_extreme(node: ir.Node, opset: int) -> None:  # noqa: ARG001
@@ -232,7 +224,7 @@ def _chosen_extreme(node: ir.Node, opset: int) -> None:  # noqa: ARG001
     if len(node.inputs) != 2 or node.inputs[0] is None or node.inputs[0].dtype not in _INTEGERS:
         return
     chosen = insert(node, "Greater" if node.op_type == "Max" else "Less", list(node.inputs))
-    _put_instead(node, insert(node, "Where", [chosen, *node.inputs]))
+    put_instead(node, insert(node, "Where", [chosen, *node.inputs]))
 
 
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
