@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import nn
 
-from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import choose_tier
 from anyshape.model.request import understand
 from anyshape.model.survey import ExportOptions, Survey, take_survey
 from anyshape.runtime.custom_ops import CustomOps
+from anyshape.testbench.judgement import Tolerance
+from anyshape.testbench.plan import choose_tier
 
 
 def survey_of(model: nn.Module, args: tuple[Any, ...], dims: Mapping[str, str], **changes: Any) -> Survey:

@@ -24,7 +24,7 @@ SOURCES = sorted(HOUSE.rglob("*.py"))
 TESTS = Path(__file__).parent
 
 ORDER = (
-    "errors", "garbage", "sizes", "source", "onnxfile", "runtime", "results", "bench", "freeing", "torchkit",
+    "errors", "garbage", "sizes", "source", "onnxfile", "runtime", "results", "testbench", "freeing", "torchkit",
     "declaration", "model", "conversion", "verification", "diagnosis", "stages", "verbs", "checkpoints", "cli",
 )  # fmt: skip
 """Each folder imports from those before it, and from none behind it."""

@@ -40,13 +40,13 @@ import torch
 from click.testing import CliRunner
 
 import anyshape
-from anyshape.bench.judgement import FACTOR
 from anyshape.cli import program
 from anyshape.conversion.strategies import FORMS, STRATEGIES
 from anyshape.declaration.options import TORCH_ARGUMENTS
 from anyshape.results.explanations import RULES
 from anyshape.runtime.releases import RELEASES
 from anyshape.sizes import budgets
+from anyshape.testbench.judgement import FACTOR
 from tests.test_architecture import ORDER
 
 ROOT = Path(__file__).parent.parent

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from anyshape.bench.plan import Plan, choose, horizon
 from anyshape.model.limit_search import tie_candidates
 from anyshape.model.limits import Boundaries, Limit, UnmadeCallError, effective_range
 from anyshape.sizes.notation import SizeRange, parse_condition, parse_sizes
+from anyshape.testbench.plan import Plan, choose, horizon
 
 MOST_RUNS = 200
 

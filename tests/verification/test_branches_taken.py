@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.bench.plan import Budget
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.strategies import Strategy
 from anyshape.model import oracle as references
@@ -27,6 +26,7 @@ from anyshape.onnxfile.saving import write_model
 from anyshape.results.attempt import Attempt
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
+from anyshape.testbench.plan import Budget
 from anyshape.verification.branches_taken import Sides, provoke
 from anyshape.verification.model_reference import checker_beside_model
 

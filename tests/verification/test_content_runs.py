@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from anyshape.bench.plan import Budget
 from anyshape.model import oracle as references
 from anyshape.model.request import understand
 from anyshape.onnxfile.interface import read_interface
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
+from anyshape.testbench.plan import Budget
 from anyshape.verification.content_runs import run_contents
 from anyshape.verification.model_reference import checker_beside_model
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.bench.plan import Budget
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange
+from anyshape.testbench.plan import Budget
 from anyshape.verification.freed_file import TwinScope, check_against_file
 
 from .pairs import pair_of, renamed

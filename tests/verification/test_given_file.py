@@ -8,11 +8,11 @@ import onnx
 import onnx.parser
 import pytest
 
-from anyshape.bench.plan import choose
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.interface import Interface, read_interface
 from anyshape.sizes.notation import SizeRange, Sizes, parse_condition
+from anyshape.testbench.plan import choose
 from anyshape.verification.given_file import CheckOptions, GivenFile, plan_of_check, refuse_excluded
 
 RANGES = {"batch": SizeRange(1, 3), "seq": SizeRange()}

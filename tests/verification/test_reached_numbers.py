@@ -10,9 +10,9 @@ import onnx_ir as ir
 import torch
 from torch import Tensor
 
-from anyshape.bench.plan import Budget
 from anyshape.model import oracle
 from anyshape.model.request import understand
+from anyshape.testbench.plan import Budget
 from anyshape.verification.contents import Content
 from anyshape.verification.reached_numbers import contents_at_numbers
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anyshape.bench.plan import trace_sizes
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.source.spans import span_of_error, steps_of_error
+from anyshape.testbench.plan import trace_sizes
 
 _START_SIZES = (3, 16, 64, 224)
 """Small first; a model with strides may need more."""

@@ -11,7 +11,6 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.plan import spread_sizes
 from anyshape.conversion.graph import finish
 from anyshape.declaration.calls import Adapter
 from anyshape.declaration.spec import Spec
@@ -21,6 +20,7 @@ from anyshape.model.survey import Survey, model_constants
 from anyshape.results.attempt import Attempt, Guard, MadeOfDim
 from anyshape.sizes.notation import Expression, Sizes
 from anyshape.source.spans import Span
+from anyshape.testbench.plan import spread_sizes
 
 
 @dataclass(frozen=True)

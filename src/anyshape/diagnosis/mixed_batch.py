@@ -14,8 +14,6 @@ from functools import partial
 
 import torch
 
-from anyshape.bench.batches import axis_of, batch_dims
-from anyshape.bench.judgement import FACTOR
 from anyshape.declaration.spec import Spec
 from anyshape.diagnosis.meeting_place import Split, distance, moving_axes, places, scale
 from anyshape.errors import DeclarationError
@@ -23,6 +21,8 @@ from anyshape.model.oracle import Outcome, Reference
 from anyshape.results.finding import Finding
 from anyshape.sizes import budgets
 from anyshape.source.spans import Span
+from anyshape.testbench.batches import axis_of, batch_dims
+from anyshape.testbench.judgement import FACTOR
 from anyshape.torchkit.recorder import Call, followed
 
 _SUSPICIOUS = 1e-5

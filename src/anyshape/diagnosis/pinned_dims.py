@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from anyshape.bench.batches import batch_dims
 from anyshape.conversion import torch_export
 from anyshape.conversion.operators.repair import applied
 from anyshape.conversion.operators.table import REPAIRS
@@ -31,6 +30,7 @@ from anyshape.sizes.notation import Sizes
 from anyshape.source.edits import Edit
 from anyshape.source.sites import Site
 from anyshape.source.spans import Span, is_librarys
+from anyshape.testbench.batches import batch_dims
 
 FROZEN = ("mean", "loop")
 """Causes at which nothing fails."""

@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Tier, trace_sizes
 from anyshape.declaration.calls import is_float8
 from anyshape.errors import DeclarationError
 from anyshape.model import oracle as references
@@ -31,6 +29,8 @@ from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes
 from anyshape.sizes.notation import Sizes, parse_condition
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.testbench.judgement import Tolerance
+from anyshape.testbench.plan import Tier, trace_sizes
 from anyshape.torchkit.capture import export_questions
 from anyshape.torchkit.reasons import said_with_place
 from anyshape.torchkit.silence import heard_thread

@@ -15,10 +15,6 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.batches import Row
-from anyshape.bench.bench import smallest_failure, verify
-from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Budget, Plan, affordable
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.declaration.spec import unnamed
 from anyshape.declaration.torch_forms import as_identifier
@@ -42,6 +38,10 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
+from anyshape.testbench.batches import Row
+from anyshape.testbench.bench import smallest_failure, verify
+from anyshape.testbench.judgement import Tolerance
+from anyshape.testbench.plan import Budget, Plan, affordable
 from anyshape.torchkit.recorder import TOLD
 from anyshape.verification.content_runs import run_contents
 from anyshape.verification.first_wrong_node import first_difference

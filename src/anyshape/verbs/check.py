@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import choose_tier
 from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contradictions import contract_of
@@ -27,6 +25,8 @@ from anyshape.runtime.confinement import confined
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.session import RuntimeFailureError
 from anyshape.source.spans import Span
+from anyshape.testbench.judgement import Tolerance
+from anyshape.testbench.plan import choose_tier
 from anyshape.verification import given_file as alone
 from anyshape.verification.given_file import CheckOptions, GivenFile
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import choose_tier
 from anyshape.conversion.preparation import prepare
 from anyshape.conversion.translation import translations
 from anyshape.declaration.options import check_options, notes_on
@@ -38,6 +36,8 @@ from anyshape.source.live_code import edited
 from anyshape.stages.conclusion import conclude, refuse
 from anyshape.stages.offers import with_offer
 from anyshape.stages.strategy_walk import walk_strategies
+from anyshape.testbench.judgement import Tolerance
+from anyshape.testbench.plan import choose_tier
 from anyshape.torchkit import capture, private_names
 from anyshape.torchkit.custom_operators import function_of
 from anyshape.torchkit.silence import heard_thread

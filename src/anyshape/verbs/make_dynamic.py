@@ -14,7 +14,6 @@ from typing import Any
 
 import onnx
 
-from anyshape.bench.plan import choose_tier
 from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
 from anyshape.freeing.observation import guesses
@@ -35,6 +34,7 @@ from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes.notation import did_you_mean
 from anyshape.sizes.spelling import argument
 from anyshape.stages.free_readings import first_that_is_right
+from anyshape.testbench.plan import choose_tier
 from anyshape.verification.freed_file import FreeOptions, RunningFile, StaticFile, Trial
 
 

@@ -19,13 +19,13 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import common as passes
 
-from anyshape.bench.plan import Budget
 from anyshape.model.oracle import Outcome
 from anyshape.onnxfile.metadata import SOURCE_KEY
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
+from anyshape.testbench.plan import Budget
 from anyshape.verification.contents import Content, contents_of, is_telling, judged_with, valued_leaves
 from anyshape.verification.model_reference import ModelChecker
 

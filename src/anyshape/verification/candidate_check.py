@@ -12,9 +12,6 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.assumptions import Assumptions
-from anyshape.bench.bench import smallest_failure, verify
-from anyshape.bench.plan import Budget, Plan, affordable, choose, far_sizes, reach, sizes_at_literals, smallest_sizes
 from anyshape.conversion.candidates import Candidate, make_job
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.conversion.strategies import repaired_assumptions
@@ -37,6 +34,18 @@ from anyshape.sizes import budgets
 from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.sizes.settlement import SizesInQuestion
+from anyshape.testbench.assumptions import Assumptions
+from anyshape.testbench.bench import smallest_failure, verify
+from anyshape.testbench.plan import (
+    Budget,
+    Plan,
+    affordable,
+    choose,
+    far_sizes,
+    reach,
+    sizes_at_literals,
+    smallest_sizes,
+)
 from anyshape.verification.branches_taken import provoke
 from anyshape.verification.content_runs import run_contents
 from anyshape.verification.final_file import JudgedFile

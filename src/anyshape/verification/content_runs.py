@@ -11,11 +11,11 @@ from functools import partial
 
 import onnx_ir as ir
 
-from anyshape.bench.plan import Budget
 from anyshape.model.oracle import Outcome, RandomOutputError
 from anyshape.results.verification import Verification
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
+from anyshape.testbench.plan import Budget
 from anyshape.verification.contents import (
     ABOUT_NAN,
     Content,

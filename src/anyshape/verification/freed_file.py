@@ -12,8 +12,6 @@ from pathlib import Path
 
 import onnx
 
-from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, run_by_default, verification_of
-from anyshape.bench.plan import Budget, Tier
 from anyshape.errors import AnyshapeError, first_line
 from anyshape.freeing.records import Freed
 from anyshape.freeing.suspects import chosen_by_size
@@ -28,6 +26,8 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.sizes.spelling import spelled
 from anyshape.source.spans import Span
+from anyshape.testbench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, run_by_default, verification_of
+from anyshape.testbench.plan import Budget, Tier
 from anyshape.verification import twin_checks
 from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.static_twin import Pair, checker_beside_twin

@@ -16,10 +16,6 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from anyshape.bench.batches import batch_dims, first_mixed_output
-from anyshape.bench.bench import ALONE, BenchReference, Checker, Examined, Judged, verify
-from anyshape.bench.judgement import Tolerance
-from anyshape.bench.plan import Budget, Plan, Tier, horizon, sizes_at_literals, trace_sizes
 from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
 from anyshape.onnxfile.baked_sizes import Baked, find_baked, size_literals, sizes_written
@@ -37,6 +33,10 @@ from anyshape.sizes.effort import Effort, Forecast
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did_you_mean, parse_sizes
 from anyshape.sizes.spelling import argument
 from anyshape.source.spans import Span
+from anyshape.testbench.batches import batch_dims, first_mixed_output
+from anyshape.testbench.bench import ALONE, BenchReference, Checker, Examined, Judged, verify
+from anyshape.testbench.judgement import Tolerance
+from anyshape.testbench.plan import Budget, Plan, Tier, horizon, sizes_at_literals, trace_sizes
 
 # ---- what is given
 

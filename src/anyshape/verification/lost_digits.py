@@ -15,10 +15,10 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from anyshape.bench.judgement import is_floating
 from anyshape.conversion.graph.wider_types import widened
 from anyshape.results.verification import Failure
 from anyshape.sizes import budgets
+from anyshape.testbench.judgement import is_floating
 from anyshape.verification.model_reference import ModelChecker, array_of
 
 _ALIKE = 1e-9

@@ -15,13 +15,13 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from anyshape.bench.bench import BESIDE_A_MODEL, BESIDE_A_RANDOM_MODEL, BenchReference, Checker, Expected
-from anyshape.bench.judgement import FACTOR, Noises, Oracles, Tolerance
 from anyshape.model.oracle import Outcome, RandomOutputError, Reference, are_near
 from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
 from anyshape.runtime.session import Array, Feeds, Session
 from anyshape.sizes.effort import Effort
+from anyshape.testbench.bench import BESIDE_A_MODEL, BESIDE_A_RANDOM_MODEL, BenchReference, Checker, Expected
+from anyshape.testbench.judgement import FACTOR, Noises, Oracles, Tolerance
 
 
 @dataclass(frozen=True)

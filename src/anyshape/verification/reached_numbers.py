@@ -16,11 +16,11 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from anyshape.bench.plan import Budget
 from anyshape.model.oracle import Outcome, Reference
 from anyshape.onnxfile.graph import every_node
 from anyshape.onnxfile.size_formulas import SizeFormulas
 from anyshape.sizes import budgets
+from anyshape.testbench.plan import Budget
 from anyshape.torchkit.compared_numbers import Comparison
 from anyshape.verification.branches_taken import computed_from
 from anyshape.verification.contents import Content, ValueChange, kind_of_change, largest_magnitude

@@ -13,15 +13,15 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
-from anyshape.bench.batches import taken
-from anyshape.bench.bench import BESIDE_ITS_STATIC_TWIN, BenchReference, Checker, Expected
-from anyshape.bench.judgement import MovedRuns, moved_by_rounding
 from anyshape.onnxfile.interface import Interface, dims_in, expected_size
 from anyshape.runtime.made_up_inputs import Contents
 from anyshape.runtime.session import Array, Feeds, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import Sizes
+from anyshape.testbench.batches import taken
+from anyshape.testbench.bench import BESIDE_ITS_STATIC_TWIN, BenchReference, Checker, Expected
+from anyshape.testbench.judgement import MovedRuns, moved_by_rounding
 
 
 @dataclass(frozen=True)

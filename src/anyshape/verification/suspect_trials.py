@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.bench.judgement import are_close
 from anyshape.freeing.records import Freed
 from anyshape.freeing.suspects import Suspect, with_steps_of
 from anyshape.freeing.told_numbers import FIXED, input_name, is_called, values_like, with_inputs
@@ -26,6 +25,7 @@ from anyshape.sizes.formulas import SizeFormula
 from anyshape.sizes.notation import Sizes
 from anyshape.sizes.spelling import spelled
 from anyshape.source.spans import Span
+from anyshape.testbench.judgement import are_close
 from anyshape.verification.static_twin import Pair
 
 _CONTENTS = (601, 602)

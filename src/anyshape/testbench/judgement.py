@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 import ml_dtypes
 import numpy as np
 
-from anyshape.bench.likeness import NoiseByOctave, largest_alike, lent_noise
 from anyshape.runtime.session import Array, Feeds
 from anyshape.sizes import budgets
+from anyshape.testbench.likeness import NoiseByOctave, largest_alike, lent_noise
 
 # Measured on 59 right files and 149 that were changed slightly: right ones never exceed 2.7, at all levels of the
 # runtime's optimisers and all scales of inputs; what lies below 8 and is wrong are weights that differ by 1e-5 or less.

@@ -8,7 +8,13 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from anyshape.bench.bench import (
+from anyshape.onnxfile.interface import read_interface
+from anyshape.results.verification import Check, Failure
+from anyshape.runtime.session import Session
+from anyshape.sizes import budgets
+from anyshape.sizes.effort import Effort
+from anyshape.sizes.notation import SizeRange, parse_condition
+from anyshape.testbench.bench import (
     ALONE,
     BESIDE_A_MODEL,
     BESIDE_ITS_STATIC_TWIN,
@@ -18,14 +24,8 @@ from anyshape.bench.bench import (
     smallest_failure,
     verify,
 )
-from anyshape.bench.judgement import FACTOR, MovedRuns, Tolerance
-from anyshape.bench.plan import Budget, Plan
-from anyshape.onnxfile.interface import read_interface
-from anyshape.results.verification import Check, Failure
-from anyshape.runtime.session import Session
-from anyshape.sizes import budgets
-from anyshape.sizes.effort import Effort
-from anyshape.sizes.notation import SizeRange, parse_condition
+from anyshape.testbench.judgement import FACTOR, MovedRuns, Tolerance
+from anyshape.testbench.plan import Budget, Plan
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20]> g '
 DOUBLE = "(float[n] x) => (float[n] y) { y = Add (x, x) }"

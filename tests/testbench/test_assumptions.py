@@ -9,7 +9,6 @@ from torch import nn
 from torch.utils._sympy import functions as f
 
 import anyshape
-from anyshape.bench.assumptions import Assumptions
 from anyshape.onnxfile.contract import Assumption, read_contract
 from anyshape.results.attempt import Guard
 from anyshape.results.verification import Check, Verification
@@ -17,6 +16,7 @@ from anyshape.sizes.expressions import to_condition
 from anyshape.sizes.notation import Expression, parse_condition, parse_sizes
 from anyshape.sizes.settlement import SizesInQuestion
 from anyshape.source.spans import Span
+from anyshape.testbench.assumptions import Assumptions
 
 N, M, U = (sympy.Symbol(name, integer=True, positive=True) for name in ("s0", "s1", "u0"))
 MEANING = {N: Expression("n"), M: Expression("m")}
@@ -157,7 +157,7 @@ def test_what_is_open_is_printed_and_written(tmp_path):
     assert (end.end, end.holds_at, end.breaks_at) == ("open", {"n": 2, "m": 3, "k": 5}, None)
     line = Unknown.forward.__code__.co_firstlineno + 2
     assert end.expression == "m * m * m + n * n * n != k * k * k"
-    shown = f"  assumed  {end.expression} (tests/bench/test_assumptions.py:{line}), not settled"
+    shown = f"  assumed  {end.expression} (tests/testbench/test_assumptions.py:{line}), not settled"
     assert shown in str(result).splitlines()
     assert shown in str(anyshape.inspect(path)).splitlines()
     rows = result.to_dict()["assumptions"]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.bench.likeness import NoiseByOctave, largest_alike, lent_noise, octaves_of
 from anyshape.sizes import budgets
+from anyshape.testbench.likeness import NoiseByOctave, largest_alike, lent_noise, octaves_of
 
 FLOATS = st.floats(-1e30, 1e30, allow_nan=False).filter(lambda value: value == 0 or abs(value) > 1e-30)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from anyshape.bench.batches import axis_of, batch_dims, first_mixed_output, taken
 from anyshape.sizes.notation import parse_expression
+from anyshape.testbench.batches import axis_of, batch_dims, first_mixed_output, taken
 
 
 def row(text):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.bench.plan import Plan, choose, horizon, members, trace_sizes
 from anyshape.sizes.notation import SizeRange, parse_sizes
+from anyshape.testbench.plan import Plan, choose, horizon, members, trace_sizes
 
 quick = settings(max_examples=40, deadline=None)
 

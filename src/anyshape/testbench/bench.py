@@ -14,8 +14,6 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from anyshape.bench.judgement import MovedRuns, Oracles, Tolerance, judge
-from anyshape.bench.plan import Budget, Plan, available_memory, choose
 from anyshape.onnxfile.contract import RANDOM_VALUES
 from anyshape.onnxfile.interface import Interface, broken_promise
 from anyshape.results.progress import count_size
@@ -26,6 +24,8 @@ from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.effort import Effort
 from anyshape.sizes.fit import Observation, observed_at
 from anyshape.sizes.notation import Condition, Sizes
+from anyshape.testbench.judgement import MovedRuns, Oracles, Tolerance, judge
+from anyshape.testbench.plan import Budget, Plan, available_memory, choose
 
 Judged = Check | Failure
 

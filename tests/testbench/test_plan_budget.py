@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from anyshape.bench import plan
-from anyshape.bench.plan import Budget, available_memory
 from anyshape.sizes import budgets
 from anyshape.sizes.effort import Effort
+from anyshape.testbench import plan
+from anyshape.testbench.plan import Budget, available_memory
 
 MORE_WORK = "predicted to be more work than a check takes by itself (budget= allows more)"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from anyshape.bench.judgement import (
+from anyshape.testbench.judgement import (
     FACTOR,
     Difference,
     MovedRuns,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from anyshape.bench.judgement import are_close, moved_by_rounding
 from anyshape.runtime.session import Array, Feeds
 from anyshape.sizes.notation import Expression
+from anyshape.testbench.judgement import are_close, moved_by_rounding
 
 Row = Sequence[Expression | None]
 """The axes of one input, None where one is static."""

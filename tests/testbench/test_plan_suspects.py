@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import anyshape
-from anyshape.bench.plan import far_sizes, sizes_at_literals
 from anyshape.sizes.notation import SizeRange
+from anyshape.testbench.plan import far_sizes, sizes_at_literals
 from tests.running import is_right
 
 
