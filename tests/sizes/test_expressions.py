@@ -312,3 +312,11 @@ def test_a_guard_on_bits_is_a_condition():
     condition = to_condition(sympy.Eq(BitwiseFn_bitwise_and(a, 64), 0), MEANING)
     assert str(condition) == "seq & 64 == 0"
     assert (condition.holds({"seq": 63}), condition.holds({"seq": 64})) == (True, False)
+
+
+def test_a_size_of_many_sizes_is_written_part_by_part():
+    """Written anew wherever it occurs, its parts would be written 2 ** 60 times."""
+    size = a
+    for _ in range(60):
+        size = FloorDiv(3 * size + 5, 7) + 1
+    assert in_words(sympy.Eq(size, 3), MEANING).count("// 7") == 60

@@ -161,7 +161,7 @@ RELATION_NAMES = {
 def to_condition(condition: sympy.Basic, meaning: Meaning) -> Condition | None:
     """A guard as a condition on dims; None where it has no such form or speaks of other things."""
     relation = RELATION_NAMES.get(type(condition).__name__)
-    if relation is None or not condition.free_symbols or not condition.free_symbols <= set(meaning):
+    if relation is None or not symbols_of(condition) or not symbols_of(condition) <= set(meaning):
         return None
     left, right = (_notation(_in_dims(side, meaning)) for side in condition.args)
     return None if left is None or right is None else _parsed_or_none(parse_condition, f"{left} {relation} {right}")
@@ -198,7 +198,7 @@ def solved(condition: Condition) -> tuple[Expression, int] | None:
 
 def _in_dims(expression: sympy.Basic, meaning: Meaning) -> sympy.Basic:
     """The dims in place of the symbols. Only arithmetic that sympy knows is inserted, so that it may simplify."""
-    return expression.xreplace({s: _as_sympy(meaning[s]) for s in expression.free_symbols if s in meaning})
+    return expression.xreplace({s: _as_sympy(meaning[s]) for s in symbols_of(expression) if s in meaning})
 
 
 def _as_sympy(expression: Expression) -> sympy.Basic:
@@ -212,8 +212,9 @@ def _as_sympy(expression: Expression) -> sympy.Basic:
 _Writer = Callable[[Any, list[str]], str | None]
 
 
+@lru_cache(maxsize=1 << 16)
 def _notation(expression: sympy.Basic, writer_of: Callable[[str], _Writer | None] | None = None) -> str | None:
-    """Our notation for a sympy expression, or None."""
+    """Our notation for a sympy expression, or None; kept, since parts of a size occur over and over."""
     if isinstance(expression, sympy.Symbol):
         return str(expression.name)
     if isinstance(expression, sympy.Integer):
@@ -287,7 +288,7 @@ def in_words(condition: sympy.Basic, meaning: Meaning) -> str:
 
 def _sum_text(expression: sympy.Add, writer_of: Callable[[str], _Writer | None] | None = None) -> str:
     """As people write it: names first, numbers last, `- 3` instead of `+ -3`."""
-    terms = sorted(expression.args, key=lambda term: (_is_negative(term), not term.free_symbols))
+    terms = sorted(expression.args, key=lambda term: (_is_negative(term), not symbols_of(term)))
     text = ""
     for term in terms:
         negative = _is_negative(term)

@@ -157,6 +157,7 @@ _ROWS = (
     # speed
     (_PROXIES, "get_proxy_slot track_tensor_tree disable_proxy_modes_tracing", "parts that are alike", _SLOWER),
     (f"{_PROXIES}._ModuleStackTracer", "call_module enable_attr_proxy", "parts that are alike", _SLOWER),
+    (_PROXIES, "_extract_tensor_metadata", "layouts that nobody asks for", _SLOWER),
     ("torch._dynamo.config", "fake_tensor_cache_enabled", "no memory of results", _SLOWER),
     ("torch._subclasses.fake_impls", "get_fast_op_impls", "results that are known", _SLOWER),
     ("torch._prims_common", "is_contiguous_or_false", "results that are known", _SLOWER),

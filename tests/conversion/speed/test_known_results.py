@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from anyshape.conversion.speed import known_results
+from anyshape.conversion.torch_export import export_program
 
 aten = torch.ops.aten
 
@@ -98,3 +99,17 @@ def test_a_torch_without_such_a_table_finds_them_itself(monkeypatch: pytest.Monk
     monkeypatch.delattr(fake_impls, "get_fast_op_impls")
     with known_results.known_results():
         pass
+
+
+def test_the_order_in_memory_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.relu() + 1
+
+    def layouts() -> set[object]:
+        program = export_program(Net(), (torch.ones(3, 4),), [{0: torch.export.Dim.DYNAMIC}])
+        return {node.meta["tensor_meta"].memory_format for node in program.graph.nodes if node.op == "call_function"}
+
+    assert layouts() == {None}
+    monkeypatch.setenv("ANYSHAPE_SHORTCUTS", "0")
+    assert layouts() == {torch.contiguous_format}

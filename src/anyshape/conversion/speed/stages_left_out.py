@@ -21,6 +21,7 @@ import torch
 from torch import fx
 
 from anyshape.conversion.speed import are_on, shortcut
+from anyshape.conversion.speed.known_results import layouts_unasked
 from anyshape.conversion.speed.simpler_operators import inline, is_complex, without_mutations
 from anyshape.sizes import budgets
 from anyshape.torchkit.patches import replaced
@@ -68,6 +69,7 @@ def stages_left_out(*, inlining: bool = True) -> Iterator[Simplified]:
         replaced(f"{_PASSES}.insert_type_promotion_nodes", _promoting_what_differs),
         replaced(_MAKE_TABLE, lambda make: partial(_table_made_once, make)),
         rules_tried_at_their_ends(),
+        layouts_unasked(),
     ):
         yield simplified
 
