@@ -103,8 +103,8 @@ def test_a_torch_without_such_a_table_finds_them_itself(monkeypatch: pytest.Monk
 
 def test_the_order_in_memory_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     class Net(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x.relu() + 1
+        def forward(self, *values: Tensor) -> Tensor:
+            return values[0].relu() + 1
 
     def layouts() -> set[object]:
         program = export_program(Net(), (torch.ones(3, 4),), [{0: torch.export.Dim.DYNAMIC}])
