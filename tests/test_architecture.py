@@ -24,8 +24,9 @@ SOURCES = sorted(HOUSE.rglob("*.py"))
 TESTS = Path(__file__).parent
 
 ORDER = (
-    "errors", "garbage", "sizes", "source", "onnxfile", "runtime", "results", "testbench", "freeing", "torchkit",
-    "declaration", "model", "conversion", "verification", "diagnosis", "stages", "verbs", "checkpoints", "cli",
+    "errors", "garbage", "sizes", "source", "onnxfile", "runtime", "costs", "results", "testbench", "freeing",
+    "torchkit", "declaration", "model", "conversion", "verification", "diagnosis", "stages", "verbs", "checkpoints",
+    "cli",
 )  # fmt: skip
 """Each folder imports from those before it, and from none behind it."""
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]
