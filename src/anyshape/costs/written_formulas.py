@@ -213,7 +213,9 @@ def _evaluator_of(node: ast.expr) -> _Evaluate:
         case ast.BinOp(left=left, op=op, right=right):
             return _of_two(operator.pow if isinstance(op, ast.Pow) else OPERATORS[type(op)], left, right)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _of_two(RELATIONS[next(sign for sign, kind in _COMPARED.items() if isinstance(op, kind))], left, right)
+            return _of_two(
+                RELATIONS[next(sign for sign, kind in _COMPARED.items() if isinstance(op, kind))], left, right
+            )
         case ast.BoolOp(op=op, values=values):
             parts, choose = [_evaluator_of(value) for value in values], all if isinstance(op, ast.And) else any
             return lambda sizes: choose(part(sizes) for part in parts)
