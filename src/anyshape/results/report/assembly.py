@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.errors import DeclarationError
+from anyshape.errors import AnyshapeError
 from anyshape.results.report.document import ReportDocument
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _with_costs(document: ReportDocument, path: Path, custom_ops: CustomOps | No
 
     try:
         costs = costs_of(path, custom_ops=custom_ops, is_run=is_run)
-    except DeclarationError as error:  # a file that was stopped still has a verdict to show
+    except AnyshapeError as error:  # a file that was stopped still has a verdict to show
         result = document.result
         return replace(document, result=replace(result, notes=(*result.notes, f"no costs are known: {error}")))
     return replace(document, costs=costs.to_dict(), graph=lay_out(costs))
