@@ -41,9 +41,9 @@ def costs_of(
     """
     proto = load_checked(path)
     interface, contract = read_interface(proto), read_contract(proto)
-    del proto
     try:
-        model = ir.load(path)
+        model = ir.from_proto(proto)
+        ir.external_data.set_base_dir(model.graph, path.parent)
         is_changed = bool(model.functions)
         file = _OpenFile(path, _own_copy(model), interface, contract, is_changed)
         names = [node.name or "" for node in model.graph]

@@ -5,7 +5,6 @@ A rule is right at every size at which the runtime runs the node: of two sizes t
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -264,4 +263,4 @@ DATA_DEPENDENT = frozenset(
 
 
 def total(sizes: Iterable[Size]) -> Size:
-    return functools.reduce(lambda a, b: a + b, sizes, number(0))
+    return sympy.Add(*sizes)

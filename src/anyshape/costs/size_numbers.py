@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import sympy
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from anyshape.onnxfile.graph import attribute, is_standard
 from anyshape.sizes import budgets
@@ -54,6 +56,7 @@ class SizeNumbers:
             found = self._result_of(node, shape_of)
         except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError, AttributeError, RecursionError):
             found = None
+        found = None if found is None else np.asarray(found, dtype=object)  # NumPy gives what is alone without its array
         if found is not None and found.size <= budgets.LONGEST_SHORT_CONSTANT:
             self._known[node.outputs[0]] = found
 
@@ -66,6 +69,11 @@ class SizeNumbers:
         given = [self.of(value) for value in node.inputs]
         missing = any(found is None for found, value in zip(given, node.inputs, strict=True) if value is not None)
         return None if rule is None or missing or not given else rule(node, *given)
+
+
+def is_condition(entry: Size) -> bool:
+    """Whether it is true or false, not a number; sympy's symbols may be both."""
+    return isinstance(entry, (Relational, BooleanAtom, BooleanFunction))
 
 
 def whole_sizes(numbers: Numbers | None) -> tuple[int, ...] | None:
@@ -149,8 +157,8 @@ def _cast(node: ir.Node, given: Numbers) -> Numbers | None:
     if to in _NARROW or to == ir.DataType.STRING:
         return None
     if to == ir.DataType.BOOL:
-        return _of_each(lambda entry: entry if entry.is_Boolean else sympy.Ne(entry, 0))(node, given)
-    given = _of_each(lambda entry: sympy.Piecewise((1, entry), (0, True)) if entry.is_Boolean else entry)(node, given)
+        return _of_each(lambda entry: entry if is_condition(entry) else sympy.Ne(entry, 0))(node, given)
+    given = _of_each(lambda entry: sympy.Piecewise((1, entry), (0, True)) if is_condition(entry) else entry)(node, given)
     return given if to.is_floating_point() else _of_each(_whole_part)(node, given)
 
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 import sympy
 
 from anyshape.costs.shape_rules import DATA_DEPENDENT, DECIDED_BY, RULES
-from anyshape.costs.size_numbers import SizeNumbers
+from anyshape.costs.size_numbers import SizeNumbers, is_condition
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op, is_standard
 from anyshape.onnxfile.inferred_shapes import Inference
 from anyshape.sizes import budgets
@@ -111,7 +111,7 @@ class ShapeWalk:
 
     def _tell_numbers(self, node: ir.Node) -> None:
         found = self.numbers.of(node.outputs[0]) if node.outputs else None
-        if found is not None and found.ndim <= 1 and not any(entry.is_Boolean for entry in found.ravel()):
+        if found is not None and found.ndim <= 1 and not any(map(is_condition, found.ravel())):
             self._inference.tell(node.outputs[0], tuple(found.ravel()))
 
     def _exact_shape(self, shape: ir.Shape | None) -> Shape | None:

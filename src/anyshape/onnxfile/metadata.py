@@ -54,6 +54,7 @@ def module_of_scopes(text: str) -> str:
     """The innermost module in what torch writes: `['', 'encoder', 'encoder.layer.0', 'linear']`, the node last."""
     try:
         scopes = ast.literal_eval(text)
-        return str(scopes[-2]) if len(scopes) > 1 else ""
+        scope = str(scopes[-2]) if len(scopes) > 1 else ""
+        return "" if scope.startswith("_empty_nn_module_stack") else scope  # torch's word for no module
     except (ValueError, SyntaxError, TypeError, IndexError, KeyError, RecursionError, MemoryError):
         return ""

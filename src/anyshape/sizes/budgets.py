@@ -482,3 +482,7 @@ MOST_ELEMENTS_OBSERVED = 2**22
 """Of all inputs together, in runs that show shapes: small sizes show them as well."""
 DEEPEST_SCOPE = 24
 """Modules inside of each other, in the name of a node: a file may have any name."""
+FEWEST_ALIKE_TO_FOLD = 3
+"""Modules side by side with the same operators that a picture shows as one box."""
+MOST_BOXES_OF_A_PICTURE = 60
+"""Of a graph: more are put into boxes of neighbours."""
