@@ -42,14 +42,14 @@ def assemble(
 
 def _with_costs(document: ReportDocument, path: Path, custom_ops: CustomOps | None, *, is_run: bool) -> ReportDocument:
     from anyshape.costs.account import costs_of
-    from anyshape.results.report.graph_layout import lay_out
+    from anyshape.results.report.graph_layout import graph_document
 
     try:
-        costs = costs_of(path, custom_ops=custom_ops, is_run=is_run)
+        costs = costs_of(path, start=document.size_map.start, custom_ops=custom_ops, is_run=is_run)
     except AnyshapeError as error:  # a file that was stopped still has a verdict to show
         result = document.result
         return replace(document, result=replace(result, notes=(*result.notes, f"no costs are known: {error}")))
-    return replace(document, costs=costs.to_dict(), graph=lay_out(costs))
+    return replace(document, costs=costs.to_dict(), graph=graph_document(costs))
 
 
 @contextlib.contextmanager

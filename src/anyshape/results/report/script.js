@@ -34,6 +34,7 @@
   const inBytes = (number) => scaled(number, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
   const inFlops = (number) => scaled(number, ["", "k", "M", "G", "T", "P"], 1000);
   const percent = (share) => (share >= 0.0995 || share === 0 ? `${Math.round(share * 100)} %` : share < 0.001 ? "< 0.1 %" : `${(share * 100).toFixed(1)} %`);
+  const rounded = (number) => Number(number.toFixed(number < 0.1 ? 3 : number < 10 ? 2 : 1));
   const short = (text, most) => (text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text);
   function facts(rows) {
     return make("dl", {}, rows.filter((row) => row[1] !== null && row[1] !== "").map(([label, value]) => [make("dt", {}, label), make("dd", {}, value)]).flat());
@@ -184,7 +185,7 @@
     picture.append(plane);
     plane.append(draw("rect", { class: "plane", x: -5, y: -5, width: width + 10, height: height + 10, rx: 6 }));
     mapView.areas.clear();
-    ground(plane, xs, ys, xAt, yAt, side);
+    ground(plane, xs, ys, xAt, yAt, side, new Set(visible.map(([mark]) => `${mark.sizes[mapView.x]} ${ys ? mark.sizes[mapView.y] : 0}`)));
     axisLabels(plane, xs, ys, xAt, yAt, side, width, height);
     const cells = new Map();
     for (const [mark, index] of visible) {
@@ -221,7 +222,7 @@
     const pattern = (id, name, angle) => draw("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: `rotate(${angle})` }, draw("path", { d: "M3 0V6", class: name }));
     return draw("defs", {}, pattern("hatch", "hatch", 45), pattern("hatch2", "hatch2", -45));
   }
-  function ground(plane, xs, ys, xAt, yAt, side) {
+  function ground(plane, xs, ys, xAt, yAt, side, marked) {
     // what is excluded, and what could have been run and was not
     if (!map.dims.length) return;
     const others = map.dims.map((dim, index) => mapView.at[index] ?? map.marks[0].sizes[index]);
@@ -233,6 +234,7 @@
       const free = map.dims.length > 2 && mapView.at.some((size, dim) => size === null && dim !== mapView.x && dim !== mapView.y);
       const by = free ? -1 : excluded(sizes);
       const box = `M${xAt[i]} ${yAt[j]}h${side}v${side}h${-side}z`;
+      if (marked.has(`${x} ${y}`)) return;
       if (by >= 0) areas[map.relations[by].by === "limit" ? "hatch2" : "hatch"].push(box);
       else dots.push(`M${xAt[i] + side / 2 - 1.2} ${yAt[j] + side / 2}a1.2 1.2 0 1 0 2.4 0a1.2 1.2 0 1 0 -2.4 0z`);
     }));
@@ -251,7 +253,7 @@
   }
   const sizesText = (mark) => map.dims.map((dim, index) => `${dim.name} ${mark.sizes[index]}`).join(", ") || "the example's sizes";
   function markLabel(mark) {
-    const error = mark.ratio === null ? "" : `, error ${mark.ratio} of ${map.allowed} allowed`;
+    const error = mark.ratio === null ? "" : `, error ${rounded(mark.ratio)} of ${map.allowed} allowed`;
     return `${sizesText(mark)}: ${STATES[mark.state]}${error}`;
   }
   function chooseMark(index) {
@@ -262,7 +264,7 @@
     if (mark.ratio !== null && map.allowed) {
       const gauge = make("span", {});
       gauge.style.width = `${Math.min(100, Math.max(1, (100 * mark.ratio) / map.allowed))}%`;
-      parts.push(make("p", {}, `Largest error ${mark.ratio} × ${map.measure}; ${map.allowed} is allowed`, make("span", { class: "gauge", "aria-hidden": "true" }, gauge)));
+      parts.push(make("p", {}, `Largest error ${rounded(mark.ratio)} × ${map.measure}; ${map.allowed} is allowed`, make("span", { class: "gauge", "aria-hidden": "true" }, gauge)));
     }
     if (mark.contents > 1) parts.push(make("p", { class: "quiet" }, `${mark.contents} different contents were run`));
     if (mark.values.length) parts.push(make("p", { class: "quiet" }, prose(mark.values.join("; "))));
@@ -461,7 +463,7 @@
     if (graphState.drawn) relabel();
     if (graphState.chosen !== null) showNode(graphState.chosen);
   }
-  const typeset = (formula) => formula.replace(/\*\*(\d+)/g, (_, power) => [...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")).replace(/ ?\* ?/g, "·");
+  const typeset = (formula) => formula.replace(/(?:\*\*|\^)(\d+)/g, (_, power) => [...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")).replace(/ ?\* ?/g, "·");
   function showFormulas() {
     const growth = costs.growth || {};
     const rows = [["Peak memory, bytes", growth.memory_formula], ["FLOPs", growth.flops_formula]].filter(([, formula]) => formula);
@@ -488,8 +490,9 @@
     byId("curves").replaceChildren(...shown);
   }
   function curveWidth() {
-    const room = byId("curves").clientWidth;
-    return Math.max(260, room >= 800 ? (room - 40) / 2 : room);
+    const room = byId("curves").clientWidth, columns = room >= 960 && costs.dims.length > 2 ? 4 : room >= 700 ? 2 : 1;
+    byId("curves").style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+    return Math.max(200, (room - 40 * (columns - 1)) / columns);
   }
   function curve(dim, index, label, pick, words) {
     const all = choices[index], first = all[0], span = Math.max(all[all.length - 1], sizes[index]) - first;
@@ -497,7 +500,7 @@
     const points = [...new Set([...spaced, sizes[index]])].sort((a, b) => a - b)
       .map((size) => { const trial = [...sizes]; trial[index] = size; return [size, trial]; })
       .filter(([, trial]) => allowed(trial)).map(([size, trial]) => [size, pick(computed(trial))]);
-    const width = curveWidth(), height = 150, left = 62, bottom = 24, top = 8;
+    const width = curveWidth(), height = width < 300 ? 130 : 150, left = 62, bottom = 24, top = 8;
     const most = Math.max(...points.map(([, value]) => value), 1);
     const low = points[0][0], high = points[points.length - 1][0];
     const x = (size) => left + ((size - low) / (high - low || 1)) * (width - left - 8), y = (value) => height - bottom - (value / most) * (height - bottom - top);
@@ -672,13 +675,14 @@
       const opened = box.classList.contains("opened");
       const first = isGroup ? group.name || group.title : node.op;
       const gives = isGroup ? "" : node.outputs.filter((value) => value >= 0).map((value) => shapeText(value).replace(/^\w+/, "")).join(" ");
-      const second = isGroup ? `${plural(nodes.length, "node")}${share ? `, ${percent(share)}` : ""}` : gives;
+      const second = isGroup ? plural(nodes.length, "node") : gives;
       for (const old of [...box.children].slice(1)) old.remove();
       const upper = opened ? 18 : height >= 34 ? height / 2 - 3 : height / 2 + 4;
       const label = (text, y, name, most) => draw("text", { x: opened ? 12 : width / 2, y, "text-anchor": opened ? "start" : "middle", class: name }, short(text, Math.max(3, most)));
       box.append(label(first, upper, "title", Math.floor((width - 16) / 7.4)));
-      if (opened && (first.length + second.length) * 7.2 < width - 32) box.append(draw("text", { x: width - 12, y: upper, "text-anchor": "end" }, second));
-      else if (height >= 34) box.append(label(second, height / 2 + 13, "sub", letters));
+      const fits = (first.length + second.length) * 7.2 < width - 32;
+      if (opened && fits) box.append(draw("text", { x: width - 12, y: upper, "text-anchor": "end" }, second));
+      if (!opened && height >= 34) box.append(label(second, height / 2 + 13, "sub", letters));
       if (!opened && share > 0.004) box.append(draw("rect", { class: "share", x: 1, y: height - 4, width: Math.max(1, (width - 2) * Math.min(1, share)), height: 3, rx: 1.5 }));
       if (marked) box.append(draw("text", { class: "flag", x: width - 10, y: 14, "text-anchor": "middle" }, "!"));
       box.classList.toggle("marked", Boolean(marked));

@@ -53,6 +53,13 @@ class SizeMap:
     """How many times the measure was allowed; 0 where values were not compared."""
     measure: str = ""
 
+    @property
+    def start(self) -> Sizes | None:
+        """The size at which most contents were run, which is the example's or near it; None where none was right."""
+        right = [mark for mark in self.marks if mark.state == "right"]
+        most = max(right, key=lambda mark: mark.contents, default=None)
+        return None if most is None else dict(zip(self.dims, most.sizes, strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "dims": [dim_to_dict(dim, declared) for dim, declared in self.dims.items()],
