@@ -82,7 +82,7 @@ def ask_times(text: str | None) -> Any:
         found = json.loads(Path(text).read_text(encoding="utf-8"))
     except ValueError:
         found = None
-    if not isinstance(found, dict) or not isinstance(found.get("series"), list):
+    if not isinstance(found, dict) or "series" not in found:
         raise DeclarationError(f"`{text}` holds no measurements: keep what `anyshape bench --json` prints in it")
     return found
 

@@ -160,7 +160,8 @@ def reported(work: Callable[[Tell], _Examined], page: str | None, *, trusted: bo
         except ExportError as error:
             _write_page(error.result, place, tell, trusted=trusted)
             raise
-        _write_page(getattr(found, "result", found), place, tell, trusted=trusted)
+        result: Any = getattr(found, "result", found)  # findings know theirs
+        _write_page(result, place, tell, trusted=trusted)
         return found
 
     return work_with_page

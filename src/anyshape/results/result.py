@@ -130,8 +130,7 @@ class Result(ShownInNotebooks):
         from anyshape.results.report.writing import check_report_path, write_report
 
         path = check_report_path(f)
-        measured = times.to_dict() if hasattr(times, "to_dict") else times
-        write_report(assemble(self, custom_ops=self._custom_ops, times=measured), path)
+        write_report(assemble(self, custom_ops=self._custom_ops, times=times), path)
         return path
 
     # ---- what torch.onnx.ONNXProgram offers

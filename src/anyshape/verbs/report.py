@@ -14,7 +14,7 @@ from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.markup import ShownInNotebooks, box, paragraph
 from anyshape.results.report.assembly import assemble
-from anyshape.results.report.document import ReportDocument
+from anyshape.results.report.document import ReportDocument, times_from
 from anyshape.results.report.writing import check_report_path, write_report
 from anyshape.results.result import ExportError, Result
 from anyshape.runtime.confinement import StoppedError
@@ -63,7 +63,7 @@ def report(
     `run=False` nothing is run. `times` is what `anyshape.bench` returned for the same file.
     """
     _refuse_unknown(checking)
-    path = check_report_path(out)
+    path, measured = check_report_path(out), times_from(times)
     trusted = bool(checking.get("trusted")) or model is not None
     result = _checked_result(f, model, args, checking) if run else _unrun(f, "it was not asked for")
     document = assemble(
@@ -71,7 +71,7 @@ def report(
         trusted=trusted,
         is_run=run,
         custom_ops=understand_custom_ops(checking.get("custom_ops", ()), function_of),
-        times=times.to_dict() if hasattr(times, "to_dict") else times,
+        times=measured,
     )
     write_report(document, path)
     return Report(path, result, document)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.errors import AnyshapeError
-from anyshape.results.report.document import ReportDocument
+from anyshape.results.report.document import ReportDocument, times_from
 
 if TYPE_CHECKING:
     from anyshape.results.result import Result
@@ -22,9 +22,10 @@ def assemble(
     trusted: bool = False,
     is_run: bool = True,
     custom_ops: CustomOps | None = None,
-    times: Mapping[str, Any] | None = None,
+    times: Any = None,
 ) -> ReportDocument:
-    """All that is known of a result. A file that is not of our own making runs in a process of its own."""
+    """All that is known of a result, and what was measured. A stranger's file runs in a process of its own."""
+    times = times_from(times)
     with _file_of(result) as path:
         if path is None:
             return ReportDocument(result, times=times)

@@ -10,9 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from anyshape import __version__
+from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import Contract, assumption_to_rows
 from anyshape.results.report.size_map import SizeMap, map_of
 from anyshape.results.text import edit_rows, quoted_line, result_rows, trial_of
+from anyshape.sizes.notation import Sizes
 
 if TYPE_CHECKING:
     from anyshape.onnxfile.interface import Port
@@ -127,13 +129,14 @@ def _formulas(port: Port, contract: Contract | None) -> tuple[str, ...]:
 
 def _not_run(result: Result) -> list[dict[str, Any]]:
     """Every reason for which planned sizes were not run, with how many they were and the largest of them."""
-    found: dict[str, list[Mapping[str, int]]] = {}
+    found: dict[str, list[Sizes]] = {}
     for sizes, reason in result.verification.skipped if result.verification is not None else ():
         found.setdefault(reason, []).append(sizes)
-    return [
-        {"reason": reason, "count": len(sizes), "largest": dict(max(sizes, key=lambda one: sum(one.values())))}
-        for reason, sizes in found.items()
-    ]
+    return [{"reason": reason, "count": len(cut), "largest": _largest(cut)} for reason, cut in found.items()]
+
+
+def _largest(cut: Sequence[Sizes]) -> dict[str, int]:
+    return dict(sorted(cut, key=lambda sizes: sum(sizes.values()))[-1])
 
 
 # ---- findings
@@ -162,6 +165,28 @@ def _edit_part(edit: Edit) -> dict[str, Any]:
     """Without the rest of the file: a report is shown to others."""
     rows = [list(row) for row in edit_rows(edit)]
     return {"title": edit.title, "trial": trial_of(edit), "safe": edit.safe, "rows": rows, "diff": edit.diff}
+
+
+# ---- what was measured
+
+
+def times_from(measured: Any) -> dict[str, Any] | None:
+    """What `anyshape bench` measured, from its result or from its JSON; one sentence for what is neither."""
+    found = measured.to_dict() if hasattr(measured, "to_dict") else measured
+    if found is None or _are_times(found):
+        return found  # type: ignore[no-any-return]
+    raise DeclarationError("times holds no measurements: give what anyshape.bench returned, or its JSON")
+
+
+def _are_times(found: Any) -> bool:
+    try:
+        whole = all(len(one["points"]) == len(found["sizes"]) and str(one["name"]) for one in found["series"])
+        points = [point for one in found["series"] for point in one["points"] if point is not None]
+        numbers = [point[key] for point in points for key in ("median", "low", "high")]
+        numbers += [size for sizes in found["sizes"] for size in sizes.values()]
+    except (TypeError, KeyError, AttributeError):
+        return False
+    return whole and bool(points) and all(isinstance(one, (int, float)) for one in numbers)
 
 
 def rules_of(findings: Iterable[Finding]) -> list[str]:

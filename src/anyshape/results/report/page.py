@@ -102,7 +102,8 @@ def _inert(rows: Any) -> str:
 
 
 _FORMULA = re.compile(
-    r"(?:\s|d\[\d+\]|\d++(?:\.\d++)?(?:e[+-]?\d++)?|Math\.\w+|[-+*/%(),?:]|[<>=!]=?=?|&&?|\|\|?|\^|true|false)*"
+    r"(?:\s|d\[\d+\]|\d++(?:\.\d++)?|Math\.(?:floor|ceil|min|max|pow|abs)\(|[-+*%(),?:]|/(?![/*])|[<>]=?|[=!]==?"
+    r"|&&?|\|\|?|\^|!|true|false)*"
 )
 """What a formula may hold: sizes, numbers, arithmetic and comparisons."""
 

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.destination import check_writable, folder_made, kind_at, refuse_foreign
@@ -27,10 +27,10 @@ def check_report_path(f: str | os.PathLike[str]) -> Path:
     refuse_foreign(text)
     if kind_at(path) == "a folder" or text.endswith(("/", os.sep)):
         raise DeclarationError(f"`{text}` is a folder: name a file in it, such as `{path / 'report.html'}`")
-    writer = _writer_for(path)
+    begins, _ = _form_of(path)
     real = path.resolve()
     check_writable(real.parent)
-    if real.exists() and not _is_report(real, writer):
+    if real.exists() and not _is_report(real, begins):
         raise DeclarationError(f"`{text}` is there and is no report: name another file, or remove it first")
     return real
 
@@ -41,7 +41,8 @@ def write_report(document: ReportDocument, path: Path) -> None:
 
     with told_in_a_sentence(path), folder_made(path.parent), temporary_folder(path.parent) as folder:
         new = folder / path.name
-        new.write_text(_writer_for(path)(document), encoding="utf-8", errors="backslashreplace", newline="\n")
+        _, text_of = _form_of(path)
+        new.write_text(text_of(document), encoding="utf-8", errors="backslashreplace", newline="\n")
         take_over(ordinary_file(path), path, new)
         new.replace(path)
 
@@ -68,27 +69,27 @@ def _node_data(what: str) -> Callable[[ReportDocument], str]:
     return text
 
 
-_WRITERS: Mapping[str, Callable[[ReportDocument], str]] = {
-    ".memory.json": _node_data("memory"),
-    ".flops.json": _node_data("flops"),
-    ".moved.json": _node_data("moved"),
-    ".json": _json,
-    ".html": _page,
-    ".htm": _page,
+_Form: TypeAlias = "tuple[bytes, Callable[[ReportDocument], str]]"
+"""What stands near the beginning of such a file, and its text."""
+_FORMS: Mapping[str, _Form] = {
+    ".memory.json": (b'"results"', _node_data("memory")),
+    ".flops.json": (b'"results"', _node_data("flops")),
+    ".moved.json": (b'"results"', _node_data("moved")),
+    ".json": (b'"anyshape_report"', _json),
+    ".html": (b'name="generator" content="anyshape"', _page),
 }
 """Longer endings first."""
 
 
-def _writer_for(path: Path) -> Callable[[ReportDocument], str]:
-    for ending, writer in _WRITERS.items():
+def _form_of(path: Path) -> _Form:
+    for ending, form in _FORMS.items():
         if path.name.lower().endswith(ending):
-            return writer
+            return form
     raise DeclarationError(f"`{path.name}` is no name for a report: end it in .html for a page, in .json for its data")
 
 
-def _is_report(path: Path, writer: Callable[[ReportDocument], str]) -> bool:
+def _is_report(path: Path, begins: bytes) -> bool:
     """Whether a file begins as what is written under such a name does; an empty one is nobody's."""
-    begins = {_page: b'name="generator" content="anyshape"', _json: b'"anyshape_report"'}.get(writer, b'"results"')
     try:
         with path.open("rb") as file:
             start = file.read(200)
