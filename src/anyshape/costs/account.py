@@ -113,7 +113,11 @@ class _OpenFile:
     def size(self, axis: Expression | int) -> Size:
         if isinstance(axis, int):
             return number(axis)
-        return evaluate(tree_of(axis.text), {sympy.Symbol(d, integer=True, positive=True): s for d, s in self.dims.items()}, algebra=_ALGEBRA)
+        return evaluate(
+            tree_of(axis.text),
+            {sympy.Symbol(d, integer=True, positive=True): s for d, s in self.dims.items()},
+            algebra=_ALGEBRA,
+        )
 
     def declare_inputs(self, walk: ShapeWalk) -> None:
         for value in self.inputs:

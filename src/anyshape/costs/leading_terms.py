@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import sympy
 
@@ -41,21 +41,26 @@ def _smooth(size: Size) -> Size:
     """Without what rounds, bounds and chooses: of the same growth, or a larger one."""
     if not size.args:
         return size
-    parts = [_smooth(part) for part in size.args] if not isinstance(size, sympy.Piecewise) else []
-    if isinstance(size, (sympy.floor, sympy.ceiling, sympy.Abs)):
-        return _positive(parts[0])
-    if isinstance(size, sympy.Mod):
-        return _positive(parts[1])
-    if isinstance(size, sympy.Max):
-        return sum(map(_positive, parts), sympy.Integer(0))
-    if isinstance(size, sympy.Min):
-        # each of them bounds it: a number does so best
-        return _positive(min(parts, key=lambda part: (len(part.free_symbols), str(part))))
     if isinstance(size, sympy.Piecewise):
-        return sum((_positive(_smooth(value)) for value, _ in size.args), sympy.Integer(0))
-    return size.func(*parts)
+        return _sum_of(_smooth(value) for value, _ in size.args)
+    parts = [_smooth(part) for part in size.args]
+    return _SMOOTHED[type(size)](parts) if type(size) in _SMOOTHED else size.func(*parts)
+
+
+def _sum_of(parts: Iterable[Size]) -> Size:
+    return sympy.Add(*map(_positive, parts))
+
+
+_SMOOTHED: Mapping[type, Callable[[list[Size]], Size]] = {
+    **dict.fromkeys((sympy.floor, sympy.ceiling, sympy.Abs, sympy.Max), _sum_of),
+    sympy.Mod: lambda parts: _positive(parts[1]),
+    # each of them bounds it: a number does so best
+    sympy.Min: lambda parts: _positive(min(parts, key=lambda part: (len(part.free_symbols), str(part)))),
+}
 
 
 def _positive(size: Size) -> Size:
     """With every term counted: `8*a - b` grows with both."""
-    return sum((abs(factor) * term for term, factor in sympy.expand(size).as_coefficients_dict().items()), sympy.Integer(0))
+    return sum(
+        (abs(factor) * term for term, factor in sympy.expand(size).as_coefficients_dict().items()), sympy.Integer(0)
+    )

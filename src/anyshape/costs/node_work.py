@@ -1,4 +1,4 @@
-"""What a node computes and moves, as formulas: operations by the rule of its operator, bytes by the types of its values.
+"""What a node computes and moves, as formulas: operations by its operator, bytes by the types of its values.
 
 A product that is added to a sum counts as two operations, all else as one for each element; what only moves numbers
 computes nothing. An operator without a rule has no formula.
@@ -230,7 +230,9 @@ def _gemm(shapes: _Shapes) -> Size:
 
 
 def _convolution(weight: int, bias: int) -> _Rule:
-    return lambda shapes: product(shapes.made()) * (2 * product(shapes.given(weight)[1:]) + (1 if shapes.has(bias) else 0))
+    return lambda shapes: (
+        product(shapes.made()) * (2 * product(shapes.given(weight)[1:]) + (1 if shapes.has(bias) else 0))
+    )
 
 
 def _spread_convolution(shapes: _Shapes) -> Size:

@@ -37,7 +37,7 @@ Rule = Callable[[KnownSizes, ir.Node], Shape | None]
 
 def broadcast_sizes(known: KnownSizes, one: Size, other: Size) -> Size:
     """Equal, or one of them is 1; of two that are not known to be equal the larger, then."""
-    if one == other or other == 1:
+    if other in (one, 1):
         return one
     if one == 1:
         return other
@@ -87,7 +87,10 @@ def _joined(known: KnownSizes, node: ir.Node) -> Shape | None:
         return None
     along = attribute(node, "axis") % len(shapes[0])
     # the sizes of the other axes are equal: the best known one is taken
-    best = [min(sizes, key=lambda size: (known.is_unknown(size), not is_number(size))) for sizes in zip(*shapes, strict=True)]
+    best = [
+        min(sizes, key=lambda size: (known.is_unknown(size), not is_number(size)))
+        for sizes in zip(*shapes, strict=True)
+    ]
     return (*best[:along], sum((shape[along] for shape in shapes), number(0)), *best[along + 1 :])
 
 
@@ -127,7 +130,9 @@ def _sliced(known: KnownSizes, node: ir.Node) -> Shape | None:
     else:
         rows = [known.numbers.row(value) for value in node.inputs[1:3]]
         starts, ends = (row or () for row in rows)
-        axes, steps = (whole_sizes(known.numbers.of(v)) for v in (*node.inputs[3:5], *([None] * (5 - len(node.inputs)))))
+        axes, steps = (
+            whole_sizes(known.numbers.of(v)) for v in (*node.inputs[3:5], *([None] * (5 - len(node.inputs))))
+        )
         named = [value for value in node.inputs[3:5] if value is not None]
         if None in rows or len(named) != sum(row is not None for row in (axes, steps)):
             return _same_but(known, shape, axes)

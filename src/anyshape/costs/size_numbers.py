@@ -56,7 +56,9 @@ class SizeNumbers:
             found = self._result_of(node, shape_of)
         except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError, AttributeError, RecursionError):
             found = None
-        found = None if found is None else np.asarray(found, dtype=object)  # NumPy gives what is alone without its array
+        found = (
+            None if found is None else np.asarray(found, dtype=object)
+        )  # NumPy gives what is alone without its array
         if found is not None and found.size <= budgets.LONGEST_SHORT_CONSTANT:
             self._known[node.outputs[0]] = found
 
@@ -158,7 +160,9 @@ def _cast(node: ir.Node, given: Numbers) -> Numbers | None:
         return None
     if to == ir.DataType.BOOL:
         return _of_each(lambda entry: entry if is_condition(entry) else sympy.Ne(entry, 0))(node, given)
-    given = _of_each(lambda entry: sympy.Piecewise((1, entry), (0, True)) if is_condition(entry) else entry)(node, given)
+    given = _of_each(lambda entry: sympy.Piecewise((1, entry), (0, True)) if is_condition(entry) else entry)(
+        node, given
+    )
     return given if to.is_floating_point() else _of_each(_whole_part)(node, given)
 
 
@@ -189,7 +193,11 @@ def _fold_by(compute: Callable[..., Any]) -> Callable[..., Numbers]:
 def _reduced(compute: Callable[[Any, Any], Any]) -> Callable[..., Numbers | None]:
     def reduce_by(node: ir.Node, given: Numbers, axes: Numbers | None = None) -> Numbers | None:
         named = attribute(node, "axes") if axes is None else whole_sizes(axes)
-        if given.ndim != 1 or named not in (None, (), (0,), (-1,), [0], [-1]) or attribute(node, "noop_with_empty_axes"):
+        if (
+            given.ndim != 1
+            or named not in (None, (), (0,), (-1,), [0], [-1])
+            or attribute(node, "noop_with_empty_axes")
+        ):
             return None
         total = functools.reduce(compute, given.ravel())
         return _array([total], (1,) if attribute(node, "keepdims", 1) else ())

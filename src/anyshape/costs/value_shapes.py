@@ -146,7 +146,11 @@ class ShapeWalk:
         if any(self._has_data_size(value) for value in node.inputs if value is not None):
             return True
         if is_standard(node):
-            return any(map(self._is_of_data, (node.inputs[i] for i in DECIDED_BY.get(node.op_type, ()) if i < len(node.inputs))))
+            return any(
+                map(
+                    self._is_of_data, (node.inputs[i] for i in DECIDED_BY.get(node.op_type, ()) if i < len(node.inputs))
+                )
+            )
         return any(self._is_of_data(value) for value in node.inputs if value is not None and not _is_floating(value))
 
     def _has_data_size(self, value: ir.Value) -> bool:
@@ -206,9 +210,9 @@ class ShapeWalk:
         for value, inner, axis in zip(node.inputs[states:], body.inputs[states:], axes, strict=True):
             shape = self.shape(value)
             if shape is not None:
-                axis %= len(shape)
-                length = shape[axis] if self.is_unknown(length) else length
-                shape = (*shape[:axis], *shape[axis + 1 :])
+                place = axis % len(shape)
+                length = shape[place] if self.is_unknown(length) else length
+                shape = (*shape[:place], *shape[place + 1 :])
             self.assign(inner, shape)
         self.graph(body)
         self.trips[node] = length

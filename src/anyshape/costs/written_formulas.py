@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,37 +158,44 @@ def _javascript(node: ast.expr, dims: Mapping[str, str], around: int = 0) -> str
 
 
 def _with_strength(node: ast.expr, dims: Mapping[str, str]) -> tuple[str, int]:
-    def inner(part: ast.expr, around: int = 0) -> str:
-        return _javascript(part, dims, around)
+    return _SPELLINGS[type(node)](node, lambda part, around=0: _javascript(part, dims, around), dims)
 
-    match node:
-        case ast.Name(id=name):
-            return dims[name], _CALL
-        case ast.Constant(value=number):
-            return str(number).lower(), _CALL if number >= 0 else _UNARY
-        case ast.UnaryOp(op=op, operand=operand):
-            return ("!" if isinstance(op, ast.Not) else "-") + inner(operand, _CALL), _UNARY
-        case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
-            return f"Math.floor({inner(left, 7)}/{inner(right, _UNARY)})", _CALL
-        case ast.BinOp(left=left, op=ast.Mod(), right=right):
-            by = inner(right, _UNARY)
-            return f"({inner(left, 7)}%{by}+{by})%{by}", 7
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return f"Math.pow({inner(left)},{inner(right)})", _CALL
-        case ast.BinOp(left=left, op=op, right=right):
-            sign, strength = _SIGNS[type(op)]
-            return f"{inner(left, strength)}{sign}{inner(right, strength + 1)}", strength
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            sign, strength = _SIGNS[type(op)]
-            return f"{inner(left, strength + 1)}{sign}{inner(right, strength + 1)}", strength
-        case ast.BoolOp(op=op, values=values):
-            sign, strength = _SIGNS[type(op)]
-            return sign.join(inner(value, strength + 1) for value in values), strength
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return f"{inner(test, 1)}?{inner(body, 1)}:{inner(orelse)}", 0
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return f"Math.{name}({','.join(map(inner, args))})", _CALL
-    raise KeyError(ast.dump(node))
+
+_Spell = Callable[..., str]
+"""A part in JavaScript, with brackets where it binds more weakly than what is around it."""
+
+
+def _spelled_pair(node: ast.BinOp, spell: _Spell, _: Mapping[str, str]) -> tuple[str, int]:
+    if isinstance(node.op, ast.FloorDiv):
+        return f"Math.floor({spell(node.left, 7)}/{spell(node.right, _UNARY)})", _CALL
+    if isinstance(node.op, ast.Mod):
+        by = spell(node.right, _UNARY)
+        return f"({spell(node.left, 7)}%{by}+{by})%{by}", 7
+    if isinstance(node.op, ast.Pow):
+        return f"Math.pow({spell(node.left)},{spell(node.right)})", _CALL
+    sign, strength = _SIGNS[type(node.op)]
+    right = spell(node.right, strength + 1)
+    return f"{spell(node.left, strength)}{sign}{f'({right})' if right.startswith('-') else right}", strength
+
+
+def _spelled_row(parts: Sequence[ast.expr], kind: ast.AST, spell: _Spell) -> tuple[str, int]:
+    sign, strength = _SIGNS[type(kind)]
+    return sign.join(spell(part, strength + 1) for part in parts), strength
+
+
+_SPELLINGS: Mapping[type[ast.expr], Callable[[Any, _Spell, Mapping[str, str]], tuple[str, int]]] = {
+    ast.Name: lambda node, _, dims: (dims[node.id], _CALL),
+    ast.Constant: lambda node, *_: (str(node.value).lower(), _CALL if node.value >= 0 else _UNARY),
+    ast.UnaryOp: lambda node, spell, _: (
+        ("!" if isinstance(node.op, ast.Not) else "-") + spell(node.operand, _CALL),
+        _UNARY,
+    ),
+    ast.BinOp: _spelled_pair,
+    ast.Compare: lambda node, spell, _: _spelled_row([node.left, *node.comparators], node.ops[0], spell),
+    ast.BoolOp: lambda node, spell, _: _spelled_row(node.values, node.op, spell),
+    ast.IfExp: lambda node, spell, _: (f"{spell(node.test, 1)}?{spell(node.body, 1)}:{spell(node.orelse)}", 0),
+    ast.Call: lambda node, spell, _: (f"Math.{node.func.id}({','.join(map(spell, node.args))})", _CALL),
+}
 
 
 # ---- computed in Python
@@ -202,32 +209,39 @@ def _evaluator_of_text(text: str) -> _Evaluate:
 
 
 def _evaluator_of(node: ast.expr) -> _Evaluate:
-    match node:
-        case ast.Name(id=name):
-            return operator.itemgetter(name)
-        case ast.Constant(value=number):
-            return lambda _: number  # type: ignore[return-value]
-        case ast.UnaryOp(op=op, operand=operand):
-            inner = _evaluator_of(operand)
-            return (lambda sizes: not inner(sizes)) if isinstance(op, ast.Not) else lambda sizes: -inner(sizes)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _of_two(operator.pow if isinstance(op, ast.Pow) else OPERATORS[type(op)], left, right)
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _of_two(
-                RELATIONS[next(sign for sign, kind in _COMPARED.items() if isinstance(op, kind))], left, right
-            )
-        case ast.BoolOp(op=op, values=values):
-            parts, choose = [_evaluator_of(value) for value in values], all if isinstance(op, ast.And) else any
-            return lambda sizes: choose(part(sizes) for part in parts)
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            asked, one, other = map(_evaluator_of, (test, body, orelse))
-            return lambda sizes: one(sizes) if asked(sizes) else other(sizes)
-        case ast.Call(func=ast.Name(id=name), args=args):
-            parts, pick = [_evaluator_of(one) for one in args], min if name == "min" else max
-            return lambda sizes: pick(part(sizes) for part in parts)
-    raise KeyError(ast.dump(node))
+    return _EVALUATORS[type(node)](node)
 
 
-def _of_two(compute: Callable[[int, int], int], left: ast.expr, right: ast.expr) -> _Evaluate:
-    first, second = _evaluator_of(left), _evaluator_of(right)
-    return lambda sizes: compute(first(sizes), second(sizes))
+def _of_parts(compute: Callable[[Iterable[int]], Any], *parts: ast.expr) -> _Evaluate:
+    inner = [_evaluator_of(part) for part in parts]
+    return lambda sizes: compute(part(sizes) for part in inner)
+
+
+def _of_pair(node: ast.BinOp) -> _Evaluate:
+    compute = operator.pow if isinstance(node.op, ast.Pow) else OPERATORS[type(node.op)]
+    return _of_parts(lambda pair: compute(*pair), node.left, node.right)
+
+
+def _of_relation(node: ast.Compare) -> _Evaluate:
+    compute = RELATIONS[next(sign for sign, kind in _COMPARED.items() if isinstance(node.ops[0], kind))]
+    return _of_parts(lambda pair: compute(*pair), node.left, node.comparators[0])
+
+
+def _of_choice(node: ast.IfExp) -> _Evaluate:
+    asked, one, other = map(_evaluator_of, (node.test, node.body, node.orelse))
+    return lambda sizes: one(sizes) if asked(sizes) else other(sizes)  # what is not taken may divide by zero
+
+
+_EVALUATORS: Mapping[type[ast.expr], Callable[[Any], _Evaluate]] = {
+    ast.Name: lambda node: operator.itemgetter(node.id),
+    ast.Constant: lambda node: lambda _: node.value,
+    ast.UnaryOp: lambda node: _of_parts(
+        (lambda one: not next(iter(one))) if isinstance(node.op, ast.Not) else lambda one: -next(iter(one)),
+        node.operand,
+    ),
+    ast.BinOp: _of_pair,
+    ast.Compare: _of_relation,
+    ast.BoolOp: lambda node: _of_parts(all if isinstance(node.op, ast.And) else any, *node.values),
+    ast.IfExp: _of_choice,
+    ast.Call: lambda node: _of_parts(min if node.func.id == "min" else max, *node.args),
+}

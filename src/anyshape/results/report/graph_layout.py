@@ -106,7 +106,9 @@ def _in_parts(items: list[_Group | int]) -> list[_Group | int]:
         return items
     size = max(most // 2, -(-len(items) // most))
     parts = [items[start : start + size] for start in range(0, len(items), size)]
-    return [_Group(f"part {n + 1}", f"part {n + 1} of {len(parts)}", "part", _in_parts(one)) for n, one in enumerate(parts)]
+    return [
+        _Group(f"part {n + 1}", f"part {n + 1} of {len(parts)}", "part", _in_parts(one)) for n, one in enumerate(parts)
+    ]
 
 
 # ---- one picture
@@ -196,10 +198,11 @@ def _bends_of(links: Sequence[Edge], at: dict[int, Point]) -> Bends:
         if a < 0:
             continue
         points: list[Point] = []
-        while b < 0:
-            points.append(at[b])
-            b = following[b]
-        found[a, b] = points
+        end = b
+        while end < 0:
+            points.append(at[end])
+            end = following[end]
+        found[a, end] = points
     return found
 
 
