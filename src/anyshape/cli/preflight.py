@@ -66,10 +66,17 @@ def ask_output(output: str, *sources: str | None) -> Path | None:
     return check_destination(output)
 
 
-def ask_report(page: str, source: str | None = None) -> Path:
-    """The page to write; a sentence where that cannot be, before anything is done for it."""
-    if source is not None and mode_of(page) and Path(page).resolve() == Path(source).resolve():
-        raise DeclarationError(f"`{page}` is what is read: name another file for -o")
+def ask_comparison(model: str, target: str | None, options: Mapping[str, Any]) -> TargetText | None:
+    """TARGET as it is written, where there is one, once the file and what is said of both can be right."""
+    ask_file(model)
+    ask_declaration(options)
+    return None if target is None else ask_target(target, options)
+
+
+def ask_report(page: str) -> Path:
+    """The page to write, wherever the model's code may change to; a sentence where that cannot be."""
+    if page == "-":
+        raise DeclarationError("`-` is no file: a report takes its place whole, and is not piped; name it")
     return check_report_path(page)
 
 

@@ -110,27 +110,26 @@ def _notes_on_weights(loaded: LoadedTarget, options: Mapping[str, Any]) -> list[
 
 
 def check_file(model: str, target: str | None, options: Mapping[str, Any], tell: Tell) -> Result:
-    preflight.ask_file(model)
+    named = preflight.ask_comparison(model, target, options)
+    tell(f"checking {model}")
     from anyshape.verbs.check import check
 
-    return _examine(check, model, target, options, tell)
+    return _examine(check, model, named, options)
 
 
 def report_file(model: str, target: str | None, output: str, options: Mapping[str, Any], tell: Tell) -> Report:
-    preflight.ask_file(model)
-    place, times = preflight.ask_report(output, model), preflight.ask_times(options["times"])
+    named = preflight.ask_comparison(model, target, options)
+    place, times = preflight.ask_report(output), preflight.ask_times(options["times"])
+    tell(f"checking {model}")
     from anyshape.verbs.report import report
 
-    return _examine(partial(report, out=place, run=options["run"], times=times), model, target, options, tell)
+    return _examine(partial(report, out=place, run=options["run"], times=times), model, named, options)
 
 
 def _examine(
-    verb: Callable[..., _Examined], model: str, target: str | None, options: Mapping[str, Any], tell: Tell
+    verb: Callable[..., _Examined], model: str, named: TargetText | None, options: Mapping[str, Any]
 ) -> _Examined:
     """A verb that compares a file with a model, or with itself; without a model, torch is not imported."""
-    preflight.ask_declaration(options)
-    named = None if target is None else preflight.ask_target(target, options)
-    tell(f"checking {model}")
     chosen = {**_arguments_from(options, _CHECK_OPTIONS), "at": options["at"]}
     if named is None:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
