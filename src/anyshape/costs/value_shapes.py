@@ -40,6 +40,8 @@ class ShapeWalk:
         """What an If decides by, where sizes decide it."""
         self.read: set[ir.Value] = set()
         """Values whose formula was read off runs."""
+        self.needs: dict[Size, None] = {}
+        """What must not be below zero: the nodes are not made for other sizes."""
         self._dims, self._evidence = dict(dims), evidence
         self._shapes: dict[ir.Value, Shape | None] = {}
         self._inference = Inference(model.opset_imports, list(dims))
@@ -66,6 +68,10 @@ class ShapeWalk:
 
     def unknown(self) -> Size:
         return self._inference.unknown()
+
+    def require(self, size: Size) -> None:
+        if not size.is_nonnegative and not self.is_unknown(size):
+            self.needs[size] = None
 
     def assign(self, value: ir.Value, shape: Shape | None) -> None:
         if shape is not None and not all(_is_manageable(size) for size in shape):
@@ -96,6 +102,7 @@ class ShapeWalk:
             rule = RULES.get(node.op_type) if is_standard(node) else None
             if rule is not None and shapes:
                 shapes[0] = self._ruled_shape(rule, node)
+                shapes[1:] = [shapes[0] if node.op_type == "MaxPool" else shape for shape in shapes[1:]]
         for value, shape in zip(node.outputs, shapes, strict=True):
             self.assign(value, shape)
             if is_main and self._evidence is not None and value.name:
