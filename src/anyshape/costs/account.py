@@ -64,11 +64,9 @@ def _own_copy(model: ir.Model) -> ir.Model:
         InlinePass()(model)
     model.graph.sort()
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
-    for graph in model.graphs():
-        given = set(graph.inputs) if graph is model.graph else set()
-        for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
-            if value not in given:
-                value.shape = None
+    for node in every_node(model.graph):
+        for value in node.outputs:
+            value.shape = None
     return model
 
 

@@ -87,7 +87,9 @@ class ObservedFile:
                 profile=str(folder / "run"),
             )
             session = open_runtime_session(opening)
-            session.run(None, feeds)
+            results = session.run(None, feeds)
+            names = [port.name for port in session.get_outputs()]
+            yield from ((n, one.shape) for n, one in zip(names, results, strict=True) if isinstance(one, np.ndarray))
             session.end_profiling()
             events = json.loads(next(folder.glob("run*")).read_bytes())
         for event in events:
