@@ -59,7 +59,7 @@ class SizeNumbers:
         found = (
             None if found is None else np.asarray(found, dtype=object)
         )  # NumPy gives what is alone without its array
-        if found is not None and found.size <= budgets.LONGEST_SHORT_CONSTANT:
+        if found is not None and found.size <= budgets.LONGEST_SHORT_CONSTANT and all(map(_is_short, found.ravel())):
             self._known[node.outputs[0]] = found
 
     def _result_of(self, node: ir.Node, shape_of: Callable[[ir.Value], Shape | None]) -> Numbers | None:
@@ -76,6 +76,10 @@ class SizeNumbers:
 def is_condition(entry: Size) -> bool:
     """Whether it is true or false, not a number; sympy's symbols may be both."""
     return isinstance(entry, (Relational, BooleanAtom, BooleanFunction))
+
+
+def _is_short(entry: Size) -> bool:
+    return len(entry.atoms(sympy.Piecewise)) <= budgets.MOST_CHOICES_OF_A_SIZE
 
 
 def whole_sizes(numbers: Numbers | None) -> tuple[int, ...] | None:
@@ -134,7 +138,7 @@ def truncated_quotient(left: Size, right: Size) -> Size:
     if left.is_nonnegative or right.is_positive is None:
         raise ValueError("of unknown sign")
     below = -sympy.floor(-left / right)
-    return below if left.is_nonpositive else sympy.Piecewise((sympy.floor(left / right), left >= 0), (below, True))
+    return below if left.is_nonpositive else choice(left >= 0, sympy.floor(left / right), below)
 
 
 def _quotient(node: ir.Node, left: Numbers, right: Numbers) -> Numbers | None:
@@ -160,9 +164,7 @@ def _cast(node: ir.Node, given: Numbers) -> Numbers | None:
         return None
     if to == ir.DataType.BOOL:
         return _of_each(lambda entry: entry if is_condition(entry) else sympy.Ne(entry, 0))(node, given)
-    given = _of_each(lambda entry: sympy.Piecewise((1, entry), (0, True)) if is_condition(entry) else entry)(
-        node, given
-    )
+    given = _of_each(lambda entry: choice(entry, number(1), number(0)) if is_condition(entry) else entry)(node, given)
     return given if to.is_floating_point() else _of_each(_whole_part)(node, given)
 
 
@@ -176,8 +178,11 @@ def _power(base: Size, exponent: Size) -> Size:
     return base**exponent
 
 
-def _choice(condition: Size, one: Size, other: Size) -> Size:
-    return sympy.Piecewise((one, condition), (other, True))
+def choice(condition: Size, one: Size, other: Size) -> Size:
+    """One where a condition holds, else the other; sympy is kept from simplifying it, which takes long."""
+    if condition in (sympy.true, sympy.false) or one == other:
+        return other if condition == sympy.false else one
+    return sympy.Piecewise((one, condition), (other, True), evaluate=False)
 
 
 def _of_each(compute: Callable[..., Any]) -> Callable[..., Numbers]:
@@ -293,7 +298,7 @@ _RULES: Mapping[str, Callable[..., Numbers | None]] = {
     "And": _of_each(sympy.And),
     "Or": _of_each(sympy.Or),
     "Not": _of_each(sympy.Not),
-    "Where": _of_each(_choice),
+    "Where": _of_each(choice),
     "Cast": _cast,
     "ReduceProd": _reduced(lambda a, b: a * b),
     "ReduceSum": _reduced(lambda a, b: a + b),

@@ -134,6 +134,7 @@ _WRITERS: Mapping[str, Callable[[Any], ast.expr]] = {
     "Max": lambda size: _call_tree("max", *size.args),
     "Abs": lambda size: _call_tree("max", size.args[0], -size.args[0]),
     "Piecewise": _choice_tree,
+    "ITE": lambda size: ast.IfExp(*map(_tree_of, size.args)),
     "And": lambda size: _boolean_tree(ast.And(), size),
     "Or": lambda size: _boolean_tree(ast.Or(), size),
     "Not": lambda size: ast.UnaryOp(ast.Not(), _tree_of(size.args[0])),
