@@ -14,7 +14,7 @@ import onnx_ir as ir
 import sympy
 
 from anyshape.costs.shape_rules import DATA_DEPENDENT, DECIDED_BY, RULES
-from anyshape.costs.size_numbers import SizeNumbers, choice, is_condition
+from anyshape.costs.size_numbers import Choice, SizeNumbers, is_condition
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op, is_standard, maker
 from anyshape.onnxfile.inferred_shapes import Inference
 from anyshape.sizes import budgets
@@ -207,7 +207,7 @@ class ShapeWalk:
             return one
         if condition is None or self.is_unknown(one) or self.is_unknown(other):
             return self.unknown()
-        return choice(condition, one, other)
+        return Choice(condition, one, other)
 
     def scan(self, node: ir.Node) -> list[Shape | None]:
         """States keep their shapes, and what is scanned loses an axis, which the results get."""
@@ -293,7 +293,7 @@ _BODIES: Mapping[str, Callable[[ShapeWalk, ir.Node], list[Shape | None]]] = {
 
 
 def _is_manageable(size: Size) -> bool:
-    choices = len(size.atoms(sympy.Piecewise))
+    choices = len(size.atoms(Choice))
     return choices <= budgets.MOST_CHOICES_OF_A_SIZE and len(str(size)) <= budgets.LONGEST_SIZE_TEXT
 
 
