@@ -68,7 +68,8 @@ def test_what_no_rule_knows_is_read_off_runs(tmp_path: Path) -> None:
 
 
 def test_functions_are_looked_into(tmp_path: Path) -> None:
-    text = f'{CHAIN.replace("Relu", "local.twice")} <domain: "local", opset_import: ["": 20]> twice (v) => (w) {{ w = Add (v, v) }}'
+    function = '<domain: "local", opset_import: ["": 20]> twice (v) => (w) { w = Add (v, v) }'
+    text = f"{CHAIN.replace('Relu', 'local.twice')} {function}"
     costs = costs_of(write(tmp_path, text))
     assert [node.op for node in costs.nodes] == ["Add", "Transpose", "MatMul"]
     assert set(_states(costs).values()) == {"held"}
@@ -77,7 +78,8 @@ def test_functions_are_looked_into(tmp_path: Path) -> None:
 def test_a_branch_by_size_is_a_choice_of_formulas(tmp_path: Path) -> None:
     text = (
         "(float[a, b] x) => (float y) { s = Shape <start = 1> (x) n = Constant <value = int64[1] {4}> () "
-        "g = Greater (s, n) q = Squeeze (g) y = If (q) <then_branch = t () => (float u) { u = Concat <axis = 1> (x, x) }, "
+        "g = Greater (s, n) q = Squeeze (g) y = If (q) "
+        "<then_branch = t () => (float u) { u = Concat <axis = 1> (x, x) }, "
         "else_branch = e () => (float v) { v = Exp (x) }> }"
     )
     costs = costs_of(write(tmp_path, text))

@@ -18,7 +18,8 @@ FLOPS = {
     "(float[a, 2, b, b] x, float[4, 2, 3, 3] w) => (float y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }": "144*a*b**2",
     "(float[a, 2, b, b] x, float[2, 4, 3, 3] w) => (float y) { y = ConvTranspose (x, w) }": "144*a*b**2",
     '(float[a, b] x, float[b, c] z) => (float y) { y = Einsum <equation = "ab,bc->ac"> (x, z) }': "2*a*b*c",
-    "(float[b, a, 3] x, float[1, 4, 3] w, float[1, 4, 4] r) => (float y) { y = RNN <hidden_size = 4> (x, w, r) }": "72*a*b",
+    "(float[b, a, 3] x, float[1, 4, 3] w, float[1, 4, 4] r) => (float y) "
+    "{ y = RNN <hidden_size = 4> (x, w, r) }": "72*a*b",
     "(float[a, b] x) => (float y) { y = ReduceSum <keepdims = 0> (x) }": "a*b",
     "(float[a, b] x, float[b] z) => (float y) { y = Add (x, z) }": "a*b",
     "(float[a, b] x) => (float y) { y = Transpose (x) }": "0",
@@ -59,8 +60,10 @@ def test_bytes_are_those_of_the_types(tmp_path: Path) -> None:
 def test_a_loop_takes_its_body_as_often_as_it_runs(tmp_path: Path) -> None:
     body = "f (int64 i, bool c, float[a] v) => (bool d, float[a] o) { d = Identity (c) e = Exp (v) o = Add (e, v) }"
     text = (
-        "(float[a, b] x) => (float y) { s = Shape <start = 1> (x) n = Squeeze (s) o = Constant <value = int64[1] {1}> () "
-        f"z = ReduceSum <keepdims = 0> (x, o) yes = Constant <value = bool {{1}}> () y = Loop (n, yes, z) <body = {body}> }}"
+        "(float[a, b] x) => (float y) { s = Shape <start = 1> (x) n = Squeeze (s) "
+        "o = Constant <value = int64[1] {1}> () "
+        f"z = ReduceSum <keepdims = 0> (x, o) yes = Constant <value = bool {{1}}> () "
+        f"y = Loop (n, yes, z) <body = {body}> }}"
     )
     costs = costs_of(write(tmp_path, text))
     loop = costs.nodes[-1]
