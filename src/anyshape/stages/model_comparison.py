@@ -39,7 +39,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
 from anyshape.testbench.batches import Row
-from anyshape.testbench.bench import smallest_failure, verify
+from anyshape.testbench.checker import smallest_failure, verify
 from anyshape.testbench.judgement import Tolerance
 from anyshape.testbench.plan import Budget, Plan, affordable
 from anyshape.torchkit.recorder import TOLD

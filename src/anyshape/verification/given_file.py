@@ -34,7 +34,7 @@ from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did
 from anyshape.sizes.spelling import argument
 from anyshape.source.spans import Span
 from anyshape.testbench.batches import batch_dims, first_mixed_output
-from anyshape.testbench.bench import ALONE, BenchReference, Checker, Examined, Judged, verify
+from anyshape.testbench.checker import ALONE, BenchReference, Checker, Examined, Judged, verify
 from anyshape.testbench.judgement import Tolerance
 from anyshape.testbench.plan import Budget, Plan, Tier, horizon, sizes_at_literals, trace_sizes
 
