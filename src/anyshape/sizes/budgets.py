@@ -472,3 +472,19 @@ MOST_EXAMPLES_TRIED = 120
 """Sizes at which a model is run in search of an example: it fails at once where it fails."""
 MOST_NUMBERS_OF_A_LINE = 5
 """Of which all products are sizes to try."""
+
+# ---- how long a file takes
+
+SECONDS_OF_A_TIMED_SIZE = 6.0
+"""For all rounds of one size: of calls that take some milliseconds, as many as there may be."""
+FEWEST_ROUNDS, MOST_ROUNDS = 10, 90
+"""Of fewer, hardly anything can be told; of more, nothing else."""
+WORK_OF_A_TIMED_SIZE = 2.5e7
+"""Of a size that nobody asked for: about 50 ms."""
+MOST_SIZES_TIMED = 48
+"""That are asked for: with a few seconds for each, some minutes."""
+RUNS_PROFILED = 5
+"""Of one size, to tell the nodes' shares of its time."""
+OTHERS_TAKE_MUCH = 0.15
+"""Of all processors' time, taken by other programs: then it is said."""
+MOST_NODES_SHOWN = 5
