@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from anyshape.errors import AnyshapeError, DeclarationError
     from anyshape.results.finding import Finding
     from anyshape.results.result import ExportError, Result
+    from anyshape.verbs.bench import bench
     from anyshape.verbs.check import check
     from anyshape.verbs.diagnose import diagnose
     from anyshape.verbs.export import export
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "checkpoints", "diagnose",
+    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "bench", "check", "checkpoints", "diagnose",
     "export", "inspect", "load", "make_dynamic", "translation", "watch",
 ]  # fmt: skip
 
@@ -31,6 +32,7 @@ _HOMES = {
     "ExportError": "anyshape.results.result",
     "Finding": "anyshape.results.finding",
     "Result": "anyshape.results.result",
+    "bench": "anyshape.verbs.bench",
     "check": "anyshape.verbs.check",
     "checkpoints": "anyshape.checkpoints",
     "diagnose": "anyshape.verbs.diagnose",

@@ -77,13 +77,17 @@ class Opening:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         if not self.is_packed:
             options.add_session_config_entry("session.disable_prepacking", "1")
+        self._set_wishes(ort, options)
+        return options
+
+    def _set_wishes(self, ort: Any, options: Any) -> None:
+        """What whoever opens it asks for, last."""
         if self.threads is not None:
             options.intra_op_num_threads = self.threads
         for dim, size in self.fixed.items():
             options.add_free_dimension_override_by_name(dim, size)
         for name, value in self.settings.items():
             _set_option(ort, options, name, value)
-        return options
 
 
 _ATTRIBUTES = {

@@ -11,6 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from anyshape.runtime.session import (
     recorded_events,
     refuse_missing_providers,
 )
-from anyshape.runtime.timing import Clock
+from anyshape.runtime.timing import Clock, Sample
 from anyshape.sizes import budgets
 
 _CPU = "CPUExecutionProvider"
@@ -45,17 +46,14 @@ class TimedFile:
     session: RemoteSession
 
     def results(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """What it gives; the same inputs are what is timed next. RuntimeFailureError where it fails."""
-        given = self._own_feeds(feeds)
+        """What it gives; RuntimeFailureError where it fails."""
         with failures_in_short():
-            results = self.session.run(None, given)
-            self.session.give(given)
-        return list(results)
+            return list(self.session.run(None, self._own_feeds(feeds)))
 
-    def seconds(self, clock: Clock) -> float:
-        """Of one run, after one that is not timed."""
-        with failures_in_short():
-            return self.session.time(clock)
+    def sample(self, feeds: Mapping[str, Array], clock: Clock) -> Sample:
+        """The seconds of runs on these inputs, each after one that is not timed."""
+        self.session.give(self._own_feeds(feeds))
+        return partial(self.session.time, clock)
 
     def memory(self, feeds: Mapping[str, Array]) -> int | None:
         """Bytes by which a fresh process grows over its first run; None where that tells nothing."""
