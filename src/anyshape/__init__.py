@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "bench", "check", "checkpoints", "diagnose",
-    "export", "inspect", "load", "make_dynamic", "translation", "watch",
+    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "bench", "check", "checkpoints",
+    "diagnose", "export", "inspect", "load", "make_dynamic", "translation", "watch",
 ]  # fmt: skip
 
 _HOMES = {

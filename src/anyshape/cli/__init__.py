@@ -57,6 +57,7 @@ class Program(click.Group):
         "anyshape dims model.py:Net",
         "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
         "anyshape inspect model.onnx",
+        "anyshape bench model.onnx model.py:Net --size seq=16,64,256",
     )
     + """
 
@@ -214,6 +215,31 @@ def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: 
         raise click.UsageError("--weights is about the model: give --model, too")
     work = partial(tasks.free_file, model, output, options)
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@_command(
+    "anyshape bench model.onnx --size seq=16,64,256 --threads 1",
+    "anyshape bench model.onnx model.py:Net --weights state.pt --against other.onnx -o times.svg",
+)
+@click.argument("model", type=click.Path())
+@click.argument("target", type=click.Path(), required=False)
+@option("--against", "Another file for the same inputs, timed beside it.", "FILE", multiple=True, type=click.Path())
+@shared.timing_options
+@shared.declaration_options
+@shared.comparing_options
+@option("-o --output", "Write a picture (.svg) or the figures (.json), too.", "FILE", type=click.Path())
+@shared.trusted_option
+@shared.output_options
+def bench(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Time an ONNX file over sizes in ONNX Runtime, and measure its memory.
+
+    With TARGET (see `anyshape export --help`) PyTorch runs beside it, in eager and compiled. What gives other numbers
+    is told and not timed. --size says which sizes are timed; without, a few inside of the file's contract are.
+    """
+    if target is None:
+        _refuse_without_target({**options, "atol": None, "rtol": None})
+    work = partial(tasks.bench_file, model, target, options)
+    return perform(work, conclude=tasks.timed, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
 @_command("anyshape explain pinned-dim", "anyshape explain")
