@@ -1,6 +1,6 @@
 """Inference time in ONNX Runtime: anyshape's dynamic files against those of torch's exporters, plain and optimised.
 
-Each model is timed at three sizes, on one and on two threads, by the engine of `anyshape bench`: in every round all files
+Each model is timed at three sizes, on one thread and two, by the engine of `anyshape bench`: in every round all files
 run in random order, each in its own process and after an untimed call. The 20 % quantile counts. A figure is the ratio
 to torch's static file for that very size: below 1 is faster. What gives other numbers than PyTorch is not timed.
 Run: python benchmarks/inference.py [--only REGEX] [--runs N] [--threads 1,2] [--compile] [--folder DIR]

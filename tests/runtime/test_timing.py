@@ -99,8 +99,13 @@ def test_what_others_take_is_what_we_do_not():
             pass
     with timing.others_watched(lambda: 1e9 * time.monotonic()) as nothing:
         time.sleep(0.1)
-    assert all_of_it == [] or 0 < all_of_it[0] <= 1
-    assert nothing in ([], [0.0])
+    assert [0 < taken <= total for taken, total in all_of_it] == [True] * len(all_of_it)
+    assert [taken for taken, _ in nothing] == [0.0] * len(nothing)
+
+
+def test_a_share_is_told_where_enough_was_watched():
+    assert timing.share_of_others([]) == timing.share_of_others([(0.1, 0.1)]) == 0
+    assert timing.share_of_others([(1.0, 3.0), (2.0, 3.0)]) == 0.5
 
 
 def test_where_the_system_does_not_tell_nothing_is_said(monkeypatch):

@@ -54,7 +54,7 @@ def test_calls_are_those_of_the_model_and_leave_it_as_it_was(file):
         assert (call.feeds["x"] == first).all(), "the file is run on what the model was given"
         assert (
             calls.call_at({"n": 10})
-            == "PyTorch fails there: ValueError: too many (tests/stages/test_timed_model.py:23)"
+            == "PyTorch fails there: ValueError: too many (tests/stages/test_timed_model.py:24)"
         )
     assert (int(model.calls), model.training, torch.get_num_threads()) == (0, True, threads)
 

@@ -134,11 +134,11 @@ def test_a_lap_tells_ratios_within_rounds():
 
 
 def test_what_other_programs_take_is_told_where_it_is_much():
-    assert list(_notes_on_others([0.05], "wall")) == list(_notes_on_others([], "wall")) == []
-    assert list(_notes_on_others([0.4], "wall")) == [
+    assert list(_notes_on_others(0.05, "wall")) == []
+    assert list(_notes_on_others(0.4, "wall")) == [
         "other programs took 40% of the processors' time meanwhile: times are too long"
     ]
-    assert list(_notes_on_others([0.4], "thread")) == [
+    assert list(_notes_on_others(0.4, "thread")) == [
         "other programs took 40% of the processors' time meanwhile: caches and memory were shared with them"
     ]
 

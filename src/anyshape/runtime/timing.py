@@ -132,17 +132,22 @@ def machine_name() -> str:
 
 
 @contextlib.contextmanager
-def others_watched(own_seconds: Callable[[], float]) -> Iterator[list[float]]:
-    """Afterwards, the list holds the share of all processors' time that other programs took inside, where it is known.
-
-    `own_seconds` is what our own processes have spent so far.
+def others_watched(own_seconds: Callable[[], float]) -> Iterator[list[tuple[float, float]]]:
+    """Afterwards, the list holds the seconds of all processors that other programs took inside, and all there were,
+    where the system tells. `own_seconds` is what our own processes have spent so far.
     """
-    found: list[float] = []
+    found: list[tuple[float, float]] = []
     before, spent = _busy_and_all(), own_seconds()
     yield found
     after, spent = _busy_and_all(), own_seconds() - spent
     if before is not None and after is not None and after[1] > before[1]:
-        found.append(min(max((after[0] - before[0] - spent) / (after[1] - before[1]), 0.0), 1.0))
+        found.append((max(after[0] - before[0] - spent, 0.0), after[1] - before[1]))
+
+
+def share_of_others(watched: Sequence[tuple[float, float]]) -> float:
+    """Of all processors' time; 0 where too little was watched: the system counts in hundredths of a second."""
+    total = sum(seconds for _, seconds in watched)
+    return 0.0 if total < budgets.LEAST_SECONDS_WATCHED else min(sum(taken for taken, _ in watched) / total, 1.0)
 
 
 def _busy_and_all() -> tuple[float, float] | None:

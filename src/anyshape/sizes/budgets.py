@@ -485,6 +485,8 @@ MOST_SIZES_TIMED = 48
 """That are asked for: with a few seconds for each, some minutes."""
 RUNS_PROFILED = 5
 """Of one size, to tell the nodes' shares of its time."""
+LEAST_SECONDS_WATCHED = 0.5
+"""Of all processors together, before anything is said of what other programs took of them."""
 OTHERS_TAKE_MUCH = 0.15
 """Of all processors' time, taken by other programs: then it is said."""
 MOST_NODES_SHOWN = 5

@@ -36,6 +36,7 @@ from anyshape.runtime.timing import (
     others_watched,
     ratio_of,
     rounds_for,
+    share_of_others,
     spread_of,
 )
 from anyshape.sizes import budgets
@@ -140,6 +141,8 @@ class _Lap:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Who did not run, and why."""
     compares_values: bool = True
+    others: Sequence[tuple[float, float]] = ()
+    """The processors' seconds that other programs took meanwhile, and all there were."""
 
     def ratios(self, index: int, first: str) -> Iterator[TimeRatio]:
         if first not in self.seconds:
@@ -180,9 +183,10 @@ def _run_lap(racers: Racers, calls: TimedCalls, sizes: Sizes, rules: RaceRules, 
         if (why := agreement.broken_by(given, expected, is_narrow=is_narrow)) is not None:
             left_out[name] = why
     running = [name for name in outputs if name not in left_out]
-    seconds, again = _seconds_of(running, racers, call, rules, chance)
+    with others_watched(racers.seconds_of_work) as others:
+        seconds, again = _seconds_of(running, racers, call, rules, chance)
     memory = {name: racers.files[name].memory(call.feeds) for name in running if name in racers.files}
-    return _Lap(sizes, call.feeds, seconds, again, memory, left_out, agreement.compares_values)
+    return _Lap(sizes, call.feeds, seconds, again, memory, left_out, agreement.compares_values, others)
 
 
 def _outputs_of_files(racers: Racers, call: TimedCall, left_out: dict[str, str]) -> dict[str, Sequence[Array]]:
@@ -239,11 +243,10 @@ _AGAIN = "\0again"
 def run_race(racers: Racers, calls: TimedCalls, chosen: Sequence[Sizes], rules: RaceRules, tell: Tell) -> Times:
     """All sizes one after the other, from small to large."""
     chance, laps = random.Random(rules.seed), list[_Lap]()  # noqa: S311
-    with others_watched(racers.seconds_of_work) as others:
-        for sizes in chosen:
-            tell(f"timing at {described(sizes)}" if sizes else "timing")
-            laps.append(_run_lap(racers, calls, sizes, rules, chance))
-            count_size(len(laps), len(chosen))
+    for sizes in chosen:
+        tell(f"timing at {described(sizes)}" if sizes else "timing")
+        laps.append(_run_lap(racers, calls, sizes, rules, chance))
+        count_size(len(laps), len(chosen))
     ways = (name for lap in laps for name in (*lap.seconds, *lap.left_out))
     names = list(dict.fromkeys((*racers.files, *ways)))
     at, nodes = _nodes_of(racers, laps)
@@ -259,7 +262,11 @@ def run_race(racers: Racers, calls: TimedCalls, chosen: Sequence[Sizes], rules: 
         tuple(ratios),
         nodes,
         at,
-        (*racers.missing, *_notes_on_laps(laps, racers.first), *_notes_on_others(others, rules.clock)),
+        (
+            *racers.missing,
+            *_notes_on_laps(laps, racers.first),
+            *_notes_on_others(share_of_others([one for lap in laps for one in lap.others]), rules.clock),
+        ),
     )
 
 
@@ -294,7 +301,7 @@ def _notes_on_laps(laps: Sequence[_Lap], first: str) -> Iterator[str]:
         yield f"two processes with `{first}` differ by up to {widest:.0%} here: what is no further apart is noise"
 
 
-def _notes_on_others(others: Sequence[float], clock: Clock) -> Iterator[str]:
-    if others and others[0] > budgets.OTHERS_TAKE_MUCH:
-        told = f"other programs took {others[0]:.0%} of the processors' time meanwhile"
+def _notes_on_others(share: float, clock: Clock) -> Iterator[str]:
+    if share > budgets.OTHERS_TAKE_MUCH:
+        told = f"other programs took {share:.0%} of the processors' time meanwhile"
         yield f"{told}: {'times are too long' if clock == 'wall' else 'caches and memory were shared with them'}"
