@@ -19,6 +19,7 @@ import anyshape
 from anyshape.cli import options as shared
 from anyshape.cli import tasks
 from anyshape.cli.console import Tell, as_text, flush_c, perform
+from anyshape.cli.debug_report import versions_text
 from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, error_document
 from anyshape.cli.leaving import Leaving
 from anyshape.cli.options import option
@@ -29,11 +30,18 @@ def _example(*lines: str) -> str:
     return "\n".join(("\b", "Example:", *(f"  {line}" for line in lines)))
 
 
+def _print_versions(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        click.echo(versions_text())
+        context.exit()
+
+
 class Program(click.Group):
     """A group whose every ending has one of our exit codes, and a JSON document where one was asked for."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         arguments = list(sys.argv[1:] if args is None else args)
+        extra["obj"] = arguments  # for a debug report
         extra["standalone_mode"] = False  # else click prints and exits by itself, with a code of its own
         try:
             code = super().main(arguments, prog_name or "anyshape", **extra)
@@ -66,6 +74,14 @@ Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 nothing was wr
 Completion: eval "$(_ANYSHAPE_COMPLETE=bash_source anyshape)"   (or zsh_source, fish_source)""",
 )
 @click.version_option(anyshape.__version__, prog_name="anyshape", message="%(prog)s %(version)s")
+@option(
+    "--debug-report",
+    "Print versions for a bug report; behind a command, `--debug-report FILE` writes what it did, too.",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_versions,
+)
 def program() -> None:
     """PyTorch models to ONNX files that serve every size you declare, checked before they are written."""
 

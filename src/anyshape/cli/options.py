@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from anyshape.cli.debug_report import keep_place
 from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import InputText, parse_input
 
@@ -141,4 +142,13 @@ trusted_option = option(
 )
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
 debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
-output_options = _all_of(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))
+report_option = option(
+    "--debug-report",
+    "Write what a bug report needs: versions, declaration, ways tried, findings; no weights, no paths.",
+    "FILE",
+    expose_value=False,
+    callback=keep_place,
+)
+output_options = _all_of(
+    json_option, debug_option, report_option, option("--quiet", "No progress on stderr.", is_flag=True)
+)

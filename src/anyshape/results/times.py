@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anyshape.errors import DeclarationError, SavingError, reason_of_system
-from anyshape.onnxfile.destination import check_destination
+from anyshape.errors import DeclarationError
+from anyshape.onnxfile.destination import check_destination, replace_text
 from anyshape.results.markup import ShownInNotebooks
 from anyshape.sizes.notation import Sizes
 
@@ -127,17 +127,7 @@ class Times(ShownInNotebooks):
     def save(self, destination: str | os.PathLike[str]) -> None:
         """Write a picture (`.svg`) or the figures (`.json`)."""
         path = check_picture(destination)
-        text = self.svg() if path.suffix.lower() == ".svg" else self.to_json() + "\n"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            new = path.with_name(f".{path.name}.{os.getpid()}")
-            try:
-                new.write_text(text, encoding="utf-8")
-                new.replace(path)
-            finally:
-                new.unlink(missing_ok=True)
-        except OSError as error:
-            raise SavingError(f"`{path}` cannot be written: {reason_of_system(error)}") from None
+        replace_text(path, self.svg() if path.suffix.lower() == ".svg" else self.to_json() + "\n")
 
 
 def _plain_point(point: TimedPoint) -> dict[str, Any]:
