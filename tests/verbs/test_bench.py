@@ -75,9 +75,9 @@ def test_sizes_are_those_that_are_asked_for(negated: Path) -> None:
             {"sizes": {"seq": [512], "batch": [8]}},
             "`model.onnx` is for none of the 1 sizes that are asked for: it is for batch * seq <= 1024",
         ),
-        ({"threads": 0}, "threads is 0: give a whole number, at least 1"),
-        ({"rounds": 0}, "rounds is 0: give a whole number, at least 1"),
-        ({"rounds": 2.5}, "rounds is 2.5: give a whole number, at least 1"),
+        ({"threads": 0}, "threads is 0: give a whole number from 1 to 1024"),
+        ({"rounds": 0}, "rounds is 0: give a whole number from 1 to 1000000000"),
+        ({"rounds": 2.5}, "rounds is 2.5: give a whole number from 1 to 1000000000"),
         ({"session_options": "x=1"}, "session_options is 'x=1': give a dict, such as {'enable_mem_pattern': False}"),
         ({"dims": {"x": "batch"}}, "dims= is about the model, but no model is given: pass it as the second argument"),
     ],
@@ -171,7 +171,7 @@ def test_the_command_prints_the_table_and_writes_the_picture(negated: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--threads", "0"), "--threads is 0: give a whole number, at least 1"),
+        (("--threads", "0"), "--threads is 0: give a whole number from 1 to 1024"),
         (("--size", "seq=600"), "the contract of `model.onnx` excludes seq = 600: it is for seq 1..512"),
         (("--against", "none.onnx"), "there is no file `none.onnx`"),
         (("-o", "t.png"), "`t.png` is a PNG: times are drawn as SVG, which browsers show and convert"),

@@ -99,16 +99,16 @@ def _version_of(name: str) -> str | None:
 def _lines(ending: Ending, arguments: Sequence[str]) -> Iterator[str]:
     yield versions_text()
     clean = _Cleaner()
-    yield from _part("command", [f"anyshape {shlex.join(arguments)}", f"ended with code {ending.code}"], clean)
-    yield from _part("declaration", _declaration(ending.document), clean)
-    yield from _part("ways tried", map(_way, ending.document.get("attempts", ())), clean)
-    yield from _part("assumptions", map(_assumption, ending.document.get("assumptions", ())), clean)
-    yield from _part("result", ending.text.splitlines(), clean)
+    yield from _titled_part("command", [f"anyshape {shlex.join(arguments)}", f"ended with code {ending.code}"], clean)
+    yield from _titled_part("declaration", _declaration(ending.document), clean)
+    yield from _titled_part("ways tried", map(_way_in_words, ending.document.get("attempts", ())), clean)
+    yield from _titled_part("assumptions", map(_assumption, ending.document.get("assumptions", ())), clean)
+    yield from _titled_part("result", ending.text.splitlines(), clean)
     if ending.error is not None and not ending.is_result:
-        yield from _part("raised at", _frames(ending.error), clean)
+        yield from _titled_part("raised at", _frames(ending.error), clean)
 
 
-def _part(title: str, lines: Any, clean: _Cleaner) -> Iterator[str]:
+def _titled_part(title: str, lines: Any, clean: _Cleaner) -> Iterator[str]:
     shown = [f"  {clean(line)}".rstrip() for line in lines]
     if shown:
         yield from ("", title, *shown)
@@ -124,7 +124,7 @@ def _declaration(document: Mapping[str, Any]) -> Iterator[str]:
     yield from map(str, document.get("where", ()))
 
 
-def _way(attempt: Mapping[str, Any]) -> str:
+def _way_in_words(attempt: Mapping[str, Any]) -> str:
     reason = f": {attempt['reason']}" if attempt["reason"] else ""
     return f"{attempt['strategy']} {attempt['outcome']} after {attempt['seconds']:.1f} s{reason}"
 

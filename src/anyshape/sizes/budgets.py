@@ -481,6 +481,8 @@ FEWEST_ROUNDS, MOST_ROUNDS = 10, 90
 """Of fewer, hardly anything can be told; of more, nothing else."""
 WORK_OF_A_TIMED_SIZE = 2.5e7
 """Of a size that nobody asked for: about 50 ms."""
+MOST_THREADS = 1024
+"""That are started because somebody asks for them."""
 MOST_SIZES_TIMED = 48
 """That are asked for: with a few seconds for each, some minutes."""
 RUNS_PROFILED = 5

@@ -6,6 +6,7 @@ Both run without gradients, in eval mode, on as many threads as the file; what t
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -45,8 +46,6 @@ def calls_beside_model(
             yield _calls_of(file, run_example(request, seed), compiles=compiles)
         finally:
             torch.set_num_threads(before)
-            if compiles:
-                torch.compiler.reset()  # what was compiled for these runs is nobody else's
 
 
 def _calls_of(file: GivenFile, subject: ModelSubject, *, compiles: bool) -> TimedCalls:
@@ -67,7 +66,13 @@ def _calls_of(file: GivenFile, subject: ModelSubject, *, compiles: bool) -> Time
     offered = SizesOffered(
         subject.start, request.spec.ranges, boundaries.admit, lambda sizes: reference.effort(sizes).work
     )
-    return TimedCalls(offered, call_at, not is_random, (*request.notes, *file.doubts))
+    notes = (*request.notes, *file.doubts)
+    return TimedCalls(offered, call_at, not is_random, notes, on_cpu=_is_on_cpu(request.target))
+
+
+def _is_on_cpu(target: Target) -> bool:
+    held = itertools.chain(target.module.parameters(), target.module.buffers())
+    return all(tensor.device.type == "cpu" for tensor in held)
 
 
 def _ways_to_run(target: Target, *, compiles: bool) -> dict[str, Callable[..., Any]]:
@@ -81,11 +86,18 @@ def _bound_way(way: Callable[..., Any], subject: ModelSubject, outcome: Outcome)
     """On copies: a model may write to its inputs, which others are run on, too."""
     leaves = {name: one.clone() if isinstance(one, torch.Tensor) else one for name, one in outcome.leaves.items()}
     args, kwargs = subject.request.signature.build(leaves)
+    is_elsewhere = not _is_on_cpu(subject.request.target)
+
+    def call() -> Any:
+        returned = way(*args, **kwargs)
+        if is_elsewhere:
+            torch.accelerator.synchronize()  # else only the asking is timed
+        return returned
 
     def outputs() -> list[Array] | str:
         try:
-            return [array_of(as_tensor(value)) for _, value in flatten_outputs(way(*args, **kwargs))]
+            return [array_of(as_tensor(value)) for _, value in flatten_outputs(call())]
         except Exception as error:  # noqa: BLE001  the user's own model, and whatever a compiler says of it
             return f"fails: {reason_of(error)}"
 
-    return TimedWay(lambda: way(*args, **kwargs), outputs)
+    return TimedWay(call, outputs)

@@ -63,9 +63,9 @@ class RaceRules:
     def threads(self) -> int:
         return self.opening.threads or 1
 
-    @property
-    def clock(self) -> Clock:
-        return clock_for(self.threads, on_cpu=list(self.opening.providers) == ["CPUExecutionProvider"])
+    def clock(self, calls: TimedCalls) -> Clock:
+        on_cpu = calls.on_cpu and list(self.opening.providers) == ["CPUExecutionProvider"]
+        return clock_for(self.threads, on_cpu=on_cpu)
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _run_lap(racers: Racers, calls: TimedCalls, sizes: Sizes, rules: RaceRules, 
             left_out[name] = why
     running = [name for name in outputs if name not in left_out]
     with others_watched(racers.seconds_of_work) as others:
-        seconds, again = _seconds_of(running, racers, call, rules, chance)
+        seconds, again = _seconds_of(running, racers, call, rules.clock(calls), rules.rounds, chance)
     memory = {name: racers.files[name].memory(call.feeds) for name in running if name in racers.files}
     return _Lap(sizes, call.feeds, seconds, again, memory, left_out, agreement.compares_values, others)
 
@@ -214,10 +214,9 @@ def _agreement(racers: Racers, calls: TimedCalls, call: TimedCall, tolerance: To
 
 
 def _seconds_of(
-    running: Sequence[str], racers: Racers, call: TimedCall, rules: RaceRules, chance: random.Random
+    running: Sequence[str], racers: Racers, call: TimedCall, clock: Clock, rounds: int | None, chance: random.Random
 ) -> tuple[Seconds, Sequence[float]]:
     """Of all that run, and of the first file once more, where it is compared with others."""
-    clock = rules.clock
     samples: dict[str, Sample] = {
         name: racers.files[name].sample(call.feeds, clock)
         if name in racers.files
@@ -227,8 +226,7 @@ def _seconds_of(
     if racers.first in running and len(running) > 1:
         samples[_AGAIN] = racers.again.sample(call.feeds, clock)
     once = measure(samples, 1, chance)
-    rounds = rules.rounds or rounds_for(2 * sum(row[0] for row in once.values()))
-    seconds = measure(samples, rounds, chance)
+    seconds = measure(samples, rounds or rounds_for(2 * sum(row[0] for row in once.values())), chance)
     again = seconds.pop(_AGAIN, [])
     return seconds, again
 
@@ -250,13 +248,14 @@ def run_race(racers: Racers, calls: TimedCalls, chosen: Sequence[Sizes], rules: 
     ways = (name for lap in laps for name in (*lap.seconds, *lap.left_out))
     names = list(dict.fromkeys((*racers.files, *ways)))
     at, nodes = _nodes_of(racers, laps)
+    clock = rules.clock(calls)
     ratios = (one for index, lap in enumerate(laps) for one in lap.ratios(index, racers.first))
     return Times(
         machine_name(),
         runtime_version(),
         rules.threads,
         min((len(row) for lap in laps for row in lap.seconds.values()), default=0),
-        rules.clock,
+        clock,
         tuple(chosen),
         tuple(Series(name, tuple(lap.point(name) for lap in laps)) for name in names),
         tuple(ratios),
@@ -265,7 +264,7 @@ def run_race(racers: Racers, calls: TimedCalls, chosen: Sequence[Sizes], rules: 
         (
             *racers.missing,
             *_notes_on_laps(laps, racers.first),
-            *_notes_on_others(share_of_others([one for lap in laps for one in lap.others]), rules.clock),
+            *_notes_on_others(share_of_others([one for lap in laps for one in lap.others]), clock),
         ),
     )
 

@@ -49,6 +49,8 @@ class TimedCalls:
     """The call at a size, or why there is none."""
     compares_values: bool = True
     notes: tuple[str, ...] = ()
+    on_cpu: bool = True
+    """Whether the model is: another device works on while a thread waits."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class SizesOffered:
 def sizes_to_time(offered: SizesOffered, asked: Mapping[str, SizeRange]) -> tuple[list[Sizes], list[Sizes]]:
     """The sizes, from small to large, and those that were asked for and that relations exclude."""
     if not asked:
-        return _sorted(_each_dim_alone(offered)), []
+        return _from_small_to_large(_each_dim_alone(offered)), []
     columns = {dim: _ladder_in(sizes, offered.usual[dim]) for dim, sizes in asked.items()}
     count = math.prod(map(len, columns.values()))
     if count > budgets.MOST_SIZES_TIMED:
@@ -43,7 +43,7 @@ def sizes_to_time(offered: SizesOffered, asked: Mapping[str, SizeRange]) -> tupl
     # what is asked for stays as it is: only the dims that nobody asked about may follow
     kept = [sizes for one, sizes in found if sizes is not None and _holds(sizes, one)]
     excluded = [one for one, sizes in found if sizes is None or not _holds(sizes, one)]
-    return _sorted(kept), excluded
+    return _from_small_to_large(kept), excluded
 
 
 def _holds(sizes: Sizes, asked: Sizes) -> bool:
@@ -75,6 +75,6 @@ def _each_dim_alone(offered: SizesOffered) -> list[Sizes]:
     return list(chosen.values())
 
 
-def _sorted(sizes: list[Sizes]) -> list[Sizes]:
+def _from_small_to_large(sizes: list[Sizes]) -> list[Sizes]:
     unique = {tuple(one.values()): one for one in sizes}
     return sorted(unique.values(), key=lambda one: (math.prod(one.values()), tuple(one.values())))

@@ -20,6 +20,7 @@ from anyshape.runtime.confinement import confined
 from anyshape.runtime.custom_ops import understand_custom_ops
 from anyshape.runtime.opening import Opening
 from anyshape.runtime.timing import usable_processors
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes, did_you_mean, listed, parse_sizes
 from anyshape.sizes.spelling import argument
 from anyshape.testbench.judgement import Tolerance
@@ -63,13 +64,13 @@ def bench(
     files. What gives other numbers than the model, or else than the first file, is told and not timed.
     """
     check_options(atol=atol, rtol=rtol, seed=seed, make_inputs=make_inputs, providers=providers, progress=progress)
-    threads = _at_least_one("threads", threads, usable_processors())
+    threads = _whole_number("threads", threads, usable_processors(), budgets.MOST_THREADS)
     computed_by = understand_custom_ops(custom_ops)
     file, others = read_given_file(f), [read_given_file(one) for one in _paths(against)]
     taken = tuple(providers or ("CPUExecutionProvider",))
     settings = _settings(session_options)
     opening = Opening("", taken, computed_by.libraries, threads=threads, settings=settings)
-    rounds = None if rounds is None else _at_least_one("rounds", rounds, 1)
+    rounds = None if rounds is None else _whole_number("rounds", rounds, 1, 10**9)
     rules = RaceRules(opening, rounds, seed, Tolerance(atol, rtol))
     with told(progress) as tell, contextlib.ExitStack() as stack:
         tell(f"reading {file.path.name}")
@@ -99,11 +100,11 @@ def bench(
 # ---- what is asked for
 
 
-def _at_least_one(name: str, value: Any, default: int) -> int:
+def _whole_number(name: str, value: Any, default: int, most: int) -> int:
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise DeclarationError(f"{argument(name)} is {value!r}: give a whole number, at least 1")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise DeclarationError(f"{argument(name)} is {value!r}: give a whole number from 1 to {most}")
     return value
 
 
