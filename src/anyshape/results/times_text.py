@@ -103,6 +103,8 @@ def _ratio_in_words(ratio: TimeRatio | None) -> str:
 def _in_bytes(memory: int | None) -> str:
     if memory is None:
         return ""
+    if memory < 10**6:
+        return f"{memory / 1000:.0f} kB"
     return f"{memory / 10**6:.1f} MB" if memory < 10**9 else f"{memory / 10**9:.2f} GB"
 
 

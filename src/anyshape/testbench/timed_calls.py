@@ -67,7 +67,7 @@ class Agreement:
     def broken_by(self, results: Sequence[Any], expected: Sequence[Array], *, is_narrow: bool) -> str | None:
         """What is not the same, as a sentence without the file's name; None where all is."""
         if len(results) != len(expected):
-            return f"gives {len(results)} outputs, {self.whose} {len(expected)}"
+            return f"gives {len(results)} output{'s' if len(results) != 1 else ''}, {self.whose} {len(expected)}"
         allowed = Tolerance(of_largest=_SAME_IF_NARROW if is_narrow else _SAME)
         tolerance = self.tolerance if self.tolerance.is_given else allowed
         for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
