@@ -1,22 +1,22 @@
 """Inference time in ONNX Runtime: anyshape's dynamic files against those of torch's exporters, plain and optimised.
 
-Each model is timed at three sizes, on one thread and on two. In every round all files run in random order, each after
-an untimed call; the 20 % quantile counts. A figure is the ratio to torch's static file for that very size: below 1 is
-faster. What gives other numbers than PyTorch is not timed.
+Each model is timed at three sizes, on one thread and two, by the engine of `anyshape bench`: in every round all files
+run in random order, each in its own process and after an untimed call. The 20 % quantile counts. A figure is the ratio
+to torch's static file for that very size: below 1 is faster. What gives other numbers than PyTorch is not timed.
 Run: python benchmarks/inference.py [--only REGEX] [--runs N] [--threads 1,2] [--compile] [--folder DIR]
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import platform
 import random
 import re
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,11 @@ import onnxruntime
 import torch
 from torch import nn
 
+from anyshape.errors import AnyshapeError
+from anyshape.runtime.opening import Opening
+from anyshape.runtime.session import Feeds
+from anyshape.runtime.timed_session import TimedFile, timed_file
+from anyshape.runtime.timing import Sample, clock_for, clocked, measure, quantile
 from inference_files import OURS, PEERS, STATIC, TORCH, Files, count_nodes, describe, inputs_of, make_files
 from inference_models import Sizes, Subject, subjects
 
@@ -57,40 +62,29 @@ class Row:
 # ---- what is run
 
 
-def session_call(
-    path: Path, feeds: Sequence[np.ndarray], threads: int, sizes: Sizes | None = None, **more: Any
-) -> Call:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    # threads wait busily while a call lasts, as by default, and not into the next session's call
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    for dim, size in (sizes or {}).items():
-        options.add_free_dimension_override_by_name(dim, size)
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], **more)
-    named = dict(zip([one.name for one in session.get_inputs()], feeds, strict=True))
-    return lambda: session.run(None, named)
-
-
 def advised(path: Path) -> list[str]:
     rows = {entry.key: entry.value for entry in onnx.load(path, load_external_data=False).metadata_props}
     return list(json.loads(rows.get("anyshape.session", "{}")).get("disabled_optimizers", []))
 
 
-def session_calls(
-    files: Mapping[str, Path], feeds: Sequence[np.ndarray], sizes: Sizes, threads: int
-) -> dict[str, Call]:
-    calls = {}
-    for name, path in files.items():
-        try:
-            calls[name] = session_call(path, feeds, threads)
-            if name == OURS:
-                calls[FIXED] = session_call(path, feeds, threads, sizes)
-                if disabled := advised(path):
-                    calls[ADVISED] = session_call(path, feeds, threads, sizes, disabled_optimizers=disabled)
-        except Exception as error:
-            print(f"  {name}: not loaded ({str(error).strip().splitlines()[0][:100]})")
-    return calls
+@contextlib.contextmanager
+def opened_files(files: Mapping[str, Path], sizes: Sizes, threads: int) -> Iterator[dict[str, TimedFile]]:
+    """Each file in a process of its own, ours also for one size alone, and as its metadata advise."""
+    plain = Opening("", threads=threads, settings={"inter_op_num_threads": 1})
+    wanted = {name: (path, plain) for name, path in files.items()}
+    if OURS in files:
+        wanted[FIXED] = (files[OURS], replace(plain, fixed=sizes))
+        if disabled := advised(files[OURS]):
+            wanted[ADVISED] = (files[OURS], replace(plain, fixed=sizes, disabled_optimizers=disabled))
+    opened: dict[str, TimedFile] = {}
+    with contextlib.ExitStack() as stack:
+        for name, (path, opening) in wanted.items():
+            proto = onnx.load(path, load_external_data=False)
+            try:
+                opened[name] = stack.enter_context(timed_file(path, proto, opening, trusted=True))
+            except AnyshapeError as error:
+                print(f"  {name}: not loaded ({str(error)[:100]})")
+        yield opened
 
 
 def torch_calls(model: nn.Module, compiled: nn.Module | None, tensors: tuple[torch.Tensor, ...]) -> dict[str, Call]:
@@ -98,10 +92,10 @@ def torch_calls(model: nn.Module, compiled: nn.Module | None, tensors: tuple[tor
     return found if compiled is None else {**found, "compile": lambda: compiled(*tensors)}
 
 
-def right(call: Call, expected: Sequence[np.ndarray]) -> bool:
+def right(file: TimedFile, feeds: Feeds, expected: Sequence[np.ndarray]) -> bool:
     try:
-        found = call()
-    except Exception:
+        found = file.results(feeds)
+    except AnyshapeError:
         return False
     return all(
         a.shape == b.shape and np.allclose(a, b, atol=1e-3 * np.abs(b).max(initial=1.0))
@@ -112,42 +106,30 @@ def right(call: Call, expected: Sequence[np.ndarray]) -> bool:
 # ---- how it is timed
 
 
-def is_short(call: Call) -> bool:
-    """Whether a call is over so soon that many rounds cost little."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start < 3 * SHORT / 1000
-
-
-def quantiles(calls: Mapping[str, Call], runs: int, threads: int) -> dict[str, float]:
-    """Milliseconds by name: of the thread itself, whatever else the machine does; of the clock where there are two."""
-    clock = time.thread_time if threads == 1 else time.perf_counter
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    order = list(calls)
-    for _ in range(runs):
-        random.shuffle(order)
-        for name in order:
-            calls[name]()
-            start = clock()
-            calls[name]()
-            seconds[name].append(clock() - start)
-    return {name: 1000 * float(np.quantile(row, QUANTILE)) for name, row in seconds.items()}
+def milliseconds_of(samples: Mapping[str, Sample], runs: int) -> dict[str, float]:
+    """The quantile that counts; of calls that are over so soon that many rounds cost little, three times as many."""
+    first = samples.get(OURS, samples["eager"])
+    rounds = 3 * runs if first() < 3 * SHORT / 1000 else runs
+    seconds = measure(samples, rounds, random.Random(0))
+    return {name: 1000 * quantile(row, QUANTILE) for name, row in seconds.items()}
 
 
 def timed(subject: Subject, model: nn.Module, compiled: Any, files: Files, threads: int, runs: int) -> list[Row]:
-    rows = []
+    rows, clock = [], clock_for(threads)
     for index, sizes in enumerate(subject.timed):
         tensors = inputs_of(subject, sizes)
-        feeds = [tensor.numpy() for tensor in tensors]
+        feeds = {name: tensor.numpy() for name, tensor in zip(subject.dims, tensors, strict=True)}
         found = model(*tensors)
         expected = [tensor.numpy() for tensor in (found if isinstance(found, tuple) else (found,))]
-        calls = session_calls(files.at(index), feeds, sizes, threads)
-        for name in [name for name, call in calls.items() if not right(call, expected)]:
-            print(f"  {name}: fails or is wrong at {describe(sizes)}")
-            del calls[name]
-        calls |= torch_calls(model, compiled, tensors)
-        milliseconds = quantiles(calls, 3 * runs if is_short(calls.get(OURS, calls["eager"])) else runs, threads)
-        rows.append(Row(subject.name, sizes, threads, milliseconds))
+        with opened_files(files.at(index), sizes, threads) as opened:
+            samples: dict[str, Sample] = {}
+            for name, file in opened.items():
+                if right(file, feeds, expected):
+                    samples[name] = file.sample(feeds, clock)
+                else:
+                    print(f"  {name}: fails or is wrong at {describe(sizes)}")
+            samples |= {name: clocked(call, clock) for name, call in torch_calls(model, compiled, tensors).items()}
+            rows.append(Row(subject.name, sizes, threads, milliseconds_of(samples, runs)))
     return rows
 
 
@@ -227,7 +209,6 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="torch.compile, too: slow to start")
     parser.add_argument("--folder", type=Path, help="where to keep the files; what is there is not made anew")
     given = parser.parse_args()
-    random.seed(0)
     versions = f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}"
     print(f"20 % quantiles of {given.runs} rounds; {versions}")
     rows, counts = [], {}

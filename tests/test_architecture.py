@@ -132,7 +132,7 @@ def test_importing_the_package_imports_neither_torch_nor_onnxruntime() -> None:
     assert ran.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("verb", ["inspect", "load", "make_dynamic", "check", "report"])
+@pytest.mark.parametrize("verb", ["inspect", "load", "make_dynamic", "check", "report", "bench"])
 def test_verbs_for_files_load_nothing_of_conversion(verb: str) -> None:
     """`check` with a model needs torch, and still none of the translations: see `tests/verbs/test_check.py`."""
     loaded = _loaded_after(f"import anyshape; anyshape.{verb}")
@@ -162,8 +162,8 @@ def test_without_torch_the_package_says_which_command_to_run(tmp_path: Path) -> 
 
 def test_the_public_names_are_these() -> None:
     assert sorted(anyshape.__all__) == [
-        "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "checkpoints", "diagnose",
-        "export", "inspect", "load", "make_dynamic", "report", "translation", "watch",
+        "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "bench", "check", "checkpoints",
+        "diagnose", "export", "inspect", "load", "make_dynamic", "report", "translation", "watch",
     ]  # fmt: skip
     assert all(getattr(anyshape, name) is not None for name in anyshape.__all__)
     assert [name for name in dir(anyshape) if not name.startswith("__")] == sorted(anyshape.__all__)
@@ -172,6 +172,7 @@ def test_the_public_names_are_these() -> None:
 def test_a_verb_is_a_file() -> None:
     verbs = {path.stem for path in (HOUSE / "verbs").glob("*.py")} - {"__init__"}
     assert verbs == {
+        "bench",
         "check",
         "diagnose",
         "dims",

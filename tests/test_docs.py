@@ -73,8 +73,15 @@ MASKS = (
     (r"\bdiffers by \S+ \(allowed \S+\)", "differs by <error> (allowed <error>)"),
     (r"\b\d+(\.\d+)?e[+-]\d+\b", "<error>"),
     (r"\b\d+(\.\d+)? (bytes|kB|MB)\b", "<bytes>"),
+    (r"^  (machine|nodes)  .*$", r"  \1  <this machine's>"),
+    (r"^  note     other programs took .*\n", ""),
+    (r"\bdiffer by up to \d+%", "differ by up to <n>%"),
+    (r"^  sizes  .*$", "  sizes <figures>"),
+    (r"^(  .*?) +\d[\d.]* ms .*$", r"\1 <figures>"),
 )
-"""Versions, seconds, errors against rounding noise, how many sizes were run and how far, and bytes of a file."""
+"""Versions, seconds, errors against rounding noise, how many sizes were run and how far, bytes of a file, and figures
+that are measured.
+"""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from anyshape.errors import AnyshapeError, DeclarationError
     from anyshape.results.finding import Finding
     from anyshape.results.result import ExportError, Result
+    from anyshape.verbs.bench import bench
     from anyshape.verbs.check import check
     from anyshape.verbs.diagnose import diagnose
     from anyshape.verbs.export import export
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "checkpoints", "diagnose",
-    "export", "inspect", "load", "make_dynamic", "report", "translation", "watch",
+    "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "bench", "check", "checkpoints",
+    "diagnose", "export", "inspect", "load", "make_dynamic", "report", "translation", "watch",
 ]  # fmt: skip
 
 _HOMES = {
@@ -32,6 +33,7 @@ _HOMES = {
     "ExportError": "anyshape.results.result",
     "Finding": "anyshape.results.finding",
     "Result": "anyshape.results.result",
+    "bench": "anyshape.verbs.bench",
     "check": "anyshape.verbs.check",
     "checkpoints": "anyshape.checkpoints",
     "diagnose": "anyshape.verbs.diagnose",

@@ -154,3 +154,13 @@ def test_folders_with_something_in_them_stay(tmp_path):
 def test_no_folder_is_needed_where_nothing_is_written():
     with folder_made(None):
         pass
+
+
+def test_a_text_takes_its_place_whole(tmp_path):
+    from anyshape.onnxfile.destination import replace_text
+
+    replace_text(tmp_path / "new" / "a.txt", "first")
+    replace_text(tmp_path / "new" / "a.txt", "second")
+    assert [(path.name, path.read_text()) for path in (tmp_path / "new").iterdir()] == [("a.txt", "second")]
+    with pytest.raises(SavingError, match="cannot be written: "):
+        replace_text(tmp_path / "new" / "a.txt" / "b.txt", "third")

@@ -19,6 +19,7 @@ import anyshape
 from anyshape.cli import options as shared
 from anyshape.cli import tasks
 from anyshape.cli.console import Tell, as_text, flush_c, perform
+from anyshape.cli.debug_report import versions_text
 from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, error_document
 from anyshape.cli.leaving import Leaving
 from anyshape.cli.options import option
@@ -29,11 +30,18 @@ def _example(*lines: str) -> str:
     return "\n".join(("\b", "Example:", *(f"  {line}" for line in lines)))
 
 
+def _print_versions(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        click.echo(versions_text())
+        context.exit()
+
+
 class Program(click.Group):
     """A group whose every ending has one of our exit codes, and a JSON document where one was asked for."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         arguments = list(sys.argv[1:] if args is None else args)
+        extra["obj"] = arguments  # for a debug report
         extra["standalone_mode"] = False  # else click prints and exits by itself, with a code of its own
         try:
             code = super().main(arguments, prog_name or "anyshape", **extra)
@@ -58,6 +66,7 @@ class Program(click.Group):
         "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
         "anyshape inspect model.onnx",
         "anyshape report model.onnx -o report.html",
+        "anyshape bench model.onnx model.py:Net --size seq=16,64,256",
     )
     + """
 
@@ -66,6 +75,14 @@ Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 nothing was wr
 Completion: eval "$(_ANYSHAPE_COMPLETE=bash_source anyshape)"   (or zsh_source, fish_source)""",
 )
 @click.version_option(anyshape.__version__, prog_name="anyshape", message="%(prog)s %(version)s")
+@option(
+    "--debug-report",
+    "Print versions for a bug report; behind a command, `--debug-report FILE` writes what it did, too.",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_versions,
+)
 def program() -> None:
     """PyTorch models to ONNX files that serve every size you declare, checked before they are written."""
 
@@ -251,6 +268,31 @@ def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: 
     trusted = options["trusted"] or options["target"] is not None
     work = tasks.reported(partial(tasks.free_file, model, output, options), options["report"], trusted=trusted)
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
+
+
+@_command(
+    "anyshape bench model.onnx --size seq=16,64,256 --threads 1",
+    "anyshape bench model.onnx model.py:Net --weights state.pt --against other.onnx -o times.svg",
+)
+@click.argument("model", type=click.Path())
+@click.argument("target", type=click.Path(), required=False)
+@option("--against", "Another file for the same inputs, timed beside it.", "FILE", multiple=True, type=click.Path())
+@shared.timing_options
+@shared.declaration_options
+@shared.comparing_options
+@option("-o --output", "Write a picture (.svg) or the figures (.json), too.", "FILE", type=click.Path())
+@shared.trusted_option
+@shared.output_options
+def bench(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
+    """Time an ONNX file over sizes in ONNX Runtime, and measure its memory.
+
+    With TARGET (see `anyshape export --help`) PyTorch runs beside it, in eager and compiled. What gives other numbers
+    is told and not timed. --size says which sizes are timed; without, a few inside of the file's contract are.
+    """
+    if target is None:
+        _refuse_without_target({**options, "atol": None, "rtol": None})
+    work = partial(tasks.bench_file, model, target, options)
+    return perform(work, conclude=tasks.timed, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
 @_command("anyshape explain pinned-dim", "anyshape explain")

@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 
 import click
 
+from anyshape.cli.debug_report import write_report
 from anyshape.cli.endings import DONE, TERMINATED, Ending, Terminated, done, ending_of, for_debug
+from anyshape.errors import AnyshapeError
 from anyshape.results.progress import shown_progress
 from anyshape.sizes.spelling import on_the_command_line, without_controls
 
@@ -45,10 +47,22 @@ def perform(
     except BaseException as error:  # noqa: BLE001  every ending has its code and its sentence
         ending = ending_of(error, refusal=refusal)
     _print_ending(ending, as_json=as_json)
+    _write_report(ending)
     if debug:
         for text in for_debug(ending):
             click.echo(text, err=True)
     return ending.code
+
+
+def _write_report(ending: Ending) -> None:
+    """Where one was asked for; what was done stays done where it cannot be written."""
+    try:
+        place = write_report(ending)
+    except AnyshapeError as error:
+        click.echo(f"error: no debug report: {without_controls(str(error))}", err=True)
+    else:
+        if place is not None:
+            click.echo(f"debug report: {without_controls(place.name)}", err=True)
 
 
 def _print_ending(ending: Ending, *, as_json: bool) -> None:

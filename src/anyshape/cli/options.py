@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from anyshape.cli.debug_report import keep_place
 from anyshape.errors import DeclarationError
 from anyshape.sizes.notation import InputText, parse_input
 
@@ -113,18 +114,28 @@ budget_options = _all_of(
     option("--quick", "Check at few sizes.", is_flag=True),
     option("--thorough", "Check at many sizes.", is_flag=True),
 )
-checking_options = _all_of(
+_CUSTOM_OPS = option(
+    "--custom-ops",
+    "A library of operators for ONNX Runtime, to run with.",
+    "LIBRARY",
+    multiple=True,
+    callback=_whole_paths,
+)
+comparing_options = _all_of(
     option("--atol", f"Absolute {_TOLERANCE}", "NUMBER", type=float),
     option("--rtol", f"Relative {_TOLERANCE}", "NUMBER", type=float),
-    budget_options,
-    option(
-        "--custom-ops",
-        "A library of operators for ONNX Runtime, to check with.",
-        "LIBRARY",
-        multiple=True,
-        callback=_whole_paths,
-    ),
+    _CUSTOM_OPS,
     seed_option,
+)
+checking_options = _all_of(comparing_options, budget_options)
+timing_options = _all_of(
+    option("--threads", "Of ONNX Runtime and PyTorch; as many as there are processors by default.", "N", type=int),
+    option("--provider providers", "Where ONNX Runtime runs, such as CUDAExecutionProvider.", "NAME", multiple=True),
+    pairs_option(
+        "--session session_options", "An option of the session: session.disable_prepacking=1.", "OPTION=VALUE"
+    ),
+    option("--rounds", "How often everything runs at each size; as time lets by default.", "N", type=int),
+    option("--compile/--no-compile compiled", "Whether torch.compile runs, too.", default=True, show_default=True),
 )
 trusted_option = option(
     "--trusted", "Run the file in this process, without limits; else it has one of its own.", is_flag=True
@@ -137,4 +148,13 @@ report_option = option(
 )
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
 debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
-output_options = _all_of(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))
+report_option = option(
+    "--debug-report",
+    "Write what a bug report needs: versions, declaration, ways tried, findings; no weights, no paths.",
+    "FILE",
+    expose_value=False,
+    callback=keep_place,
+)
+output_options = _all_of(
+    json_option, debug_option, report_option, option("--quiet", "No progress on stderr.", is_flag=True)
+)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from anyshape.cli import preflight
+from anyshape.cli.endings import DONE, SAYS_NO, Ending
 from anyshape.cli.target_texts import mode_of
 from anyshape.garbage import imported_for_good
 from anyshape.results.result import ExportError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from anyshape.onnxfile.interface import Port
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
+    from anyshape.results.times import Times
     from anyshape.verbs.dims import ProposedDims
     from anyshape.verbs.report import Report
 
@@ -42,6 +44,7 @@ _EXPORT_OPTIONS = {
     "optimize": "optimize",
 }  # fmt: skip
 _CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
+_BENCH_OPTIONS = {name: name for name in ("atol", "rtol", "seed", "threads", "session_options", "rounds", "compiled")}
 _FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked", "constants")}
 _CHECKPOINT_OPTIONS = {name: name for name in ("task", "trust_remote_code", "sizes", "custom_ops")}
 
@@ -172,6 +175,44 @@ def _write_page(result: Result, place: Path, tell: Tell, *, trusted: bool) -> No
 
     write_report(assemble(result, trusted=trusted), place)
     tell(f"wrote {place.name}")
+
+
+# ---- bench
+
+
+def bench_file(model: str, target: str | None, options: Mapping[str, Any], tell: Tell) -> Times:
+    """Without a model, torch is not imported."""
+    for file in (model, *options["against"]):
+        preflight.ask_file(file)
+    preflight.ask_declaration(options)
+    named = None if target is None else preflight.ask_target(target, options)
+    from anyshape.results.times import check_picture
+    from anyshape.verbs.bench import bench
+
+    output = None if options["output"] is None else check_picture(options["output"]).absolute()
+    chosen = _arguments_from(options, _BENCH_OPTIONS) | {"sizes": options["sizes"] or None, "progress": tell}
+    chosen["against"] = [Path(one).absolute() for one in options["against"]]
+    chosen["providers"] = list(options["providers"]) or None
+    if named is None:
+        said = {"where": options["where"], "custom_ops": options["custom_ops"], "trusted": options["trusted"]}
+        times = bench(model, **said, **chosen)
+    else:
+        path = Path(model).absolute()  # the target's code may change the current folder
+        tell(f"loading {target}")
+        with _loaded_call(named, {**options, "sizes": {}}, _ports_of(model)) as (loaded, call):
+            where = loaded.where(options["where"], options["inputs"])
+            called = {name: one for name, one in call.arguments.items() if name != "sizes"}
+            times = bench(path, loaded.model, **called, **chosen, where=where, custom_ops=options["custom_ops"])
+            times = replace(times, notes=(*_notes_on_weights(loaded, options), *times.notes))
+    if output is not None:
+        times.save(output)
+    return times
+
+
+def timed(times: Times) -> Ending:
+    """A file that was timed nowhere, since it fails or is wrong, is told as `check` does."""
+    code = DONE if any(point is not None for point in times.series[0].points) else SAYS_NO
+    return Ending(code, str(times), times.to_dict())
 
 
 # ---- diagnose, make-dynamic

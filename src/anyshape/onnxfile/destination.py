@@ -113,6 +113,20 @@ def refuse_lasting(folder: Path) -> None:
         raise DeclarationError(f"`{folder}` is the current folder, or around it: name another one, or one in it")
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a file of text, folders on the way included: the old one or the new one stands there, never half of it."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            new.write_text(text, encoding="utf-8", errors="backslashreplace")
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise SavingError(f"`{path}` cannot be written: {reason_of_system(error)}") from None
+
+
 @contextlib.contextmanager
 def folder_made(folder: Path | None) -> Iterator[None]:
     """Inside, the folder is there; those that were made for it are gone afterwards, unless something is in them."""

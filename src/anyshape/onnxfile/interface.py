@@ -83,6 +83,19 @@ def unused_inputs(model: onnx.ModelProto) -> list[str]:
     return [value.name for value in model.graph.input if value.name not in used]
 
 
+_NARROW_TYPES = {
+    onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8,
+    onnx.TensorProto.INT4, onnx.TensorProto.UINT4,
+}  # fmt: skip
+_QUANTISERS = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulNBits", "MatMulInteger"}
+
+
+def computes_narrowly(model: onnx.ModelProto) -> bool:
+    """Whether a file is quantised, or holds weights of a type narrower than float32."""
+    quantised = any(node.op_type in _QUANTISERS for node in model.graph.node)
+    return quantised or any(tensor.data_type in _NARROW_TYPES for tensor in model.graph.initializer)
+
+
 _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()} | {
     onnx.TensorProto.FLOAT: "float32",
     onnx.TensorProto.DOUBLE: "float64",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import os
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def open_runtime_session(opening: Opening) -> Any:
     return opening.open() if process is None else process.open_session(opening)
 
 
-_CURRENT: contextvars.ContextVar[_StrangersProcess | None] = contextvars.ContextVar("confinement", default=None)
+_CURRENT: contextvars.ContextVar[FileProcess | None] = contextvars.ContextVar("confinement", default=None)
 
 
 @contextlib.contextmanager
@@ -53,12 +54,21 @@ def confined(path: Path, model: onnx.ModelProto, *, trusted: bool) -> Iterator[N
     if trusted or not CONFINES:
         yield
         return
-    process = _StrangersProcess(path.name, _Weight.of(path, model))
-    token = _CURRENT.set(process)
+    with own_process(path, model, trusted=False) as process:
+        token = _CURRENT.set(process)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+
+@contextlib.contextmanager
+def own_process(path: Path, model: onnx.ModelProto, *, trusted: bool) -> Iterator[FileProcess]:
+    """A process for one file, gone afterwards; without limits where the file is trusted."""
+    process = FileProcess(path.name, _Weight.of(path, model), is_limited=CONFINES and not trusted)
     try:
-        yield
+        yield process
     finally:
-        _CURRENT.reset(token)
         process.end()
 
 
@@ -76,12 +86,14 @@ class _Weight:
         return cls(stored, not kinds.isdisjoint(("Loop", "Scan")))
 
 
-class _StrangersProcess:
-    def __init__(self, name: str, weight: _Weight) -> None:
-        self._name, self._weight = name, weight
+class FileProcess:
+    """Sessions of one file in a process of their own."""
+
+    def __init__(self, name: str, weight: _Weight, *, is_limited: bool) -> None:
+        self._name, self._weight, self._is_limited = name, weight, is_limited
         self._closed: list[int] = []
         self._open = self._opened = 0
-        self._peak, self._slowest, self._fed = 0, 0.0, 0
+        self._peak, self._slowest, self._fed, self._given = 0, 0.0, 0, 0
         """Memory and time of the runs so far, and the bytes of the largest of them."""
         self._stopped = ""
         self._limits: tuple[int, float] | None = None
@@ -95,15 +107,16 @@ class _StrangersProcess:
             env={**os.environ, "PYTHONPATH": paths},
         )  # fmt: skip
         self._is_ready = False
-        threading.Thread(target=self._watch, daemon=True).start()
+        if is_limited:
+            threading.Thread(target=self._watch, daemon=True).start()
 
     # ---- what is asked of it
 
-    def open_session(self, opening: Opening) -> _RemoteSession:
+    def open_session(self, opening: Opening) -> RemoteSession:
         self._opened, self._open = self._opened + 1, self._open + 1
         limits = self._most_bytes(0), budgets.SECONDS_TO_OPEN + self._weight.bytes / budgets.BYTES_READ_IN_A_SECOND
         inputs, outputs = self.ask("open", self._opened, limits, opening=vars(opening))
-        return _RemoteSession(self, self._opened, inputs, outputs)
+        return RemoteSession(self, self._opened, inputs, outputs)
 
     def run(self, number: int, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         fed = sum(getattr(value, "nbytes", 0) for value in feeds.values())
@@ -112,6 +125,15 @@ class _StrangersProcess:
         results: list[Any] = self.ask("run", number, limits, names=names, feeds=dict(feeds))
         self._slowest, self._fed = max(self._slowest, time.monotonic() - start), max(self._fed, fed)
         return results
+
+    def give(self, number: int, feeds: Mapping[str, Any]) -> None:
+        """What the next questions about time and memory are run on."""
+        self._given = sum(getattr(value, "nbytes", 0) for value in feeds.values())
+        self.ask("give", number, (self._most_bytes(self._given), budgets.SECONDS_TO_OPEN), feeds=dict(feeds))
+
+    def ask_about_run(self, what: str, number: int, **further: Any) -> Any:
+        """`time` or `grow`: of a run on what was given, which takes two at most."""
+        return self.ask(what, number, (self._most_bytes(self._given), 2 * self._most_seconds(self._given)), **further)
 
     def end_profiling(self, number: int) -> None:
         # what earlier runs took, ONNX Runtime keeps for later ones
@@ -132,7 +154,7 @@ class _StrangersProcess:
                 self._work.set()
                 request = {"what": what, "number": number, "closed": closed, **further}
                 send(self._process.stdin, request)  # type: ignore[arg-type]
-                answer = receive(self._process.stdout, self._limits[0])  # type: ignore[arg-type]
+                answer = receive(self._process.stdout, self._limits[0] if self._is_limited else math.inf)  # type: ignore[arg-type]
             except (OSError, EOFError, ValueError) as error:
                 raise StoppedError(self._reason()) from error
             finally:
@@ -178,14 +200,14 @@ class _StrangersProcess:
     def _watch(self) -> None:
         while self._process.poll() is None:
             self._work.wait()
-            started, spent = time.monotonic(), self._seconds_of_work()
+            started, spent = time.monotonic(), self.seconds_of_work()
             while (limits := self._limits) is not None and self._process.poll() is None:
                 memory, seconds = self._own_memory() or 0, time.monotonic() - started
                 self._peak = max(self._peak, memory - self._idle)
                 if memory > limits[0]:
                     self._stop(f"takes more than {limits[0] / 10**9:.1f} GB in ONNX Runtime")
                 # a busy machine is not the file's fault
-                elif seconds > limits[1] and self._seconds_of_work() - spent > limits[1]:
+                elif seconds > limits[1] and self.seconds_of_work() - spent > limits[1]:
                     self._stop(f"was still running after {limits[1]:.0f} s")
                 time.sleep(budgets.SECONDS_BETWEEN_LOOKS)
 
@@ -208,17 +230,18 @@ class _StrangersProcess:
             return int(text.split("RssAnon:")[1].split()[0]) * 1024
         return None
 
-    def _seconds_of_work(self) -> float:
+    def seconds_of_work(self) -> float:
+        """What it has spent of the processors' time."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             text = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii", errors="replace")
             return sum(map(int, text.rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
         return time.monotonic()
 
 
-class _RemoteSession:
+class RemoteSession:
     """What is asked of a session of the runtime, asked over there."""
 
-    def __init__(self, process: _StrangersProcess, number: int, inputs: list[Any], outputs: list[str]) -> None:
+    def __init__(self, process: FileProcess, number: int, inputs: list[Any], outputs: list[str]) -> None:
         self._process, self._number = process, number
         self._inputs = [SimpleNamespace(name=name, type=kind, shape=shape) for name, kind, shape in inputs]
         self._outputs = [SimpleNamespace(name=name) for name in outputs]
@@ -231,6 +254,19 @@ class _RemoteSession:
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         return self._process.run(self._number, names, feeds)
+
+    def give(self, feeds: Mapping[str, Any]) -> None:
+        """Inputs for what follows: they are sent once."""
+        self._process.give(self._number, feeds)
+
+    def time(self, clock: str) -> float:
+        """Seconds of one run on what was given, after one that is not timed; pipes have no part in it."""
+        return float(self._process.ask_about_run("time", self._number, clock=clock))
+
+    def grow(self) -> int | None:
+        """Bytes by which the process grows over one run; None where the system does not tell."""
+        found: int | None = self._process.ask_about_run("grow", self._number)
+        return found
 
     def end_profiling(self) -> None:
         """The record is where it was asked for: a name from over there is not followed."""

@@ -120,7 +120,7 @@ class Session:
 
     def _open_session(self, opening: Opening) -> onnxruntime.InferenceSession:
         refuse_missing_providers(load_runtime(), self._providers or ())
-        with _failures_in_short():
+        with failures_in_short():
             return open_runtime_session(opening)
 
     def reopened(self, model: bytes) -> Session:
@@ -147,7 +147,7 @@ class Session:
                     session = self._open_session(replace(plain, profile=str(folder / "run")))
                     session.run(None, {name: feeds[name] for name in self.inputs})
                     session.end_profiling()
-                    events = json.loads(next(folder.glob("run*")).read_bytes())
+                    events = recorded_events(folder)
                 except StoppedError:
                     raise
                 except Exception:  # noqa: BLE001  no run, or no record of it
@@ -157,12 +157,12 @@ class Session:
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         session = self._loaded_session()
-        with _failures_in_short():
+        with failures_in_short():
             return list(session.run(None, {name: feeds[name] for name in self.inputs}))
 
 
 @contextlib.contextmanager
-def _failures_in_short() -> Iterator[None]:
+def failures_in_short() -> Iterator[None]:
     """What the runtime raises inside is a failure in its own words; what is ours stays."""
     try:
         yield
@@ -182,6 +182,12 @@ def _profiled_calls(events: Iterable[Mapping[str, Any]]) -> Iterator[OperatorSha
                 for key in ("input_type_shape", "output_type_shape")
             )
             yield told["op_name"], inputs, outputs, 4
+
+
+def recorded_events(folder: Path) -> list[dict[str, Any]]:
+    """What a session has written into a folder about its runs."""
+    events: list[dict[str, Any]] = json.loads(next(folder.glob("run*")).read_bytes())
+    return events
 
 
 def refuse_missing_providers(ort: Any, providers: Sequence[Any]) -> None:

@@ -12,12 +12,15 @@ import signal
 import struct
 import threading
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from anyshape.errors import DeclarationError
 from anyshape.runtime.opening import Opening
+from anyshape.runtime.timing import clocked
 from anyshape.sizes import budgets
 
 # ---- messages
@@ -94,17 +97,50 @@ def _from_tree(tree: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
 # ---- the process
 
 
-def _answer_to(request: dict[str, Any], sessions: dict[int, Any]) -> Any:
+@dataclass
+class _Served:
+    """A session, and the inputs that its next runs are made on."""
+
+    session: Any
+    feeds: Any = None
+
+
+def _answer_to(request: dict[str, Any], sessions: dict[int, _Served]) -> Any:
     for number in request["closed"]:
         sessions.pop(number, None)
-    number = request["number"]
-    if request["what"] == "open":
-        session = sessions[number] = Opening(**request["opening"]).open()
+    number, what = request["number"], request["what"]
+    if what == "open":
+        session = Opening(**request["opening"]).open()
+        sessions[number] = _Served(session)
         inputs = [(one.name, one.type, one.shape) for one in session.get_inputs()]
         return inputs, [one.name for one in session.get_outputs()]
-    if request["what"] == "run":
-        return sessions[number].run(request["names"], request["feeds"])
-    return sessions[number].end_profiling()
+    served = sessions[number]
+    if what == "run":
+        return served.session.run(request["names"], request["feeds"])
+    if what == "give":
+        served.feeds = request["feeds"]
+        return None
+    if what == "time":
+        return clocked(lambda: served.session.run(None, served.feeds), request["clock"])()
+    return _growth_of(served) if what == "grow" else served.session.end_profiling()
+
+
+def _growth_of(served: _Served) -> int | None:
+    """The results are held until the process was looked at: they are a part of what a run takes."""
+    before = _own_bytes()
+    results = served.session.run(None, served.feeds)
+    after = _own_bytes()
+    del results
+    return None if before is None or after is None else max(after - before, 0)
+
+
+def _own_bytes() -> int | None:
+    """Memory that is the process's own, without the files that it maps; asked of Linux."""
+    try:
+        text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return int(text.split("RssAnon:")[1].split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _end_with_parent(parent: int) -> None:
@@ -119,7 +155,7 @@ def _serve() -> None:
     os.dup2(2, 1)  # what libraries print is no answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's to answer
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    sessions: dict[int, Any] = {}
+    sessions: dict[int, _Served] = {}
     send(answers, "ready")
     while True:
         try:

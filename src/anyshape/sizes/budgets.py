@@ -488,3 +488,23 @@ MOST_BOXES_OF_A_PICTURE = 60
 """Of a graph: more are put into boxes of neighbours."""
 MOST_CHOICES_OF_A_SIZE = 6
 """`a if ... else b` in one formula: with more, sympy takes long, and nobody reads it."""
+
+# ---- how long a file takes
+
+SECONDS_OF_A_TIMED_SIZE = 6.0
+"""For all rounds of one size: of calls that take some milliseconds, as many as there may be."""
+FEWEST_ROUNDS, MOST_ROUNDS = 10, 90
+"""Of fewer, hardly anything can be told; of more, nothing else."""
+WORK_OF_A_TIMED_SIZE = 2.5e7
+"""Of a size that nobody asked for: about 50 ms."""
+MOST_THREADS = 1024
+"""That are started because somebody asks for them."""
+MOST_SIZES_TIMED = 48
+"""That are asked for: with a few seconds for each, some minutes."""
+RUNS_PROFILED = 5
+"""Of one size, to tell the nodes' shares of its time."""
+LEAST_SECONDS_WATCHED = 0.5
+"""Of all processors together, before anything is said of what other programs took of them."""
+OTHERS_TAKE_MUCH = 0.15
+"""Of all processors' time, taken by other programs: then it is said."""
+MOST_NODES_SHOWN = 5

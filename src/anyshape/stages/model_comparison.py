@@ -29,7 +29,7 @@ from anyshape.model.survey import make_boundaries, make_reference, start_sizes
 from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.contract import Contract
 from anyshape.onnxfile.decided_sizes import decided_sizes, otherwise_at
-from anyshape.onnxfile.interface import Interface, Port, unused_inputs
+from anyshape.onnxfile.interface import Interface, Port, computes_narrowly, unused_inputs
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Verification
@@ -39,7 +39,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, Sizes, did_you_mean, parse_expression
 from anyshape.source.spans import Span, span_of_definition
 from anyshape.testbench.batches import Row
-from anyshape.testbench.bench import smallest_failure, verify
+from anyshape.testbench.checker import smallest_failure, verify
 from anyshape.testbench.judgement import Tolerance
 from anyshape.testbench.plan import Budget, Plan, affordable
 from anyshape.torchkit.recorder import TOLD
@@ -225,14 +225,10 @@ def bench_beside_model(
     """The file with the model for a reference, inside the limits that PyTorch has and the file claims."""
     session, computed_in = opened
     request, start, spec = subject.request, subject.start, subject.request.spec
-    names = [request.input_names[leaf] for leaf in spec.inputs(request.signature)]
-    ports = match_ports(file.interface.inputs, _in_file(file.interface, names))
-    leaf_of = {port.name: leaf for leaf, port in ports.items()}
+    leaf_of = leaves_by_input(file, request)
     leaves = [leaf_of[port.name] for port in file.interface.inputs]
     boundaries = make_boundaries(subject.reference, request, start)
-    if file.contract is not None:
-        conditions = (*file.contract.limits, *file.contract.conditions)
-        claimed = [c for c in conditions if set(c.names) <= set(spec.ranges) and c.holds(start)]
+    if claimed := conditions_claimed(file, subject):
         boundaries = boundaries.with_limits([_confirmed_limit(one, subject, boundaries) for one in claimed])
     boundaries.probe()  # after the claims: dims that these tie together are not asked for ties again
     graph = ir.from_proto(file.proto)
@@ -241,12 +237,27 @@ def bench_beside_model(
     if options.at is None:
         far = [*rounded_sizes(graph, spec.ranges, start, options.seed), *decided_sizes(graph, spec.ranges, start)]
         plan = replace(plan, first=tuple(affordable(far, subject.reference.effort)))
-    is_narrow = _is_narrow(file.proto) and not (computed_in is not None and _is_in_bfloat16(subject))
+    is_narrow = computes_narrowly(file.proto) and not (computed_in is not None and _is_in_bfloat16(subject))
     checker = checker_beside_model(
         session, file.interface, subject.reference, leaves, options.tolerance, computed_in, takes_narrower=is_narrow,
         compares_values=file.compares_values,
     )  # fmt: skip
     return ModelBench(checker, boundaries, plan, options, subject, file, graph)
+
+
+def leaves_by_input(file: GivenFile, request: Request) -> dict[str, str]:
+    """The leaf of a call that each input of the file takes."""
+    names = [request.input_names[leaf] for leaf in request.spec.inputs(request.signature)]
+    ports = match_ports(file.interface.inputs, _in_file(file.interface, names))
+    return {port.name: leaf for leaf, port in ports.items()}
+
+
+def conditions_claimed(file: GivenFile, subject: ModelSubject) -> list[Condition]:
+    """What the file's contract says of these dims, where the example keeps to it."""
+    if file.contract is None:
+        return []
+    conditions, known = (*file.contract.limits, *file.contract.conditions), set(subject.request.spec.ranges)
+    return [one for one in conditions if set(one.names) <= known and one.holds(subject.start)]
 
 
 def _name_by_user(model: ir.Model, axes: Mapping[str, Row]) -> None:
@@ -283,11 +294,6 @@ _TOO_COARSE = (
     "the file computes in a narrower type and loses more than a tenth of the largest value at the example's own size: "
     "too coarse to tell a size bug from the loss of precision"
 )
-_NARROW_TYPES = {
-    onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8,
-    onnx.TensorProto.INT4, onnx.TensorProto.UINT4,
-}  # fmt: skip
-_QUANTISERS = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulNBits", "MatMulInteger"}
 
 
 def verify_by_loss(bench: ModelBench, verification: Verification) -> tuple[ModelBench, Verification, list[str]]:
@@ -335,11 +341,6 @@ def _loss_at_example(bench: ModelBench) -> float | None:
     if len(right) != len(judged):
         return None
     return max(torch.finfo(torch.float16).eps, *(one.ratio * _LARGEST_LOSS for one in right))
-
-
-def _is_narrow(proto: onnx.ModelProto) -> bool:
-    quantised = any(node.op_type in _QUANTISERS for node in proto.graph.node)
-    return quantised or any(tensor.data_type in _NARROW_TYPES for tensor in proto.graph.initializer)
 
 
 def _is_in_bfloat16(subject: ModelSubject) -> bool:

@@ -10,14 +10,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.declaration.options import check_options
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.contradictions import contract_of
-from anyshape.onnxfile.interface import opset_of, read_interface
-from anyshape.onnxfile.untrusted import load_checked
+from anyshape.onnxfile.interface import opset_of
 from anyshape.results.progress import Tell, told
 from anyshape.results.result import ExportError, Result
 from anyshape.results.unknown_operators import not_loaded
@@ -28,7 +25,7 @@ from anyshape.source.spans import Span
 from anyshape.testbench.judgement import Tolerance
 from anyshape.testbench.plan import choose_tier
 from anyshape.verification import given_file as alone
-from anyshape.verification.given_file import CheckOptions, GivenFile
+from anyshape.verification.given_file import CheckOptions, GivenFile, read_given_file
 
 if TYPE_CHECKING:
     from anyshape.model.request import Request
@@ -67,7 +64,7 @@ def check(
         atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers, progress=progress
     )
     computed_by = understand_custom_ops(custom_ops, function_of)
-    file = _read_file(f)
+    file = read_given_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
     options = CheckOptions(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
     if model is None:
@@ -163,15 +160,6 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
 
 
 # ---- what is given
-
-
-def _read_file(f: Any) -> GivenFile:
-    if not isinstance(f, (str, os.PathLike)):
-        raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
-    proto = load_checked(f)
-    interface = read_interface(proto)
-    contract, untrue = contract_of(proto, interface)
-    return GivenFile(Path(f).absolute(), proto, interface, contract, untrue)  # the model may change the current folder
 
 
 def function_of(value: Any) -> Callable[..., Any] | None:

@@ -35,7 +35,7 @@ from anyshape.sizes.conditions import narrowed_range
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.sizes.settlement import SizesInQuestion
 from anyshape.testbench.assumptions import Assumptions
-from anyshape.testbench.bench import smallest_failure, verify
+from anyshape.testbench.checker import smallest_failure, verify
 from anyshape.testbench.plan import (
     Budget,
     Plan,

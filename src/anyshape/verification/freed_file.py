@@ -26,7 +26,13 @@ from anyshape.sizes import budgets
 from anyshape.sizes.notation import SizeRange, Sizes
 from anyshape.sizes.spelling import spelled
 from anyshape.source.spans import Span
-from anyshape.testbench.bench import BESIDE_ITS_STATIC_TWIN, Judged, judge_until_wrong, run_by_default, verification_of
+from anyshape.testbench.checker import (
+    BESIDE_ITS_STATIC_TWIN,
+    Judged,
+    judge_until_wrong,
+    run_by_default,
+    verification_of,
+)
 from anyshape.testbench.plan import Budget, Tier
 from anyshape.verification import twin_checks
 from anyshape.verification.final_file import JudgedFile

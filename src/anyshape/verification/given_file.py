@@ -8,10 +8,12 @@ declares, and keeps the shapes that it declares there.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -20,8 +22,9 @@ from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
 from anyshape.onnxfile.baked_sizes import Baked, find_baked, size_literals, sizes_written
 from anyshape.onnxfile.contract import Contract
-from anyshape.onnxfile.contradictions import UNREADABLE
-from anyshape.onnxfile.interface import Interface, expected_size
+from anyshape.onnxfile.contradictions import UNREADABLE, contract_of
+from anyshape.onnxfile.interface import Interface, expected_size, read_interface
+from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.custom_ops import CustomOps
@@ -34,7 +37,7 @@ from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes, did
 from anyshape.sizes.spelling import argument
 from anyshape.source.spans import Span
 from anyshape.testbench.batches import batch_dims, first_mixed_output
-from anyshape.testbench.bench import ALONE, BenchReference, Checker, Examined, Judged, verify
+from anyshape.testbench.checker import ALONE, BenchReference, Checker, Examined, Judged, verify
 from anyshape.testbench.judgement import Tolerance
 from anyshape.testbench.plan import Budget, Plan, Tier, horizon, sizes_at_literals, trace_sizes
 
@@ -85,6 +88,16 @@ class GivenFile:
 
     def open(self, options: CheckOptions) -> Session:
         return options.custom_ops.open(self.path, options.providers)
+
+
+def read_given_file(f: Any) -> GivenFile:
+    """The file at a path, nothing in it run; a sentence where there is none, or what is there is no model."""
+    if not isinstance(f, (str, os.PathLike)):
+        raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
+    proto = load_checked(f)
+    interface = read_interface(proto)
+    contract, untrue = contract_of(proto, interface)
+    return GivenFile(Path(f).absolute(), proto, interface, contract, untrue)  # the model may change the current folder
 
 
 def plan_of_check(

@@ -20,7 +20,7 @@ from anyshape.onnxfile.interface import Interface
 from anyshape.runtime.model_call import as_numpy
 from anyshape.runtime.session import Array, Feeds, Session
 from anyshape.sizes.effort import Effort
-from anyshape.testbench.bench import BESIDE_A_MODEL, BESIDE_A_RANDOM_MODEL, BenchReference, Checker, Expected
+from anyshape.testbench.checker import BESIDE_A_MODEL, BESIDE_A_RANDOM_MODEL, BenchReference, Checker, Expected
 from anyshape.testbench.judgement import FACTOR, Noises, Oracles, Tolerance
 
 

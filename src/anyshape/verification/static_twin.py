@@ -20,7 +20,7 @@ from anyshape.sizes import budgets
 from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import Sizes
 from anyshape.testbench.batches import taken
-from anyshape.testbench.bench import BESIDE_ITS_STATIC_TWIN, BenchReference, Checker, Expected
+from anyshape.testbench.checker import BESIDE_ITS_STATIC_TWIN, BenchReference, Checker, Expected
 from anyshape.testbench.judgement import MovedRuns, moved_by_rounding
 
 

@@ -23,7 +23,7 @@ from anyshape.runtime.made_up_inputs import is_mask
 from anyshape.runtime.session import Array, Feeds
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Sizes
-from anyshape.testbench.bench import Checker, Judged, judge_until_wrong
+from anyshape.testbench.checker import Checker, Judged, judge_until_wrong
 from anyshape.testbench.judgement import are_close
 from anyshape.verification.static_twin import Pair, Region, Regions, TwinRun, checker_beside_twin, cut_out, whole
 

@@ -14,7 +14,7 @@ from anyshape.runtime.session import Session
 from anyshape.sizes import budgets
 from anyshape.sizes.effort import Effort
 from anyshape.sizes.notation import SizeRange, parse_condition
-from anyshape.testbench.bench import (
+from anyshape.testbench.checker import (
     ALONE,
     BESIDE_A_MODEL,
     BESIDE_ITS_STATIC_TWIN,
