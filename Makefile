@@ -27,7 +27,7 @@ lint: $(STAMP)
 # The pages of the rules live in the package, so that `anyshape explain` has them; tables are made from the code.
 docs: $(STAMP)
 	$(BIN)/python -m anyshape.results.explanations docs/rules
-	$(BIN)/python -m tests.test_docs docs/how_it_works.md docs/index.md
+	$(BIN)/python -m tests.test_docs docs/how_it_works.md docs/index.md docs/api.md
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import doctest
 import importlib
 import inspect
 import io
@@ -47,6 +48,7 @@ from anyshape.results.explanations import RULES
 from anyshape.runtime.releases import RELEASES
 from anyshape.sizes import budgets
 from anyshape.testbench.judgement import FACTOR
+from tests.api_reference import PUBLIC, is_explained, reference
 from tests.test_architecture import ORDER
 
 ROOT = Path(__file__).parent.parent
@@ -216,6 +218,27 @@ def test_an_output_that_differs_is_noticed() -> None:
     assert not agrees("first\n...\nlast\n", "first\nsecond\n")
 
 
+# ---- examples of docstrings
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_has_an_example_that_runs(name: str, tmp_path: Path) -> None:
+    given = {"anyshape": anyshape, "torch": torch}
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
+    (one,) = finder.find(PUBLIC[name], name, module=False, globs=given)
+    printed = io.StringIO()
+    with empty_folder(tmp_path):
+        runner.run(one, out=printed.write)
+    assert runner.tries > 0, "no example"
+    assert runner.failures == 0, printed.getvalue()
+
+
+def test_every_argument_of_a_public_function_is_explained_where_it_is_defined() -> None:
+    functions = [one for one in PUBLIC.values() if inspect.isfunction(one)] + [anyshape.checkpoints.export_checkpoint]
+    arguments = [(one, name) for one in functions for name in inspect.signature(one).parameters]
+    assert [(one.__name__, name) for one, name in arguments if not is_explained(one, name)] == []
+
+
 # ---- tables that are made from the code
 
 
@@ -255,6 +278,7 @@ def _of_benchmark(module: str, name: str) -> str:
 
 
 GENERATED: Mapping[str, Callable[[], str]] = {
+    "api": reference,
     "folders": folders_table,
     "matrix": partial(_of_benchmark, "compatibility_tables", "matrix"),
     "environments": partial(_of_benchmark, "compatibility_tables", "environments"),

@@ -1,0 +1,66 @@
+"""What the site adds to the pages of `docs/`: the sidebar, from the lists of `docs/index.md`, and reports to look at."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from html import escape
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent
+REPORTS = ROOT / "build/reports"
+"""Where `gallery.py` puts what it makes: `reports/NAME.html` below it, with the first line of the result beside it."""
+OF_THE_PROJECT = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
+
+
+def version() -> str:
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+def made_reports() -> list[str]:
+    return [str(REPORTS)] if REPORTS.exists() else []
+
+
+def complete(app: Any, name: str, source: list[str]) -> None:
+    """A page as Sphinx gets it: with its place in the sidebar and the reports that its comments ask for."""
+    del app
+    text = re.sub(r"^<!-- report: (\w+) -->$", lambda found: embedded(found[1]), source[0], flags=re.MULTILINE)
+    source[0] = f"{text}\n{sidebar(text)}" if name == "docs/index" else text
+
+
+def sidebar(index: str) -> str:
+    """A toctree for each heading with a list of pages below it, and the pages in the order of the list."""
+    parts = re.split(r"^## (.*)$", index, flags=re.MULTILINE)
+    return "\n".join(_toctree(title, listed(part)) for title, part in zip(parts[1::2], parts[2::2], strict=True))
+
+
+def listed(part: str) -> list[str]:
+    """The pages to which the items of lists and the first cells of tables link."""
+    return re.findall(r"^(?:- |\| )\[[^]]*\]\(([\w./]+\.md)\)", part, flags=re.MULTILINE)
+
+
+def _toctree(title: str, links: list[str]) -> str:
+    paths = (Path(*Path("/docs", link).parts) for link in links)
+    entries = "\n".join(_absolute(path) for path in paths)
+    return f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{entries}\n```\n" if links else ""
+
+
+def _absolute(path: Path) -> str:
+    """`/docs/../SECURITY.md` as Sphinx names it: `/SECURITY`."""
+    parts: list[str] = []
+    for part in path.with_suffix("").parts[1:]:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return "/" + "/".join(parts)
+
+
+def embedded(name: str) -> str:
+    """A report in a frame, or nothing where it was not made."""
+    if not (REPORTS / f"reports/{name}.html").exists():
+        return ""
+    title = escape((REPORTS / f"reports/{name}.txt").read_text(encoding="utf-8").strip())
+    link = f"../reports/{name}.html"
+    return (
+        f'<div class="report"><iframe src="{link}" title="{title}" loading="lazy"></iframe>'
+        f'<p><a href="{link}">{title}</a>, in a page of its own</p></div>'
+    )
