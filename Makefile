@@ -4,7 +4,7 @@ PIP_FLAGS ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all test-versions lint docs bench coverage compatibility clean
+.PHONY: demo test test-all test-versions lint docs site bench coverage compatibility clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -28,6 +28,12 @@ lint: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m anyshape.results.explanations docs/rules
 	$(BIN)/python -m tests.test_docs docs/how_it_works.md docs/index.md docs/api.md
+	$(BIN)/python docs/_site/map_of_sizes.py docs/map_of_sizes.svg
+
+# The pages of docs/ as they are, with reports of real exports. Warnings are errors.
+site: $(STAMP)
+	$(BIN)/python docs/_site/gallery.py
+	$(BIN)/python -m sphinx -b html -c docs/_site -d build/doctrees -n -W --keep-going -q . site
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py
@@ -53,4 +59,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf .venv .versions .tools dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .versions .tools dist build site .pytest_cache .mypy_cache .ruff_cache

@@ -102,7 +102,7 @@ def _text_of(node: ast.stmt | None) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+    return " ".join(text.split("\n\n", maxsplit=1)[0].split()).replace("|", "\\|")
 
 
 def _arguments(node: ast.FunctionDef) -> list[str]:

@@ -1,8 +1,8 @@
 """How the pages of `docs/` become a site: as they are, with the sidebar made from the lists of `docs/index.md`.
 
-The source folder is the repository, so that `../SECURITY.md` is a page and `../examples/tour.ipynb` a file to download. Nothing
-is fetched when a page is looked at: no fonts, no scripts of others, no summaries in the search, which a browser does not let a
-page read from the file system.
+The source folder is the repository, so that `../SECURITY.md` is a page and `../examples/tour.ipynb` a file to download.
+Nothing is fetched when a page is looked at: no fonts, no scripts of others, no summaries in the search, which a browser
+does not let a page read from the file system.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ exclude_patterns = [name.name for name in pages.ROOT.iterdir() if name.is_dir() 
 nitpicky = True
 
 myst_heading_anchors = 4
-myst_enable_extensions = ["attrs_inline"]
-suppress_warnings: list[str] = []
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"

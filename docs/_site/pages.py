@@ -1,7 +1,8 @@
-"""What the site adds to the pages of `docs/`: the sidebar, from the lists of `docs/index.md`, and reports to look at."""
+"""What the site adds to the pages of `docs/`: the sidebar, from the lists of `docs/index.md`, and reports."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tomllib
 from html import escape
@@ -26,32 +27,30 @@ def complete(app: Any, name: str, source: list[str]) -> None:
     """A page as Sphinx gets it: with its place in the sidebar and the reports that its comments ask for."""
     del app
     text = re.sub(r"^<!-- report: (\w+) -->$", lambda found: embedded(found[1]), source[0], flags=re.MULTILINE)
-    source[0] = f"{text}\n{sidebar(text)}" if name == "docs/index" else text
+    if name == "docs/index":
+        text += sidebar(text)
+    elif name.endswith("/index"):
+        text += _toctree("", "docs/maintainers", re.findall(r"\]\((\w+\.md)\)", text))
+    source[0] = text
 
 
 def sidebar(index: str) -> str:
     """A toctree for each heading with a list of pages below it, and the pages in the order of the list."""
     parts = re.split(r"^## (.*)$", index, flags=re.MULTILINE)
-    return "\n".join(_toctree(title, listed(part)) for title, part in zip(parts[1::2], parts[2::2], strict=True))
+    lists = zip(parts[1::2], map(listed, parts[2::2]), strict=True)
+    return "".join(_toctree(title, "docs", links) for title, links in lists if links)
 
 
 def listed(part: str) -> list[str]:
     """The pages to which the items of lists and the first cells of tables link."""
-    return re.findall(r"^(?:- |\| )\[[^]]*\]\(([\w./]+\.md)\)", part, flags=re.MULTILINE)
+    return re.findall(r"^(?:- |\| )\[[^]]*\]\(([\w./-]+\.md)\)", part, flags=re.MULTILINE)
 
 
-def _toctree(title: str, links: list[str]) -> str:
-    paths = (Path(*Path("/docs", link).parts) for link in links)
-    entries = "\n".join(_absolute(path) for path in paths)
-    return f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{entries}\n```\n" if links else ""
-
-
-def _absolute(path: Path) -> str:
-    """`/docs/../SECURITY.md` as Sphinx names it: `/SECURITY`."""
-    parts: list[str] = []
-    for part in path.with_suffix("").parts[1:]:
-        parts = parts[:-1] if part == ".." else [*parts, part]
-    return "/" + "/".join(parts)
+def _toctree(title: str, folder: str, links: list[str]) -> str:
+    """`../SECURITY.md` of `docs` is `/SECURITY` to Sphinx."""
+    entries = "".join(f"{posixpath.normpath(f'/{folder}/{link}').removesuffix('.md')}\n" for link in links)
+    caption = f":caption: {title}\n" if title else ""
+    return f"\n```{{toctree}}\n:hidden:\n{caption}\n{entries}```\n"
 
 
 def embedded(name: str) -> str:
