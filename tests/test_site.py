@@ -59,9 +59,9 @@ def test_a_report_is_shown_where_it_was_made_and_nothing_where_not(
     source = ["before\n<!-- report: small -->\nafter\n"]
     pages.complete(None, "docs/gallery", source)
     assert source == ["before\n\nafter\n"]
-    (tmp_path / "reports").mkdir()
-    (tmp_path / "reports/small.html").write_text("<p>report</p>")
-    (tmp_path / "reports/small.txt").write_text('checked: "a<b".onnx')
+    (tmp_path / "site/reports").mkdir(parents=True)
+    (tmp_path / "site/reports/small.html").write_text("<p>report</p>")
+    (tmp_path / "small.txt").write_text('checked: "a<b".onnx')
     source = ["<!-- report: small -->\n"]
     pages.complete(None, "docs/gallery", source)
     assert 'src="../reports/small.html" title="checked: &quot;a&lt;b&quot;.onnx"' in source[0]

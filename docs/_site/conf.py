@@ -32,7 +32,7 @@ copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
 
 html_theme = "furo"
-html_title = "anyshape"
+html_title = f"anyshape {release}"
 html_static_path = [str(HERE / "static")]
 html_css_files = ["site.css"]
 html_extra_path = [str(HERE / "extra"), *pages.made_reports()]

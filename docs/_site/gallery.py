@@ -104,13 +104,14 @@ def main() -> None:
     if write is None:
         sys.stderr.write("no reports are made: `Result` has no `report` here\n")
         return
-    (REPORTS / "reports").mkdir(parents=True, exist_ok=True)
+    folder = REPORTS / "site/reports"
+    folder.mkdir(parents=True, exist_ok=True)
     for make in SHOWN:
         torch.manual_seed(0)
-        with tempfile.TemporaryDirectory() as folder:
-            result = make(Path(folder))
-            write(result, REPORTS / f"reports/{make.__name__}.html")
-        (REPORTS / f"reports/{make.__name__}.txt").write_text(result.headline, encoding="utf-8")
+        with tempfile.TemporaryDirectory() as work:
+            result = make(Path(work))
+            write(result, folder / f"{make.__name__}.html")
+        (REPORTS / f"{make.__name__}.txt").write_text(result.headline, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 REPORTS = ROOT / "build/reports"
-"""Where `gallery.py` puts what it makes: `reports/NAME.html` below it, with the first line of the result beside it."""
+"""Where `gallery.py` puts what it makes: `site/reports/NAME.html`, and the first line of the result in `NAME.txt`."""
 OF_THE_PROJECT = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
@@ -20,7 +20,7 @@ def version() -> str:
 
 
 def made_reports() -> list[str]:
-    return [str(REPORTS)] if REPORTS.exists() else []
+    return [str(REPORTS / "site")] if REPORTS.exists() else []
 
 
 def complete(app: Any, name: str, source: list[str]) -> None:
@@ -55,9 +55,9 @@ def _toctree(title: str, folder: str, links: list[str]) -> str:
 
 def embedded(name: str) -> str:
     """A report in a frame, or nothing where it was not made."""
-    if not (REPORTS / f"reports/{name}.html").exists():
+    if not (REPORTS / f"site/reports/{name}.html").exists():
         return ""
-    title = escape((REPORTS / f"reports/{name}.txt").read_text(encoding="utf-8").strip())
+    title = escape((REPORTS / f"{name}.txt").read_text(encoding="utf-8").strip())
     link = f"../reports/{name}.html"
     return (
         f'<div class="report"><iframe src="{link}" title="{title}" loading="lazy"></iframe>'
