@@ -416,9 +416,10 @@ def test_the_figures_that_are_promised_are_those_of_the_code() -> None:
     assert [one for one in promised if one not in text] == []
 
 
-def test_the_changelog_names_the_version() -> None:
+def test_the_changelog_and_the_citation_name_the_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## \[{re.escape(anyshape.__version__)}\]", changelog, re.MULTILINE)
+    assert f'\nversion: "{anyshape.__version__}"\n' in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_every_public_name_and_every_option_is_documented() -> None:
@@ -442,7 +443,7 @@ def test_every_name_of_ours_in_a_text_is_there_after_the_import() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in (*PAGES, ROOT / "CONTRIBUTING.md"):
+    for page in {*PAGES, *ROOT.glob("*.md")}:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 

@@ -22,7 +22,7 @@ _LISTS = ("notes", "helps", "dims")
 class Finding(ShownInNotebooks):
     """What is wrong (`message`), where (`span`), why (`notes`) and what to do (`helps`, `edit`).
 
-    >>> finding, = anyshape.diagnose(lambda x: x.view(2, 3), torch.randn(2, 3), dims={"x": "batch 3"})
+    >>> (finding,) = anyshape.diagnose(lambda x: x.view(2, 3), torch.randn(2, 3), dims={"x": "batch 3"})
     >>> finding.rule, finding.dims, finding.breaks_at
     ('pinned-dim', ('batch',), {'batch': 1})
     """
