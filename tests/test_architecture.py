@@ -24,8 +24,9 @@ SOURCES = sorted(HOUSE.rglob("*.py"))
 TESTS = Path(__file__).parent
 
 ORDER = (
-    "errors", "garbage", "sizes", "source", "onnxfile", "runtime", "results", "testbench", "freeing", "torchkit",
-    "declaration", "model", "conversion", "verification", "diagnosis", "stages", "verbs", "checkpoints", "cli",
+    "errors", "garbage", "sizes", "source", "onnxfile", "runtime", "costs", "results", "testbench", "freeing",
+    "torchkit", "declaration", "model", "conversion", "verification", "diagnosis", "stages", "verbs", "checkpoints",
+    "cli",
 )  # fmt: skip
 """Each folder imports from those before it, and from none behind it."""
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]
@@ -131,7 +132,7 @@ def test_importing_the_package_imports_neither_torch_nor_onnxruntime() -> None:
     assert ran.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("verb", ["inspect", "load", "make_dynamic", "check"])
+@pytest.mark.parametrize("verb", ["inspect", "load", "make_dynamic", "check", "report"])
 def test_verbs_for_files_load_nothing_of_conversion(verb: str) -> None:
     """`check` with a model needs torch, and still none of the translations: see `tests/verbs/test_check.py`."""
     loaded = _loaded_after(f"import anyshape; anyshape.{verb}")
@@ -162,7 +163,7 @@ def test_without_torch_the_package_says_which_command_to_run(tmp_path: Path) -> 
 def test_the_public_names_are_these() -> None:
     assert sorted(anyshape.__all__) == [
         "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "checkpoints", "diagnose",
-        "export", "inspect", "load", "make_dynamic", "translation", "watch",
+        "export", "inspect", "load", "make_dynamic", "report", "translation", "watch",
     ]  # fmt: skip
     assert all(getattr(anyshape, name) is not None for name in anyshape.__all__)
     assert [name for name in dir(anyshape) if not name.startswith("__")] == sorted(anyshape.__all__)
@@ -170,7 +171,18 @@ def test_the_public_names_are_these() -> None:
 
 def test_a_verb_is_a_file() -> None:
     verbs = {path.stem for path in (HOUSE / "verbs").glob("*.py")} - {"__init__"}
-    assert verbs == {"check", "diagnose", "dims", "explain", "export", "inspect", "load", "make_dynamic", "watch"}
+    assert verbs == {
+        "check",
+        "diagnose",
+        "dims",
+        "explain",
+        "export",
+        "inspect",
+        "load",
+        "make_dynamic",
+        "report",
+        "watch",
+    }
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=_label)

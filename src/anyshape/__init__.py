@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from anyshape.verbs.inspect import inspect
     from anyshape.verbs.load import load
     from anyshape.verbs.make_dynamic import make_dynamic
+    from anyshape.verbs.report import report
     from anyshape.verbs.watch import watch
 
 
 __version__ = "0.1.0"
 __all__ = [
     "AnyshapeError", "DeclarationError", "ExportError", "Finding", "Result", "check", "checkpoints", "diagnose",
-    "export", "inspect", "load", "make_dynamic", "translation", "watch",
+    "export", "inspect", "load", "make_dynamic", "report", "translation", "watch",
 ]  # fmt: skip
 
 _HOMES = {
@@ -38,6 +39,7 @@ _HOMES = {
     "inspect": "anyshape.verbs.inspect",
     "load": "anyshape.verbs.load",
     "make_dynamic": "anyshape.verbs.make_dynamic",
+    "report": "anyshape.verbs.report",
     "translation": "anyshape.conversion.translation",
     "watch": "anyshape.verbs.watch",
 }

@@ -25,6 +25,13 @@ SAID_FIRST = {
     "remove it first",
     ("export", "model.py:Net", *OUTPUT, "--dtype", "flot16"): "--dtype is 'flot16': give a floating type such as "
     "float16 or bfloat16; did you mean `float16`?",
+    ("export", "model.py:Net", *OUTPUT, "--report", "r.txt"): "`r.txt` is no name for a report: end it in .html for a "
+    "page, in .json for its data",
+    ("report", "absent.onnx", "-o", "r.html"): "there is no file `absent.onnx`",
+    ("report", "model.py", "-o", "-"): "`-` is no file: a report takes its place whole, and is not piped; name it",
+    ("report", "model.py", "-o", "folder"): "`folder` is a folder: name a file in it, such as `folder/report.html`",
+    ("report", "model.py", "-o", "r.html", "--times", "other.py"): "`other.py` holds no measurements: keep what "
+    "`anyshape bench --json` prints in it",
     ("export", "model.py:Net", "-o", "-"): "`-` is no file: a checked file takes its place whole, and is not piped; "
     "name it",
     ("export", "model.py:Net", "-o", "./old.pt", "--weights", "old.pt"): "`./old.pt` is what is read: name another "

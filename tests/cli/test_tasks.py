@@ -152,6 +152,51 @@ def test_a_refusal_as_json_is_the_result(folder, tmp_path):
     assert result.stderr.splitlines()[-1] == "refused: no file written"
 
 
+# ---- pages
+
+
+def test_every_verb_writes_a_page_of_what_it_found(exported, folder, tmp_path):
+    """The page of a refusal is the most wanted one; exit codes stay what they are."""
+    target, x = f"{folder}/model.py:Pinned", ("--input", "x: float32[batch, 6]")
+    static = tmp_path / "static.onnx"
+    anyshape.export(torch.nn.Linear(3, 2), torch.randn(2, 3), static, dims={}, quick=True)
+    commands = {
+        "export": ("export", target, "-o", tmp_path / "m.onnx", *x, "--quick"),
+        "diagnose": ("diagnose", target, *x),
+        "check": ("check", exported[0], "--quick"),
+        "make-dynamic": ("make-dynamic", static, "-o", tmp_path / "d.onnx", "--quick"),
+    }
+    expected = {
+        "export": (3, "refused"),
+        "diagnose": (1, "refused"),
+        "check": (0, "checked"),
+        "make-dynamic": (0, "checked"),
+    }
+    for verb, arguments in commands.items():
+        page = tmp_path / f"{verb}.json"
+        ran = run(*arguments, "--report", page)
+        assert (ran.exit_code, json.loads(page.read_text())["verdict"]["verdict"]) == expected[verb], ran.output
+        assert f"wrote {verb}.json" in ran.stderr
+    assert json.loads((tmp_path / "diagnose.json").read_text())["findings"][0]["rule"] == "pinned-dim"
+
+
+def test_a_report_is_written_of_a_file_with_and_without_its_model(exported, folder, tmp_path):
+    page = tmp_path / "r.html"
+    for target in ((), (f"{folder}/model.py:Net",)):
+        ran = run("report", exported[0], *target, "-o", page, "--quick", "--quiet")
+        assert ran.exit_code == 0, ran.output
+        against = " against PyTorch" if target else ""
+        what = "right at" if target else "keeps the shapes it declares at"
+        told = re.sub(r"\d+ kB|\d+ sizes|Runtime [\d.]+", "N", ran.stdout)
+        assert told == f"wrote r.html (N)\nchecked: net.onnx, {what} N in ONNX N{against}\n"
+
+
+def test_a_checkpoints_folder_has_no_single_page(tmp_path):
+    ran = run("export", tmp_path, "-o", tmp_path / "out", "--report", "r.html")
+    assert ran.exit_code == 2
+    assert "--report is about a model in a Python file, but" in ran.stderr
+
+
 # ---- options
 
 
@@ -195,6 +240,7 @@ def test_help_inspect_and_check_alone_do_without_torch(exported, without_torch):
         ["export", "-h"],
         ["inspect", exported[0]],
         ["check", exported[0], "--quick"],
+        ["report", exported[0], "--quick", "-o", exported[0].with_suffix(".html")],
     ):
         result = process(*arguments, env=without_torch)
         assert result.returncode == 0, result.stderr

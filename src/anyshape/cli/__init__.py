@@ -57,6 +57,7 @@ class Program(click.Group):
         "anyshape dims model.py:Net",
         "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
         "anyshape inspect model.onnx",
+        "anyshape report model.onnx -o report.html",
     )
     + """
 
@@ -105,6 +106,7 @@ def _refuse_two_tiers(options: Mapping[str, Any]) -> None:
 @shared.pairs_option("--metadata", "An entry for the file's metadata.", "KEY=VALUE")
 @option("--external-data/--no-external-data", "Weights beside the file; by default where they are large.", default=None)
 @shared.checking_options
+@shared.report_option
 @shared.output_options
 def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Convert a model to an ONNX file that is right at every declared size, or write nothing.
@@ -118,7 +120,7 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
     """
     _refuse_two_tiers(options)
     task = tasks.export_folder if tasks.is_folder(target, options) else tasks.export_target
-    work = partial(task, target, output, options)
+    work = tasks.reported(partial(task, target, output, options), options["report"], trusted=True)
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
 
@@ -129,6 +131,7 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
 @option("--at", "Check at one size only.", "batch=1,seq=1", callback=shared.sizes_at)
 @shared.checking_options
 @shared.trusted_option
+@shared.report_option
 @shared.output_options
 def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Verify an existing ONNX file, by whomever, at sizes of our own choosing.
@@ -139,7 +142,8 @@ def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: 
     _refuse_two_tiers(options)
     if target is None:
         _refuse_without_target(options)
-    work = partial(tasks.check_file, model, target, options)
+    trusted = options["trusted"] or target is not None
+    work = tasks.reported(partial(tasks.check_file, model, target, options), options["report"], trusted=trusted)
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
@@ -152,6 +156,35 @@ def _refuse_without_target(options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"{written} is about the model: give TARGET, too")
 
 
+@_command(
+    "anyshape report model.onnx -o report.html",
+    "anyshape report model.onnx model.py:Net -o report.html --size seq=1..512",
+)
+@click.argument("model", type=click.Path())
+@click.argument("target", type=click.Path(), required=False)
+@option("-o --output", "The page to write, .html; or its data, .json.", "FILE", required=True, type=click.Path())
+@shared.declaration_options
+@option("--at", "Check at one size only.", "batch=1,seq=1", callback=shared.sizes_at)
+@option("--run/--no-run", "Run the file; without, the page says that no runs are recorded.", default=True)
+@option("--times", "What `anyshape bench --json` printed, for the section about time.", "FILE", type=click.Path())
+@shared.checking_options
+@shared.trusted_option
+@shared.output_options
+def report(
+    model: str, target: str | None, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any
+) -> int:
+    """Write one page to look at: verdict, map of sizes, findings, shapes and costs at any size, graph.
+
+    The file is checked as by `anyshape check`, and the page is written whether it is right or wrong. It is one file
+    that needs no network.
+    """
+    _refuse_two_tiers(options)
+    if target is None:
+        _refuse_without_target(options)
+    work = partial(tasks.report_file, model, target, output, options)
+    return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
 @_command("anyshape diagnose model.py:Net --input 'tokens: int64[batch, seq] < 1000' --write --unsafe")
 @click.argument("target", type=click.Path())
 @shared.declaration_options
@@ -160,6 +193,7 @@ def _refuse_without_target(options: Mapping[str, Any]) -> None:
 @option("--unsafe", "With --write: also those that may change it.", is_flag=True)
 @option("--interactive", "Show each finding, and ask before its edit is written.", is_flag=True)
 @option("--concise", "One line per finding.", is_flag=True)
+@shared.report_option
 @shared.output_options
 def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: bool, **options: Any) -> int:
     """Name the lines for which declared dims cannot vary, and offer edits that were tried.
@@ -173,7 +207,8 @@ def diagnose(target: str, *, as_json: bool, debug: bool, quiet: bool, concise: b
     wishes.refuse_what_cannot_be(as_json=as_json)
     if concise and as_json:
         raise click.UsageError("--concise and --json exclude each other")
-    work, ending = partial(tasks.diagnose_target, target, options), partial(conclude, wishes=wishes, concise=concise)
+    work = tasks.reported(partial(tasks.diagnose_target, target, options), options["report"], trusted=True)
+    ending = partial(conclude, wishes=wishes, concise=concise)
     return perform(work, conclude=ending, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
 
 
@@ -203,6 +238,7 @@ def dims(target: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any
 @shared.budget_options
 @shared.seed_option
 @shared.trusted_option
+@shared.report_option
 @shared.output_options
 def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:
     """Make a static ONNX file serve other sizes, checked against the file itself, or write nothing.
@@ -212,7 +248,8 @@ def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: 
     _refuse_two_tiers(options)
     if options["weights"] is not None and options["target"] is None:
         raise click.UsageError("--weights is about the model: give --model, too")
-    work = partial(tasks.free_file, model, output, options)
+    trusted = options["trusted"] or options["target"] is not None
+    work = tasks.reported(partial(tasks.free_file, model, output, options), options["report"], trusted=trusted)
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
 

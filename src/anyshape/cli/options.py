@@ -129,6 +129,12 @@ checking_options = _all_of(
 trusted_option = option(
     "--trusted", "Run the file in this process, without limits; else it has one of its own.", is_flag=True
 )
+report_option = option(
+    "--report",
+    "Write a page to look at, too, also of a refusal; or its data, in .json.",
+    "FILE.html",
+    type=click.Path(),
+)
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
 debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
 output_options = _all_of(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))

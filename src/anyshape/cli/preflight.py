@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 from anyshape.cli.target_texts import TargetText, mode_of, read_target
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.destination import check_destination, check_writable, refuse_foreign, refuse_lasting
+from anyshape.results.report.writing import check_report_path
 from anyshape.sizes import notation
 from anyshape.sizes.notation import STATIC, InputText, did_you_mean
 
@@ -62,6 +64,34 @@ def ask_output(output: str, *sources: str | None) -> Path | None:
         if source is not None and mode_of(output) and Path(output).resolve() == Path(source).resolve():
             raise DeclarationError(f"`{output}` is what is read: name another file for -o")
     return check_destination(output)
+
+
+def ask_comparison(model: str, target: str | None, options: Mapping[str, Any]) -> TargetText | None:
+    """TARGET as it is written, where there is one, once the file and what is said of both can be right."""
+    ask_file(model)
+    ask_declaration(options)
+    return None if target is None else ask_target(target, options)
+
+
+def ask_report(page: str) -> Path:
+    """The page to write, wherever the model's code may change to; a sentence where that cannot be."""
+    if page == "-":
+        raise DeclarationError("`-` is no file: a report takes its place whole, and is not piped; name it")
+    return check_report_path(page)
+
+
+def ask_times(text: str | None) -> Any:
+    """What `anyshape bench --json` printed, from the file that it was kept in."""
+    if text is None:
+        return None
+    ask_file(text)
+    try:
+        found = json.loads(Path(text).read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or "series" not in found:
+        raise DeclarationError(f"`{text}` holds no measurements: keep what `anyshape bench --json` prints in it")
+    return found
 
 
 def ask_folder(output: str) -> None:

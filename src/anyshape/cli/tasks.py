@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from anyshape.results.finding import Finding
     from anyshape.results.result import Result
     from anyshape.verbs.dims import ProposedDims
+    from anyshape.verbs.report import Report
 
+_Examined = TypeVar("_Examined")
 
 # ---- the library's name of an argument -> the option that gives it
 
@@ -52,7 +55,9 @@ def _arguments_from(options: Mapping[str, Any], *tables: Mapping[str, str]) -> d
 
 
 _OF_A_CHECKPOINT = {"layout": "--layout", "task": "--task", "trust_remote_code": "--trust-remote-code"}
-_OF_A_MODEL = {"inputs": "--input", "dims": "--dim", "where": "--where", "weights": "--weights"}
+_OF_A_MODEL = {
+    "inputs": "--input", "dims": "--dim", "where": "--where", "weights": "--weights", "report": "--report",
+}  # fmt: skip
 
 
 def is_folder(target: str, options: Mapping[str, Any]) -> bool:
@@ -105,25 +110,68 @@ def _notes_on_weights(loaded: LoadedTarget, options: Mapping[str, Any]) -> list[
 
 
 def check_file(model: str, target: str | None, options: Mapping[str, Any], tell: Tell) -> Result:
-    """Without a model, torch is not imported."""
-    preflight.ask_file(model)
-    preflight.ask_declaration(options)
-    named = None if target is None else preflight.ask_target(target, options)
+    named = preflight.ask_comparison(model, target, options)
     tell(f"checking {model}")
     from anyshape.verbs.check import check
 
+    return _examine(check, model, named, options)
+
+
+def report_file(model: str, target: str | None, output: str, options: Mapping[str, Any], tell: Tell) -> Report:
+    named = preflight.ask_comparison(model, target, options)
+    place, times = preflight.ask_report(output), preflight.ask_times(options["times"])
+    tell(f"checking {model}")
+    from anyshape.verbs.report import report
+
+    return _examine(partial(report, out=place, run=options["run"], times=times), model, named, options)
+
+
+def _examine(
+    verb: Callable[..., _Examined], model: str, named: TargetText | None, options: Mapping[str, Any]
+) -> _Examined:
+    """A verb that compares a file with a model, or with itself; without a model, torch is not imported."""
     chosen = {**_arguments_from(options, _CHECK_OPTIONS), "at": options["at"]}
     if named is None:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
-        return check(model, trusted=options["trusted"], **said, **chosen)
+        return verb(model, trusted=options["trusted"], **said, **chosen)
     path = Path(model).absolute()  # the target's code may change the current folder
     with _loaded_call(named, options, _ports_of(model)) as (loaded, call):
         said = {**call.arguments, **chosen, **_said_twice(loaded, options)}
         try:
-            return check(path, loaded.model, **said)
+            return verb(path, model=loaded.model, **said)
         except ExportError as error:
             notes = (*_notes_on_weights(loaded, options), *error.result.notes)
             raise ExportError(replace(error.result, notes=notes)) from error
+
+
+# ---- a page beside a result
+
+
+def reported(work: Callable[[Tell], _Examined], page: str | None, *, trusted: bool) -> Callable[[Tell], _Examined]:
+    """The same work, after which its result is written as a page, too; that of a refusal as well."""
+    if page is None:
+        return work
+
+    def work_with_page(tell: Tell) -> _Examined:
+        place = preflight.ask_report(page)
+        try:
+            found = work(tell)
+        except ExportError as error:
+            _write_page(error.result, place, tell, trusted=trusted)
+            raise
+        result: Any = getattr(found, "result", found)  # findings know theirs
+        _write_page(result, place, tell, trusted=trusted)
+        return found
+
+    return work_with_page
+
+
+def _write_page(result: Result, place: Path, tell: Tell, *, trusted: bool) -> None:
+    from anyshape.results.report.assembly import assemble
+    from anyshape.results.report.writing import write_report
+
+    write_report(assemble(result, trusted=trusted), place)
+    tell(f"wrote {place.name}")
 
 
 # ---- diagnose, make-dynamic

@@ -1,4 +1,4 @@
-"""What is known of values before a run: the numbers of constants, and sizes as expressions of the dims.
+"""What is known of values before a run: the numbers of constants.
 
 What is computed from constants alone has numbers, too, node by node and only when asked for. With the shapes that were
 observed, so has what is computed from sizes: those at the file's own sizes.
@@ -6,7 +6,6 @@ observed, so has what is computed from sizes: those at the file's own sizes.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +13,11 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx_shape_inference import ShapeInferenceContext, registry
 
 from anyshape.onnxfile.graph import attribute, graphs_in, is_standard
 from anyshape.runtime.confinement import StoppedError, open_runtime_session
 from anyshape.runtime.opening import Opening
 from anyshape.sizes import budgets
-from anyshape.sizes.expressions import Shape, Size, dim_symbol, from_dim
 
 Array = Any
 _RANDOM = {
@@ -95,40 +92,3 @@ def _array_of(tensor: ir.TensorProtocol) -> Array:
         return tensor.numpy()
     except Exception:  # noqa: BLE001  a file is data: a tensor that contradicts itself has no numbers
         return None
-
-
-# ---- symbolic shapes of one node's outputs, by onnx-shape-inference
-
-
-class Inference:
-    """One context for a whole walk: it carries the values of shapes that nodes compute."""
-
-    def __init__(self, opsets: Mapping[str, int], names: list[str]) -> None:
-        registry.collect()
-        self._context = ShapeInferenceContext(opsets, policy="override")
-        self._context.reserve_symbol_names(names)
-
-    def infer(self, node: ir.Node) -> None:
-        """Set shapes and types of the outputs, unless the operator is unknown or the inference gives up."""
-        rule = registry.get(node.domain or "", node.op_type, version=self._context.get_opset_version(node.domain or ""))
-        if rule is None:
-            return
-        for value in node.inputs:
-            if value is not None:
-                self._context.name_anonymous_dims(value)
-        with contextlib.suppress(Exception):  # inference by others may fail in any way on a file by others
-            rule(self._context, node)
-
-    def numbers(self, value: ir.Value | None) -> Shape | None:
-        """What a tensor of sizes holds, as expressions."""
-        if value is None:
-            return None
-        found = self._context.get_symbolic_value(value)
-        return None if found is None else tuple(from_dim(entry) for entry in found)
-
-    def is_unknown(self, size: Size) -> bool:
-        """Whether a size depends on the data."""
-        return any(self._context.is_generated_symbol(symbol.name) for symbol in size.free_symbols)
-
-    def unknown(self) -> Size:
-        return dim_symbol(str(self._context.new_symbolic_dim().value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,9 +19,6 @@ from anyshape.runtime.confinement import StoppedError, open_runtime_session
 from anyshape.runtime.made_up_inputs import is_mask, make_inputs
 from anyshape.runtime.opening import Opening
 from anyshape.sizes import budgets
-
-# it warns of every operator that it does not know, which the walk copes with
-logging.getLogger("onnx_shape_inference").setLevel(logging.ERROR)
 
 
 def prepared(model: ir.Model) -> ir.Model:

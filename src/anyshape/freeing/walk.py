@@ -12,9 +12,10 @@ from typing import Any
 import onnx_ir as ir
 
 from anyshape.freeing.builder import Builder
-from anyshape.freeing.inference import Evaluator, Inference
+from anyshape.freeing.inference import Evaluator
 from anyshape.freeing.records import Bound, Chooser, Dims, DisagreeingError, PinnedError, Rewrite, State
 from anyshape.onnxfile.graph import attribute, is_op, is_standard, name_of
+from anyshape.onnxfile.inferred_shapes import Inference
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Factors, Shape, Size, from_ir, is_number, number, product, spelled, to_ir
 

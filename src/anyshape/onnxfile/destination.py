@@ -24,7 +24,7 @@ def check_destination(f: str | os.PathLike[str] | None) -> Path | None:
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass a path, or None to write nothing")
     path = Path(f)
     refuse_foreign(os.fspath(f))
-    if (is_folder := _refuse_all_but_files(path) == "a folder") or os.fspath(f).endswith(("/", os.sep)):
+    if (is_folder := kind_at(path) == "a folder") or os.fspath(f).endswith(("/", os.sep)):
         ends = "is a folder" if is_folder else "ends like a folder"
         raise DeclarationError(f"`{os.fspath(f)}` {ends}: name a file in it, such as `{path / 'model.onnx'}`")
     real = path.resolve()
@@ -65,8 +65,8 @@ def refuse_no_text(path: Path) -> None:
         raise DeclarationError(f"`{shown}` has bytes that are no text: ONNX Runtime could not open it")
 
 
-def _refuse_all_but_files(path: Path) -> str:
-    """What stands at a path; devices, pipes and sockets get one sentence."""
+def kind_at(path: Path) -> str:
+    """What stands at a path, a file or a folder or nothing; devices, pipes and sockets get one sentence."""
     try:
         kind = kind_of(path.stat())
     except (FileNotFoundError, NotADirectoryError):

@@ -89,9 +89,14 @@ _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataTyp
 }
 
 
+def type_name(kind: int) -> str:
+    """How a type of elements is called, by its number."""
+    return _TYPE_NAMES.get(kind, f"type {kind}")
+
+
 def port_of(value: onnx.ValueInfoProto) -> Port:
     kind = value.type.tensor_type
-    dtype = _TYPE_NAMES.get(kind.elem_type, f"type {kind.elem_type}")
+    dtype = type_name(kind.elem_type)
     if not kind.HasField("shape"):
         return Port(value.name, dtype, None)
     axes = (int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or None for dim in kind.shape.dim)

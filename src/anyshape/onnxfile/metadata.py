@@ -7,6 +7,7 @@ against that fusion.
 
 from __future__ import annotations
 
+import ast
 import json
 
 import onnx
@@ -16,6 +17,9 @@ from anyshape.onnxfile.graph import every_node, maker
 
 SOURCE_KEY = "anyshape.source"
 """The metadata of a node that names the user's line it came from: `model.py:31 in Net.forward`."""
+SCOPE_KEY = "anyshape.scope"
+"""The metadata of a node that names the module it came from: `encoder.layer.0.attention`."""
+TORCH_SCOPES_KEY = "pkg.torch.onnx.name_scopes"
 KEY = "anyshape.session"
 """The metadata of a file that holds advice for a session."""
 _SLOWER = "SkipLayerNormFusion"
@@ -44,3 +48,13 @@ def advised_optimizers(model: onnx.ModelProto) -> list[str]:
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
+
+
+def module_of_scopes(text: str) -> str:
+    """The innermost module in what torch writes: `['', 'encoder', 'encoder.layer.0', 'linear']`, the node last."""
+    try:
+        scopes = ast.literal_eval(text)
+        scope = str(scopes[-2]) if len(scopes) > 1 else ""
+        return "" if scope.startswith("_empty_nn_module_stack") else scope  # torch's word for no module
+    except (ValueError, SyntaxError, TypeError, IndexError, KeyError, RecursionError, MemoryError):
+        return ""

@@ -6,11 +6,14 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.results.markup import ShownInNotebooks, box, findings_part, one_line, paragraph
 from anyshape.source.edits import Edit, combined
 from anyshape.source.spans import Span
+
+if TYPE_CHECKING:
+    from anyshape.results.result import Result
 
 Level = Literal["error", "warning"]
 Origin = Literal["model", "export"]
@@ -94,6 +97,9 @@ class Finding(ShownInNotebooks):
 
 class Findings(list[Finding], ShownInNotebooks):
     """A list of findings that prints as its findings do, one below the other."""
+
+    result: Result | None = None
+    """What `diagnose` found them in: `findings.result.report("report.html")` shows it."""
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self)) or "no findings"

@@ -138,6 +138,23 @@ class Result(ShownInNotebooks):
 
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the file is of our own making, and its model at hand."""
+        return self._model is not None
+
+    def report(self, f: str | os.PathLike[str], *, times: Any = None) -> Path:
+        """Write one page to look at (`.html`), or its data (`.json`): verdict, map of sizes, findings, costs, graph.
+
+        `times` is what `anyshape.bench` returned for the same file.
+        """
+        from anyshape.results.report.assembly import assemble
+        from anyshape.results.report.writing import check_report_path, write_report
+
+        path = check_report_path(f)
+        write_report(assemble(self, custom_ops=self._custom_ops, times=times), path)
+        return path
+
     # ---- what torch.onnx.ONNXProgram offers
 
     @property

@@ -472,3 +472,17 @@ MOST_EXAMPLES_TRIED = 120
 """Sizes at which a model is run in search of an example: it fails at once where it fails."""
 MOST_NUMBERS_OF_A_LINE = 5
 """Of which all products are sizes to try."""
+MOST_LOOKS_AT_A_LOOP = 4
+"""Until the sizes that it carries from step to step are those that it began with; each look walks its body."""
+SIZES_HELD_AGAINST = 3
+"""Real runs that the formula of every shape in a file must have been right at."""
+FEWEST_RUNS_TO_FIT = 4
+"""A formula through fewer goes through anything."""
+MOST_ELEMENTS_OBSERVED = 2**22
+"""Of all inputs together, in runs that show shapes: small sizes show them as well."""
+DEEPEST_SCOPE = 24
+"""Modules inside of each other, in the name of a node: a file may have any name."""
+FEWEST_ALIKE_TO_FOLD = 3
+"""Modules side by side with the same operators that a picture shows as one box."""
+MOST_BOXES_OF_A_PICTURE = 60
+"""Of a graph: more are put into boxes of neighbours."""

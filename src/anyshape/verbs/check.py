@@ -76,7 +76,7 @@ def check(
     check_options(
         atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers, progress=progress
     )
-    computed_by = understand_custom_ops(custom_ops, _function_of)
+    computed_by = understand_custom_ops(custom_ops, function_of)
     file = _read_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
     options = CheckOptions(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
@@ -184,13 +184,13 @@ def _read_file(f: Any) -> GivenFile:
     return GivenFile(Path(f).absolute(), proto, interface, contract, untrue)  # the model may change the current folder
 
 
-def _function_of(value: Any) -> Callable[..., Any] | None:
+def function_of(value: Any) -> Callable[..., Any] | None:
     """An operator of torch as a function of arrays: whoever gives one has loaded torch."""
     if "torch" not in sys.modules:
         return None
-    from anyshape.torchkit.custom_operators import function_of
+    from anyshape.torchkit import custom_operators
 
-    return function_of(value)
+    return custom_operators.function_of(value)
 
 
 def _refuse_what_needs_a_model(**arguments: Any) -> None:

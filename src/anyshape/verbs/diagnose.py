@@ -49,7 +49,9 @@ def diagnose(
         )  # fmt: skip
     except ExportError as error:
         result = error.result
-    return Findings(result.findings)
+    findings = Findings(result.findings)
+    findings.result = result
+    return findings
 
 
 _TO_WRITE = ("f", "write")

@@ -13,7 +13,7 @@ from anyshape.conversion.graph.doubles import keep_digits
 from anyshape.conversion.graph.opset import STACK_KEY, set_opset
 from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front, transform_in_double
 from anyshape.onnxfile.graph import describe, every_node
-from anyshape.onnxfile.metadata import SOURCE_KEY
+from anyshape.onnxfile.metadata import SCOPE_KEY, SOURCE_KEY, TORCH_SCOPES_KEY, module_of_scopes
 from anyshape.runtime.releases import ir_version_for
 from anyshape.sizes.notation import Expression
 from anyshape.source.spans import span_of_recorded_stack
@@ -122,11 +122,13 @@ def _forget_type(value: ir.Value) -> None:
 
 def _clean_node(node: ir.Node) -> None:
     stack = node.metadata_props.get(STACK_KEY) or node.doc_string or ""
-    span = span_of_recorded_stack(stack)
+    span, scope = span_of_recorded_stack(stack), module_of_scopes(node.metadata_props.get(TORCH_SCOPES_KEY, ""))
     node.metadata_props.clear()
     node.doc_string = None
     if span is not None:
         node.metadata_props[SOURCE_KEY] = f"{span.path}:{span.line} in {span.function}"
+    if scope:
+        node.metadata_props[SCOPE_KEY] = scope
 
 
 def set_output_axes(model: ir.Model, outputs: Sequence[Axes | None]) -> None:

@@ -1,0 +1,1 @@
+"""Reports: their data, their page, and the page in a browser."""

@@ -1,0 +1,381 @@
+"""Pages in a real browser: drawn without an error, moved by sliders to the runtime's own shapes, used by keys alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape.onnxfile.interface import Port
+from anyshape.results.report.assembly import assemble
+from anyshape.results.report.document import ReportDocument
+from anyshape.results.report.writing import write_report
+from tests.onnxfile import drawing
+from tests.results.report import browsing
+from tests.results.report.browsing import data_of, opened, real_shapes, set_size, shown_shapes
+from tests.results.report.samples import EVIL, REFUSED, RIGHT
+from tests.results.report.test_document import TIMES
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browsing.browser() as running:
+        yield running
+
+
+def test_a_page_is_drawn_whole(browser, tmp_path):
+    """The quick one: the map has a mark for each size, a slider moves shapes, a node unfolds."""
+    path = drawing.write(tmp_path / "small.onnx", drawing.CONVOLUTION)
+    anyshape.report(path, tmp_path / "r.html", quick=True)
+    with opened(browser, tmp_path / "r.html") as tab:
+        assert tab.locator(".mark").count() == len(data_of(tab)["map"]["marks"])
+        set_size(tab, "height", 9)
+        set_size(tab, "width", 17)
+        set_size(tab, "batch", 5)
+        assert shown_shapes(tab) == {"y": "[5, 1, 7, 15]"}
+        tab.locator(".item.node").first.click()
+        assert "[batch, 1, height - 2, width - 2]" in tab.locator("#graph-detail").inner_text()
+
+
+# ---- six models
+
+
+class Attention(nn.Module):
+    """Two dims, one of which has a limit of the model's own."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(50, 16), nn.Embedding(32, 16)
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+
+    def forward(self, tokens):
+        return self.layer(self.embedding(tokens) + self.positions(torch.arange(tokens.shape[1])))
+
+
+class Halving(nn.Module):
+    """Steps, and a relation between dims."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = nn.Conv2d(3, 4, 3, 2, 1), nn.ConvTranspose2d(4, 3, 2, 2)
+
+    def forward(self, image):
+        return self.up(torch.relu(self.down(image)))
+
+
+class Branching(nn.Module):
+    """One dim, and a branch on it."""
+
+    def forward(self, x):
+        return x * 2 if x.shape[0] > 2 else x
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.GRU(4, 6, batch_first=True), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(self.cell(x)[0])
+
+
+def _text_and_image():
+    """Four dims and three inputs: the demo."""
+    sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
+    try:
+        from demo import TextAndImage
+    finally:
+        sys.path.pop(0)
+    call = (torch.randint(0, 1000, (2, 7)), torch.ones(2, 7, dtype=torch.bool), torch.randn(2, 3, 48, 64))
+    dims = {"tokens": "batch seq", "mask": "batch seq", "image": "batch 3 height width"}
+    return TextAndImage(), call, {"dims": dims, "sizes": {"height": "8..", "width": "8.."}}
+
+
+def _bert():
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(
+        hidden_size=16, num_hidden_layers=12, num_attention_heads=2, intermediate_size=32, vocab_size=99,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    dims = {"input_ids": "batch seq", "attention_mask": "batch seq"}
+    return BertModel(config), torch.randint(0, 99, (2, 7)), {"dims": {"input_ids": dims["input_ids"]}}
+
+
+MODELS = {
+    "attention": lambda: (Attention(), torch.randint(0, 50, (2, 7)), {"dims": {"tokens": "batch seq"}}),
+    "halving": lambda: (
+        Halving(),
+        torch.randn(1, 3, 16, 24),
+        {
+            "dims": {"image": "1 3 height width"},
+            "sizes": {"height": "8..64 step 8", "width": "8..64 step 8"},
+            "where": ["height <= width"],
+        },
+    ),
+    "branching": lambda: (Branching(), torch.ones(4, 3), {"dims": {"x": "n 3"}}),
+    "recurrent": lambda: (Recurrent(), torch.randn(2, 5, 4), {"dims": {"x": "batch seq 4"}}),
+    "text and image": _text_and_image,
+    "bert": _bert,
+}
+SIZES = {
+    "attention": {"batch": 3, "seq": 11},
+    "halving": {"height": 24, "width": 40},
+    "branching": {"n": 6},
+    "recurrent": {"batch": 3, "seq": 9},
+    "text and image": {"batch": 3, "seq": 5, "height": 40, "width": 27},
+    "bert": {"batch": 3, "seq": 13},
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def report(request, tmp_path_factory):
+    """The name of a model, its file and its page."""
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("pages")
+    model, call, declared = MODELS[request.param]()
+    result = anyshape.export(model.eval(), call, folder / "model.onnx", quick=True, **declared)
+    result.report(folder / "r.html")
+    return request.param, folder / "model.onnx", folder / "r.html"
+
+
+@pytest.mark.slow
+def test_sliders_give_the_shapes_of_the_runtime(browser, report):
+    name, path, page = report
+    with opened(browser, page) as tab:
+        for dim, size in SIZES[name].items():
+            set_size(tab, dim, size)
+        shown = shown_shapes(tab)
+        known = {one for node in onnx.load(path).graph.node for one in node.output}
+        names = [one for one in shown if one in known]
+        step = max(1, len(names) // 20)
+        chosen = names[::step]
+        assert len(chosen) >= min(20, len(names))
+        assert {one: shown[one] for one in chosen} == real_shapes(path, SIZES[name], chosen)
+
+
+@pytest.mark.slow
+def test_the_map_has_as_many_marks_as_sizes_were_run(browser, report):
+    with opened(browser, report[2]) as tab:
+        marks = data_of(tab)["map"]["marks"]
+        assert tab.locator(".mark").count() == len(marks)
+        assert tab.locator("#map details tbody tr").count() == len(marks)
+        tab.locator(".mark").last.click()
+        chosen = marks[int(tab.locator(".mark").last.get_attribute("data-run"))]
+        figures = tab.locator("#map-detail dd").all_inner_texts()
+        assert figures[: len(chosen["sizes"])] == [str(size) for size in chosen["sizes"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_page_is_wider_than_its_window(browser, report, width):
+    with opened(browser, report[2], width=width) as tab:
+        for group in range(2):
+            if tab.locator(".item.group").count() > group:
+                tab.locator(".item.group").nth(group).dispatch_event("click")
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.slow
+def test_keys_alone_reach_everything(browser, report):
+    """Every control by Tab; marks and nodes behind the first of them by arrows, Enter chooses."""
+    with opened(browser, report[2]) as tab:
+        reached = set()
+        tab.evaluate("document.body.focus()")
+        for _ in range(400):
+            tab.keyboard.press("Tab")
+            label = tab.evaluate(
+                "[document.activeElement.tagName, document.activeElement.id, document.activeElement.className.baseVal ?? document.activeElement.className, document.activeElement.getAttribute('aria-label')].join('|')"
+            )
+            if label.startswith("BODY"):
+                break
+            reached.add(label)
+        wanted = tab.evaluate(
+            "[...document.querySelectorAll('a, button, select, input, summary, [tabindex=\"0\"]')].filter(one => one.checkVisibility() && !one.closest('details:not([open]) > :not(summary)'))"
+            ".map(one => [one.tagName, one.id, one.className.baseVal ?? one.className, one.getAttribute('aria-label')].join('|'))"
+        )
+        assert set(wanted) - reached == set()
+        tab.locator('.mark[tabindex="0"]').focus()
+        before = tab.evaluate("document.activeElement.getAttribute('aria-label')")
+        if tab.locator(".mark").count() > 1:
+            moved = [tab.keyboard.press(f"Arrow{way}") for way in ("Up", "Right", "Down", "Left", "Left", "Up")]
+            tab.keyboard.press("End")
+            assert moved
+            assert tab.evaluate("document.activeElement.getAttribute('aria-label')") != before
+        tab.keyboard.press("Enter")
+        assert tab.locator("#map-detail h3").count() == 1
+        tab.locator('.item[tabindex="0"]').focus()
+        tab.keyboard.press("Enter")
+        assert tab.locator("#graph-detail h3").count() == 1
+
+
+@pytest.mark.slow
+def test_every_node_can_be_unfolded_and_found(browser, report):
+    with opened(browser, report[2]) as tab:
+        assert tab.locator(".item").count() <= 80
+        for _ in range(12):
+            closed = tab.locator(".item.group:not(.opened)")
+            if not closed.count():
+                break
+            closed.first.dispatch_event("click")
+        nodes = data_of(tab)["costs"]["nodes"]
+        tab.locator("#find").fill(nodes[-1]["name"])
+        tab.locator("#found button").first.click()
+        assert nodes[-1]["op"] in tab.locator("#graph-detail h3").inner_text()
+        assert tab.locator(".item.chosen").count() == 1
+
+
+@pytest.mark.slow
+def test_contrast_is_enough_in_light_and_dark(browser, report):
+    """Ratios of the colours of words to what is behind them: 4.5 is asked for by WCAG AA."""
+    for dark in (False, True):
+        with opened(browser, report[2], dark=dark) as tab:
+            poor = tab.evaluate(CONTRAST)
+            assert poor == []
+
+
+CONTRAST = """() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => { const part = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }; return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b); };
+  const behind = (element) => { for (let one = element; one; one = one.parentElement) { const found = parse(getComputedStyle(one).backgroundColor); if (found.length === 3 || found[3] > 0.99) return found; } return [255, 255, 255]; };
+  const poor = [];
+  for (const element of document.querySelectorAll("main *, header *, footer *")) {
+    if (![...element.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim()) || !element.checkVisibility()) continue;
+    const style = getComputedStyle(element), isDrawn = element instanceof SVGElement;
+    const one = light(parse(isDrawn ? style.fill : style.color)), other = light(behind(element));
+    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (ratio < 4.5) poor.push(`${element.tagName}.${element.className} ${ratio.toFixed(2)}`);
+  }
+  return [...new Set(poor)];
+}"""
+
+
+@pytest.mark.slow
+def test_a_page_of_a_bert_is_small_and_its_sliders_are_quick(browser, tmp_path):
+    model, call, declared = _bert()
+    anyshape.export(model.eval(), call, tmp_path / "m.onnx", quick=True, **declared).report(tmp_path / "r.html")
+    assert (tmp_path / "r.html").stat().st_size < 400_000
+    with opened(browser, tmp_path / "r.html") as tab:
+        took = tab.evaluate(
+            "() => { const slider = document.querySelector('#sliders input[type=range]'); const start = performance.now();"
+            " for (let i = 0; i < 20; i += 1) { slider.value = i; slider.dispatchEvent(new Event('input')); } return (performance.now() - start) / 20; }"
+        )
+        assert took < 100  # with the tables and the graph drawn anew; computing alone takes a few milliseconds
+
+
+@pytest.mark.slow
+def test_two_thousand_nodes_open_within_a_second_or_so(browser, tmp_path):
+    lines = "\n".join(f"  v{i + 1} = Relu(v{i})" for i in range(2000))
+    text = f"main (float[batch, 8] v0) => (float[batch, 8] v2000)\n{{\n{lines}\n}}"
+    path = drawing.write(tmp_path / "long.onnx", text)
+    anyshape.report(path, tmp_path / "r.html", quick=True)
+    with opened(browser, tmp_path / "r.html") as tab:
+        timing = tab.evaluate("performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart")
+        assert timing < 3000  # below one on a machine that does nothing else
+        start = time.monotonic()
+        computed = tab.evaluate(
+            "() => { const start = performance.now(); for (let i = 1; i < 51; i += 1) anyshapeFormulas.expressions([i]); return (performance.now() - start) / 50; }"
+        )
+        assert computed < 16
+        assert time.monotonic() - start < 5
+
+
+# ---- a refusal, times, and strangers
+
+
+class Head(nn.Module):
+    def forward(self, x):
+        return x.view(2, 8, 4).mean(1)
+
+
+@pytest.mark.slow
+def test_a_refusal_shows_where_it_fails_and_its_edit_is_copied(browser, tmp_path):
+    with pytest.raises(anyshape.ExportError) as caught:
+        anyshape.export(Head(), torch.randn(2, 32), dims={"x": "batch 32"}, quick=True)
+    result = caught.value.result
+    result.report(tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html", permissions=["clipboard-read", "clipboard-write"]) as tab:
+        assert tab.locator("h1").inner_text() == "No file written: batch cannot vary"
+        assert tab.locator(".mark.wrong").count() == 1
+        tab.locator(".copy").click()
+        tab.wait_for_function("document.querySelector('.copy').textContent === 'Copied'")
+        assert tab.evaluate("navigator.clipboard.readText()") == result.findings[0].edit.diff
+        tab.locator(".rule summary").click()
+        assert "take the size from an input" in tab.locator(".rule").inner_text().lower()
+
+
+@pytest.mark.slow
+def test_relations_hold_while_sliders_move(browser, tmp_path):
+    text = "main (float[a, b] x, float[a, b] y) => (float[a, b] z)\n{\n  z = Add(x, y)\n}"
+    promise = replace(drawing.contract({"a": "1..64", "b": "1..64"}, "a * b <= 100"))
+    path = drawing.write(tmp_path / "m.onnx", text, promise)
+    anyshape.report(path, tmp_path / "r.html", quick=True)
+    with opened(browser, tmp_path / "r.html") as tab:
+        set_size(tab, "a", 10)
+        set_size(tab, "b", 60)
+        a, b = (
+            int(one)
+            for one in tab.locator("#sliders input[type=number]").evaluate_all("all => all.map(one => one.value)")
+        )
+        assert (a, b) == (10, 10)
+        assert "holds b at 10" in tab.locator("#slider-note").inner_text()
+        assert shown_shapes(tab) == {"z": "[10, 10]"}
+
+
+@pytest.mark.slow
+def test_times_are_drawn_and_told(browser, tmp_path):
+    write_report(ReportDocument(RIGHT, times=TIMES), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as tab:
+        assert tab.locator("#times-plot circle").count() == 1
+        tab.locator("#times summary").click()
+        assert "1.0 ms (0.50 ms to 2.0 ms)" in tab.locator("#times-table").inner_text()
+
+
+@pytest.mark.slow
+def test_names_of_strangers_do_nothing(browser, tmp_path):
+    path = drawing.write(tmp_path / "small.onnx", drawing.CONVOLUTION)
+    model = onnx.load(path)
+    model.graph.node[0].name = EVIL
+    model.graph.node[0].metadata_props.add(key="anyshape.source", value=f"{EVIL}:3")
+    model.graph.node[0].metadata_props.add(key="namespace", value=f"/{EVIL}")
+    model.graph.input[0].name = model.graph.node[0].input[0] = EVIL
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = '"><img src=x onerror=alert(1)>'
+    model.producer_name = EVIL
+    onnx.save(model, path)
+    document = assemble(anyshape.report(path, tmp_path / "r.json", quick=True).result)
+    result = replace(
+        document.result, inputs=(*document.result.inputs, Port(EVIL, EVIL, (EVIL,))), findings=REFUSED.findings
+    )
+    write_report(replace(document, result=result), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as tab:
+        tab.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        assert tab.locator("img").count() == 0
+        tab.locator(".mark").first.click()
+        tab.locator(".item").first.click()
+        tab.locator("#find").fill("<script>")
+        assert tab.locator("main script").count() == 0
+        assert "<script>alert(1)</script>" in tab.locator("main").inner_text()
+
+
+@pytest.mark.slow
+def test_the_theme_can_be_turned_and_paper_is_light(browser, tmp_path):
+    write_report(ReportDocument(RIGHT), tmp_path / "r.html")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with opened(browser, tmp_path / "r.html", dark=True) as tab:
+        dark = tab.evaluate(ground)
+        tab.locator("#theme").click()
+        light = tab.evaluate(ground)
+        tab.locator("#theme").click()
+        assert (tab.evaluate(ground), light) == (dark, "rgb(255, 255, 255)")
+        tab.emulate_media(media="print")
+        assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+        assert len(tab.pdf()) > 10_000
+    assert json.dumps(RIGHT.to_dict())
