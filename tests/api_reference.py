@@ -13,27 +13,32 @@ from typing import Any
 import anyshape
 from anyshape.model.proposal.given_calls import SeenCalls
 from anyshape.results.verification import Verification
-from anyshape.verbs.inspect import Inspection
-from anyshape.verbs.load import Loaded
 
+DOCS = Path(__file__).parent.parent / "docs"
 PUBLIC = {name: getattr(anyshape, name) for name in anyshape.__all__}
-RETURNED = {one.__name__: one for one in (Inspection, Loaded, SeenCalls, Verification)}
-"""What the functions give back beside `Result`: read, not made, by users."""
-PAGES = {
-    "check": "check.md", "checkpoints": "checkpoints.md", "diagnose": "diagnose.md", "export": "export.md",
-    "inspect": "inspect.md", "load": "loading.md", "make_dynamic": "make_dynamic.md",
-    "translation": "custom_operators.md#a-translation", "watch": "examples.md#calls-that-your-own-code-makes",
-}  # fmt: skip
+OTHER_PAGES = {
+    "load": "loading.md",
+    "translation": "custom_operators.md#a-translation",
+    "watch": "examples.md#calls-that-your-own-code-makes",
+}
+"""Of names that have no page called like them."""
 
 
 def reference() -> str:
     functions = {name: one for name, one in PUBLIC.items() if inspect.isfunction(one)}
     classes = {name: one for name, one in PUBLIC.items() if inspect.isclass(one)}
     errors = {name: one for name, one in classes.items() if issubclass(one, Exception)}
-    values = {name: one for name, one in classes.items() if name not in errors} | RETURNED
+    values = {name: one for name, one in classes.items() if name not in errors} | _returned(functions)
     others = {name: one for name, one in PUBLIC.items() if name not in functions | classes}
     groups = {"Functions": functions, "Modules": others, "What they return": values, "What they raise": errors}
     return "\n".join(f"## {title}\n\n{_entries(group)}" for title, group in groups.items())
+
+
+def _returned(functions: dict[str, Any]) -> dict[str, type]:
+    """Classes that functions give back beside the public ones: read, not made, by users."""
+    named = (vars(inspect.getmodule(one)).get(inspect.signature(one).return_annotation) for one in functions.values())
+    found = {one.__name__: one for one in (*named, SeenCalls, Verification) if inspect.isclass(one)}
+    return {name: one for name, one in sorted(found.items()) if name not in PUBLIC}
 
 
 def _entries(group: dict[str, Any]) -> str:
@@ -44,8 +49,9 @@ def _entry(name: str, one: Any) -> Iterator[str]:
     yield f"### {'anyshape.' if name in PUBLIC else ''}{name}\n"
     if inspect.isfunction(one):
         yield f"```py\n{_signature(f'anyshape.{name}', one)}\n```\n"
-    if name in PAGES:
-        yield f"Page: [{_title(PAGES[name])}]({PAGES[name]})\n"
+    page = OTHER_PAGES.get(name, f"{name}.md")
+    if (DOCS / page.partition("#")[0]).exists():
+        yield f"Page: [{_title(page)}]({page})\n"
     yield _as_markdown(inspect.getdoc(one) or "")
     if inspect.ismodule(one):
         for function in (getattr(one, name) for name in one.__all__):
@@ -57,7 +63,7 @@ def _entry(name: str, one: Any) -> Iterator[str]:
 
 
 def _title(page: str) -> str:
-    text = (Path(__file__).parent.parent / "docs" / page.partition("#")[0]).read_text(encoding="utf-8")
+    text = (DOCS / page.partition("#")[0]).read_text(encoding="utf-8")
     return text.partition("\n")[0].removeprefix("# ")
 
 
