@@ -33,7 +33,9 @@ docs: $(STAMP)
 # The pages of docs/ as they are, with reports of real exports. Warnings are errors.
 site: $(STAMP)
 	$(BIN)/python docs/_site/gallery.py
-	$(BIN)/python -m sphinx -b html -c docs/_site -d build/doctrees -n -W --keep-going -q . site
+	rm -rf site
+	$(BIN)/python -m sphinx -b html -c docs/_site -d build/doctrees -E -n -W --keep-going -q . site
+	@echo "open site/index.html"
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py

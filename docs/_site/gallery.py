@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,7 @@ def main() -> None:
     if write is None:
         sys.stderr.write("no reports are made: `Result` has no `report` here\n")
         return
+    warnings.simplefilter("ignore")  # torch's own, about its older exporter
     folder = REPORTS / "site/reports"
     folder.mkdir(parents=True, exist_ok=True)
     for make in SHOWN:
