@@ -1,4 +1,4 @@
-"""Three inputs of different kinds, every size dynamic: export, read the verdict, run the file at two other sizes."""
+"""Three inputs of different kinds, every size dynamic: export, read the verdict, run the file at two other sizes, look."""
 
 from __future__ import annotations
 
@@ -54,6 +54,9 @@ def main() -> None:
         with torch.no_grad():
             difference = (loaded(tokens, mask, image)["logits"] - model(tokens, mask, image)["logits"]).abs().max()
         print(f"batch {batch}, seq {seq}, image {height} x {width}: largest difference from PyTorch {difference:.1e}")
+
+    page = result.report("demo.html")
+    print(f"wrote {page}: open it in a browser")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from anyshape.costs.file_costs import DimCosts, FileCosts, Growth, NodeCosts, St
 from anyshape.costs.leading_terms import growth_of
 from anyshape.costs.node_scopes import Scope, scopes_of, source_of
 from anyshape.costs.node_work import Work, item_bytes, largest, memory_steps, work_of
-from anyshape.costs.observed_shapes import ObservedFile, ShapeEvidence
+from anyshape.costs.observed_shapes import ObservedFile, ShapeEvidence, chosen_sizes
 from anyshape.costs.shape_rules import total
 from anyshape.costs.value_shapes import ShapeWalk
 from anyshape.costs.written_formulas import WrittenFormula, write_condition, write_size
@@ -64,11 +64,9 @@ def _own_copy(model: ir.Model) -> ir.Model:
         InlinePass()(model)
     model.graph.sort()
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
-    for graph in model.graphs():
-        given = set(graph.inputs) if graph is model.graph else set()
-        for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
-            if value not in given:
-                value.shape = None
+    for node in every_node(model.graph):
+        for value in node.outputs:
+            value.shape = None
     return model
 
 
@@ -134,7 +132,8 @@ class _OpenFile:
         source, folder = _runnable_source(self)
         made = {str(node.name): [str(value.name) for value in node.outputs if value.name] for node in self.model.graph}
         file = ObservedFile(source, made, self.calls, self.numbers, folder, custom_ops.libraries)
-        return ShapeEvidence(file, self.dims, self.ranges, self.relations)
+        sizes = chosen_sizes(self.ranges, self.relations, has_contract=self.contract is not None)
+        return ShapeEvidence(file, self.dims, self.ranges, sizes)
 
 
 def _symbol(dim: str, declared: SizeRange) -> Size:
@@ -188,7 +187,7 @@ class _Writer:
         held_at = () if self._evidence is None else tuple(self._evidence.held_at)
         return FileCosts(
             tuple(self._dim(dim, declared, held_at) for dim, declared in file.ranges.items()),
-            tuple(write_condition(one, list(file.dims)) for one in file.relations),
+            tuple(self._relations()),
             tuple(self._written),
             values,
             nodes,
@@ -198,6 +197,15 @@ class _Writer:
             held_at,
             self._growth(works),
         )
+
+    def _relations(self) -> Iterator[WrittenFormula]:
+        """What the contract says, and what nodes need beyond that."""
+        dims = list(self._file.dims)
+        told = [write_condition(one, dims) for one in self._file.relations]
+        needed = [write_size(_at_least_zero(size), dims) for size in self._walk.needs]
+        held_at = [] if self._evidence is None else self._evidence.held_at
+        # what is not so at a size that runs is no need
+        return iter(dict.fromkeys((*told, *(one for one in needed if all(one.value(sizes) for sizes in held_at)))))
 
     def _dim(self, dim: str, declared: SizeRange, held_at: Sequence[Sizes]) -> DimCosts:
         start = self._start.get(dim, max((sizes[dim] for sizes in held_at), default=declared.nearest(4)))
@@ -266,6 +274,12 @@ class _Writer:
     def _text(self, size: Size | None) -> str | None:
         place = self._formula(size)
         return None if place is None else self._written[place].text
+
+
+def _at_least_zero(size: Size) -> Size:
+    """`height >= 2` rather than `height - 2 >= 0`."""
+    constant, _ = size.as_coeff_Add()
+    return sympy.Ge(size - constant, -constant, evaluate=False)
 
 
 def _weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:

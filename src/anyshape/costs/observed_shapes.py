@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,9 @@ class ObservedFile:
                 profile=str(folder / "run"),
             )
             session = open_runtime_session(opening)
-            session.run(None, feeds)
+            results = session.run(None, feeds)
+            names = [port.name for port in session.get_outputs()]
+            yield from ((n, one.shape) for n, one in zip(names, results, strict=True) if isinstance(one, np.ndarray))
             session.end_profiling()
             events = json.loads(next(folder.glob("run*")).read_bytes())
         for event in events:
@@ -101,11 +103,13 @@ class ObservedFile:
 # ---- at which sizes
 
 
-def chosen_sizes(ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> Iterator[Sizes]:
+def chosen_sizes(ranges: Mapping[str, SizeRange], where: Sequence[Condition], *, has_contract: bool) -> Iterator[Sizes]:
     """Small ones first: where dims are apart, where they are 1, and what files of images take."""
     rows = [[start + step for _, step in zip(ranges, _APART, strict=False)] for start in (3, 6)]
-    rows += [[1] * len(ranges)]
-    rows += [[start + step for _, step in zip(ranges, _APART, strict=False)] for start in (16, 33)]
+    ones = [[1] * len(ranges)]
+    far = [[start + step for _, step in zip(ranges, _APART, strict=False)] for start in (16, 33)]
+    # which small sizes a file is not made for, only a contract says
+    rows += [*ones, *far] if has_contract else [*far, *ones]
     rows += [[size] * len(ranges) for size in (8, 32, 64, 128, 224)]
     seen: list[Sizes] = []
     for row in rows:
@@ -122,12 +126,6 @@ _APART = (0, 2, 5, 4, 9, 7, 12, 14, 16, 18, 21, 24, 26, 28, 30, 32, *range(34, 9
 """What is added for each dim, so that no two have the same size."""
 
 
-def run_sizes(file: ObservedFile, ranges: Mapping[str, SizeRange], where: Sequence[Condition]) -> list[Sizes]:
-    """The first few at which the file runs."""
-    found = (sizes for sizes in chosen_sizes(ranges, where) if file.at(sizes) is not None)
-    return list(itertools.islice(found, budgets.SIZES_HELD_AGAINST))
-
-
 # ---- formulas held against what was seen, and formulas that fit it
 
 
@@ -135,10 +133,11 @@ class ShapeEvidence:
     """What runs say of formulas for shapes."""
 
     def __init__(
-        self, file: ObservedFile, dims: Mapping[str, Size], ranges: Mapping[str, SizeRange], where: Sequence[Condition]
+        self, file: ObservedFile, dims: Mapping[str, Size], ranges: Mapping[str, SizeRange], sizes: Iterable[Sizes]
     ) -> None:
         self._file, self._dims, self._ranges = file, dims, ranges
-        self.held_at = run_sizes(file, ranges, where)
+        runs = (one for one in sizes if file.at(one) is not None)
+        self.held_at = list(itertools.islice(runs, budgets.SIZES_HELD_AGAINST))
         """The sizes at which every formula is asked; none where the file does not run."""
         self._runs: list[tuple[Sizes, Observed]] | None = None
         self._numbers: dict[tuple[Size, int], int | None] = {}

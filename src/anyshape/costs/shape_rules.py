@@ -27,6 +27,9 @@ class KnownSizes(Protocol):
 
     def is_unknown(self, size: Size) -> bool: ...
 
+    def require(self, size: Size) -> None:
+        """Note that a node is not made for sizes at which this is below zero."""
+
 
 Rule = Callable[[KnownSizes, ir.Node], Shape | None]
 """The shape of the first result; None where it is not known."""
@@ -228,6 +231,28 @@ def _resized(known: KnownSizes, node: ir.Node) -> Shape | None:
     return tuple(resized.get(axis, size) for axis, size in enumerate(shape))
 
 
+def _pooled(known: KnownSizes, node: ir.Node) -> Shape | None:
+    """Where windows begin; one that would begin behind the end, rounded up, is left out."""
+    shape, kernel = known.shape(node.inputs[0]), attribute(node, "kernel_shape")
+    if shape is None or kernel is None:
+        return None
+    rank = len(kernel)
+    strides, dilations = (attribute(node, name) or [1] * rank for name in ("strides", "dilations"))
+    pads, padded = attribute(node, "pads") or [0] * (2 * rank), attribute(node, "auto_pad", "NOTSET")
+    sizes = []
+    for axis, (size, window, stride, dilation) in enumerate(zip(shape[2:], kernel, strides, dilations, strict=True)):
+        if padded in ("SAME_UPPER", "SAME_LOWER"):
+            sizes.append(sympy.ceiling(size / stride))
+            continue
+        before, after = (0, 0) if padded == "VALID" else (pads[axis], pads[axis + rank])
+        room = size + before + after - dilation * (window - 1) - 1
+        known.require(room)
+        count = (sympy.ceiling if attribute(node, "ceil_mode", 0) else sympy.floor)(room / stride) + 1
+        behind = (count - 1) * stride >= size + before
+        sizes.append(sympy.Piecewise((count - 1, behind), (count, True)) if attribute(node, "ceil_mode", 0) else count)
+    return (*shape[:2], *sizes)
+
+
 def _squeezed(known: KnownSizes, node: ir.Node) -> Shape | None:
     """Without axes, whichever are 1 go: that is known where all are numbers."""
     shape = known.shape(node.inputs[0])
@@ -250,7 +275,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
     "MatMul": _multiplied, "Expand": _expanded, "Concat": _joined, "Reshape": _reshaped, "Slice": _sliced,
     "Range": _counted, "ConstantOfShape": _filled, "Tile": _tiled, "Pad": _padded, "Resize": _resized,
-    "Upsample": _resized, "Squeeze": _squeezed,
+    "Upsample": _resized, "Squeeze": _squeezed, **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pooled),
 }  # fmt: skip
 """A rule that knows nothing leaves what was inferred elsewhere only where that cannot be a guess: nowhere here."""
 

@@ -222,8 +222,8 @@ def _sliced(node: ir.Node, given: Numbers, *rest: Numbers) -> Numbers | None:
         rows = [row for one in rest if (row := whole_sizes(one)) is not None]
         if len(rows) != len(rest):
             return None
-    defaults = (rows[0], rows[1], tuple(range(len(rows[0]))), (1,) * len(rows[0]))
-    starts, ends, axes, steps = (*rows, *defaults[len(rows) :])
+    defaults = [rows[0], rows[1], tuple(range(len(rows[0]))), (1,) * len(rows[0])]
+    starts, ends, axes, steps = rows + defaults[len(rows) :]
     if given.ndim != 1 or tuple(axes) not in ((0,), (-1,)):
         return None
     end = None if steps[0] < 0 and ends[0] < -given.size else ends[0]

@@ -15,7 +15,7 @@ import sympy
 
 from anyshape.costs.shape_rules import DATA_DEPENDENT, DECIDED_BY, RULES
 from anyshape.costs.size_numbers import SizeNumbers, is_condition
-from anyshape.onnxfile.graph import attribute, graphs_in, is_op, is_standard
+from anyshape.onnxfile.graph import attribute, graphs_in, is_op, is_standard, maker
 from anyshape.onnxfile.inferred_shapes import Inference
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, number, symbols_of, to_ir
@@ -40,6 +40,8 @@ class ShapeWalk:
         """What an If decides by, where sizes decide it."""
         self.read: set[ir.Value] = set()
         """Values whose formula was read off runs."""
+        self.needs: dict[Size, None] = {}
+        """What must not be below zero: the nodes are not made for other sizes."""
         self._dims, self._evidence = dict(dims), evidence
         self._shapes: dict[ir.Value, Shape | None] = {}
         self._inference = Inference(model.opset_imports, list(dims))
@@ -52,8 +54,8 @@ class ShapeWalk:
             return None
         if value not in self._shapes:
             tensor = value.const_value
-            sizes = value.shape if tensor is None else tensor.shape
-            self._shapes[value] = None if sizes is None else self._exact_shape(ir.Shape(list(sizes)))
+            sizes = value.shape if tensor is None else ir.Shape(tensor.shape)
+            self._shapes[value] = self._exact_shape(sizes)
         return self._shapes[value]
 
     def known_shape(self, value: ir.Value) -> Shape | None:
@@ -66,6 +68,10 @@ class ShapeWalk:
 
     def unknown(self) -> Size:
         return self._inference.unknown()
+
+    def require(self, size: Size) -> None:
+        if not size.is_nonnegative and not self.is_unknown(size):
+            self.needs[size] = None
 
     def assign(self, value: ir.Value, shape: Shape | None) -> None:
         if shape is not None and not all(_is_manageable(size) for size in shape):
@@ -96,6 +102,7 @@ class ShapeWalk:
             rule = RULES.get(node.op_type) if is_standard(node) else None
             if rule is not None and shapes:
                 shapes[0] = self._ruled_shape(rule, node)
+                shapes[1:] = [shapes[0] if node.op_type == "MaxPool" else shape for shape in shapes[1:]]
         for value, shape in zip(node.outputs, shapes, strict=True):
             self.assign(value, shape)
             if is_main and self._evidence is not None and value.name:
@@ -122,7 +129,7 @@ class ShapeWalk:
             return number(dim)
         if dim.value is None:
             return self.unknown()
-        size = dim._expr  # noqa: SLF001  the expression behind a dim has no public name
+        size: Size = dim._expr  # noqa: SLF001  the expression behind a dim has no public name
         return _tidy_size(size.xreplace({s: self._dims[s.name] for s in size.free_symbols if s.name in self._dims}))
 
     # ---- what runs show
@@ -260,11 +267,10 @@ class ShapeWalk:
 
     def _trips_of_loop(self, node: ir.Node, body: ir.Graph) -> Size:
         count = self.numbers.row(node.inputs[0])
-        first, passed = node.inputs[1], body.outputs[0]
-        maker = passed.producer()
-        while maker is not None and is_op(maker, "Identity"):
-            passed = maker.inputs[0]
-            maker = None if passed is None else passed.producer()
+        first = node.inputs[1]
+        passed: ir.Value | None = body.outputs[0]
+        while (same := maker(passed, "Identity")) is not None:
+            passed = same.inputs[0]
         goes_on = passed is body.inputs[1] or self.numbers.row(passed) == (sympy.true,)
         begins = first is None or self.numbers.row(first) == (sympy.true,)
         if count is None or len(count) != 1 or not goes_on or not begins:

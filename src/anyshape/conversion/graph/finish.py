@@ -122,12 +122,13 @@ def _forget_type(value: ir.Value) -> None:
 
 def _clean_node(node: ir.Node) -> None:
     stack = node.metadata_props.get(STACK_KEY) or node.doc_string or ""
-    span, scope = span_of_recorded_stack(stack), module_of_scopes(node.metadata_props.get(TORCH_SCOPES_KEY, ""))
+    span = span_of_recorded_stack(stack)
+    adapter, _, scope = module_of_scopes(node.metadata_props.get(TORCH_SCOPES_KEY, "")).partition(".")
     node.metadata_props.clear()
     node.doc_string = None
     if span is not None:
         node.metadata_props[SOURCE_KEY] = f"{span.path}:{span.line} in {span.function}"
-    if scope:
+    if scope and adapter == "model":  # what an `Adapter` calls the user's module
         node.metadata_props[SCOPE_KEY] = scope
 
 

@@ -180,15 +180,19 @@ def _parts_of(down: Sequence[Edge], connected: Sequence[int], spacing: int) -> l
     if not down:
         return []
     short = {place: number for number, place in enumerate(connected)}
-    names = dict(enumerate(connected))
     parts = from_edges([(short[a], short[b]) for a, b in down], dummy_vertices=True, vertex_spacing=spacing)
     found: list[_Part] = []
     for positions, _, _, links in parts:
         first, top = min(x for _, (x, _) in positions), max(y for _, (_, y) in positions)
         row = (_HEIGHT + _GAP) / spacing
-        at = {names.get(n, -n - 1): (x - first, (top - y) * row) for n, (x, y) in positions}
-        found.append((at, [(names.get(a, -a - 1), names.get(b, -b - 1)) for a, b in links or ()]))
+        at = {_place_of(n, connected): (x - first, (top - y) * row) for n, (x, y) in positions}
+        found.append((at, [(_place_of(a, connected), _place_of(b, connected)) for a, b in links or ()]))
     return sorted(found, key=lambda part: min(place for place in part[0] if place >= 0))
+
+
+def _place_of(number: int | str, connected: Sequence[int]) -> int:
+    """Of a box, or a number below 0 for a bend: those are counted behind all boxes."""
+    return connected[int(number)] if int(number) < len(connected) else -int(number) - 1
 
 
 def _bends_of(links: Sequence[Edge], at: dict[int, Point]) -> Bends:
