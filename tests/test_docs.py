@@ -28,6 +28,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -440,6 +441,14 @@ def test_every_name_of_ours_in_a_text_is_there_after_the_import() -> None:
     code = "import anyshape\n" + "\n".join(f"anyshape{call}" for call in sorted(calls))
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_readme_names_every_package_that_is_needed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    names = {re.split(r"[<>=]", one, maxsplit=1)[0] for one in needed}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("What it stands on")[2]
+    assert [name for name in sorted(names) if re.search(rf"(?<![\w-]){name}(?![\w-])", readme) is None] == []
 
 
 def test_links_lead_somewhere() -> None:
