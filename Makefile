@@ -4,7 +4,7 @@ PIP_FLAGS ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all test-versions lint docs bench coverage compatibility clean
+.PHONY: demo test test-all test-versions lint docs site bench coverage compatibility clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -27,7 +27,15 @@ lint: $(STAMP)
 # The pages of the rules live in the package, so that `anyshape explain` has them; tables are made from the code.
 docs: $(STAMP)
 	$(BIN)/python -m anyshape.results.explanations docs/rules
-	$(BIN)/python -m tests.test_docs docs/how_it_works.md docs/index.md
+	$(BIN)/python -m tests.test_docs docs/how_it_works.md docs/index.md docs/api.md
+	$(BIN)/python docs/_site/map_of_sizes.py docs/map_of_sizes.svg
+
+# The pages of docs/ as they are, with reports of real exports. Warnings are errors.
+site: $(STAMP)
+	$(BIN)/python docs/_site/gallery.py
+	rm -rf site
+	$(BIN)/python -m sphinx -b html -c docs/_site -d build/doctrees -E -n -W --keep-going -q . site
+	@echo "open site/index.html"
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export_time.py
@@ -53,4 +61,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf .venv .versions .tools dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .versions .tools dist build site .pytest_cache .mypy_cache .ruff_cache

@@ -274,10 +274,15 @@ def test_the_whole_stays_within_its_budget() -> None:
     assert sum(map(_lines_of_code, SOURCES)) <= MOST_LINES_OF_CODE
 
 
+def _first_statement(node: ast.FunctionDef) -> ast.stmt:
+    """Behind the docstring, where anything stands there."""
+    return node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
+
+
 def test_functions_are_short() -> None:
-    """Fifty lines are a wall; a signature with many arguments does not count."""
+    """Fifty lines are a wall; a signature with many arguments does not count, nor what is said about them."""
     lengths = {
-        f"{_label(path)}:{node.name}": (node.end_lineno or 0) - node.body[0].lineno + 1
+        f"{_label(path)}:{node.name}": (node.end_lineno or 0) - _first_statement(node).lineno + 1
         for path in SOURCES
         for node in _functions(path)
     }

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import doctest
 import importlib
 import inspect
 import io
@@ -27,6 +28,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,6 +49,7 @@ from anyshape.results.explanations import RULES
 from anyshape.runtime.releases import RELEASES
 from anyshape.sizes import budgets
 from anyshape.testbench.judgement import FACTOR
+from tests.api_reference import PUBLIC, is_explained, reference
 from tests.test_architecture import ORDER
 
 ROOT = Path(__file__).parent.parent
@@ -223,6 +226,27 @@ def test_an_output_that_differs_is_noticed() -> None:
     assert not agrees("first\n...\nlast\n", "first\nsecond\n")
 
 
+# ---- examples of docstrings
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_has_an_example_that_runs(name: str, tmp_path: Path) -> None:
+    given = {"anyshape": anyshape, "torch": torch}
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
+    (one,) = finder.find(PUBLIC[name], name, module=False, globs=given)
+    printed = io.StringIO()
+    with empty_folder(tmp_path):
+        runner.run(one, out=printed.write)
+    assert runner.tries > 0, "no example"
+    assert runner.failures == 0, printed.getvalue()
+
+
+def test_every_argument_of_a_public_function_is_explained_where_it_is_defined() -> None:
+    functions = [one for one in PUBLIC.values() if inspect.isfunction(one)] + [anyshape.checkpoints.export_checkpoint]
+    arguments = [(one, name) for one in functions for name in inspect.signature(one).parameters]
+    assert [(one.__name__, name) for one, name in arguments if not is_explained(one, name)] == []
+
+
 # ---- tables that are made from the code
 
 
@@ -262,6 +286,7 @@ def _of_benchmark(module: str, name: str) -> str:
 
 
 GENERATED: Mapping[str, Callable[[], str]] = {
+    "api": reference,
     "folders": folders_table,
     "matrix": partial(_of_benchmark, "compatibility_tables", "matrix"),
     "environments": partial(_of_benchmark, "compatibility_tables", "environments"),
@@ -399,9 +424,10 @@ def test_the_figures_that_are_promised_are_those_of_the_code() -> None:
     assert [one for one in promised if one not in text] == []
 
 
-def test_the_changelog_names_the_version() -> None:
+def test_the_changelog_and_the_citation_name_the_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## \[{re.escape(anyshape.__version__)}\]", changelog, re.MULTILINE)
+    assert f'\nversion: "{anyshape.__version__}"\n' in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_every_public_name_and_every_option_is_documented() -> None:
@@ -424,8 +450,16 @@ def test_every_name_of_ours_in_a_text_is_there_after_the_import() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_the_readme_names_every_package_that_is_needed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    names = {re.split(r"[<>=]", one, maxsplit=1)[0] for one in needed}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("What it stands on")[2]
+    assert [name for name in sorted(names) if re.search(rf"(?<![\w-]){name}(?![\w-])", readme) is None] == []
+
+
 def test_links_lead_somewhere() -> None:
-    for page in (*PAGES, ROOT / "CONTRIBUTING.md"):
+    for page in {*PAGES, *ROOT.glob("*.md")}:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 

@@ -11,7 +11,14 @@ from __future__ import annotations
 
 
 class AnyshapeError(Exception):
-    """The root of all errors that anyshape raises on purpose."""
+    """The root of all errors that anyshape raises on purpose.
+
+    >>> try:
+    ...     anyshape.load("nowhere.onnx")
+    ... except anyshape.AnyshapeError as error:
+    ...     print(error)
+    there is no file `nowhere.onnx`
+    """
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows: the words, without pages of our own frames above them."""
@@ -19,7 +26,12 @@ class AnyshapeError(Exception):
 
 
 class DeclarationError(AnyshapeError, ValueError):
-    """What was declared contradicts itself, the example or the model's signature."""
+    """What was declared contradicts itself, the example or the model's signature.
+
+    >>> anyshape.export(torch.nn.Linear(4, 2), torch.randn(3, 4), dims={"input": "batch 5"})
+    Traceback (most recent call last):
+    anyshape.errors.DeclarationError: `input` is declared `batch 5`, 5 on axis 1, but the example has shape (3, 4)
+    """
 
 
 class SavingError(AnyshapeError, OSError):

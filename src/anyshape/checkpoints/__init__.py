@@ -2,6 +2,15 @@
 
 `export_parts.py` tells the stages in order; each file of the model is written by the verb `export`.
 torch and transformers are imported when a checkpoint is exported; a missing one gets one sentence.
+
+>>> import transformers
+>>> size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+>>> transformers.BertModel(transformers.BertConfig(vocab_size=50, **size)).save_pretrained("bert")
+>>> written = anyshape.checkpoints.export_checkpoint("bert", "bert-onnx", quick=True)
+>>> str(written).splitlines()[0]
+'checked: bert-onnx/, BertModel in 1 model file'
+>>> anyshape.checkpoints.is_checkpoint("bert")
+True
 """
 
 from __future__ import annotations
@@ -37,8 +46,12 @@ def export_checkpoint(
 ) -> Exported:
     """Convert a transformers checkpoint to checked ONNX files in a folder, or raise and write nothing.
 
-    `task` is by default what the config's architecture is for; `sizes` narrows dims by their names, such as
-    `{"sequence_length": "1..128"}`. The other options are those of `export`, for every file.
+    - `folder`: what `save_pretrained` wrote; `out`: the folder of the files
+    - `layout`: `"optimum"` or `"transformers.js"`, the names and places of the files
+    - `task`: by default what the config's architecture is for; `dtype`: of the weights
+    - `sizes`: narrows dims by their names, `{"sequence_length": "1..128"}`
+    - `trust_remote_code`: run Python code of the folder
+    - `seed`, `progress` and other `options`: those of `export`, for every file
     """
     source = read_folder(folder)
     if importlib.util.find_spec("transformers") is None:

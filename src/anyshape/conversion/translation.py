@@ -215,9 +215,23 @@ _DECORATED: dict[str, Callable[..., Any]] = {}
 def translation(operator: Any) -> Callable[[_Translation], _Translation]:
     """Pair a torch operator with its translation, for every export from now on; the newest wins.
 
-    `operator` is what `torch.library.custom_op` made, or `torch.ops.mine.twice`. The function below takes the same
-    arguments: tensors as ONNX values, the rest as Python values. It is an onnxscript function, or a plain one that
-    calls `onnxscript.opset18`. An export's own `custom_translation_table` wins over it.
+    - `operator`: what `torch.library.custom_op` made, or `torch.ops.mine.twice`
+
+    The function below takes the same arguments: tensors as ONNX values, the rest as Python values. It is an onnxscript
+    function, or a plain one that calls `onnxscript.opset18`. An export's own `custom_translation_table` wins over it.
+
+    >>> from onnxscript import opset18 as op
+    >>> @torch.library.custom_op("documented::twice", mutates_args=())
+    ... def twice(x: torch.Tensor) -> torch.Tensor:
+    ...     return x * 2
+    >>> @twice.register_fake
+    ... def _(x):
+    ...     return torch.empty_like(x)
+    >>> @anyshape.translation(twice)
+    ... def _(x):
+    ...     return op.Add(x, x)
+    >>> anyshape.export(lambda x: twice(x) + 1, torch.randn(3, 4), dims={"x": "n 4"}).verdict
+    'checked'
     """
     overload = _overload_meant(operator, "translation")
     if overload is None:

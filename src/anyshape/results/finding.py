@@ -23,16 +23,27 @@ _LISTS = ("notes", "helps", "dims")
 
 @dataclass(frozen=True, repr=False)
 class Finding(ShownInNotebooks):
-    """What is wrong (`message`), where (`span`), why (`notes`) and what to do (`helps`, `edit`)."""
+    """What is wrong (`message`), where (`span`), why (`notes`) and what to do (`helps`, `edit`).
+
+    >>> (finding,) = anyshape.diagnose(lambda x: x.view(2, 3), torch.randn(2, 3), dims={"x": "batch 3"})
+    >>> finding.rule, finding.dims, finding.breaks_at
+    ('pinned-dim', ('batch',), {'batch': 1})
+    """
 
     rule: str
+    """Its kind, as `anyshape explain` has it: `pinned-dim`."""
     message: str
+    """What is wrong."""
     span: Span
+    """The place in the source: `path`, `line`, `column`, `function`."""
     label: str = ""
     """What stands behind the underlined expression."""
     notes: tuple[str, ...] = ()
+    """Facts, a sentence each."""
     helps: tuple[str, ...] = ()
+    """What to change."""
     level: Level = "error"
+    """`error`, or `warning` where PyTorch runs but the code looks wrong."""
     dims: tuple[str, ...] = ()
     """The declared dims that it is about."""
     origin: Origin = "model"

@@ -31,21 +31,41 @@ Verb = Literal["export", "check", "make-dynamic"]
 
 @dataclass(frozen=True, repr=False)
 class Result(ShownInNotebooks):
-    """The outcome of one export or check; `print` it."""
+    """The outcome of one export or check; `print` it.
+
+    >>> result = anyshape.export(torch.nn.Linear(4, 2), torch.randn(3, 4), dims={"input": "batch 4"})
+    >>> str(result.dims["batch"]), result.verification.is_right, result.findings
+    ('1..', True, ())
+    >>> result(torch.zeros(7, 4))[0].shape
+    torch.Size([7, 2])
+    """
 
     verdict: Verdict
+    """`checked`, `narrowed`, `unchecked` or `refused`; of a finished export never the last."""
     inputs: tuple[Port, ...] = ()
+    """Names, element types and axes: an axis is a size, a dim's name or a formula."""
     outputs: tuple[Port, ...] = ()
+    """The same."""
     dims: Mapping[str, SizeRange] = field(default_factory=dict)
+    """The sizes that the file is for."""
     limits: tuple[str, ...] = ()
+    """What PyTorch itself cannot do: `seq <= 512`."""
     constants: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers of the call that are part of the file."""
     attempts: tuple[Attempt, ...] = ()
+    """What each strategy came to, in order."""
     repairs: tuple[str, ...] = ()
+    """What was put in the place of code that torch would fix to one size."""
     verification: Verification | None = None
+    """All runs: sizes, errors, what was cut."""
     findings: tuple[Finding, ...] = ()
+    """What there is to change."""
     notes: tuple[str, ...] = ()
+    """What else there is to know, a sentence each."""
     path: Path | None = None
+    """The file, where one was written or checked."""
     opset: int | None = None
+    """Of the file."""
     seconds: float = 0.0
     """For the conversion; `verification.seconds` are apart."""
     given_up: tuple[str, ...] = ()
@@ -59,6 +79,7 @@ class Result(ShownInNotebooks):
     draws: Mapping[str, str] = field(default_factory=dict)
     """Inputs that hold what the model draws, and of which noise: `normal` or `uniform`."""
     shapes: str = "tested"
+    """How far shapes are known to hold."""
     what: Verb = "export"
     """The verb that it is the result of: each has its own words in `text.py`."""
     _model: ir.Model | None = field(default=None, repr=False, compare=False)
@@ -112,6 +133,7 @@ class Result(ShownInNotebooks):
         }
 
     def to_json(self) -> str:
+        """The same as a text."""
         import json
 
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
@@ -144,6 +166,7 @@ class Result(ShownInNotebooks):
 
     @property
     def model_proto(self) -> onnx.ModelProto:
+        """The model as onnx sees it."""
         import onnx_ir as ir
 
         return ir.to_proto(self.model)
@@ -169,7 +192,14 @@ class Result(ShownInNotebooks):
 
 
 class ExportError(AnyshapeError):
-    """Nothing was written, or the checked file is wrong; `result` says why."""
+    """Nothing was written, or the checked file is wrong; `result` says why.
+
+    >>> try:
+    ...     anyshape.export(lambda x: x.view(2, 3), torch.randn(2, 3), "halves.onnx", dims={"x": "batch 3"})
+    ... except anyshape.ExportError as refusal:
+    ...     print(refusal.findings[0].headline)
+    error[pinned-dim]: `batch` cannot vary
+    """
 
     def __init__(self, result: Result) -> None:
         super().__init__(str(result))
@@ -177,6 +207,7 @@ class ExportError(AnyshapeError):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
+        """Those of the result."""
         return self.result.findings
 
 

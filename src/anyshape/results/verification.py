@@ -80,7 +80,10 @@ class Verification:
 
     @property
     def largest_ratio(self) -> float:
-        """Rounded here, once: rounded again elsewhere, text, JSON and the contract would differ in a digit."""
+        """The largest error, in the measure.
+
+        Rounded here, once: rounded again elsewhere, text, JSON and the contract would differ in a digit.
+        """
         return round(max((check.ratio for check in self.checks), default=0.0), 2)
 
     @property

@@ -57,8 +57,18 @@ def check(
 ) -> Result:
     """Verify a file; ExportError with the finding where it is wrong, so that a test can simply call this.
 
-    Without `dims`, the file's own names say what varies. Without `model`, the file is run at many sizes and held to the
-    shapes that it declares itself, in a process of its own unless the file is `trusted`. `at` runs one size only.
+    - `f`: the file, by whomever; `model`, `args`, `kwargs`, `examples`, `make_inputs`: what it is compared with, as in
+      `export`; without a model, the file is held to the shapes that it declares itself
+    - `dims`, `sizes`, `where`: what to hold it to; without them, what the file says itself
+    - `at`: one size alone, `{"batch": 3}`
+    - `atol`, `rtol`, `budget`, `quick`, `thorough`, `seed`, `providers`, `custom_ops`, `progress`: as in `export`
+    - `trusted`: run a file without a model in this process, not in one of its own with limits
+
+    >>> model = torch.nn.Linear(4, 2)
+    >>> anyshape.export(model, torch.randn(3, 4), "linear.onnx", dims={"input": "batch 4"}).verdict
+    'checked'
+    >>> anyshape.check("linear.onnx", model, torch.randn(3, 4)).verdict
+    'checked'
     """
     check_options(
         atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers, progress=progress

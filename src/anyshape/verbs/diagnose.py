@@ -31,7 +31,15 @@ def diagnose(
 ) -> Findings:
     """Every finding about a model and what is declared of it; empty where all is well.
 
-    The arguments are those of `export`. The model is converted and run at a few sizes, and left as it is.
+    - `model`, `args`, `kwargs`, `examples`, `dims`, `sizes`, `where`, `make_inputs`, `seed`, `progress` and `others`:
+      as in `export`
+
+    The model is converted and run at a few sizes, and left as it is.
+
+    >>> def halves(x):
+    ...     return x.view(2, 3)
+    >>> [finding.headline for finding in anyshape.diagnose(halves, torch.randn(2, 3), dims={"x": "batch 3"})]
+    ['error[pinned-dim]: `batch` cannot vary']
     """
     _refuse_unknown(others)
     try:

@@ -83,10 +83,25 @@ def export(
 ) -> Result:
     """Convert a model to an ONNX file that serves every declared size, or raise ExportError and write nothing.
 
-    `dims` says which axes vary (`{"tokens": "batch seq"}`), `sizes` how far (`{"seq": "1..512"}`), `where` how they
-    belong together (`["src >= tgt"]`). `f=None` writes nothing. `repair="edits"` converts the model with the safe edits
-    of its findings in place, in memory alone. `random="inputs"` makes an input of every draw of random numbers,
-    `random="shapes"` leaves the values unchecked. The arguments of `torch.onnx.export` are understood, too.
+    - `model`: a module, a bound method, a function, an `ExportedProgram` or TorchScript; `f`: the file, or None
+    - `args`, `kwargs`: one call of it; instead, `examples`: several calls, or `make_inputs`: a function of dims
+    - `dims`: which axes vary, `{"tokens": "batch seq"}`; `sizes`: how far, `{"seq": "1..512"}`; `where`: how they
+      belong together, `["src >= tgt"]`; without any of them the model is asked
+    - `input_names`, `output_names`, `dynamic_axes`, `dynamic_shapes`, `opset_version`, `external_data`,
+      `custom_translation_table` and other `torch_arguments`: as in `torch.onnx.export`
+    - `target`: the oldest runtime to serve, `"onnxruntime==1.18"`; `dtype`: convert a copy of the model to it first
+    - `optimize`: False leaves the graph as it was translated; `metadata`: entries for the file
+    - `custom_ops`: what computes operators that ONNX Runtime lacks; `unchecked`: such operators to write all the same
+    - `narrow`: write the widest declaration that is right, if the whole is not; `repair="edits"`: convert with the safe
+      edits of the findings in place, in memory alone
+    - `random="inputs"`: make an input of every draw of random numbers; `random="shapes"`: leave the values unchecked
+    - `atol`, `rtol`: a tolerance of your own instead of the model's rounding noise
+    - `quick`, `thorough`: fewer or more sizes; `budget`: seconds for checking; `seed`: of sizes and contents
+    - `providers`: of ONNX Runtime, the CPU by default; `progress`: True, or a function that is told each stage
+
+    >>> result = anyshape.export(torch.nn.Linear(4, 2), torch.randn(3, 4), "linear.onnx", dims={"input": "batch 4"})
+    >>> result.verdict, str(result.outputs[0])
+    ('checked', 'output: float32[batch, 2]')
     """
     capture.require_torch()
     notes = notes_on(torch_arguments)

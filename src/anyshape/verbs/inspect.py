@@ -84,7 +84,13 @@ class Inspection(markup.ShownInNotebooks):
 
 
 def inspect(f: str | os.PathLike[str]) -> Inspection:
-    """What stands in an ONNX file, by whomever; nothing of it is run or expanded: no torch, no runtime."""
+    """What stands in an ONNX file `f`, by whomever; nothing of it is run or expanded: no torch, no runtime.
+
+    >>> _ = anyshape.export(torch.nn.Linear(4, 2), torch.randn(3, 4), "linear.onnx", dims={"input": "batch 4"})
+    >>> found = anyshape.inspect("linear.onnx")
+    >>> {dim: str(sizes) for dim, sizes in found.dims.items()}, found.formulas("output")
+    ({'batch': '1..'}, ('batch', '2'))
+    """
     path = Path(f)
     model = load_checked(path)
     interface = read_interface(model)

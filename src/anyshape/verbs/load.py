@@ -41,10 +41,20 @@ def load(
 ) -> Loaded:
     """Open an ONNX file, by whomever; call the result as the module was called.
 
-    The first three go to ONNX Runtime as they are; the CPU is the default. The file's own advice on optimisers is
-    followed where neither options nor optimisers are given. A contract that is not about this file, in part or at all,
-    is told by a warning, and that part is not asked. `check=False` leaves dtypes and sizes to the runtime. Noise that a
-    call does not give is drawn, from this `seed`.
+    - `path`: the file; a contract in it that is not about it, in part or at all, is told by a warning and not asked
+    - `providers`, `session_options`, `disabled_optimizers`: for ONNX Runtime, as they are; by default the CPU, and the
+      file's own advice on optimisers
+    - `check`: False leaves dtypes and sizes to the runtime
+    - `seed`: of noise that a call does not give
+
+    >>> model = torch.nn.Linear(4, 2)
+    >>> _ = anyshape.export(model, torch.randn(3, 4), "linear.onnx", dims={"input": "batch 4"}, sizes={"batch": "1..8"})
+    >>> linear = anyshape.load("linear.onnx")
+    >>> linear(torch.ones(5, 4)).shape
+    torch.Size([5, 2])
+    >>> linear(torch.ones(9, 4))
+    Traceback (most recent call last):
+    anyshape.errors.DeclarationError: `batch` = 9 is above 8
     """
     model = load_checked(path)
     if session_options is None and disabled_optimizers is None:

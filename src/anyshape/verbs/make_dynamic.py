@@ -59,11 +59,20 @@ def make_dynamic(
 ) -> Result:
     """Free the declared dims of a static file and write it to `out`, if it is right; ExportError with the finding else.
 
-    Without `dims`, `batch` on axis 0 is meant. The file itself is the reference: sample by sample for a batch, by its
-    prefixes for a sequence, by its parts for height and width. A dim to which no check applies is refused, unless it is
-    `unchecked`; so is a number that may follow from a size, until `constants` says what it is: `{"node_7": "1/batch"}`,
-    or "fixed". With `model`, all is checked against PyTorch. `out` may be `path`; None writes nothing.
-    Without `model`, the file runs in a process of its own, unless it is `trusted`.
+    The file itself is the reference: sample by sample for a batch, by its prefixes for a sequence, by its parts for
+    height and width.
+
+    - `path`: the static file; `out`: where to write, `path` itself, too; None writes nothing
+    - `dims`: the axes that are to be free, `batch` on axis 0 by default; `sizes`: how far they go
+    - `unchecked`: dims that may be free although no check applies to them
+    - `constants`: what a number of the file is that may follow from a size: `{"node_7": "1/batch"}`, or "fixed"
+    - `model`, `args`, `kwargs`, `make_inputs`: check against PyTorch instead
+    - `budget`, `quick`, `thorough`, `seed`, `progress`: as in `export`
+    - `trusted`: run the file in this process, not in one of its own with limits
+
+    >>> torch.onnx.export(torch.nn.Linear(4, 2), (torch.randn(1, 4),), "static.onnx", dynamo=False, input_names=["x"])
+    >>> anyshape.make_dynamic("static.onnx", {"x": "batch 4"}, out="dynamic.onnx").inputs[0].axes
+    ('batch', 4)
     """
     check_options(budget=budget, seed=seed, make_inputs=make_inputs, progress=progress, unchecked=unchecked)
     if not isinstance(path, (str, os.PathLike)):

@@ -59,8 +59,14 @@ def report(
 ) -> Report:
     """Check a file, with or without its model, and write what is known of it to `out`, be it right or wrong.
 
-    `out` ends in `.html` for a page, or in `.json` for its data. The other arguments are those of `check`; with
-    `run=False` nothing is run. `times` is what `anyshape.bench` returned for the same file.
+    - `f`: the file; `model`, `args` and other arguments of `checking`: as in `check`
+    - `out`: the page (`.html`), or its data (`.json`)
+    - `run`: False writes what the file says about itself, and runs nothing
+    - `times`: what `anyshape.bench` returned for the same file
+
+    >>> _ = anyshape.export(torch.nn.Linear(4, 2), torch.randn(3, 4), "linear.onnx", dims={"input": "batch 4"})
+    >>> anyshape.report("linear.onnx", "linear.html").result.verdict
+    'checked'
     """
     _refuse_unknown(checking)
     path, measured = check_report_path(out), times_from(times)

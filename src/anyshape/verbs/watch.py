@@ -22,9 +22,16 @@ from anyshape.sizes import budgets
 
 @contextlib.contextmanager
 def watch(model: Any, *, most: int = 16) -> Iterator[SeenCalls]:
-    """Record the calls that are made inside, of a module or of a method of one.
+    """Record the calls that are made inside, of a module or of a method of one, as `examples=` of `export`.
 
-    Calls of the same shapes count once, the first `most` are kept. What is recorded is an `examples=` of `export`.
+    - `model`: what is called, itself or by other code
+    - `most`: how many calls are kept, each set of shapes once
+
+    >>> model = torch.nn.Linear(4, 2)
+    >>> with anyshape.watch(model) as seen:
+    ...     outputs = model(torch.randn(2, 4)), model(torch.randn(3, 4))
+    >>> anyshape.export(model, examples=seen).inputs[0].axes
+    ('batch', 4)
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise DeclarationError(f"most is {most!r}: give how many calls to keep, at least 1")
