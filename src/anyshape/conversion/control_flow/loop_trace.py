@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from anyshape.conversion.control_flow.forks import explore
+from anyshape.conversion.control_flow.marks import ALWAYS
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.source import live_code
 from anyshape.torchkit.capture import is_same_number
@@ -92,10 +93,15 @@ def begin(count: Any, initial: Sequence[Tensor], sequences: Sequence[Tensor], gr
 
 
 def end(
-    count: Any, initial: Sequence[Tensor], carried: Sequence[Tensor], collected: Sequence[Tensor], number: int
+    count: Any,
+    initial: Sequence[Tensor],
+    carried: Sequence[Tensor],
+    collected: Sequence[Tensor],
+    number: int,
+    goes_on: Any = ALWAYS,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What is carried out of the last step, and what was collected in each."""
-    found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], number)
+    found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], goes_on, number)
     return found[: len(initial)], found[len(initial) :]
 
 

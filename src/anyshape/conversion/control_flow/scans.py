@@ -45,7 +45,7 @@ def lower_loops(graph: ir.Graph, lengths: Lengths) -> list[ir.Graph]:
     while ends := marks.marks_of(graph, marks.LOOP_END):
         region = _region_up_to(graph, ends[-1])
         some_step = is_positive(marks.count_of(region.end), lengths)
-        lower = _to_loop if marks.growing_of(region.begin) else _to_scan
+        lower = _to_loop if marks.growing_of(region.begin) or marks.goes_on_of(region.end) else _to_scan
         steps.append(lower(region, some_step=some_step))
     return steps
 
@@ -119,7 +119,11 @@ def _to_loop(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     seen = [index, *carried, *(cut.outputs[0] for cut in cuts)]
     ir.convenience.replace_all_uses_with(begin.outputs, seen)
     region.graph.remove(region.nodes)
-    body = _step_graph([index, running, *carried], [*cuts, *region.nodes], [running, *_results_of_a_step(end)], end)
+    goes_on, nodes = marks.goes_on_of(end), [*cuts, *region.nodes]
+    if goes_on is not None:
+        nodes.append(new_node("Cast", [goes_on], {"to": ir.DataType.BOOL}, like=end))
+    results = [running if goes_on is None else nodes[-1].outputs[0], *_results_of_a_step(end)]
+    body = _step_graph([index, running, *carried], nodes, results, end)
     node = _loop_node("Loop", [marks.count_of(end), None, *marks.initial_of(end)], {"body": body}, end)
     collects = len(end.outputs) > len(marks.initial_of(end))
     _put_instead(region, node, guard=collects and not some_step)
