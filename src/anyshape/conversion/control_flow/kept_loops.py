@@ -84,7 +84,7 @@ class _Helpers:
         """A comprehension: `make` is it, over any items; one with another in it gives lists of what it is to hold."""
         found = items_of(values)
         if found is None:
-            return _in_one(make(values)) if is_nested else make(values)
+            return _with_steps(_in_one(make(values))) if is_nested else make(values)
         code = make.__code__
         site = LoopSite(f"over `{text}`", f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
         gathered: list[Any] = []
@@ -93,15 +93,19 @@ class _Helpers:
         for item in loop:
             try:
                 gathered = loop.given["gathered"]
-                gathered.extend(_in_one(make((item,))) if is_nested else make((item,)))
+                made = make((item,))
+                gathered.extend(_in_one(made) if is_nested else [*made])
             except Exception:
                 if not loop.forgives():
                     raise
         return loop.given["gathered"]
 
 
-def _in_one(lists: Iterable[Sequence[Any]]) -> Any:
-    parts = [part for one in lists for part in collected.parts_of(one)]
+def _in_one(lists: Iterable[Sequence[Any]]) -> list[Any]:
+    return [part for one in lists for part in collected.parts_of(one)]
+
+
+def _with_steps(parts: list[Any]) -> list[Any]:
     return collected.Collected(parts) if collected.holds_steps(parts) else parts
 
 
