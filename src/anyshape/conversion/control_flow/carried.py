@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import SymFloat, SymInt, Tensor, nn
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from anyshape.conversion.control_flow.collected import Collected, Earlier, LoopError, StackedSteps, parts_of, stacked
 from anyshape.conversion.control_flow.loop_trace import Begun, Pairs, end, is_varying, memory_of, state
@@ -179,6 +180,8 @@ def found_role(given: Kept, after: Kept) -> Role | Peel | None:
         if added:
             count, like = Collected(added).length, added[0]
             element = like.tensor[0] if isinstance(like, StackedSteps) else like
+            if isinstance(count, SymInt) and free_unbacked_symbols(count):
+                return Listed(element)  # another number in each step
             return Gathered(None if is_varying(count) else int(count), element)
     state = State(tuple(LeafRole() for _ in given.leaves))
     refined = _refined_state(state, given, after)

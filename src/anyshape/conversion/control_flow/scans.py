@@ -45,9 +45,17 @@ def lower_loops(graph: ir.Graph, lengths: Lengths) -> list[ir.Graph]:
     while ends := marks.marks_of(graph, marks.LOOP_END):
         region = _region_up_to(graph, ends[-1])
         some_step = is_positive(marks.count_of(region.end), lengths)
-        lower = _to_loop if marks.growing_of(region.begin) or marks.goes_on_of(region.end) else _to_scan
+        # Scan has to know the rank of what a step gives, which ONNX Runtime forgets of a Loop's results (1.31)
+        lower = _to_loop if any(map(_needs_loop, (region.begin, region.end, *region.nodes))) else _to_scan
         steps.append(lower(region, some_step=some_step))
     return steps
+
+
+def _needs_loop(mark: ir.Node) -> bool:
+    """Whether a loop with this mark cannot be a Scan."""
+    if marks.is_mark(mark, marks.LOOP_END):
+        return marks.goes_on_of(mark) is not None
+    return marks.is_mark(mark, marks.LOOP_BEGIN) and bool(marks.growing_of(mark))
 
 
 def _region_up_to(graph: ir.Graph, end: ir.Node) -> LoopRegion:
