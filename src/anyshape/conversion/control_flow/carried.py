@@ -11,6 +11,7 @@ Last       a name that is bound in the loop and read after it
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -49,7 +50,7 @@ class Kept:
 
     @classmethod
     def of(cls, value: Any) -> Kept:
-        is_container = isinstance(value, list | tuple | dict) and not isinstance(value, Collected)
+        is_container = isinstance(value, list | tuple | dict | deque) and not isinstance(value, Collected)
         leaves, structure = pytree.tree_flatten(value) if is_container else ([value], None)
         # torch counts the writes to a tensor, and to whatever shares its memory
         versions = [one._version if isinstance(one, Tensor) else 0 for one in leaves]
@@ -545,6 +546,8 @@ def _back_in(start: Kept, value: Any, after: Kept) -> Any:
     """A list or dict that the body has changed in place is the same object after the loop."""
     if isinstance(start.value, list) and isinstance(after.value, list):
         start.value[:] = value
+    elif isinstance(start.value, deque) and isinstance(after.value, deque):
+        start.value.extend(value)  # it is as long as before, and full
     elif isinstance(start.value, dict):
         start.value.update(value)
     else:

@@ -22,7 +22,7 @@ from anyshape.conversion.control_flow import loop_trace
 from anyshape.conversion.control_flow.carried import Key, LoopPlan, LoopScope, Moment, Peel, Role, merged, shown
 from anyshape.conversion.control_flow.collected import LeftEarlyError, LoopError, parts_of
 from anyshape.conversion.control_flow.forks import Exploration, explore
-from anyshape.conversion.control_flow.items import Items, PossibleStep, all_places, copied
+from anyshape.conversion.control_flow.items import Items, PossibleStep, Row, Single, all_places, copied
 from anyshape.conversion.control_flow.loop_trace import Begun
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
@@ -83,7 +83,7 @@ class Loop:
     may_be_left = False
     """Whether a pass that returns means only that this loop cannot be kept."""
 
-    def __init__(self, items: Items, site: LoopSite, scope: LoopScope, record: Record) -> None:
+    def __init__(self, items: Items | Row, site: LoopSite, scope: LoopScope, record: Record) -> None:
         self._items, self.site, self._scope, self._record = items, site, scope, record
         self._failure: Exception | None = None
         self._may_fail: Callable[[Exception], bool] | None = None
@@ -129,7 +129,18 @@ class Loop:
 
     def _passes_over_all(self) -> Passes:
         self._record.open.append(self)
-        items, start = self._items, self._moment_before(self.site.state)
+        for part in self._items.parts if isinstance(self._items, Row) else (self._items,):
+            if self._ends:
+                raise LeftEarlyError(self.site.told("is left early, and goes over parts of several sizes"))
+            if isinstance(part, Single):
+                yield part.item
+                self._scope.write({key: kept.value for key, kept in self._scope.read().items()})
+            else:
+                yield from self._passes_over(part)
+        self._record.open.remove(self)
+
+    def _passes_over(self, items: Items) -> Passes:
+        start = self._moment_before(self.site.state)
         for peeled in range(budgets.STEPS_PEELED + 1):
             plan = yield from self._passes_to_plan(items, start)
             if isinstance(plan, LoopPlan):
@@ -146,8 +157,8 @@ class Loop:
                 break
             yield items.first()
             # what is read after the loop has a value now, which stays if there is no other step
-            items, start = items.rest(), self._moment_before((*self.site.state, *self.site.last))
-        self._record.open.remove(self)
+            items = items.part(1, items.count - 1)
+            start = self._moment_before((*self.site.state, *self.site.last))
 
     def _passes_over_places(self, places: Sequence[PossibleStep], start: Moment) -> Passes:
         """As Python would, over literals; a step whose place does not hold leaves all as it was."""
@@ -351,8 +362,8 @@ def _is_final(error: BaseException | None) -> bool:
 
 def _is_refused(exploration: Exploration, error: Exception) -> bool:
     """Whether the model itself refuses on this path, so that no file has to serve it."""
-    if isinstance(error, NameError | TypeError | AttributeError):
-        return False  # rather something that only an earlier step would have made
+    if isinstance(error, NameError | TypeError | AttributeError | LoopError):
+        return False  # rather something that only an earlier step would have made, or that no loop of a file can do
     traceback = error.__traceback__
     try:
         exploration.fail(error)
