@@ -111,7 +111,8 @@ def _with_steps(parts: list[Any]) -> list[Any]:
 
 def _stand_in_for(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """What is called in place of a builtin; a function of the model's own that goes by its name stays."""
-    is_genuine = function is getattr(builtins, name) or getattr(function, "__module__", "").startswith("anyshape.")
+    made_by = getattr(function.func if isinstance(function, partial) else function, "__module__", "")
+    is_genuine = function is getattr(builtins, name) or made_by.startswith("anyshape.")
     return partial(STAND_INS[name], function) if is_genuine else function
 
 
