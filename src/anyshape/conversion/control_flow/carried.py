@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -127,14 +127,14 @@ class State:
 class Gathered:
     per_step: int | None
     """How many values a step adds; None if that varies."""
-    like: Any = None
+    like: Any = field(default=None, compare=False)
     """One of them."""
     reads_last: bool = False
 
 
 @dataclass(frozen=True)
 class Listed:
-    like: Any = None
+    like: Any = field(default=None, compare=False)
     """One of the values that a step adds: there may be none before the loop."""
     leaf: LeafRole = LeafRole("tensor", axes=frozenset({0}))
 

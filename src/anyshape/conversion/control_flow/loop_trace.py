@@ -103,7 +103,7 @@ def end(
     goes_on: Any = ALWAYS,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What is carried out of the last step, and what was collected in each."""
-    found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], goes_on, number)
+    found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], number, goes_on)
     return found[: len(initial)], found[len(initial) :]
 
 

@@ -71,13 +71,16 @@ def _shape_of_loop_begin(
     return [index, *carried, *(tensor.new_empty(tensor.shape[1:]) for tensor in sequences)]
 
 
+ALWAYS = -1
+
+
 def _shape_of_loop_end(
     count: Any,
     initial: Sequence[torch.Tensor],
     carried: Sequence[torch.Tensor],
     collected: Sequence[torch.Tensor],
-    goes_on: Any,
     loop: int,
+    goes_on: Any = ALWAYS,
 ) -> list[torch.Tensor]:
     """What is carried out of the last step, and what was collected in each, stacked on a new first axis.
 
@@ -88,9 +91,6 @@ def _shape_of_loop_end(
     last = [after.new_empty(_with_new_sizes(before, _other_axes(before, after)).shape) for before, after in pairs]
     steps = torch.library.get_ctx().new_dynamic_size() if collected and not _is_always(goes_on) else count
     return [*last, *(tensor.new_empty((steps, *tensor.shape)) for tensor in collected)]
-
-
-ALWAYS = -1
 
 
 def _is_always(goes_on: Any) -> bool:
@@ -128,8 +128,8 @@ def _write_loop_end(
     initial: Sequence[ir.Value],
     carried: Sequence[ir.Value],
     collected: Sequence[ir.Value],
-    goes_on: Any,
     loop: int,
+    goes_on: Any = ALWAYS,
 ) -> list[ir.Value]:
     attributes = [ir.AttrInt64("loop", loop), ir.AttrInt64("carried", len(carried))]
     condition = [] if _is_always(goes_on) else [_as_value(goes_on)]
@@ -163,7 +163,7 @@ _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
     ("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor", _shape_of_cut, _write_cut),
     (f"loop_begin({_LISTS} sequences, int[] growing, int loop) -> Tensor[]", _shape_of_loop_begin, _write_loop_begin),
     (
-        f"loop_end({_LISTS} carried, Tensor[] collected, SymInt goes_on, int loop) -> Tensor[]",
+        f"loop_end({_LISTS} carried, Tensor[] collected, int loop, SymInt goes_on={ALWAYS}) -> Tensor[]",
         _shape_of_loop_end,
         _write_loop_end,
     ),
