@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 dims = {"start": "batch n"}
 sizes = {"batch": (2, [1]), "n": (4, [1, 8])}
-exports = False  # how many turns are run depends on values
+exports = True
 
 
 class FixedPoint(nn.Module):

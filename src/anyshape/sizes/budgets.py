@@ -384,8 +384,8 @@ MOST_PATHS = 16
 """A piece of code is traced once for each; as many as four branches that follow each other have."""
 MOST_ITEMS_UNROLLED = 64
 """Each of them is written out in the file."""
-STEPS_PEELED = 2
-"""The first step of a loop may differ from the others, and so may the second."""
+STEPS_PEELED = 4
+"""The first step of a loop may differ from the others, and so may the second; a window is filled by its first steps."""
 TRIAL_PASSES = 8
 """Each pass widens what the one before it has found, and there is little to widen."""
 ENOUGH_SAMPLES = 12

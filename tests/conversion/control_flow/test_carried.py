@@ -100,7 +100,8 @@ def test_a_state_that_never_settles_is_named() -> None:
     with pytest.raises(LoopError) as refused:
         traced(Model(widening), torch.randn(2, 5, 4))
     told = (
-        "a loop carries `state`, which is a tensor of 1x1x?x4 (float32) in one step and a tensor of 1x1x1x?x4 (float32)"
+        "a loop carries `state`, which is a tensor of 1x1x1x1x?x4 (float32) in one step "
+        "and a tensor of 1x1x1x1x1x?x4 (float32)"
     )
     assert str(refused.value).startswith(told)
 

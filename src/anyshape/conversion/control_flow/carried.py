@@ -11,13 +11,15 @@ Last       a name that is bound in the loop and read after it
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import SymFloat, SymInt, Tensor, nn
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from anyshape.conversion.control_flow.collected import Collected, Earlier, LoopError, StackedSteps, parts_of, stacked
 from anyshape.conversion.control_flow.loop_trace import Begun, Pairs, end, is_varying, memory_of, state
@@ -48,7 +50,7 @@ class Kept:
 
     @classmethod
     def of(cls, value: Any) -> Kept:
-        is_container = isinstance(value, list | tuple | dict) and not isinstance(value, Collected)
+        is_container = isinstance(value, list | tuple | dict | deque) and not isinstance(value, Collected)
         leaves, structure = pytree.tree_flatten(value) if is_container else ([value], None)
         # torch counts the writes to a tensor, and to whatever shares its memory
         versions = [one._version if isinstance(one, Tensor) else 0 for one in leaves]
@@ -125,11 +127,15 @@ class State:
 class Gathered:
     per_step: int | None
     """How many values a step adds; None if that varies."""
+    like: Any = field(default=None, compare=False)
+    """One of them."""
     reads_last: bool = False
 
 
 @dataclass(frozen=True)
 class Listed:
+    like: Any = field(default=None, compare=False)
+    """One of the values that a step adds: there may be none before the loop."""
     leaf: LeafRole = LeafRole("tensor", axes=frozenset({0}))
 
 
@@ -158,7 +164,14 @@ def _role_after(role: Role | None, before: Kept, after: Kept | None) -> Role | P
         return Peel("bound in one step and not in the next")
     if role is None:
         return found_role(before, after)
+    if isinstance(role, Gathered) and not _adds_as_foreseen(role, after):
+        return Listed(role.like)
     return _refined_state(role, before, after) if isinstance(role, State) else role
+
+
+def _adds_as_foreseen(role: Gathered, after: Kept) -> bool:
+    others = [part for part in after.parts if not isinstance(part, Earlier)]
+    return bool(others) and (role.per_step is None or is_same_number(Collected(others).length, role.per_step))
 
 
 def found_role(given: Kept, after: Kept) -> Role | Peel | None:
@@ -166,8 +179,11 @@ def found_role(given: Kept, after: Kept) -> Role | Peel | None:
     if isinstance(given.value, list) and isinstance(after.value, list):
         added = _parts_added(given.parts, after.parts)
         if added:
-            count = Collected(added).length
-            return Gathered(None if is_varying(count) else int(count))
+            count, like = Collected(added).length, added[0]
+            element = like.tensor[0] if isinstance(like, StackedSteps) else like
+            if isinstance(count, SymInt) and free_unbacked_symbols(count):
+                return Listed(element)  # another number in each step
+            return Gathered(None if is_varying(count) else int(count), element)
     state = State(tuple(LeafRole() for _ in given.leaves))
     refined = _refined_state(state, given, after)
     return None if refined is state else refined
@@ -253,7 +269,7 @@ def merged(roles: Sequence[Mapping[Any, Role]]) -> dict[Any, Role]:
 
 def _wider_role(left: Role, right: Role) -> Role:
     if left is right or not isinstance(left, State) or not isinstance(right, State):
-        return left
+        return right if isinstance(right, Listed) and not isinstance(left, Listed) else left
     return State(tuple(map(_wider_leaf, left.leaves, right.leaves)))
 
 
@@ -327,6 +343,8 @@ class LoopPlan:
 
     start: Moment
     roles: Mapping[Key, Role]
+    may_end: bool = False
+    """Whether a step may be the last one, however many were counted."""
 
     # ---- before the body
 
@@ -336,7 +354,7 @@ class LoopPlan:
 
     def _slots_of(self, key: Key, role: Role) -> Iterator[CarriedTensor]:
         if isinstance(role, Listed):
-            yield CarriedTensor(key, 0, stacked(self.start[key].parts), role.leaf)
+            yield CarriedTensor(key, 0, _stacked_or_none(self.start[key].parts, role.like), role.leaf)
         elif isinstance(role, Gathered):
             if role.reads_last:
                 yield CarriedTensor(key, 0, Collected(self.start[key].parts)[-1], LeafRole("tensor"))
@@ -413,16 +431,22 @@ class LoopPlan:
                 found += [as_tensor(leaf) for leaf in _collected_leaves(key, after)]
         return found
 
-    def roles_after(self, given: Moment, after: Moment, last: Sequence[str]) -> dict[Key, Role] | Peel:
-        """The roles that a pass has shown, with those that were known; `last` are the names that are read after it."""
+    def roles_after(
+        self, given: Moment, after: Moment, last: Sequence[str], state: Sequence[str]
+    ) -> dict[Key, Role] | Peel:
+        """The roles that a pass has shown, with those that were known; `last` are the names that are read after it, and
+        those of `state` may be left as they were.
+        """
         found: dict[Key, Role] = {}
         for key, before in given.items():
             role = _role_after(self.roles.get(key), before, after.get(key))
             if isinstance(role, Peel):
                 return Peel(f"`{shown(key)}`, which is {role.reason}")
             if role is not None:
-                found[key] = role
+                found[key] = _not_counted(role) if self.may_end else role
         for key in after:
+            if key not in given and key in last and key in state:
+                return Peel(f"`{shown(key)}`, which is not bound in every step")
             if key not in given and (isinstance(key, tuple) or key in last):
                 found[key] = self.roles.get(key, Last())
         return found
@@ -442,12 +466,13 @@ class LoopPlan:
     # ---- after the loop
 
     def after_loop(
-        self, count: Any, begun: Begun, after: Moment, carried: Sequence[Any], collected: Sequence[Tensor]
+        self, count: Any, begun: Begun, after: Moment, carried: Sequence[Any], collected: Sequence[Tensor], goes_on: Any
     ) -> dict[Key, Any]:
         """What all is when the loop has ended, given what a step hands on and leaves."""
         handed = [as_tensor(value) for value in carried]
-        lasts, steps = end(count, [slot.initial for slot in self.slots], handed, collected, begun.number)
-        self._tell_growth(count, begun.carried, handed, lasts)
+        lasts, steps = end(count, [slot.initial for slot in self.slots], handed, collected, begun.number, goes_on)
+        if not self.may_end:
+            self._tell_growth(count, begun.carried, handed, lasts)
         return self._results(count, after, lasts, steps)
 
     def _tell_growth(self, count: Any, given: Sequence[Any], after: Sequence[Any], carried: Sequence[Tensor]) -> None:
@@ -489,6 +514,19 @@ class LoopPlan:
         return Collected(parts)
 
 
+def _stacked_or_none(parts: Sequence[Any], like: Any) -> Tensor:
+    if parts or not isinstance(like, Tensor):
+        return stacked(parts)
+    return torch.empty((0, *like.shape), dtype=like.dtype, device=like.device)
+
+
+def _not_counted(role: Role) -> Role:
+    """Where nobody knows how many steps are taken, a number that grows by the same in each is one as any other."""
+    if not isinstance(role, State) or all(leaf.kind != "counted" for leaf in role.leaves):
+        return role
+    return State(tuple(LeafRole("number") if leaf.kind == "counted" else leaf for leaf in role.leaves))
+
+
 def _seen_in_step(slot: CarriedTensor, tensor: Tensor) -> Any:
     if slot.leaf.kind == "number":
         return tensor.item()
@@ -508,6 +546,8 @@ def _back_in(start: Kept, value: Any, after: Kept) -> Any:
     """A list or dict that the body has changed in place is the same object after the loop."""
     if isinstance(start.value, list) and isinstance(after.value, list):
         start.value[:] = value
+    elif isinstance(start.value, deque) and isinstance(after.value, deque):
+        start.value.extend(value)  # it is as long as before, and full
     elif isinstance(start.value, dict):
         start.value.update(value)
     else:

@@ -233,11 +233,15 @@ def _split(x: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_si
     size = split_size if split_size_or_sections is None else split_size_or_sections
     if not isinstance(x, Tensor) or not isinstance(size, int) or not is_varying(x.shape[dim]):
         return NotImplemented
-    if size != 1 and not is_same_number(x.shape[dim] % size, 0):
+    if size < 1:
         return NotImplemented
-    dim %= x.ndim
-    shape = (*x.shape[:dim], x.shape[dim] // size, size, *x.shape[dim + 1 :])
-    return Collected([StackedSteps(x.reshape(shape).movedim(dim, 0))])
+    dim, count = dim % x.ndim, x.shape[dim] // size
+    rest: list[Tensor] = []
+    if size != 1 and not is_same_number(x.shape[dim] % size, 0) and x.shape[dim] % size != 0:
+        rest.append(x.narrow(dim, count * size, x.shape[dim] % size))
+        x = x.narrow(dim, 0, count * size)
+    shape = (*x.shape[:dim], count, size, *x.shape[dim + 1 :])
+    return Collected([StackedSteps(x.reshape(shape).movedim(dim, 0)), *rest])
 
 
 def _chunk(x: Any, chunks: Any, dim: int = 0) -> Any:

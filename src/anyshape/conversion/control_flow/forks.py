@@ -14,7 +14,7 @@ import contextlib
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import NO_VALUE, Known, Values, evaluate, raising, symbols_of
 from anyshape.source.spans import OURS, Span, is_ours, is_users, is_within, span_of_code, span_of_stack
-from anyshape.torchkit.capture import Recorder, is_same_number
+from anyshape.torchkit.capture import Recorder, expression_of, is_same_number
 from anyshape.torchkit.private_names import pytree
 
 # ---- who asks: the model's own code, a layer of torch, or torch itself
@@ -136,6 +136,7 @@ class Forks:
         """How many calls further out a question is settled, by its line."""
         self._moved_out = False
         self._groups = itertools.count()
+        self._free: frozenset[sympy.Symbol] = frozenset()
         self._known: Known = {}
         self._known_at: dict[int, Known] = {}
         """What expressions are, by the sizes that torch sees; to compute them anew each time takes most of a trace."""
@@ -164,8 +165,9 @@ class Forks:
         """
         self._environment = environment
         samples = self.samples
-        values = samples.values(question) if self.speaks_of_sizes(question) else None
-        if values is None:
+        free = symbols_of(question) & self._free
+        values = samples.values(question, free) if self.speaks_of_sizes(question, free) else None
+        if values is None or (free and not _are_all_equal(values)):
             raise LookupError
         if not _are_all_equal(values):
             return None
@@ -216,10 +218,15 @@ class Forks:
         sizes = self._sizes()
         return any(symbol in sizes for symbol in symbols_of(condition))
 
-    def speaks_of_sizes(self, question: sympy.Basic) -> bool:
+    def speaks_of_sizes(self, question: sympy.Basic, others: Collection[sympy.Symbol] = ()) -> bool:
         """Alone, and not of values."""
         sizes = self._sizes()
-        return self._environment is not None and all(symbol in sizes for symbol in symbols_of(question))
+        is_known = (symbol in sizes or symbol in others for symbol in symbols_of(question))
+        return self._environment is not None and all(is_known)
+
+    def note_size_of_a_step(self, size: Any) -> None:
+        """A size that is another one in each step of a loop: what holds for every number is known of it."""
+        self._free |= symbols_of(expression_of(size))
 
     def _sizes(self) -> Mapping[sympy.Symbol, int]:
         """None where nothing has been asked yet."""
@@ -316,6 +323,11 @@ def _assumption_by(question: sympy.Basic, hint: sympy.Basic) -> sympy.Basic:
 
 CURRENT: Forks | None = None
 """The branches of the trace that is running, if it takes both sides of them."""
+
+
+def note_size_of_a_step(size: Any) -> None:
+    if CURRENT is not None:
+        CURRENT.note_size_of_a_step(size)
 
 
 def is_named_size(number: Any) -> bool:
@@ -495,7 +507,7 @@ def _joined_sizes(first: Any, second: Any, choice: Callable[[], Choice], samples
         return first
     which, _ = choice()
     values = _chosen_values(which, first, second, samples)
-    if values is None or (isinstance(first, int) and isinstance(second, int)):
+    if isinstance(first, int) and isinstance(second, int):
         zero = 0 * which  # both must be symbolic
         return named_size(torch.sym_ite(which == 1, first + zero, second + zero), values, samples)
     # chosen as tensors are, so that what a size is read from may stay inside its side of the branch

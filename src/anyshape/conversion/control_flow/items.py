@@ -40,14 +40,11 @@ class Counted:
     def first(self) -> Any:
         return self.start
 
-    def rest(self) -> Counted:
-        return Counted(self.start + self.step, self.step, self.count - 1)
-
     def reversed(self) -> Counted:
         return Counted(self.start + (self.count - 1) * self.step, -self.step, self.count)
 
-    def up_to(self, count: Any) -> Counted:
-        return Counted(self.start, self.step, count)
+    def part(self, start: Any, count: Any) -> Counted:
+        return Counted(self.start + start * self.step, self.step, count)
 
     def __iter__(self) -> Iterator[int]:
         """Outside of a loop that is kept: as Python does it, which makes the size a plain number."""
@@ -84,14 +81,13 @@ class Slices:
     def first(self) -> Any:
         return self.tensor[0]
 
-    def rest(self) -> Slices:
-        return Slices(self.tensor[1:])
-
     def reversed(self) -> Slices:
         return Slices(self.tensor.flip(0))
 
-    def up_to(self, count: Any) -> Slices:
-        return self if is_same_number(count, self.count) else Slices(self.tensor[:count])
+    def part(self, start: Any, count: Any) -> Slices:
+        if is_same_number(start + count, self.count):
+            return self if is_same_number(start, 0) else Slices(self.tensor[start:])
+        return Slices(self.tensor[start : start + count])
 
 
 @dataclass(frozen=True)
@@ -114,27 +110,74 @@ class Zipped:
     def first(self) -> Any:
         return tuple(part.first() for part in self.parts)
 
-    def rest(self) -> Zipped:
-        return Zipped(tuple(part.rest() for part in self.parts))
-
     def reversed(self) -> Zipped:
         return Zipped(tuple(part.reversed() for part in self.parts))
 
-    def up_to(self, count: Any) -> Zipped:
-        return Zipped(tuple(part.up_to(count) for part in self.parts))
+    def part(self, start: Any, count: Any) -> Zipped:
+        return Zipped(tuple(part.part(start, count) for part in self.parts))
 
 
 Items = Counted | Slices | Zipped
 
 
-def items_of(value: Any) -> Items | None:
+@dataclass(frozen=True)
+class Single:
+    """One item, for which the body runs as in Python."""
+
+    item: Any
+    count = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """Several of these one behind the other, which no single body serves: all pieces of a tensor and a shorter one."""
+
+    parts: tuple[Items | Single, ...]
+
+    @property
+    def count(self) -> Any:
+        return sum(part.count for part in self.parts)
+
+    def reversed(self) -> Row:
+        return Row(tuple(part if isinstance(part, Single) else part.reversed() for part in reversed(self.parts)))
+
+    def part(self, start: Any, count: Any) -> Items | Single:
+        for place, part in enumerate(self.parts):
+            if is_same_number(sum(one.count for one in self.parts[:place]), start) and is_same_number(part.count, count):
+                return part
+        raise LoopError("a loop goes at once over lists that are cut at different places")
+
+    def beside(self, others: Sequence[Any]) -> Row:
+        """With what lies at the same places of others, and of itself, in their order."""
+        if not all(is_same_number(one.count, self.count) for one in others):
+            raise LoopError("a loop goes at once over pieces of a tensor and over something of another length")
+        found: list[Items | Single] = []
+        for place, part in enumerate(self.parts):
+            start = sum(one.count for one in self.parts[:place])
+            cut = [one.part(start, part.count) for one in others]
+            if isinstance(part, Single):
+                found.append(Single(tuple(one.item if isinstance(one, Single) else one.first() for one in cut)))
+            else:
+                found.append(Zipped(tuple(cut)))
+        return Row(tuple(found))
+
+
+def items_of(value: Any) -> Items | Row | None:
     """What a loop over a value goes over, where its length is symbolic; None where Python can go through it."""
-    if isinstance(value, Items):
+    if isinstance(value, Items | Row):
         return value
     if isinstance(value, Tensor) and value.ndim and is_varying(value.shape[0]):
         return Slices(value)
     steps = list_of_steps(value)
-    return None if steps is None else Slices(stacked(steps.parts))
+    return None if steps is None else _items_of_list(steps.parts)
+
+
+def _items_of_list(parts: Sequence[Any]) -> Items | Row:
+    elements = [part.tensor[0] if isinstance(part, StackedSteps) else part for part in parts]
+    tensors = [one for one in elements if isinstance(one, Tensor)]
+    if all(is_same_shape(one, tensors[0]) for one in tensors):
+        return Slices(stacked(parts))
+    return Row(tuple(Slices(part.tensor) if isinstance(part, StackedSteps) else Single(part) for part in parts))
 
 
 # ---- builtins that give such items, as the rewritten code calls them
@@ -165,7 +208,7 @@ def _range_in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
 
 def _enumerate(genuine: Any, values: Any, start: Any = 0) -> Any:
     items = items_of(values)
-    return genuine(values, start) if items is None else Zipped((Counted(start, 1, items.count), items))
+    return genuine(values, start) if items is None else _beside([Counted(start, 1, items.count), items])
 
 
 def _zip(genuine: Any, *values: Any, strict: bool = False) -> Any:
@@ -173,8 +216,15 @@ def _zip(genuine: Any, *values: Any, strict: bool = False) -> Any:
     items = [one for one in found if one is not None]
     if not items or len(items) < len(found):
         return genuine(*values, strict=strict)
+    return _beside(items)
+
+
+def _beside(items: Sequence[Items | Row]) -> Zipped | Row:
+    row = next((one for one in items if isinstance(one, Row)), None)
+    if row is not None:
+        return row.beside(items)
     count = _shortest([one.count for one in items])
-    return Zipped(tuple(one.up_to(count) for one in items))
+    return Zipped(tuple(one.part(0, count) for one in items))
 
 
 def _shortest(counts: Sequence[Any]) -> Any:

@@ -11,9 +11,9 @@ import builtins
 import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 from torch import nn
@@ -22,8 +22,8 @@ from anyshape.conversion.control_flow import collected, items
 from anyshape.conversion.control_flow.carried import LoopScope
 from anyshape.conversion.control_flow.collected import LeftEarlyError
 from anyshape.conversion.control_flow.items import STAND_INS, items_of
-from anyshape.conversion.control_flow.loop_passes import Loop, LoopSite, Plain, Record
-from anyshape.conversion.control_flow.loop_source import BUILTIN, EACH, LOOP, rewritten_tree
+from anyshape.conversion.control_flow.loop_passes import Loop, LoopSite, Plain, Record, While
+from anyshape.conversion.control_flow.loop_source import BUILTIN, EACH, LOOP, WHILE, rewritten_tree
 from anyshape.conversion.operators.repair import Repair, Used, answered
 from anyshape.source import live_code
 from anyshape.source.live_code import LOCK
@@ -42,7 +42,8 @@ def rewritten(model: nn.Module, used: Used) -> Iterator[None]:
     record = Record(used)
     helpers = _Helpers(tuple(model.modules()), record)
     with LOCK, contextlib.ExitStack() as stack:
-        for name, helper in ((LOOP, helpers.loop), (EACH, helpers.each), (BUILTIN, _stand_in_for)):
+        called = {LOOP: helpers.loop, WHILE: helpers.turns, EACH: helpers.each, BUILTIN: _stand_in_for}
+        for name, helper in called.items():
             stack.enter_context(patched(builtins, name, helper))
         stack.enter_context(answered({**collected.ANSWERS, **items.ANSWERS}))
         stack.enter_context(live_code.running(_replacements(model)))
@@ -67,34 +68,51 @@ class _Helpers:
         found = items_of(values)
         if found is None:
             return Plain(values)
-        frame = sys._getframe(1)  # of the rewritten code
-        site = LoopSite(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
-        scope = LoopScope(lambda: frame.f_locals, {*state, *last}, self._modules)
-        return Loop(found, site, scope, self._record)
+        return Loop(found, *self._place_of_loop(sys._getframe(1), f"over `{text}`", line, state, last))
 
-    def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int) -> Any:
-        """A comprehension: `make` is it, over any items."""
+    def turns(self, text: str, line: int, state: tuple[str, ...], last: tuple[str, ...]) -> While:
+        return While(*self._place_of_loop(sys._getframe(1), f"while `{text}`", line, state, last))
+
+    def _place_of_loop(
+        self, frame: FrameType, text: str, line: int, state: tuple[str, ...], last: tuple[str, ...]
+    ) -> tuple[LoopSite, LoopScope, Record]:
+        """`frame` is that of the rewritten code."""
+        site = LoopSite(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
+        return site, LoopScope(lambda: frame.f_locals, {*state, *last}, self._modules), self._record
+
+    def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int, is_nested: bool) -> Any:  # noqa: FBT001
+        """A comprehension: `make` is it, over any items; one with another in it gives lists of what it is to hold."""
         found = items_of(values)
         if found is None:
-            return make(values)
+            return _with_steps(_in_one(make(values))) if is_nested else make(values)
         code = make.__code__
-        site = LoopSite(text, f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
+        site = LoopSite(f"over `{text}`", f"{shown_path(code.co_filename)}:{line}", ("gathered",), ())
         gathered: list[Any] = []
         scope = LoopScope(lambda: {"gathered": gathered}, ("gathered",), self._modules)
         loop = Loop(found, site, scope, self._record)
         for item in loop:
             try:
                 gathered = loop.given["gathered"]
-                gathered.append(next(iter(make((item,)))))
+                made = make((item,))
+                gathered.extend(_in_one(made) if is_nested else [*made])
             except Exception:
                 if not loop.forgives():
                     raise
         return loop.given["gathered"]
 
 
+def _in_one(lists: Iterable[Sequence[Any]]) -> list[Any]:
+    return [part for one in lists for part in collected.parts_of(one)]
+
+
+def _with_steps(parts: list[Any]) -> list[Any]:
+    return collected.Collected(parts) if collected.holds_steps(parts) else parts
+
+
 def _stand_in_for(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """What is called in place of a builtin; a function of the model's own that goes by its name stays."""
-    is_genuine = function is getattr(builtins, name) or getattr(function, "__module__", "").startswith("anyshape.")
+    made_by = getattr(function.func if isinstance(function, partial) else function, "__module__", "")
+    is_genuine = function is getattr(builtins, name) or made_by.startswith("anyshape.")
     return partial(STAND_INS[name], function) if is_genuine else function
 
 

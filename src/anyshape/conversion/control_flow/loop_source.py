@@ -10,6 +10,9 @@
                                    else:
                                        if "h" in loop.given: h = loop.given["h"]
 
+A `while` does so, too: in each of its turns it is told whether to run its test or its body. `break` asks whether it
+shall be left.
+
 Every node keeps its place in the text, so that messages point to the lines of the file. Which names of a body matter is
 told from the text alone; where it does not tell, a name matters.
 """
@@ -33,10 +36,11 @@ class Names:
     """Are bound by the loop and read after it."""
 
 
-LOOP, EACH, BUILTIN = "__anyshape_loop__", "__anyshape_each__", "__anyshape_builtin__"
-"""The helpers: for a statement, for a comprehension, and for a call of one of these builtins."""
+LOOP, WHILE, EACH, BUILTIN = (f"__anyshape_{name}__" for name in ("loop", "while", "each", "builtin"))
+"""The helpers: for each kind of statement, for a comprehension, and for a call of one of these builtins."""
 BUILTINS = ("range", "enumerate", "zip", "reversed", "list", "tuple", "sum", "len")
 _ITEMS = "__anyshape_items__"
+_TURN = "__anyshape_turn__"
 _SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
@@ -49,10 +53,10 @@ class _Rewriter(ast.NodeTransformer):
     """Changes the loops of functions; what runs when a file is imported stays as it is."""
 
     def __init__(self) -> None:
-        self._names: dict[ast.For, Names] | None = None
+        self._names: dict[AnyLoop, Names] | None = None
         """For each loop of the function in work; None outside of functions."""
-        self._around: list[str | None] = []
-        """The loops around, by the variables that hold them; None for one that was not changed."""
+        self._around: list[tuple[str | None, AnyLoop]] = []
+        """The loops around, with the variables that hold them; None for one that was not changed."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         kept = self._names, self._around
@@ -74,12 +78,13 @@ class _Rewriter(ast.NodeTransformer):
 
     # ---- statements
 
-    def visit_For(self, node: ast.For) -> Any:
+    def visit_For(self, node: AnyLoop) -> Any:
         names = (self._names or {}).get(node)
         variable = f"__anyshape_loop_{len(self._around)}__" if names is not None else None
-        text = ast.unparse(node.iter)
-        node.iter = self.visit(node.iter)
-        self._around.append(variable)
+        head = "iter" if isinstance(node, ast.For) else "test"
+        text = ast.unparse(getattr(node, head))
+        setattr(node, head, self.visit(getattr(node, head)))
+        self._around.append((variable, node))
         node.body = [statement for one in node.body for statement in _as_list(self.visit(one))]
         self._around.pop()
         node.orelse = [statement for one in node.orelse for statement in _as_list(self.visit(one))]
@@ -88,37 +93,43 @@ class _Rewriter(ast.NodeTransformer):
         return _loop_that_asks(node, variable, text, names)
 
     def visit_While(self, node: ast.While) -> Any:
-        self._around.append(None)
-        self.generic_visit(node)
-        self._around.pop()
-        return node
+        return self.visit_For(node)
 
     def visit_Return(self, node: ast.Return) -> Any:
         self.generic_visit(node)
-        for variable in reversed(self._around):
+        for variable, _ in reversed(self._around):
             if variable is not None:
                 value = node.value or ast.Constant(None)
                 node.value = ast.copy_location(_call_on(variable, "left", value), node)
         return node
 
     def visit_Break(self, node: ast.Break) -> Any:
-        variable = self._around[-1] if self._around else None
-        if variable is None:
+        """`if loop.leaves(): break`, else the next turn; whether an `else` runs cannot be left open."""
+        variable, loop = self._around[-1] if self._around else (None, None)
+        if variable is None or loop is None:
             return node
-        return [ast.copy_location(ast.Expr(_call_on(variable, "left", ast.Constant(None))), node), node]
+        if loop.orelse:
+            return [ast.copy_location(ast.Expr(_call_on(variable, "left", ast.Constant(None))), node), node]
+        left = ast.If(_call_on(variable, "leaves"), [node], [])
+        return [ast.copy_location(one, node) for one in (left, ast.Continue())]
 
     # ---- expressions
 
     def visit_ListComp(self, node: Any) -> Any:
-        """`each(ITER, lambda items: [EXPR for TARGET in items])`."""
-        text = ast.unparse(node.generators[0].iter)
-        self.generic_visit(node)
-        if self._names is None or not _is_simple(node):
+        """`each(ITER, lambda items: [EXPR for TARGET in items if TEST])`; a second loop becomes one of its own, in it."""
+        if self._names is None or not _is_movable(node):
+            self.generic_visit(node)
             return node
-        first = node.generators[0]
+        first, *others = node.generators
+        text = ast.unparse(first.iter)
+        if others:
+            node.elt = ast.copy_location(ast.ListComp(node.elt, others), node)
+            node.generators = [first]
+        self.generic_visit(node)
         items, first.iter = first.iter, ast.copy_location(ast.Name(_ITEMS, ast.Load()), node)
         one = ast.arguments(posonlyargs=[], args=[ast.arg(_ITEMS)], kwonlyargs=[], kw_defaults=[], defaults=[])
-        call = _call(EACH, items, ast.Lambda(one, node), ast.Constant(text), ast.Constant(node.lineno))
+        told = (ast.Constant(text), ast.Constant(node.lineno), ast.Constant(bool(others)))
+        call = _call(EACH, items, ast.Lambda(one, node), *told)
         return ast.copy_location(call, node)
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
@@ -135,27 +146,30 @@ def _as_list(found: Any) -> list[ast.stmt]:
     return found if isinstance(found, list) else [found]
 
 
-def _loops_of(function: ast.FunctionDef) -> list[ast.For]:
+AnyLoop = ast.For | ast.While
+
+
+def _loops_of(function: ast.FunctionDef) -> list[AnyLoop]:
     """The loops of a function that run from the first to the last item without a pause; not those of inner ones."""
-    found: list[ast.For] = []
+    found: list[AnyLoop] = []
     waiting: list[ast.AST] = [*function.body]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             continue
-        if isinstance(node, ast.For) and not any(isinstance(inner, _SUSPENDING) for inner in ast.walk(node)):
+        if isinstance(node, AnyLoop) and not any(isinstance(inner, _SUSPENDING) for inner in ast.walk(node)):
             found.append(node)
         waiting += ast.iter_child_nodes(node)
     return found
 
 
-def _is_simple(node: Any) -> bool:
-    """Whether a comprehension has one loop and no filter, and can be moved into a function of its own."""
-    first = node.generators[0]
-    if len(node.generators) > 1 or first.ifs or first.is_async:
-        return False
+def _is_movable(node: Any) -> bool:
+    """Whether a comprehension can be moved into a function of its own."""
     immovable = (*_SUSPENDING, ast.NamedExpr)
-    inner = [*ast.walk(node.elt), *ast.walk(first.target)]
+    first, *others = node.generators
+    if any(one.is_async for one in node.generators):
+        return False
+    inner = [one for part in (node.elt, first.target, *first.ifs, *others) for one in ast.walk(part)]
     names = {one.id for one in inner if isinstance(one, ast.Name)}
     return not names & {"super", "__class__", "locals"} and not any(isinstance(one, immovable) for one in inner)
 
@@ -163,9 +177,12 @@ def _is_simple(node: Any) -> bool:
 # ---- building
 
 
-def _loop_that_asks(node: ast.For, variable: str, text: str, names: Names) -> list[ast.stmt]:
+def _loop_that_asks(loop: AnyLoop, variable: str, text: str, names: Names) -> list[ast.stmt]:
+    node = loop if isinstance(loop, ast.For) else _turns_of(loop, variable)
     arguments = (ast.Constant(text), ast.Constant(node.lineno), _strings(names.state), _strings(names.last))
-    made = ast.Assign([ast.Name(variable, ast.Store())], _call(LOOP, node.iter, *arguments))
+    head = [node.iter] if isinstance(loop, ast.For) else []
+    helper = LOOP if isinstance(loop, ast.For) else WHILE
+    made = ast.Assign([ast.Name(variable, ast.Store())], _call(helper, *head, *arguments))
     ast.copy_location(made, node.iter)
     ast.copy_location(made.value, node.iter)
     fails = ast.UnaryOp(ast.Not(), _call_on(variable, "forgives"))
@@ -180,6 +197,16 @@ def _loop_that_asks(node: ast.For, variable: str, text: str, names: Names) -> li
         if not hasattr(statement, "lineno"):
             ast.copy_location(statement, node)
     return [made, node]
+
+
+def _turns_of(loop: ast.While, variable: str) -> ast.For:
+    """`for turn in loop: if turn.is_test: loop.test(TEST) else: BODY`."""
+    turn = ast.Name(_TURN, ast.Load())
+    test = ast.copy_location(ast.Expr(_call_on(variable, "test", loop.test)), loop.test)
+    ast.copy_location(test.value, loop.test)
+    body: list[ast.stmt] = [ast.copy_location(ast.If(turn, [test], loop.body), loop)]
+    target = ast.copy_location(ast.Name(_TURN, ast.Store()), loop)
+    return ast.copy_location(ast.For(target, loop.test, body, loop.orelse), loop)
 
 
 def _strings(values: Sequence[str]) -> ast.expr:
@@ -221,15 +248,18 @@ class _First(Enum):
     NOTHING = "nothing"
 
 
-def names_of(loop: ast.For, function: ast.FunctionDef) -> Names:
+def names_of(loop: AnyLoop, function: ast.FunctionDef) -> Names:
     own = _locals_of(function)
-    targets = _names_bound_by(loop.target)
-    used = {name for statement in loop.body for name in _all_names(statement)} & own
-    bound = ({name for statement in loop.body for name in _names_bound_by(statement)} | targets) & own
+    targets = _names_bound_by(loop.target) if isinstance(loop, ast.For) else set()
+    body = loop.body if isinstance(loop, ast.For) else [ast.Expr(loop.test), *loop.body]
+    used = {name for statement in body for name in _all_names(statement)} & own
+    bound = ({name for statement in body for name in _names_bound_by(statement)} | targets) & own
     last = {name for name in bound if _is_live_after(loop, function, name)}
-    first = {name: _first_use(loop.body, name) for name in used - targets}
+    first = {name: _first_use(body, name) for name in used - targets}
     stays = last | (first.keys() - bound)
     state = {name for name, what in first.items() if what is _First.READ or (what is _First.NOTHING and name in stays)}
+    if any(isinstance(inner, ast.Break | ast.Continue) for inner in ast.walk(loop)):
+        state |= last - targets  # a step may end before it binds them
     return Names(tuple(sorted(state)), tuple(sorted(last)))
 
 
@@ -283,7 +313,7 @@ def _first_of_both(left: _First, right: _First) -> _First:
 # ---- what happens afterwards
 
 
-def _is_live_after(loop: ast.For, function: ast.FunctionDef, name: str) -> bool:
+def _is_live_after(loop: AnyLoop, function: ast.FunctionDef, name: str) -> bool:
     if _first_use(loop.orelse, name) is _First.READ:
         return True
     for following, is_sure in _continuations(loop, function):

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyshape.conversion.control_flow.forks import explore
+from anyshape.conversion.control_flow.forks import explore, note_size_of_a_step
+from anyshape.conversion.control_flow.marks import ALWAYS
 from anyshape.conversion.operators.repair import Repair, Used
 from anyshape.source import live_code
 from anyshape.torchkit.capture import is_same_number
@@ -85,6 +86,8 @@ def begin(count: Any, initial: Sequence[Tensor], sequences: Sequence[Tensor], gr
     number = next(_NUMBERS)
     flat = [*itertools.chain.from_iterable(growing)]
     index, *rest = torch.ops.anyshape.loop_begin(count, [*initial], [*sequences], flat, number)
+    for place, axis in growing:
+        note_size_of_a_step(rest[place].shape[axis])
     step = index.item()
     state(step >= 0)
     state(step < count)
@@ -92,10 +95,15 @@ def begin(count: Any, initial: Sequence[Tensor], sequences: Sequence[Tensor], gr
 
 
 def end(
-    count: Any, initial: Sequence[Tensor], carried: Sequence[Tensor], collected: Sequence[Tensor], number: int
+    count: Any,
+    initial: Sequence[Tensor],
+    carried: Sequence[Tensor],
+    collected: Sequence[Tensor],
+    number: int,
+    goes_on: Any = ALWAYS,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What is carried out of the last step, and what was collected in each."""
-    found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], number)
+    found = torch.ops.anyshape.loop_end(count, [*initial], [*carried], [*collected], number, goes_on)
     return found[: len(initial)], found[len(initial) :]
 
 

@@ -71,18 +71,30 @@ def _shape_of_loop_begin(
     return [index, *carried, *(tensor.new_empty(tensor.shape[1:]) for tensor in sequences)]
 
 
+ALWAYS = -1
+
+
 def _shape_of_loop_end(
     count: Any,
     initial: Sequence[torch.Tensor],
     carried: Sequence[torch.Tensor],
     collected: Sequence[torch.Tensor],
     loop: int,
+    goes_on: Any = ALWAYS,
 ) -> list[torch.Tensor]:
-    """What is carried out of the last step, and what was collected in each, stacked on a new first axis."""
+    """What is carried out of the last step, and what was collected in each, stacked on a new first axis.
+
+    After a step where `goes_on` is 0 there is no other; ALWAYS for a loop that takes all of its steps.
+    """
     del loop
     pairs = list(zip(initial, carried, strict=True))
     last = [after.new_empty(_with_new_sizes(before, _other_axes(before, after)).shape) for before, after in pairs]
-    return [*last, *(tensor.new_empty((count, *tensor.shape)) for tensor in collected)]
+    steps = torch.library.get_ctx().new_dynamic_size() if collected and not _is_always(goes_on) else count
+    return [*last, *(tensor.new_empty((steps, *tensor.shape)) for tensor in collected)]
+
+
+def _is_always(goes_on: Any) -> bool:
+    return isinstance(goes_on, int) and goes_on == ALWAYS
 
 
 # ---- as nodes of ONNX, written while torch translates
@@ -112,10 +124,16 @@ def _write_loop_begin(
 
 
 def _write_loop_end(
-    count: Any, initial: Sequence[ir.Value], carried: Sequence[ir.Value], collected: Sequence[ir.Value], loop: int
+    count: Any,
+    initial: Sequence[ir.Value],
+    carried: Sequence[ir.Value],
+    collected: Sequence[ir.Value],
+    loop: int,
+    goes_on: Any = ALWAYS,
 ) -> list[ir.Value]:
     attributes = [ir.AttrInt64("loop", loop), ir.AttrInt64("carried", len(carried))]
-    inputs = [_as_value(count), *initial, *carried, *collected]
+    condition = [] if _is_always(goes_on) else [_as_value(goes_on)]
+    inputs = [_as_value(count), *initial, *carried, *collected, *condition]
     return _record_mark(LOOP_END, inputs, attributes, len(carried) + len(collected))
 
 
@@ -144,7 +162,11 @@ _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
     ("named(Tensor tensor, int[] axes) -> Tensor", _with_new_sizes, _write_named),
     ("cut(Tensor tensor, int axis, SymInt start, SymInt end) -> Tensor", _shape_of_cut, _write_cut),
     (f"loop_begin({_LISTS} sequences, int[] growing, int loop) -> Tensor[]", _shape_of_loop_begin, _write_loop_begin),
-    (f"loop_end({_LISTS} carried, Tensor[] collected, int loop) -> Tensor[]", _shape_of_loop_end, _write_loop_end),
+    (
+        f"loop_end({_LISTS} carried, Tensor[] collected, int loop, SymInt goes_on={ALWAYS}) -> Tensor[]",
+        _shape_of_loop_end,
+        _write_loop_end,
+    ),
 )
 TRANSLATIONS: dict[str, Callable[..., Any]] = {}
 for _schema, _shape, _translation in _OPERATORS:
@@ -200,7 +222,13 @@ def growing_of(begin: ir.Node) -> Sequence[int]:
 def results_of(end: ir.Node) -> tuple[list[ir.Value], list[ir.Value]]:
     """What a step hands on to the next one, and what it leaves to be collected."""
     values = _given_inputs(end)[1 + _count_carried(end) :]
-    return values[: _count_carried(end)], values[_count_carried(end) :]
+    return values[: _count_carried(end)], values[_count_carried(end) : len(end.outputs)]
+
+
+def goes_on_of(end: ir.Node) -> ir.Value | None:
+    """What says after a step whether there is another; None for a loop that takes all of its steps."""
+    values = _given_inputs(end)[1 + _count_carried(end) :]
+    return values[-1] if len(values) > len(end.outputs) else None
 
 
 def _count_carried(mark: ir.Node) -> int:

@@ -70,13 +70,29 @@ class Samples:
     def of(cls, table: Table) -> Samples:
         return cls(table, np.arange(len(table.sizes)))
 
-    def values(self, expression: sympy.Basic) -> Values | None:
-        """The expression at each of these sizes; None where that cannot be told."""
+    def values(self, expression: sympy.Basic, free: Collection[sympy.Symbol] = ()) -> Values | None:
+        """The expression at each of these sizes; None where that cannot be told. What is `free` is any size from 1 on,
+        and has no part in what the others are.
+        """
+        if free:
+            return self._values_with(expression, free)
         try:
             with raising():
                 new = [one for one in symbols_of(expression) if one not in self._known]
                 columns = {one: self.table.columns()[one][self.rows] for one in new}
                 return np.broadcast_to(evaluate(expression, columns, self._known), self.rows.shape)
+        except NO_VALUE:
+            return None
+
+    def _values_with(self, expression: sympy.Basic, free: Collection[sympy.Symbol]) -> Values | None:
+        rows = np.tile(self.rows, 8)
+        others = symbols_of(expression) - {*free}
+        lot = np.random.default_rng(0)
+        try:
+            columns = {one: self.table.columns()[one][rows] for one in others}
+            columns |= {one: 1 + np.floor(2 ** lot.uniform(0, 12, len(rows))).astype(np.int64) // 2 for one in free}
+            with raising():
+                return np.broadcast_to(evaluate(expression, columns, {}), rows.shape)
         except NO_VALUE:
             return None
 

@@ -45,9 +45,17 @@ def lower_loops(graph: ir.Graph, lengths: Lengths) -> list[ir.Graph]:
     while ends := marks.marks_of(graph, marks.LOOP_END):
         region = _region_up_to(graph, ends[-1])
         some_step = is_positive(marks.count_of(region.end), lengths)
-        lower = _to_loop if marks.growing_of(region.begin) else _to_scan
+        # Scan has to know the rank of what a step gives, which ONNX Runtime forgets of a Loop's results (1.31)
+        lower = _to_loop if any(map(_needs_loop, (region.begin, region.end, *region.nodes))) else _to_scan
         steps.append(lower(region, some_step=some_step))
     return steps
+
+
+def _needs_loop(mark: ir.Node) -> bool:
+    """Whether a loop with this mark cannot be a Scan."""
+    if marks.is_mark(mark, marks.LOOP_END):
+        return marks.goes_on_of(mark) is not None
+    return marks.is_mark(mark, marks.LOOP_BEGIN) and bool(marks.growing_of(mark))
 
 
 def _region_up_to(graph: ir.Graph, end: ir.Node) -> LoopRegion:
@@ -119,8 +127,15 @@ def _to_loop(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     seen = [index, *carried, *(cut.outputs[0] for cut in cuts)]
     ir.convenience.replace_all_uses_with(begin.outputs, seen)
     region.graph.remove(region.nodes)
-    body = _step_graph([index, running, *carried], [*cuts, *region.nodes], [running, *_results_of_a_step(end)], end)
-    node = _loop_node("Loop", [marks.count_of(end), None, *marks.initial_of(end)], {"body": body}, end)
+    goes_on, nodes = marks.goes_on_of(end), [*cuts, *region.nodes]
+    if goes_on is not None:
+        nodes.append(new_node("Cast", [goes_on], {"to": ir.DataType.BOOL}, like=end))
+    results = [running if goes_on is None else nodes[-1].outputs[0], *_results_of_a_step(end)]
+    body = _step_graph([index, running, *carried], nodes, results, end)
+    # a Loop that carries nothing has to be given it
+    begins = new_node("Constant", [], {"value": ir.tensor(np.array(True))}, like=end)  # noqa: FBT003
+    region.graph.insert_before(end, begins)
+    node = _loop_node("Loop", [marks.count_of(end), begins.outputs[0], *marks.initial_of(end)], {"body": body}, end)
     collects = len(end.outputs) > len(marks.initial_of(end))
     _put_instead(region, node, guard=collects and not some_step)
     return body
