@@ -14,6 +14,7 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.binding import in_pairs
 from anyshape.onnxfile.interface import Port
 from anyshape.onnxfile.saving import write_model
 from anyshape.onnxfile.temporary_folders import temporary_folder
@@ -67,9 +68,11 @@ def _leaves(args: Sequence[Any]) -> list[Any]:
 def as_numpy(value: Any, dtype: str) -> Array:
     """A leaf of a call as the runtime takes it for an input of this type."""
     if not hasattr(value, "detach"):  # no tensor of torch
-        return np.asarray(value, dtype=np.dtype(dtype))
+        return np.asarray(in_pairs(value) if np.iscomplexobj(value) else value, dtype=np.dtype(dtype))
     value = value.detach().cpu()
     if str(value.dtype) == "torch.bfloat16":  # which numpy lacks: such a graph is run in float32
         value = value.float()
-    array: Array = value.contiguous().numpy()
+    array: Array = value.contiguous().resolve_conj().numpy()
+    if array.dtype.kind == "c":
+        array = in_pairs(array)
     return array if str(array.dtype) == dtype or dtype == "bfloat16" else array.astype(np.dtype(dtype))
