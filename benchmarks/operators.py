@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -310,7 +311,9 @@ def main() -> None:
         with quiet():  # what every export needs is imported once, before the first fork
             anyshape.export(torch.nn.Identity(), (torch.ones(2, 3),), dims={})
         names = [name for name in operators() if re.search(given.only, name)][:: given.every]
-        run_all([(name, exporter) for exporter in exporters for name in names], given.lines, set(), given.samples)
+        # whenever it is ended, what was run is spread over all, and alike for every exporter
+        random.Random(0).shuffle(names)
+        run_all([(name, exporter) for name in names for exporter in exporters], given.lines, set(), given.samples)
     newest = newest_results(given.lines.read_text(encoding="utf-8").splitlines())
     chosen = {name: cells for name, cells in summary(newest.values()).items() if re.search(given.only, name)}
     for name, cells in chosen.items():

@@ -287,8 +287,6 @@ def test_a_call_that_does_not_fit_names_the_signature(args, kwargs, message):
     [
         (torch.eye(2).to_sparse(),
          "`x.0` is a sparse_coo tensor, ONNX inputs are dense: pass indices and values as inputs instead"),
-        (torch.zeros(2, dtype=torch.complex64),
-         "`x.0` is complex, ONNX inputs are real: pass torch.view_as_real(x.0) instead"),
         (torch.zeros(2, dtype=torch.float8_e5m2),
          "`x.0` is float8_e5m2, which numpy lacks: pass float16, and cast it in the model"),
         (np.zeros(2), "`x.0` is a numpy array: pass torch.from_numpy(x.0)"),
@@ -300,6 +298,15 @@ def test_what_cannot_be_an_input_gets_one_sentence(value, message):
     with pytest.raises(DeclarationError) as caught:
         bind(takes_one, ([value],))
     assert str(caught.value) == message
+
+
+def test_complex_numbers_are_pairs_among_the_leaves_and_themselves_in_the_call():
+    given = torch.complex(torch.randn(2, 3), torch.randn(2, 3)).conj()
+    signature = bind(takes_one, ([given],))
+    (leaf,) = signature.leaves
+    assert (leaf.shape, tuple(leaf.value.shape), leaf.value.dtype) == ((2, 3), (2, 3, 2), torch.float32)
+    (((rebuilt,),), _) = signature.build({"x.0": leaf.value.transpose(0, 1)})
+    assert torch.equal(rebuilt, given.T)
 
 
 def test_an_object_that_contains_itself_gets_one_sentence():

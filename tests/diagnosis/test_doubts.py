@@ -7,6 +7,7 @@ import sympy
 import torch
 from torch import Tensor, nn
 
+import anyshape
 from anyshape.diagnosis.doubts import doubts, pinned
 from anyshape.results.attempt import Guard
 from anyshape.sizes.notation import parse_condition
@@ -56,6 +57,22 @@ def test_doubts_are_warnings_about_what_pytorch_does_too(
 def test_an_axis_that_is_split_by_the_example_s_size_is_looked_into() -> None:
     found = doubts(survey_of(Folded(), (torch.randn(3, 4),), {"x": "batch 4"}), _guards("batch * 4 % 3 == 0"))
     assert [one.rule for one in found] == ["mixed-batch"]
+
+
+class Rows(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.reshape(y.shape[0], -1) + y
+
+
+def test_sizes_that_the_user_excluded_raise_no_doubt() -> None:
+    call, dims = (torch.randn(3, 4), torch.randn(3, 4)), {"x": "batch 4", "y": "bs 4"}
+    assert anyshape.export(Rows(), call, dims=dims, where=["bs == batch"], quick=True).verdict == "checked"
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(Rows(), call, dims=dims, quick=True)
+    (finding,) = refused.value.result.findings
+    assert finding.helps == (
+        'did you mean one dim? give both axes the name `batch`, or where=["bs == batch"]: with it the file is right',
+    )
 
 
 def test_without_dims_there_is_nothing_to_doubt() -> None:

@@ -85,6 +85,17 @@ def test_inputs_that_a_call_gives_another_shape_are_known_and_the_contract_has_t
     assert tuple(call[0].shape) == (2, 3)
 
 
+def taken_over(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.set_(y)
+    return x * 2
+
+
+def test_an_input_that_takes_over_another_of_its_shape_is_known() -> None:
+    call = torch.randn(2, 3), torch.randn(2, 3)
+    result = anyshape.export(taken_over, call, dims={"x": "n 3", "y": "n 3"}, quick=True)
+    assert torch.equal(result(torch.ones(5, 3), torch.zeros(5, 3))[0], torch.zeros(5, 3))
+
+
 def test_a_size_that_fails_is_an_outcome() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         return x + torch.zeros(2, 3)

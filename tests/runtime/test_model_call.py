@@ -18,7 +18,21 @@ def test_a_result_refuses_what_it_does_not_take() -> None:
     result = anyshape.export(nn.Linear(4, 4), torch.randn(3, 4), dims={"input": "batch 4"})
     with pytest.raises(anyshape.DeclarationError) as raised:
         result(torch.randn(2, 4), torch.randn(2, 4))
-    assert str(raised.value) == "the file takes 1 inputs (input), 2 are given"
+    assert str(raised.value) == "2 arguments are given: the file takes `input`"
+
+
+def repeated(x: torch.Tensor, times: int, flip: bool = False) -> torch.Tensor:
+    return (x.flip(0) if flip else x).repeat(times, 1)
+
+
+def test_a_result_takes_the_call_that_it_was_made_of() -> None:
+    result = anyshape.export(repeated, (torch.randn(3, 4), 2, True), dims={"x": "n 4"}, quick=True)
+    x = torch.randn(5, 4)
+    for found in (result(x), result(x, 2, True), result(x, times=2), result(x=x, times=2, flip=True)):
+        assert torch.equal(found[0], repeated(x, 2, flip=True))
+    with pytest.raises(anyshape.DeclarationError) as raised:
+        result(x, 3)
+    assert str(raised.value) == "`times` is 3, but 2 is part of the file"
 
 
 def test_an_input_that_is_missing_or_unknown_is_named() -> None:
@@ -27,7 +41,7 @@ def test_an_input_that_is_missing_or_unknown_is_named() -> None:
     )
     with pytest.raises(anyshape.DeclarationError, match="takes 2 inputs, `input2` is missing"):
         result(torch.randn(2, 2))
-    with pytest.raises(anyshape.DeclarationError, match="`more` is none of them"):
+    with pytest.raises(anyshape.DeclarationError, match="`more` is unknown: the file takes `input1`, `input2`"):
         result(torch.randn(2, 2), more=1)
 
 

@@ -200,6 +200,11 @@ def test_a_definition_is_its_def_line() -> None:
     assert span_of_definition(under_decorators).line == _line_of("def under_decorators()")
 
 
+def test_a_lambda_is_where_it_begins() -> None:
+    doubled = lambda x: 2 * x  # noqa: E731
+    assert span_of_definition(doubled).line == _line_of("doubled = ")
+
+
 def test_what_has_no_code_is_placed_at_its_class() -> None:
     class Callable:
         def __call__(self) -> None: ...

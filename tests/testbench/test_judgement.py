@@ -237,6 +237,14 @@ def test_a_float64_run_of_another_shape_or_with_nan_settles_nothing():
         assert sentence(torch.tensor([100.0, 1.01]), expected, oracles(exact)) == "differs by 0.01 (allowed 1e-05)"
 
 
+def test_nan_is_excused_where_pytorch_has_hardly_a_digit():
+    inverse, exact = torch.tensor([-1.6e7, 0.5]), torch.tensor([7.5e15, -0.16]).double()  # of a singular matrix
+    assert judged(torch.tensor([nan, nan]), inverse, oracles(exact)).difference is None
+    assert sentence(torch.tensor([nan, nan]), inverse, oracles(inverse.double())) == "has 2 NaN, in PyTorch 0"
+    noise = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1e-20]).double()
+    assert sentence(torch.tensor([1.0, nan]), noise[0], oracles(noise[1])) == "has 1 NaN, in PyTorch 0"
+
+
 @pytest.mark.parametrize(("exact", "error"), [(None, 5e-5), (torch.tensor([1.0, 2.0]).double(), 5e-6)])
 def test_a_larger_factor_allows_more_with_and_without_float64(exact, error):
     expected = torch.tensor([1.0, 2.0])

@@ -113,6 +113,34 @@ def test_tensors_give_tensors_that_share_no_gradient(nested):
     assert not found["y"].requires_grad
 
 
+class Turned(nn.Module):
+    """Rotary embeddings, whose table is given."""
+
+    def forward(self, x, table):
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * table.conj()).flatten(-2), pairs * 2
+
+
+def test_complex_numbers_go_in_as_they_are_or_as_pairs(tmp_path):
+    def call(batch, seq, width):
+        return torch.randn(batch, seq, 2 * width), torch.polar(torch.ones(seq, width), torch.randn(seq, width))
+
+    path = tmp_path / "model.onnx"
+    dims = {"x": "batch seq 2*width", "table": "seq width"}
+    result = anyshape.export(Turned(), call(2, 3, 4), path, dims=dims, quick=True)
+    assert [port.axes for port in result.inputs] == [("batch", "seq", "2 * width"), ("seq", "width", 2)]
+    assert [port.axes for port in result.outputs][1] == ("batch", "seq", "width", 2)
+    x, table = call(1, 5, 2)
+    wanted, doubled = Turned()(x, table)
+    loaded = anyshape.load(path)
+    for how in (result, loaded):
+        for given in (table, torch.view_as_real(table), table.numpy(), table.conj().resolve_conj().conj()):
+            turned, pairs = how(x, given)
+            np.testing.assert_allclose(turned, wanted, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(pairs, torch.view_as_real(doubled), rtol=1e-5)
+    assert anyshape.check(path, Turned(), call(2, 3, 4), quick=True).verdict == "checked"
+
+
 def test_a_tensor_of_others_is_taken_by_dlpack_or_as_an_array(tmp_path):
     loaded = anyshape.load(stored(tmp_path, "g (float[n] x) => (float[n] y) { y = Abs(x) }"))
     array = floats(3)

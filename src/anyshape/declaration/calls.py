@@ -9,7 +9,7 @@ import collections
 import functools
 import inspect
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,17 @@ class Leaf:
 
     name: str
     value: Any
+    is_complex: bool = False
+    """Whether the call has complex numbers there; the value, and the file, have pairs of real and imaginary parts."""
 
     @property
     def is_tensor(self) -> bool:
         return isinstance(self.value, torch.Tensor)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tensor in the call."""
+        return tuple(self.value.shape[:-1] if self.is_complex else self.value.shape)
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,9 @@ def _add_leaves(name: str, value: Any, leaves: list[Leaf]) -> _Rebuild:
         _refuse_unusual(name, value)
     if isinstance(value, np.ndarray):
         raise DeclarationError(f"`{name}` is a numpy array: pass torch.from_numpy({name})")
+    if isinstance(value, torch.Tensor) and value.is_complex():
+        leaves.append(Leaf(name, as_tensor(value.detach()), is_complex=True))
+        return lambda values: torch.view_as_complex(values[name].contiguous())
     if isinstance(value, (torch.Tensor, int, float)):
         leaves.append(Leaf(name, value.detach() if isinstance(value, torch.Tensor) else value))
         return lambda values: values[name]
@@ -138,8 +148,6 @@ def _refuse_unusual(name: str, value: torch.Tensor) -> None:
         raise DeclarationError(
             f"`{name}` is a {kind} tensor, ONNX inputs are dense: pass indices and values as inputs instead"
         )
-    if value.is_complex():
-        raise DeclarationError(f"`{name}` is complex, ONNX inputs are real: pass torch.view_as_real({name}) instead")
     if is_float8(value.dtype):
         kind = str(value.dtype).removeprefix("torch.")
         raise DeclarationError(f"`{name}` is {kind}, which numpy lacks: pass float16, and cast it in the model")
@@ -204,9 +212,9 @@ def _output_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def as_tensor(value: Any) -> torch.Tensor:
-    """A number among the outputs becomes a tensor without axes."""
+    """A number among the outputs becomes a tensor without axes; complex numbers become pairs, since ONNX has none."""
     if isinstance(value, torch.Tensor):
-        return value
+        return torch.view_as_real(value.resolve_conj() if value.is_conj() else value) if value.is_complex() else value
     if isinstance(value, (bool, torch.SymBool)):
         return torch.scalar_tensor(value, dtype=torch.bool)  # type: ignore[arg-type]
     if isinstance(value, (int, torch.SymInt)):
@@ -250,7 +258,7 @@ def casting(make_inputs: Callable[..., Any], target: Target, dtype: torch.dtype)
 
 def cast(signature: Signature, dtype: torch.dtype) -> Signature:
     leaves = tuple(
-        type(leaf)(leaf.name, leaf.value.to(dtype)) if leaf.is_tensor and leaf.value.is_floating_point() else leaf
+        replace(leaf, value=leaf.value.to(dtype)) if leaf.is_tensor and leaf.value.is_floating_point() else leaf
         for leaf in signature.leaves
     )
     return Signature(leaves, signature.positional, signature.keywords)

@@ -143,11 +143,12 @@ def _axes_of(leaf: Leaf, declared: Any) -> tuple[Expression | None, ...]:
         return tuple(None for _ in leaf.value.shape)
     entries = notation.parse_axes(declared, where=leaf.name)
     filled = _fill_numbered(leaf, entries) if isinstance(entries, dict) else _fill_ellipsis(leaf, entries, declared)
+    filled += [notation.STATIC] * (leaf.value.dim() - len(filled))  # the pairs of complex numbers
     return tuple(_declared_axis(leaf, axis, entry, declared) for axis, entry in enumerate(filled))
 
 
 def _fill_numbered(leaf: Leaf, entries: dict[int, Axis]) -> list[Axis]:
-    shape = tuple(leaf.value.shape)
+    shape = leaf.shape
     filled: list[Axis] = [notation.STATIC] * len(shape)
     for axis, entry in entries.items():
         if not -len(shape) <= axis < len(shape):
@@ -157,12 +158,12 @@ def _fill_numbered(leaf: Leaf, entries: dict[int, Axis]) -> list[Axis]:
 
 
 def _fill_ellipsis(leaf: Leaf, entries: tuple[Axis | EllipsisType, ...], declared: Any) -> list[Axis]:
-    rank = leaf.value.dim()
     rest = [entry for entry in entries if entry is not Ellipsis]
     dots = len(entries) - len(rest)
+    rank = leaf.value.dim() if len(rest) == leaf.value.dim() else len(leaf.shape)
     if dots > 1 or len(rest) > rank or (dots == 0 and len(rest) != rank):
         raise DeclarationError(
-            f"`{leaf.name}` is declared `{_as_written(declared)}` but the example has shape {tuple(leaf.value.shape)}"
+            f"`{leaf.name}` is declared `{_as_written(declared)}` but the example has shape {leaf.shape}"
         )
     filled: list[Axis] = []
     for entry in entries:
@@ -179,7 +180,7 @@ def _declared_axis(leaf: Leaf, axis: int, entry: Axis, declared: Any) -> Express
     if number not in (notation.STATIC, leaf.value.shape[axis]):
         raise DeclarationError(
             f"`{leaf.name}` is declared `{_as_written(declared)}`, {number} on axis {axis}, "
-            f"but the example has shape {tuple(leaf.value.shape)}"
+            f"but the example has shape {leaf.shape}"
         )
     return None
 

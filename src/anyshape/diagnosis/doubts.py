@@ -65,11 +65,12 @@ def _is_split(condition: Condition, example: Mapping[str, int]) -> bool:
 
 def _fails_without(survey: Survey, condition: Condition) -> bool:
     """Whether PyTorch fails at a size near the traced one at which a size is not the number that it should be."""
-    base, ranges = survey.traced, survey.request.spec.ranges
+    base, spec = survey.traced, survey.request.spec
     for dim in condition.names if solved(condition) is not None else ():
         for size in (base[dim] + 1, base[dim] - 1, 2 * base[dim]):
             moved = {**base, dim: size}
-            if size in ranges[dim] and not condition.holds(moved) and not survey.reference.run(moved).runs:
+            declared = size in spec.ranges[dim] and all(one.holds(moved) for one in spec.where)
+            if declared and not condition.holds(moved) and not survey.reference.run(moved).runs:
                 return True
     return False
 

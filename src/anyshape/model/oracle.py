@@ -92,7 +92,9 @@ class EagerModule:
         self.reads: set[ReadPath] = set()
         """Where Python code looked into tensors in the last call."""
         self.reshaped: set[str] = set()
-        """Leaves that calls gave another shape in place."""
+        """Leaves that calls gave another shape, or other memory, in place."""
+        self.in_pairs: set[str] = set()
+        """Outputs of complex numbers, which are compared as pairs."""
 
     def call(
         self,
@@ -114,6 +116,7 @@ class EagerModule:
         `look` is shown what the module returns, which may be a part of its state, before that is put back.
         """
         given = _copies(leaves) if copies else dict(leaves)
+        laid = {name: _layout(value) for name, value in given.items() if copies}
         args, kwargs = self.signature.build(given)
         if keeps:
             self.keep()
@@ -122,15 +125,16 @@ class EagerModule:
             with torch.set_grad_enabled(gradients):
                 with calls_are_checked(), watched_reads(most_reads) as self.reads:
                     returned = self.target.call(*args, **kwargs)
-                    self.reshaped |= {name for name, value in given.items() if _is_reshaped(value, leaves[name])}
                 if look is not None:
                     look(returned)
                 result = flatten_outputs(returned)
+                self.in_pairs |= {name for name, value in result if torch.is_tensor(value) and value.is_complex()}
             # an output may be a view of a buffer, which is put back next
             outputs = tuple(as_tensor(value).detach().clone() for _, value in result)
         finally:
             self.draws = is_drawn_from(seed)
             with _without_modes():
+                self.reshaped |= {name for name, before in laid.items() if _layout(given[name]) != before}
                 self._state.restore()
         return tuple(name for name, _ in result), outputs
 
@@ -370,8 +374,9 @@ class Reference:
         return recorder.track_calls(lambda: self.module.call(outcome.leaves))
 
 
-def _is_reshaped(value: Any, before: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value is not before and value.stride() != before.stride()
+def _layout(value: Any) -> Any:
+    """Where and how a tensor lies in memory, which `x.t_()` and `x.set_(y)` change."""
+    return (value.untyped_storage().data_ptr(), value.stride()) if isinstance(value, torch.Tensor) else None
 
 
 def _copies(leaves: Mapping[str, Any]) -> dict[str, Any]:

@@ -106,6 +106,9 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     if not boundaries.pins and references.may_be_provoked(request.target, request.signature):
         boundaries.probe_tables(lambda sizes: reference.effort(sizes).work <= budgets.WORK_OF_A_TRIAL)
     notes = [*options.notes, *request.notes, *labels, *blind_spots(request.target.module)]
+    complex_inputs = [leaf.name for leaf in request.signature.leaves if leaf.is_complex]
+    notes += [f"`{name}` is complex, ONNX inputs are real: the file takes {_PAIRS}({name})" for name in complex_inputs]
+    notes += [f"output `{name}` is complex: the file gives {_PAIRS}()" for name in sorted(reference.module.in_pairs)]
     notes += [f"{one.path}:{one.line} asks is_in_onnx_export(): {_TWO_ANSWERS}" for one in asked]
     if options.training:
         parts = ", ".join(f"`{name or request.target.name}`" for name in options.training[:3])
@@ -115,6 +118,7 @@ def take_survey(request: Request, options: ExportOptions) -> Survey:
     return Survey(request, options, reference, boundaries, traced, first, home, tuple(notes), start)
 
 
+_PAIRS = "pairs of real and imaginary parts, as torch.view_as_real"
 _TWO_ANSWERS = "yes for the file, no for the model that it is compared with"
 
 
@@ -149,10 +153,6 @@ def start_sizes(reference: Reference, request: Request, *, prints: bool = True) 
     if not outcome.outputs:
         raise DeclarationError(f"`{request.target.name}` returns no tensor")
     for name, output in zip(outcome.names, outcome.outputs, strict=True):
-        if output.is_complex():
-            raise DeclarationError(
-                f"output `{name}` is complex, ONNX outputs are real: return torch.view_as_real() of it"
-            )
         if is_float8(output.dtype):
             kind = str(output.dtype).removeprefix("torch.")
             raise DeclarationError(f"output `{name}` is {kind}, which numpy lacks: return it as float16")

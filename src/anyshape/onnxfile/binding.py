@@ -283,6 +283,11 @@ def _brought_to_cpu(name: str, tensor: Any) -> Array:
         raise DeclarationError(f"`{name}` is {kind}, of which numpy has no arrays: use `session`") from None
 
 
+def in_pairs(array: Array) -> Array:
+    """Complex numbers as a file takes them: real and imaginary parts along an axis more."""
+    return np.ascontiguousarray(array)[..., None].view(array.real.dtype)
+
+
 _SUITS: tuple[tuple[type, str], ...] = ((bool, "b"), (int, "iuf"), (float, "f"))
 """Which kinds of dtypes a Python number may become."""
 

@@ -14,7 +14,9 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.errors import DeclarationError
-from anyshape.onnxfile.interface import Port
+from anyshape.onnxfile.binding import Binder, in_pairs, parameters_of
+from anyshape.onnxfile.contract import KEY, parse_contract
+from anyshape.onnxfile.interface import Interface, Port
 from anyshape.onnxfile.saving import write_model
 from anyshape.onnxfile.temporary_folders import temporary_folder
 from anyshape.runtime.custom_ops import CustomOps
@@ -29,14 +31,13 @@ def run_model(
     custom_ops: CustomOps | None = None,
 ) -> Sequence[Any]:
     """The outputs as tensors, as arrays where there is no torch; arguments are tensors, arrays or numbers in the
-    file's order, nested ones as their leaves.
+    file's order, nested ones as their leaves, or what the module itself takes.
     """
     leaves, names = _leaves(args), [port.name for port in inputs]
-    surplus = [name for name in kwargs if name not in names]
-    if surplus or len(leaves) > len(names):
-        what = f"`{surplus[0]}` is none of them" if surplus else f"{len(leaves)} are given"
-        raise DeclarationError(f"the file takes {len(names)} inputs ({', '.join(names)}), {what}")
     given = dict(zip(names, leaves, strict=False)) | dict(kwargs)
+    if len(leaves) > len(names) or not given.keys() <= set(names):  # some may be part of the file
+        contract = parse_contract(model.metadata_props.get(KEY, ""))
+        given = Binder(parameters_of(Interface(tuple(inputs), ()), contract))(args, dict(kwargs))
     missing = [port.name for port in inputs if port.name not in given]
     if missing:
         raise DeclarationError(f"the file takes {len(inputs)} inputs, `{missing[0]}` is missing")
@@ -67,9 +68,11 @@ def _leaves(args: Sequence[Any]) -> list[Any]:
 def as_numpy(value: Any, dtype: str) -> Array:
     """A leaf of a call as the runtime takes it for an input of this type."""
     if not hasattr(value, "detach"):  # no tensor of torch
-        return np.asarray(value, dtype=np.dtype(dtype))
+        return np.asarray(in_pairs(value) if np.iscomplexobj(value) else value, dtype=np.dtype(dtype))
     value = value.detach().cpu()
     if str(value.dtype) == "torch.bfloat16":  # which numpy lacks: such a graph is run in float32
         value = value.float()
-    array: Array = value.contiguous().numpy()
+    array: Array = value.contiguous().resolve_conj().numpy()
+    if array.dtype.kind == "c":
+        array = in_pairs(array)
     return array if str(array.dtype) == dtype or dtype == "bfloat16" else array.astype(np.dtype(dtype))

@@ -180,6 +180,8 @@ def span_of_definition(function: Callable[..., Any]) -> Span:
             path, line = _NOWHERE, 1
         return Span(path, line, function=owner.__qualname__)
     first, last = code.co_firstlineno, code.co_firstlineno + budgets.MOST_DECORATOR_LINES
+    if code.co_name == "<lambda>":
+        return span_of_line(code, first)
     below = ((number, linecache.getline(code.co_filename, number)) for number in range(first, last))
     line = next((number for number, text in below if "def " in text or not text), last)  # past the decorators
     return span_of_line(code, line)

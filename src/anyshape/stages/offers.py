@@ -64,7 +64,10 @@ def with_offer(request: Request, refused: Result, run: Run) -> Result:
         offer = _helpful_relation(request, first.dims, first.breaks_at, run)
     if first.origin == "export" and first.rule != "wrong-values":  # numbers that differ somewhere differ elsewhere, too
         offer = offer or _helpful_ranges(request, refused.verification, run)
-    return replace(refused, findings=(replace(first, helps=(offer,)), *others)) if offer else refused
+    if not offer:
+        return refused
+    warnings = [other for other in others if other.level == "warning"]  # with what is offered, no error is left
+    return replace(refused, findings=(replace(first, helps=(offer,)), *warnings))
 
 
 def _helpful_relation(request: Request, dims: Sequence[str], broken: Mapping[str, int] | None, run: Run) -> str:

@@ -95,10 +95,12 @@ def _open_session(
 
 def _as_array(one: AcceptedInput, value: Any) -> Any:
     if type(value) is np.ndarray:
-        return value
-    if binding.is_tensor(value):
-        return binding.from_tensor(one.name, value)
-    return binding.as_array(one.name, value, one.dtype, one.rank)
+        array = value
+    elif binding.is_tensor(value):
+        array = binding.from_tensor(one.name, value)
+    else:
+        return binding.as_array(one.name, value, one.dtype, one.rank)
+    return binding.in_pairs(array) if array.dtype.kind == "c" else array
 
 
 class Loaded:

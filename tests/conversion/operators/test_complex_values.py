@@ -65,3 +65,10 @@ def test_complex_values_times_a_real_number() -> None:
     scaled = lambda x: tuple(torch.view_as_real(y) for y in (x.cfloat() * 2, 0.5 * x.cfloat(), x.cfloat() / 4))  # noqa: E731
     assert wrong_results({"scaled": scaled}, torch.tensor([1.0, -2.0, 0.0])) == []
     assert wrong_results({"cast": lambda x: torch.view_as_real(x.cfloat())}, torch.tensor([1.0, float("nan")])) == []
+
+
+def test_conjugates_that_are_written_out() -> None:
+    def conjugate(x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(torch.view_as_complex(x).conj().resolve_conj())
+
+    assert wrong_results({"resolve_conj": conjugate}, torch.randn(3, 2)) == []

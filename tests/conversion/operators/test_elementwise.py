@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -88,3 +90,10 @@ def test_products_and_powers_of_whole_numbers_wrap_as_in_pytorch() -> None:
         "relu": lambda x: torch.relu(x - 70),
     }
     assert wrong_results(functions, x) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_shifts_of_numbers_of_any_width(dtype: torch.dtype) -> None:
+    numbers, by = torch.tensor([1, -5, 100, -128, 127], dtype=dtype), torch.tensor([1, 2, 3, 4, 5], dtype=dtype)
+    both: dict[str, Any] = {"by a number": lambda x, _: (x << 3, x >> 1), "by each": lambda x, y: (x << y, x >> y)}
+    assert wrong_results(both, numbers, by) == []

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import anyshape
 from tests.conversion.functions import exported, square, wrong_results, wrong_sizes, wrong_sizes_of
 
 FUNCTIONS = {
@@ -78,6 +79,12 @@ def test_matrices_that_are_singular_or_hold_nan() -> None:
         "powers": lambda a: (torch.matrix_power(a, 0), torch.matrix_power(a[:2], 5), torch.matrix_power(a[1:2], -3)),
     }
     assert wrong_results(functions, singular) == []
+
+
+def test_a_matrix_of_three_values_in_ties_is_no_reason_to_refuse_its_inverse() -> None:
+    torch.manual_seed(3)
+    result = anyshape.export(lambda x: torch.inverse(x), torch.randn(3, 3), dims={}, quick=True)
+    assert result.verdict == "checked"
 
 
 def test_the_other_triangle_of_a_factor_is_not_read() -> None:

@@ -64,3 +64,16 @@ def test_as_many_classes_as_the_values_tell(tmp_path: Path) -> None:
     make = lambda n: (torch.arange(n) ** 2 % 7,)  # noqa: E731
     exported(F.one_hot, make, ["n"], {"n": 4}, tmp_path / "m.onnx")
     assert wrong_sizes(F.one_hot, make, [{"n": 1}, {"n": 3}, {"n": 12}], tmp_path / "m.onnx") == []
+
+
+def test_steps_of_each_channel(tmp_path: Path) -> None:
+    scale, zero = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 0, -3], dtype=torch.int32)
+
+    def stepped(x: torch.Tensor) -> torch.Tensor:
+        return torch.fake_quantize_per_channel_affine(x, scale, zero, 1, -128, 127)
+
+    def wide(n: int, m: int) -> tuple[Any, ...]:
+        return (torch.cat([torch.randn(n, 3, m) * 30, torch.full((n, 3, 1), 0.25)], 2),)
+
+    exported(stepped, wide, ["n 3 m+1"], {"n": 2, "m": 4}, tmp_path / "model.onnx")
+    assert wrong_sizes(stepped, wide, [{"n": 1, "m": 1}, {"n": 3, "m": 7}], tmp_path / "model.onnx") == []

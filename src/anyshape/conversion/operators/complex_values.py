@@ -237,6 +237,7 @@ def _pad(x: ir.Value, pad: Sequence[Any], value: Any = 0) -> Any:
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     f"{COMPLEX}aten::_fft_c2r": _to_real,
+    f"{COMPLEX}aten::resolve_conj": op.Identity,
     f"{COMPLEX}aten::mul.Tensor": partial(_scaled_by, op.Mul, _PRODUCT),
     f"{COMPLEX}aten::div.Tensor": partial(_scaled_by, op.Div, _QUOTIENT),
     f"{COMPLEX}aten::unsqueeze": _unsqueeze,

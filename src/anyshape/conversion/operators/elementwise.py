@@ -381,6 +381,18 @@ def power_by_products(base: Any, exponent: int, times: Function) -> Any:
     return op.Identity(result)
 
 
+def _shifted(way: str, x: ir.Value, by: int | ir.Value) -> Any:
+    """ONNX Runtime shifts no numbers of sixteen bits."""
+    shift, short, wide = torchs_translation(f"core.aten_bitwise_{way}_shift"), ir.DataType.INT16, ir.DataType.INT32
+    by = by if isinstance(by, ir.Value) else number(by, x)
+    if x.dtype != short:
+        return shift(x, by)
+    widened: Any = [op.Cast(one, to=wide) for one in (x, by)]
+    for one in widened:
+        one.dtype = wide
+    return op.Cast(shift(*widened), to=short)
+
+
 TRANSLATIONS: dict[str, Function] = {
     "aten::clamp": _clamp,
     "aten::clamp_min": _clamp,
@@ -422,4 +434,10 @@ TRANSLATIONS: dict[str, Function] = {
     "aten::pow.Tensor_Tensor": _power,
     "aten::pow.Scalar": _power,
     "aten::relu": lambda x: op.Relu(x) if is_float(x) else op.Max(x, number(0, x)),
+    **{
+        f"aten::{name}.{kind}": partial(_shifted, way)
+        for way in ("left", "right")
+        for name, others in ((f"bitwise_{way}_shift", "Tensor_Scalar"), (f"__{way[0]}shift__", "Scalar"))
+        for kind in ("Tensor", others)
+    },
 }

@@ -1,8 +1,8 @@
-"""Functions of torch that no trace or translation follows, spelled out: covariances, one-hot vectors, two losses.
+"""Functions of torch that no trace or translation follows, spelled out: covariances, one-hot vectors, losses, steps.
 
 Recognised: `torch.cov` and `torch.corrcoef`, which look whether anything is left to divide by; `F.one_hot` without a
 number of classes; `F.ctc_loss`, whose kernel reads the lengths; `F.cross_entropy` of chances or with smoothed labels,
-which torch's translation does not know. Put there: the same in operators that a trace follows; for CTC an operator of
+and steps of a quantisation by channels, which torch's translation does not know. Put there: the same in operators that a trace follows; for CTC an operator of
 our own, which goes through the steps of time in an ONNX Scan.
 """
 
@@ -102,12 +102,22 @@ def _ctc_loss(
     return loss.sum() if reduction == "sum" else loss if batched else loss.squeeze(0)
 
 
+def _quantised_and_back(
+    used: Used, input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,  # noqa: A002
+) -> Any:  # fmt: skip
+    used("torch.fake_quantize_per_channel_affine: rounded to steps of each channel")
+    step, zero = (one.reshape(-1, *[1] * (input.ndim - 1 - axis % input.ndim)) for one in (scale, zero_point))
+    steps = (input * (1 / step)).round().to(torch.int64) + zero.to(torch.int64)
+    return (steps.clamp(quant_min, quant_max) - zero).to(input.dtype) * step
+
+
 _COVARIANCES: dict[str, Answer] = {"cov": _covariance, "corrcoef": _correlation}
 _ANSWERS: dict[tuple[Any, str], Answer] = {
     **{(owner, name): answer for owner in (torch, Tensor) for name, answer in _COVARIANCES.items()},
     (F, "one_hot"): _one_hot,
     (F, "ctc_loss"): _ctc_loss,
     (F, "cross_entropy"): _cross_entropy,
+    (torch, "fake_quantize_per_channel_affine"): _quantised_and_back,
 }
 SPELLED_OUT = Repair("functions spelled out", answering(_ANSWERS), always=True)
 

@@ -141,8 +141,8 @@ class Prober:
     def _shapes_of_run(self, leaves: Mapping[str, Any]) -> Shapes | None:
         self.budget.count += 1
         copies = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
-        args, kwargs = self.signature.build(copies)
         try:
+            args, kwargs = self.signature.build(copies)  # not of complex numbers in threes
             with self._hushed(), untouched(self.target.module), torch.no_grad(), DefinedCalls():
                 torch.default_generator.manual_seed(0)  # other devices are not probed
                 outputs = flatten_outputs(self.target.call(*args, **kwargs))
