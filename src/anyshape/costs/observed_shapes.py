@@ -145,11 +145,11 @@ class ShapeEvidence:
     def holds(self, name: str, shape: Shape) -> bool | None:
         """Whether a value has this shape in all runs; None where they do not show it."""
         rows = [(self._file.at(sizes) or {}).get(name) for sizes in self.held_at]
-        if any(row is not None and row != self._at(shape, place) for place, row in enumerate(rows)):
+        if any(row is not None and row != self._shape_at(shape, place) for place, row in enumerate(rows)):
             return False
         return None if not rows or None in rows else True
 
-    def _at(self, shape: Shape, place: int) -> tuple[int | None, ...]:
+    def _shape_at(self, shape: Shape, place: int) -> tuple[int | None, ...]:
         return tuple(self._number(size, place) for size in shape)
 
     def _number(self, size: Size, place: int) -> int | None:
