@@ -40,6 +40,17 @@ def test_every_value_has_formulas_that_real_runs_confirm(tmp_path: Path) -> None
     assert costs.flops({"batch": 4, "seq": 10}) == 2 * 16 * 10 + 40
 
 
+def test_the_formula_of_memory_is_what_memory_is(tmp_path: Path) -> None:
+    text = (
+        "(float[a, b] x, float[c, b] z) => (float y) { t = Transpose (z) s = MatMul (x, t) p = Softmax (s) "
+        "h = MatMul (p, z) q = Concat <axis = 1> (h, h, x) r = Relu (q) y = ReduceSum <keepdims = 0> (r) }"
+    )
+    costs = costs_of(write(tmp_path, text), is_run=False)
+    formula = next(one for one in costs.expressions if one.text == costs.growth.memory_formula)
+    for sizes in ({"a": a, "b": b, "c": c} for a in (1, 7, 90) for b in (1, 30) for c in (1, 5, 200)):
+        assert formula.value(sizes) == costs.memory(sizes)
+
+
 def test_without_runs_formulas_are_not_held(tmp_path: Path) -> None:
     costs = costs_of(write(tmp_path, CHAIN), is_run=False)
     assert (_states(costs), costs.held_at) == (dict.fromkeys("xhty", "not run"), ())

@@ -273,10 +273,19 @@ _ELEMENTWISE = (
 )  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    "MatMul": _multiplied_shape, "Expand": _expanded_shape, "Concat": _joined_shape, "Reshape": _reshaped_shape, "Slice": _sliced_shape,
-    "Range": _counted_shape, "ConstantOfShape": _filled_shape, "Tile": _tiled_shape, "Pad": _padded_shape, "Resize": _resized_shape,
-    "Upsample": _resized_shape, "Squeeze": _squeezed_shape, **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pooled_shape),
-}  # fmt: skip
+    "MatMul": _multiplied_shape,
+    "Expand": _expanded_shape,
+    "Concat": _joined_shape,
+    "Reshape": _reshaped_shape,
+    "Slice": _sliced_shape,
+    "Range": _counted_shape,
+    "ConstantOfShape": _filled_shape,
+    "Tile": _tiled_shape,
+    "Pad": _padded_shape,
+    **dict.fromkeys(("Resize", "Upsample"), _resized_shape),
+    "Squeeze": _squeezed_shape,
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pooled_shape),
+}
 """A rule that knows nothing leaves what was inferred elsewhere only where that cannot be a guess: nowhere here."""
 
 DECIDED_BY: Mapping[str, Sequence[int]] = {
