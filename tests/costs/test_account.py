@@ -10,6 +10,7 @@ import pytest
 
 from anyshape.costs.account import costs_of
 from anyshape.costs.file_costs import FileCosts
+from anyshape.costs.written_formulas import WrittenFormula
 from anyshape.errors import AnyshapeError
 from tests.costs.files import write
 
@@ -46,7 +47,7 @@ def test_the_formula_of_memory_is_what_memory_is(tmp_path: Path) -> None:
         "h = MatMul (p, z) q = Concat <axis = 1> (h, h, x) r = Relu (q) y = ReduceSum <keepdims = 0> (r) }"
     )
     costs = costs_of(write(tmp_path, text), is_run=False)
-    formula = next(one for one in costs.expressions if one.text == costs.growth.memory_formula)
+    formula = WrittenFormula(costs.growth.memory_formula or "", "")
     for sizes in ({"a": a, "b": b, "c": c} for a in (1, 7, 90) for b in (1, 30) for c in (1, 5, 200)):
         assert formula.value(sizes) == costs.memory(sizes)
 
@@ -140,3 +141,10 @@ def test_weights_are_counted_apart(tmp_path: Path) -> None:
     costs = costs_of(path)
     assert (costs.weights, costs.nodes[0].inputs, costs.nodes[0].weights) == (24, (0, -1), ("w float32[2, 3]",))
     assert onnx.load(path).graph.node[0].op_type == "Constant"  # the file is as it was
+
+
+def test_what_a_pool_needs_is_a_relation(tmp_path: Path) -> None:
+    text = "(float[a, 2, h, 8] x) => (float y) { y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }"
+    costs = costs_of(write(tmp_path, text))
+    assert [(one.text, one.js) for one in costs.relations] == [("h >= 2", "d[1]>=2")]
+    assert (_states(costs)["y"], _texts(costs, "y")) == ("held", ["a", "2", "h//2", "4"])

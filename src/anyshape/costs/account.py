@@ -202,8 +202,7 @@ class _Writer:
         """What the contract says, and what nodes need beyond that."""
         dims = list(self._file.dims)
         told = [write_condition(one, dims) for one in self._file.relations]
-        places = [self._formula(_at_least_zero(size)) for size in self._walk.needs]
-        needed = [self._written[place] for place in places if place is not None]
+        needed = [one for size in self._walk.needs if (one := self._write(_at_least_zero(size))) is not None]
         held_at = [] if self._evidence is None else self._evidence.held_at
         # what is not so at a size that runs is no need
         return iter(dict.fromkeys((*told, *(one for one in needed if all(one.value(sizes) for sizes in held_at)))))
@@ -217,15 +216,20 @@ class _Writer:
         if size is None:
             return None
         if size not in self._table:
-            try:
-                written = write_size(size, list(self._file.dims))
-            except (KeyError, RecursionError):
-                return None
-            if len(written.text) > budgets.LONGEST_SIZE_TEXT:
+            written = self._write(size)
+            if written is None:
                 return None
             self._table[size] = len(self._written)
             self._written.append(written)
         return self._table[size]
+
+    def _write(self, size: Size) -> WrittenFormula | None:
+        """None for what has no such form, or one that nobody could read."""
+        try:
+            written = write_size(size, list(self._file.dims))
+        except (KeyError, RecursionError):
+            return None
+        return written if len(written.text) <= budgets.LONGEST_SIZE_TEXT else None
 
     def _value(self, value: ir.Value) -> ValueCosts:
         shape = self._walk.known_shape(value)
@@ -278,8 +282,8 @@ class _Writer:
             return None
 
     def _text(self, size: Size | None) -> str | None:
-        place = self._formula(size)
-        return None if place is None else self._written[place].text
+        written = None if size is None else self._write(size)
+        return None if written is None else written.text
 
 
 def _at_least_zero(size: Size) -> Size:
