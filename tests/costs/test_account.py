@@ -148,3 +148,26 @@ def test_what_a_pool_needs_is_a_relation(tmp_path: Path) -> None:
     costs = costs_of(write(tmp_path, text))
     assert [(one.text, one.js) for one in costs.relations] == [("h >= 2", "d[1]>=2")]
     assert (_states(costs)["y"], _texts(costs, "y")) == ("held", ["a", "2", "h//2", "4"])
+
+
+ODD = {
+    "(float[a, 1, b] x) => (float y) { y = Squeeze (x) }": {"x": "held", "y": "unknown"},
+    "(string[a, b] x) => (string y) { y = Identity (x) }": {"x": "not run", "y": "not run"},
+    "(bfloat16[a] x) => (bfloat16 y) { y = Relu (x) }": {"x": "not run", "y": "not run"},
+    "(float[a, 1, b] x) => (float y) { s = Constant <value = float[3] {1.0, 1.0, 1.7}> () y = Resize (x, , s) }": {
+        "x": "held", "y": "unknown",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_nothing_is_claimed_that_is_not_known(text: str, tmp_path: Path) -> None:
+    assert _states(costs_of(write(tmp_path, text))) == ODD[text]
+
+
+def test_an_input_without_axes_is_unknown(tmp_path: Path) -> None:
+    path = write(tmp_path, "(float[a] x) => (float y) { y = Relu (x) }")
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+    assert _states(costs_of(path)) == {"x": "unknown", "y": "unknown"}

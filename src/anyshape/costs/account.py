@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -84,7 +84,9 @@ class _OpenFile:
 
     @cached_property
     def calls(self) -> Calls:
-        return Calls({port.name: axes_of(port) for port in self.interface.inputs}, self.interface, 0)
+        """Inputs of types that nobody can make up have axes all the same; without axes they are left out."""
+        ports = [replace(port, dtype="float32") for port in self.interface.inputs if port.axes is not None]
+        return Calls({port.name: axes_of(port) for port in ports}, self.interface, 0)
 
     @cached_property
     def numbers(self) -> Mapping[str, Expression]:
@@ -120,13 +122,15 @@ class _OpenFile:
     def declare_inputs(self, walk: ShapeWalk) -> None:
         for value in self.inputs:
             name = str(value.name)
-            walk.assign(value, tuple(map(self.size, self.calls.axes[name])))
+            axes = self.calls.axes.get(name)
+            walk.assign(value, None if axes is None else tuple(map(self.size, axes)))
             if name in self.numbers:
                 walk.numbers.assign(value, np.array(self.size(self.numbers[name]), dtype=object))
 
     @property
     def inputs(self) -> list[ir.Value]:
-        return [value for value in self.model.graph.inputs if value.name in self.calls.axes]
+        names = {port.name for port in self.interface.inputs}
+        return [value for value in self.model.graph.inputs if value.name in names]
 
     def evidence(self, custom_ops: CustomOps) -> ShapeEvidence:
         source, folder = _runnable_source(self)

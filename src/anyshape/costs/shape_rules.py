@@ -299,6 +299,8 @@ DATA_DEPENDENT = frozenset(
     ("NonZero", "Unique", "NonMaxSuppression", "Compress", "StringSplit", "Loop", "SequenceErase", "SequenceInsert")
 )
 """Operators whose results have sizes that the data decide."""
+BY_ONES = frozenset(("Squeeze",))
+"""An operator that gives another number of axes where a size is 1, unless its rule knows better."""
 
 
 def total(sizes: Iterable[Size]) -> Size:

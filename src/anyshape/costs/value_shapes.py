@@ -13,7 +13,7 @@ from typing import Protocol
 import onnx_ir as ir
 import sympy
 
-from anyshape.costs.shape_rules import DATA_DEPENDENT, DECIDED_BY, RULES
+from anyshape.costs.shape_rules import BY_ONES, DATA_DEPENDENT, DECIDED_BY, RULES
 from anyshape.costs.size_numbers import SizeChoice, SizeNumbers, is_condition
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op, is_standard, maker
 from anyshape.onnxfile.inferred_shapes import Inference
@@ -148,7 +148,7 @@ class ShapeWalk:
 
     def _is_decided_by_data(self, node: ir.Node) -> bool:
         """Whether the sizes of a node's results may depend on what stands in the inputs of the file."""
-        if (node.op_type in DATA_DEPENDENT and is_standard(node)) or graphs_in(node):
+        if (node.op_type in DATA_DEPENDENT | BY_ONES and is_standard(node)) or graphs_in(node):
             return True  # which branch is taken at other sizes than those that were run, nobody knows
         if any(self._has_data_size(value) for value in node.inputs if value is not None):
             return True
