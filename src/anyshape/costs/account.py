@@ -265,7 +265,7 @@ class _Writer:
             work.mark or ("the sizes of its results were read off runs" if is_read else ""),
             None if work.inner == 0 else self._formula(work.inner),
             tuple(dict.fromkeys(self._place[one] for one in reads(node) if one in self._place and one not in given)),
-            tuple(_weight_text(value) for value in given if value.const_value is not None),
+            tuple(text for value in given if (text := _weight_text(value))),
         )
 
     def _growth(self, works: Sequence[Work]) -> Growth:
@@ -302,7 +302,8 @@ def _weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 
 
 def _weight_text(value: ir.Value) -> str:
+    """`name float32[768, 3072]`; nothing for what is no weight, nor for numbers that tell an axis or a size."""
     tensor = value.const_value
-    assert tensor is not None
-    sizes = ", ".join(map(str, tensor.shape))
-    return f"{value.name} {type_name(tensor.dtype)}[{sizes}]"
+    if tensor is None or (len(tensor.shape) < 2 and tensor.size <= budgets.LONGEST_SHORT_CONSTANT):
+        return ""
+    return f"{value.name} {type_name(tensor.dtype)}[{', '.join(map(str, tensor.shape))}]"
