@@ -34,8 +34,8 @@ def _constant(array: object) -> ir.Value:
 def test_constants_are_known_where_they_are_short_and_exact() -> None:
     numbers = SizeNumbers()
     assert whole_sizes(numbers.of(_constant([2, 3]))) == (2, 3)
-    assert numbers.row(_constant(np.float32([0.5]))) == (sympy.Rational(1, 2),)
-    assert numbers.of(_constant(np.float32([0.1]))) is None
+    assert numbers.row(_constant(np.array([0.5], np.float32))) == (sympy.Rational(1, 2),)
+    assert numbers.of(_constant(np.array([0.1], np.float32))) is None
     assert numbers.of(_constant(np.zeros(1000, np.int64))) is None
     assert numbers.row(_constant([True])) == (sympy.true,)
 
