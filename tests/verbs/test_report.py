@@ -68,7 +68,7 @@ def test_a_file_for_which_no_call_can_be_made_up_is_shown_without_runs(tmp_path)
     path = drawing.write(tmp_path / "texts.onnx", text)
     told = "the file was not run: input `x` is string, so no call can be made up: give the model, too"
     assert anyshape.report(path, tmp_path / "r.html").result.notes == (told,)
-    with pytest.raises(DeclarationError, match="`m`|input `x` is string"):
+    with pytest.raises(DeclarationError, match=r"`m`|input `x` is string"):
         anyshape.report(path, tmp_path / "r.html", sizes={"m": "1..4"})
 
 

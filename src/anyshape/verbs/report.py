@@ -104,8 +104,8 @@ def _unrun(f: Any, why: str) -> Result:
     found = replace(found, opset=opset_of(proto), notes=(f"the file was not run: {why}",))
     if contract is None:
         return found
-    said = {"where": tuple(map(str, contract.where)), "limits": tuple(map(str, contract.limits))}
-    return replace(found, dims=contract.dims, **said)
+    where, limits = tuple(map(str, contract.where)), tuple(map(str, contract.limits))
+    return replace(found, dims=contract.dims, where=where, limits=limits)
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:
