@@ -34,7 +34,7 @@ def real_shapes(path: Path, sizes: Mapping[str, int]) -> dict[str, tuple[int, ..
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.graph_optimization_level = 4, onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    feeds = {}
+    feeds: dict[str, np.ndarray] = {}
     for port in session.get_inputs():
         shape = [sizes[axis] if isinstance(axis, str) else axis for axis in port.shape]
         feeds[port.name] = np.ones(shape, TYPES[port.type])

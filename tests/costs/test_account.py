@@ -10,6 +10,7 @@ import pytest
 
 from anyshape.costs.account import costs_of
 from anyshape.costs.file_costs import FileCosts
+from anyshape.costs.written_formulas import WrittenFormula
 from anyshape.errors import AnyshapeError
 from tests.costs.files import write
 
@@ -38,6 +39,17 @@ def test_every_value_has_formulas_that_real_runs_confirm(tmp_path: Path) -> None
     assert costs.growth.flops_formula == "2*batch**2*seq + batch*seq"
     assert costs.memory({"batch": 4, "seq": 10}) == 4 * (3 * 40 + 16)  # x, h and t, which the last node reads, and y
     assert costs.flops({"batch": 4, "seq": 10}) == 2 * 16 * 10 + 40
+
+
+def test_the_formula_of_memory_is_what_memory_is(tmp_path: Path) -> None:
+    text = (
+        "(float[a, b] x, float[c, b] z) => (float y) { t = Transpose (z) s = MatMul (x, t) p = Softmax (s) "
+        "h = MatMul (p, z) q = Concat <axis = 1> (h, h, x) r = Relu (q) y = ReduceSum <keepdims = 0> (r) }"
+    )
+    costs = costs_of(write(tmp_path, text), is_run=False)
+    formula = WrittenFormula(costs.growth.memory_formula or "", "")
+    for sizes in ({"a": a, "b": b, "c": c} for a in (1, 7, 90) for b in (1, 30) for c in (1, 5, 200)):
+        assert formula.value(sizes) == costs.memory(sizes)
 
 
 def test_without_runs_formulas_are_not_held(tmp_path: Path) -> None:
@@ -129,3 +141,33 @@ def test_weights_are_counted_apart(tmp_path: Path) -> None:
     costs = costs_of(path)
     assert (costs.weights, costs.nodes[0].inputs, costs.nodes[0].weights) == (24, (0, -1), ("w float32[2, 3]",))
     assert onnx.load(path).graph.node[0].op_type == "Constant"  # the file is as it was
+
+
+def test_what_a_pool_needs_is_a_relation(tmp_path: Path) -> None:
+    text = "(float[a, 2, h, 8] x) => (float y) { y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }"
+    costs = costs_of(write(tmp_path, text))
+    assert [(one.text, one.js) for one in costs.relations] == [("h >= 2", "d[1]>=2")]
+    assert (_states(costs)["y"], _texts(costs, "y")) == ("held", ["a", "2", "h//2", "4"])
+
+
+ODD = {
+    "(float[a, 1, b] x) => (float y) { y = Squeeze (x) }": {"x": "held", "y": "unknown"},
+    "(string[a, b] x) => (string y) { y = Identity (x) }": {"x": "not run", "y": "not run"},
+    "(bfloat16[a] x) => (bfloat16 y) { y = Relu (x) }": {"x": "not run", "y": "not run"},
+    "(float[a, 1, b] x) => (float y) { s = Constant <value = float[3] {1.0, 1.0, 1.7}> () y = Resize (x, , s) }": {
+        "x": "held", "y": "unknown",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_nothing_is_claimed_that_is_not_known(text: str, tmp_path: Path) -> None:
+    assert _states(costs_of(write(tmp_path, text))) == ODD[text]
+
+
+def test_an_input_without_axes_is_unknown(tmp_path: Path) -> None:
+    path = write(tmp_path, "(float[a] x) => (float y) { y = Relu (x) }")
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+    assert _states(costs_of(path)) == {"x": "unknown", "y": "unknown"}

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import onnx_ir as ir
 import pytest
+import sympy
 
 from anyshape.costs.account import costs_of
 from anyshape.costs.file_costs import FileCosts
-from anyshape.costs.node_work import item_bytes
+from anyshape.costs.node_work import item_bytes, largest, undominated
 from tests.costs.files import write
 
 FLOPS = {
@@ -76,3 +77,11 @@ def test_an_operator_without_a_rule_is_marked(tmp_path: Path) -> None:
     assert [(node.flops, node.mark) for node in costs.nodes] == [(None, "its operations are not known")]
     assert (costs.growth.flops, costs.flops({"a": 3})) == (None, None)
     assert costs.growth.memory == "O(a)"
+
+
+def test_of_many_steps_those_are_left_that_may_be_the_largest() -> None:
+    a, b = sympy.symbols("a b", integer=True, positive=True)
+    one = sympy.Integer(1)
+    steps = [{a * b: 8, a: 4}, {a * b: 8, one: 3}, {a: 12}, {b**2: 1}, {a * b: 8, a: 4}, {a * b: 2, b: 2}]
+    assert undominated(steps) == [{a * b: 8, a: 4}, {b**2: 1}]
+    assert str(largest(undominated(steps))) == "Max(b**2, 8*a*b + 4*a)"

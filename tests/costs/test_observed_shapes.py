@@ -80,3 +80,9 @@ def test_a_formula_is_fitted_where_only_sizes_matter(tmp_path: Path) -> None:
     evidence = _evidence(_file(tmp_path, text))
     assert evidence.fitted_shape("y") == (A, 2 * B)
     assert evidence.fitted_shape("unseen") is None
+
+
+def test_a_formula_that_fails_where_a_dim_is_one_is_none(tmp_path: Path) -> None:
+    evidence = _evidence(_file(tmp_path, "(float[a, 1, b] x) => (float y) { y = Squeeze (x) }"))
+    evidence.held_at.remove({"a": 1, "b": 1})
+    assert evidence.fitted_shape("y") is None

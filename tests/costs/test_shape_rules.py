@@ -85,8 +85,7 @@ CASES = {
     "summed with dots": "(float[a, b, 3] x, float[c, 3] z) => (float y) "
     '{ y = Einsum <equation = "...i,ji->...j"> (x, z) }',
     "cropped": f"{IN} {{ {_numbers('n', 4)} y = CenterCropPad <axes = [1]> (x, n) }}",
-    "upsampled": "OPSET 9 "
-     f"{IMAGE} {{ s = Constant <value = float[4] {{1.0, 1.0, 2.0, 3.0}}> () y = Upsample (x, s) }}",
+    "upsampled": f"OPSET 9 {IMAGE} {{ s = Constant <value = float[4] {{1.0, 1.0, 2.0, 3.0}}> () y = Upsample (x, s) }}",
     "best of a size": f"{IN} {{ s = Shape <start = 1> (x) {_numbers('two', 2)} k = Div (s, two) y, i = TopK (x, k) }}",
     "branches by a size": "(float[a, b] x) => (float y) { s = Shape <start = 1> (x) "
     "n = Constant <value = int64[1] {4}> () "

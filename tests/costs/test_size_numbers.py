@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 import sympy
 
-from anyshape.costs.size_numbers import Choice, SizeNumbers, truncated_quotient, whole_sizes
+from anyshape.costs.size_numbers import SizeChoice, SizeNumbers, truncated_quotient, whole_sizes
 
 SEQ = sympy.Symbol("seq", integer=True, positive=True)
 
@@ -21,10 +21,10 @@ def test_division_is_towards_zero(shift: int, divisor: int) -> None:
 
 
 def test_a_choice_that_is_made_is_none() -> None:
-    assert Choice(SEQ > 0, 1, 2) == 1
-    assert Choice(SEQ > 4, SEQ, SEQ) == SEQ
-    assert Choice(SEQ > 4, SEQ, 2 * SEQ).subs(SEQ, 3) == 6
-    assert Choice(SEQ > 4, SEQ, 2 * SEQ).is_positive
+    assert SizeChoice(SEQ > 0, 1, 2) == 1
+    assert SizeChoice(SEQ > 4, SEQ, SEQ) == SEQ
+    assert SizeChoice(SEQ > 4, SEQ, 2 * SEQ).subs(SEQ, 3) == 6
+    assert SizeChoice(SEQ > 4, SEQ, 2 * SEQ).is_positive
 
 
 def _constant(array: object) -> ir.Value:
@@ -34,8 +34,8 @@ def _constant(array: object) -> ir.Value:
 def test_constants_are_known_where_they_are_short_and_exact() -> None:
     numbers = SizeNumbers()
     assert whole_sizes(numbers.of(_constant([2, 3]))) == (2, 3)
-    assert numbers.row(_constant(np.float32([0.5]))) == (sympy.Rational(1, 2),)
-    assert numbers.of(_constant(np.float32([0.1]))) is None
+    assert numbers.row(_constant(np.array([0.5], np.float32))) == (sympy.Rational(1, 2),)
+    assert numbers.of(_constant(np.array([0.1], np.float32))) is None
     assert numbers.of(_constant(np.zeros(1000, np.int64))) is None
     assert numbers.row(_constant([True])) == (sympy.true,)
 

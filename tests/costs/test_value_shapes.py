@@ -15,7 +15,8 @@ class Runs:
     """What runs would say: these formulas fit, and others do not hold."""
 
     def __init__(self, **fitted: tuple[sympy.Basic, ...]) -> None:
-        self.fitted, self.asked = fitted, []
+        self.fitted = fitted
+        self.asked: list[str] = []
 
     def holds(self, name: str, shape: tuple[sympy.Basic, ...]) -> bool | None:
         return shape == self.fitted[name] if name in self.fitted else None

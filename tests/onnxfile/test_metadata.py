@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import anyshape
+from anyshape.onnxfile.metadata import module_of_scopes
 
 
 class Layer(nn.Module):
@@ -40,3 +41,10 @@ def test_a_file_without_one_gives_no_advice(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     anyshape.export(Layer(norm_first=True), (torch.randn(2, 3, 8),), path, dims={"x": "batch seq 8"}, quick=True)
     assert advice(path) is None
+
+
+def test_the_innermost_module_is_told_by_what_torch_writes() -> None:
+    assert module_of_scopes("['', 'encoder', 'encoder.layer.0', 'linear_3']") == "encoder.layer.0"
+    assert module_of_scopes("['linear_3']") == ""
+    assert module_of_scopes("['_empty_nn_module_stack_from_metadata_hook', 'add']") == ""
+    assert module_of_scopes("nothing of the kind(") == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -84,7 +84,9 @@ class _OpenFile:
 
     @cached_property
     def calls(self) -> Calls:
-        return Calls({port.name: axes_of(port) for port in self.interface.inputs}, self.interface, 0)
+        """Inputs of types that nobody can make up have axes all the same; without axes they are left out."""
+        ports = [replace(port, dtype="float32") for port in self.interface.inputs if port.axes is not None]
+        return Calls({port.name: axes_of(port) for port in ports}, self.interface, 0)
 
     @cached_property
     def numbers(self) -> Mapping[str, Expression]:
@@ -120,13 +122,15 @@ class _OpenFile:
     def declare_inputs(self, walk: ShapeWalk) -> None:
         for value in self.inputs:
             name = str(value.name)
-            walk.assign(value, tuple(map(self.size, self.calls.axes[name])))
+            axes = self.calls.axes.get(name)
+            walk.assign(value, None if axes is None else tuple(map(self.size, axes)))
             if name in self.numbers:
                 walk.numbers.assign(value, np.array(self.size(self.numbers[name]), dtype=object))
 
     @property
     def inputs(self) -> list[ir.Value]:
-        return [value for value in self.model.graph.inputs if value.name in self.calls.axes]
+        names = {port.name for port in self.interface.inputs}
+        return [value for value in self.model.graph.inputs if value.name in names]
 
     def evidence(self, custom_ops: CustomOps) -> ShapeEvidence:
         source, folder = _runnable_source(self)
@@ -202,8 +206,7 @@ class _Writer:
         """What the contract says, and what nodes need beyond that."""
         dims = list(self._file.dims)
         told = [write_condition(one, dims) for one in self._file.relations]
-        places = [self._formula(_at_least_zero(size)) for size in self._walk.needs]
-        needed = [self._written[place] for place in places if place is not None]
+        needed = [one for size in self._walk.needs if (one := self._write(_at_least_zero(size))) is not None]
         held_at = [] if self._evidence is None else self._evidence.held_at
         # what is not so at a size that runs is no need
         return iter(dict.fromkeys((*told, *(one for one in needed if all(one.value(sizes) for sizes in held_at)))))
@@ -217,15 +220,20 @@ class _Writer:
         if size is None:
             return None
         if size not in self._table:
-            try:
-                written = write_size(size, list(self._file.dims))
-            except (KeyError, RecursionError):
-                return None
-            if len(written.text) > budgets.LONGEST_SIZE_TEXT:
+            written = self._write(size)
+            if written is None:
                 return None
             self._table[size] = len(self._written)
             self._written.append(written)
         return self._table[size]
+
+    def _write(self, size: Size) -> WrittenFormula | None:
+        """None for what has no such form, or one that nobody could read."""
+        try:
+            written = write_size(size, list(self._file.dims))
+        except (KeyError, RecursionError):
+            return None
+        return written if len(written.text) <= budgets.LONGEST_SIZE_TEXT else None
 
     def _value(self, value: ir.Value) -> ValueCosts:
         shape = self._walk.known_shape(value)
@@ -257,7 +265,7 @@ class _Writer:
             work.mark or ("the sizes of its results were read off runs" if is_read else ""),
             None if work.inner == 0 else self._formula(work.inner),
             tuple(dict.fromkeys(self._place[one] for one in reads(node) if one in self._place and one not in given)),
-            tuple(_weight_text(value) for value in given if value.const_value is not None),
+            tuple(text for value in given if (text := _weight_text(value))),
         )
 
     def _growth(self, works: Sequence[Work]) -> Growth:
@@ -278,8 +286,8 @@ class _Writer:
             return None
 
     def _text(self, size: Size | None) -> str | None:
-        place = self._formula(size)
-        return None if place is None else self._written[place].text
+        written = None if size is None else self._write(size)
+        return None if written is None else written.text
 
 
 def _at_least_zero(size: Size) -> Size:
@@ -294,7 +302,8 @@ def _weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 
 
 def _weight_text(value: ir.Value) -> str:
+    """`name float32[768, 3072]`; nothing for what is no weight, nor for numbers that tell an axis or a size."""
     tensor = value.const_value
-    assert tensor is not None
-    sizes = ", ".join(map(str, tensor.shape))
-    return f"{value.name} {type_name(tensor.dtype)}[{sizes}]"
+    if tensor is None or (len(tensor.shape) < 2 and tensor.size <= budgets.LONGEST_SHORT_CONSTANT):
+        return ""
+    return f"{value.name} {type_name(tensor.dtype)}[{', '.join(map(str, tensor.shape))}]"

@@ -14,9 +14,10 @@ import sympy
 
 from anyshape.costs.liveness import changes
 from anyshape.costs.shape_rules import total
-from anyshape.costs.size_numbers import Choice
+from anyshape.costs.size_numbers import SizeChoice
 from anyshape.costs.value_shapes import ShapeWalk
 from anyshape.onnxfile.graph import attribute, graphs_in, is_standard, reads
+from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, number, product
 
 
@@ -96,7 +97,7 @@ def _work_of_branches(works: Sequence[Work], condition: Size | None) -> Work:
     if any(None in row for row in rows[:1]):
         return Work(None, None, None, "one of its branches is not known")
     if condition is not None:
-        parts = [None if None in row else Choice(condition, row[0], row[1]) for row in rows]
+        parts = [None if None in row else SizeChoice(condition, row[0], row[1]) for row in rows]
         return Work(parts[0], parts[1], parts[2])
     parts = [None if None in row else sympy.Max(*row) for row in rows]
     return Work(parts[0], parts[1], parts[2], "the data decide: its larger branch is counted")
@@ -110,8 +111,10 @@ def work_of_graph(walk: ShapeWalk, graph: ir.Graph) -> Work:
     return Work(_sum_or_none(work.flops for work in works), _sum_or_none(work.moved for work in works), inner)
 
 
+Terms = Mapping[Size, Size]
+"""A sum: term without its factor -> factor."""
 Steps = list[dict[Size, Size]]
-"""The bytes that are held at some nodes, each a sum: term without its factor -> factor."""
+"""The bytes that are held at some nodes, each as a sum."""
 
 
 def memory_steps(
@@ -157,20 +160,33 @@ def _add(held: dict[Size, Size], terms: Mapping[Size, Size] | None, sign: int) -
 
 
 def undominated(steps: Steps) -> Steps:
-    """Each once, without those that another one is at least as large as in every term."""
+    """Each once, without those that another one is at least as large as, whatever the sizes are."""
     distinct = list({frozenset(step.items()): step for step in steps}.values())
     distinct.sort(key=lambda step: (-len(step), -float(sum(step.values()))))
+    # the cheap question first: most steps are smaller than another one in every term
+    few = _without_covered(distinct, lambda one, other: all(n >= 0 for n in _difference(one, other).values()))
+    return _without_covered(few, _is_at_least) if len(few) <= budgets.MOST_STEPS_COMPARED else few
+
+
+def _without_covered(steps: Steps, covers: Callable[[Terms, Terms], bool]) -> Steps:
     kept: Steps = []
-    for step in distinct:
-        if not any(_covers(other, step) for other in kept):
-            kept = [other for other in kept if not _covers(step, other)] + [step]
+    for step in steps:
+        if not any(covers(other, step) for other in kept):
+            kept = [other for other in kept if not covers(step, other)] + [step]
     return kept
 
 
-def _covers(one: Mapping[Size, Size], other: Mapping[Size, Size]) -> bool:
-    return all(one.get(term, 0) >= factor for term, factor in other.items()) and all(
-        factor >= 0 for term, factor in one.items() if term not in other
-    )
+def _difference(one: Terms, other: Terms) -> dict[Size, Size]:
+    left = dict(one)
+    _add(left, other, -1)
+    return left
+
+
+def _is_at_least(one: Terms, other: Terms) -> bool:
+    """Whether no term of the difference is below zero, counted from the smallest size on, which is 1 for most dims."""
+    difference = total(factor * term for term, factor in _difference(one, other).items())
+    counted = difference.xreplace({dim: dim + 1 for dim in difference.free_symbols if dim.is_positive})
+    return all(factor >= 0 for factor in sympy.expand(counted).as_coefficients_dict().values())
 
 
 def largest(steps: Steps) -> Size:

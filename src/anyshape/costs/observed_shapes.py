@@ -145,11 +145,11 @@ class ShapeEvidence:
     def holds(self, name: str, shape: Shape) -> bool | None:
         """Whether a value has this shape in all runs; None where they do not show it."""
         rows = [(self._file.at(sizes) or {}).get(name) for sizes in self.held_at]
-        if any(row is not None and row != self._at(shape, place) for place, row in enumerate(rows)):
+        if any(row is not None and row != self._shape_at(shape, place) for place, row in enumerate(rows)):
             return False
         return None if not rows or None in rows else True
 
-    def _at(self, shape: Shape, place: int) -> tuple[int | None, ...]:
+    def _shape_at(self, shape: Shape, place: int) -> tuple[int | None, ...]:
         return tuple(self._number(size, place) for size in shape)
 
     def _number(self, size: Size, place: int) -> int | None:
@@ -170,7 +170,20 @@ class ShapeEvidence:
         points = Points(tuple({self._dims[d]: n for d, n in sizes.items()} for sizes, _ in seen), {})
         shape = [whole_number(column, points) for column in zip(*(shape for _, shape in seen), strict=True)]
         fitted = tuple(size for size in shape if size is not None)
-        return fitted if len(fitted) == len(shape) and self.holds(name, fitted) else None
+        is_right = len(fitted) == len(shape) and self.holds(name, fitted) and self._holds_further(name, fitted)
+        return fitted if is_right else None
+
+    def _holds_further(self, name: str, shape: Shape) -> bool:
+        """At the ends, too, as far as the file runs there: where one dim is as small as may be, where all are large."""
+        base = self.held_at[0]
+        rows: list[Sizes] = [{**base, dim: self._ranges[dim].lo} for dim in base]
+        rows.append({dim: self._ranges[dim].nearest(size * 7 + 1) for dim, size in base.items()})
+        for sizes in rows:
+            seen = (self._file.at(sizes) or {}).get(name)
+            at = {self._dims[dim]: size for dim, size in sizes.items()}
+            if seen is not None and seen != tuple(evaluated(size, at) for size in shape):
+                return False
+        return True
 
     def _is_of_sizes(self, name: str) -> bool:
         """Whether every content that the file takes gives the same shape."""

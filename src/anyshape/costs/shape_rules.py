@@ -11,7 +11,7 @@ from typing import Protocol
 import onnx_ir as ir
 import sympy
 
-from anyshape.costs.size_numbers import Choice, SizeNumbers, whole_sizes
+from anyshape.costs.size_numbers import SizeChoice, SizeNumbers, whole_sizes
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Shape, Size, is_number, number, product
 
@@ -70,7 +70,7 @@ def _elementwise(known: KnownSizes, node: ir.Node) -> Shape | None:
     return broadcast_shapes(known, _given_shapes(known, node))
 
 
-def _multiplied(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _multiplied_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     left, right = _given_shapes(known, node)[:2]
     if not left or not right:
         return None
@@ -80,11 +80,11 @@ def _multiplied(known: KnownSizes, node: ir.Node) -> Shape | None:
     return (*stacked, *(left[-2:-1] if len(left) > 1 else ()), *(right[-1:] if len(right) > 1 else ()))
 
 
-def _expanded(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _expanded_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     return broadcast_shapes(known, (known.shape(node.inputs[0]), known.numbers.row(node.inputs[1])))
 
 
-def _joined(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _joined_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     shapes = [shape for shape in _given_shapes(known, node) if shape is not None]
     if len(shapes) != len(node.inputs) or not shapes or len({len(shape) for shape in shapes}) > 1:
         return None
@@ -100,7 +100,7 @@ def _joined(known: KnownSizes, node: ir.Node) -> Shape | None:
 # ---- sizes that numbers decide
 
 
-def _reshaped(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _reshaped_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     shape, target = known.shape(node.inputs[0]), known.numbers.row(node.inputs[1])
     if target is None:
         return None
@@ -122,7 +122,7 @@ def exact_ratio(over: Size, under: Size) -> Size:
     return ratio if ratio.as_numer_denom()[1] == 1 else sympy.cancel(sympy.together(ratio))
 
 
-def _sliced(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _sliced_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     shape = known.shape(node.inputs[0])
     if shape is None:
         return None
@@ -173,11 +173,11 @@ def _clamped_place(size: Size, place: Size, lowest: Size, highest: Size) -> Size
     if place.is_negative:
         place = size + place
     elif not place.is_nonnegative:
-        place = Choice(place >= 0, place, size + place)
+        place = SizeChoice(place >= 0, place, size + place)
     return sympy.Max(lowest, sympy.Min(place, highest))
 
 
-def _counted(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _counted_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     """Range."""
     rows = [known.numbers.row(value) for value in node.inputs]
     if any(row is None or len(row) != 1 for row in rows):
@@ -186,16 +186,16 @@ def _counted(known: KnownSizes, node: ir.Node) -> Shape | None:
     return (sympy.Max(0, sympy.ceiling((limit - start) / delta)),) if is_number(delta) and delta else None
 
 
-def _filled(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _filled_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     return known.numbers.row(node.inputs[0])
 
 
-def _tiled(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _tiled_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     shape, times = known.shape(node.inputs[0]), known.numbers.row(node.inputs[1])
     return None if shape is None or times is None else tuple(a * b for a, b in zip(shape, times, strict=True))
 
 
-def _padded(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _padded_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     shape = known.shape(node.inputs[0])
     if len(node.inputs) > 1:
         pads = known.numbers.row(node.inputs[1])
@@ -214,7 +214,7 @@ def _padded(known: KnownSizes, node: ir.Node) -> Shape | None:
     return tuple(sizes)
 
 
-def _resized(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _resized_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     shape = known.shape(node.inputs[0])
     policy = attribute(node, "keep_aspect_ratio_policy", "stretch")
     if shape is None or policy not in ("stretch", b"stretch") or node.op_type == "Upsample" or len(node.inputs) < 3:
@@ -231,7 +231,7 @@ def _resized(known: KnownSizes, node: ir.Node) -> Shape | None:
     return tuple(resized.get(axis, size) for axis, size in enumerate(shape))
 
 
-def _pooled(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _pooled_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     """Where windows begin; one that would begin behind the end, rounded up, is left out."""
     shape, kernel = known.shape(node.inputs[0]), attribute(node, "kernel_shape")
     if shape is None or kernel is None:
@@ -249,11 +249,11 @@ def _pooled(known: KnownSizes, node: ir.Node) -> Shape | None:
         known.require(room)
         count = (sympy.ceiling if attribute(node, "ceil_mode", 0) else sympy.floor)(room / stride) + 1
         behind = (count - 1) * stride >= size + before
-        sizes.append(Choice(behind, count - 1, count) if attribute(node, "ceil_mode", 0) else count)
+        sizes.append(SizeChoice(behind, count - 1, count) if attribute(node, "ceil_mode", 0) else count)
     return (*shape[:2], *sizes)
 
 
-def _squeezed(known: KnownSizes, node: ir.Node) -> Shape | None:
+def _squeezed_shape(known: KnownSizes, node: ir.Node) -> Shape | None:
     """Without axes, whichever are 1 go: that is known where all are numbers."""
     shape = known.shape(node.inputs[0])
     named = attribute(node, "axes") if len(node.inputs) < 2 else whole_sizes(known.numbers.of(node.inputs[1]))
@@ -273,10 +273,19 @@ _ELEMENTWISE = (
 )  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    "MatMul": _multiplied, "Expand": _expanded, "Concat": _joined, "Reshape": _reshaped, "Slice": _sliced,
-    "Range": _counted, "ConstantOfShape": _filled, "Tile": _tiled, "Pad": _padded, "Resize": _resized,
-    "Upsample": _resized, "Squeeze": _squeezed, **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pooled),
-}  # fmt: skip
+    "MatMul": _multiplied_shape,
+    "Expand": _expanded_shape,
+    "Concat": _joined_shape,
+    "Reshape": _reshaped_shape,
+    "Slice": _sliced_shape,
+    "Range": _counted_shape,
+    "ConstantOfShape": _filled_shape,
+    "Tile": _tiled_shape,
+    "Pad": _padded_shape,
+    **dict.fromkeys(("Resize", "Upsample"), _resized_shape),
+    "Squeeze": _squeezed_shape,
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pooled_shape),
+}
 """A rule that knows nothing leaves what was inferred elsewhere only where that cannot be a guess: nowhere here."""
 
 DECIDED_BY: Mapping[str, Sequence[int]] = {
@@ -290,6 +299,8 @@ DATA_DEPENDENT = frozenset(
     ("NonZero", "Unique", "NonMaxSuppression", "Compress", "StringSplit", "Loop", "SequenceErase", "SequenceInsert")
 )
 """Operators whose results have sizes that the data decide."""
+BY_ONES = frozenset(("Squeeze",))
+"""An operator that gives another number of axes where a size is 1, unless its rule knows better."""
 
 
 def total(sizes: Iterable[Size]) -> Size:

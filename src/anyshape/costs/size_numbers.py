@@ -25,7 +25,7 @@ Numbers = Any
 """An array of expressions."""
 
 
-class Choice(sympy.Function):  # type: ignore[misc]
+class SizeChoice(sympy.Function):  # type: ignore[misc]
     """One size where a condition holds, else another: sympy's own form of it simplifies, which may take minutes."""
 
     nargs = 3
@@ -100,7 +100,7 @@ def is_condition(entry: Size) -> bool:
 
 
 def _is_short(entry: Size) -> bool:
-    return len(entry.atoms(Choice)) <= budgets.MOST_CHOICES_OF_A_SIZE
+    return len(entry.atoms(SizeChoice)) <= budgets.MOST_CHOICES_OF_A_SIZE
 
 
 def whole_sizes(numbers: Numbers | None) -> tuple[int, ...] | None:
@@ -159,7 +159,7 @@ def truncated_quotient(left: Size, right: Size) -> Size:
     if left.is_nonnegative or right.is_positive is None:
         raise ValueError("of unknown sign")
     below = -sympy.floor(-left / right)
-    return below if left.is_nonpositive else Choice(left >= 0, sympy.floor(left / right), below)
+    return below if left.is_nonpositive else SizeChoice(left >= 0, sympy.floor(left / right), below)
 
 
 def _quotient(node: ir.Node, left: Numbers, right: Numbers) -> Numbers | None:
@@ -185,7 +185,9 @@ def _cast(node: ir.Node, given: Numbers) -> Numbers | None:
         return None
     if to == ir.DataType.BOOL:
         return _of_each(lambda entry: entry if is_condition(entry) else sympy.Ne(entry, 0))(node, given)
-    given = _of_each(lambda entry: Choice(entry, number(1), number(0)) if is_condition(entry) else entry)(node, given)
+    given = _of_each(lambda entry: SizeChoice(entry, number(1), number(0)) if is_condition(entry) else entry)(
+        node, given
+    )
     return given if to.is_floating_point() else _of_each(_whole_part)(node, given)
 
 
@@ -209,7 +211,7 @@ def _fold_by(compute: Callable[..., Any]) -> Callable[..., Numbers]:
     )
 
 
-def _reduced(compute: Callable[[Any, Any], Any]) -> Callable[..., Numbers | None]:
+def _reduced_numbers(compute: Callable[[Any, Any], Any]) -> Callable[..., Numbers | None]:
     def reduce_by(node: ir.Node, given: Numbers, axes: Numbers | None = None) -> Numbers | None:
         named = attribute(node, "axes") if axes is None else whole_sizes(axes)
         if (
@@ -227,13 +229,13 @@ def _reduced(compute: Callable[[Any, Any], Any]) -> Callable[..., Numbers | None
 # ---- numbers moved
 
 
-def _gathered(node: ir.Node, given: Numbers, places: Numbers) -> Numbers | None:
+def _gathered_numbers(node: ir.Node, given: Numbers, places: Numbers) -> Numbers | None:
     index = whole_sizes(places)
     axis = attribute(node, "axis", 0)
     return None if index is None else np.take(given, np.reshape(index, places.shape).astype(np.int64), axis=axis)
 
 
-def _sliced(node: ir.Node, given: Numbers, *rest: Numbers) -> Numbers | None:
+def _sliced_numbers(node: ir.Node, given: Numbers, *rest: Numbers) -> Numbers | None:
     if not rest:  # before opset 10
         starts, ends, axes = (attribute(node, name) for name in ("starts", "ends", "axes"))
         rows = [tuple(starts), tuple(ends), tuple(axes or range(len(starts)))]
@@ -249,11 +251,11 @@ def _sliced(node: ir.Node, given: Numbers, *rest: Numbers) -> Numbers | None:
     return given[starts[0] : end : steps[0]]
 
 
-def _joined(node: ir.Node, *given: Numbers) -> Numbers:
+def _joined_numbers(node: ir.Node, *given: Numbers) -> Numbers:
     return np.concatenate(given, axis=attribute(node, "axis"))
 
 
-def _reshaped(node: ir.Node, given: Numbers, target: Numbers) -> Numbers | None:
+def _reshaped_numbers(node: ir.Node, given: Numbers, target: Numbers) -> Numbers | None:
     sizes = whole_sizes(target)
     if sizes is None:
         return None
@@ -267,16 +269,16 @@ def _named_axes(node: ir.Node, axes: Numbers | None) -> tuple[int, ...] | None:
     return None if found is None else tuple(found)
 
 
-def _unsqueezed(node: ir.Node, given: Numbers, axes: Numbers | None = None) -> Numbers | None:
+def _unsqueezed_numbers(node: ir.Node, given: Numbers, axes: Numbers | None = None) -> Numbers | None:
     named = _named_axes(node, axes)
     return None if named is None else np.expand_dims(given, named)
 
 
-def _squeezed(node: ir.Node, given: Numbers, axes: Numbers | None = None) -> Numbers | None:
+def _squeezed_numbers(node: ir.Node, given: Numbers, axes: Numbers | None = None) -> Numbers | None:
     return np.squeeze(given, _named_axes(node, axes))
 
 
-def _filled(node: ir.Node, shape: Numbers) -> Numbers | None:
+def _filled_numbers(node: ir.Node, shape: Numbers) -> Numbers | None:
     sizes = whole_sizes(shape)
     tensor = attribute(node, "value")
     if sizes is None or np.prod(sizes, dtype=float) > budgets.LONGEST_SHORT_CONSTANT:
@@ -285,7 +287,7 @@ def _filled(node: ir.Node, shape: Numbers) -> Numbers | None:
     return None if entry is None else _array([entry] * int(np.prod(sizes)), sizes)
 
 
-def _expanded(_: ir.Node, given: Numbers, target: Numbers) -> Numbers | None:
+def _expanded_numbers(_: ir.Node, given: Numbers, target: Numbers) -> Numbers | None:
     sizes = whole_sizes(target)
     return None if sizes is None else np.broadcast_to(given, np.broadcast_shapes(given.shape, sizes)).copy()
 
@@ -312,18 +314,18 @@ _RULES: Mapping[str, Callable[..., Numbers | None]] = {
     "And": _of_each(sympy.And),
     "Or": _of_each(sympy.Or),
     "Not": _of_each(sympy.Not),
-    "Where": _of_each(Choice),
+    "Where": _of_each(SizeChoice),
     "Cast": _cast,
-    "ReduceProd": _reduced(lambda a, b: a * b),
-    "ReduceSum": _reduced(lambda a, b: a + b),
-    "ReduceMax": _reduced(sympy.Max),
-    "ReduceMin": _reduced(sympy.Min),
-    "Gather": _gathered,
-    "Slice": _sliced,
-    "Concat": _joined,
-    "Reshape": _reshaped,
-    "Unsqueeze": _unsqueezed,
-    "Squeeze": _squeezed,
-    "ConstantOfShape": _filled,
-    "Expand": _expanded,
+    "ReduceProd": _reduced_numbers(lambda a, b: a * b),
+    "ReduceSum": _reduced_numbers(lambda a, b: a + b),
+    "ReduceMax": _reduced_numbers(sympy.Max),
+    "ReduceMin": _reduced_numbers(sympy.Min),
+    "Gather": _gathered_numbers,
+    "Slice": _sliced_numbers,
+    "Concat": _joined_numbers,
+    "Reshape": _reshaped_numbers,
+    "Unsqueeze": _unsqueezed_numbers,
+    "Squeeze": _squeezed_numbers,
+    "ConstantOfShape": _filled_numbers,
+    "Expand": _expanded_numbers,
 }

@@ -13,15 +13,15 @@ from typing import Protocol
 import onnx_ir as ir
 import sympy
 
-from anyshape.costs.shape_rules import DATA_DEPENDENT, DECIDED_BY, RULES
-from anyshape.costs.size_numbers import Choice, SizeNumbers, is_condition
+from anyshape.costs.shape_rules import BY_ONES, DATA_DEPENDENT, DECIDED_BY, RULES
+from anyshape.costs.size_numbers import SizeChoice, SizeNumbers, is_condition
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op, is_standard, maker
 from anyshape.onnxfile.inferred_shapes import Inference
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, number, symbols_of, to_ir
 
 
-class Evidence(Protocol):
+class RunShapes(Protocol):
     """What runs show, by the names of values."""
 
     def holds(self, name: str, shape: Shape) -> bool | None: ...
@@ -32,7 +32,7 @@ class Evidence(Protocol):
 class ShapeWalk:
     """What is known of the values, after `graph` was walked."""
 
-    def __init__(self, model: ir.Model, dims: Mapping[str, Size], evidence: Evidence | None = None) -> None:
+    def __init__(self, model: ir.Model, dims: Mapping[str, Size], evidence: RunShapes | None = None) -> None:
         self.numbers = SizeNumbers()
         self.trips: dict[ir.Node, Size] = {}
         """How often the body of a Scan or Loop runs."""
@@ -134,7 +134,7 @@ class ShapeWalk:
 
     # ---- what runs show
 
-    def _compare_with_runs(self, node: ir.Node, value: ir.Value, evidence: Evidence) -> None:
+    def _compare_with_runs(self, node: ir.Node, value: ir.Value, evidence: RunShapes) -> None:
         """A shape that is unknown or not the real one is read off runs, if may be."""
         shape, name = self.known_shape(value), str(value.name)
         if shape is not None and evidence.holds(name, shape) is not False:
@@ -148,7 +148,7 @@ class ShapeWalk:
 
     def _is_decided_by_data(self, node: ir.Node) -> bool:
         """Whether the sizes of a node's results may depend on what stands in the inputs of the file."""
-        if (node.op_type in DATA_DEPENDENT and is_standard(node)) or graphs_in(node):
+        if (node.op_type in DATA_DEPENDENT | BY_ONES and is_standard(node)) or graphs_in(node):
             return True  # which branch is taken at other sizes than those that were run, nobody knows
         if any(self._has_data_size(value) for value in node.inputs if value is not None):
             return True
@@ -207,7 +207,7 @@ class ShapeWalk:
             return one
         if condition is None or self.is_unknown(one) or self.is_unknown(other):
             return self.unknown()
-        return Choice(condition, one, other)
+        return SizeChoice(condition, one, other)
 
     def scan(self, node: ir.Node) -> list[Shape | None]:
         """States keep their shapes, and what is scanned loses an axis, which the results get."""
@@ -293,7 +293,7 @@ _BODIES: Mapping[str, Callable[[ShapeWalk, ir.Node], list[Shape | None]]] = {
 
 
 def _is_manageable(size: Size) -> bool:
-    choices = len(size.atoms(Choice))
+    choices = len(size.atoms(SizeChoice))
     return choices <= budgets.MOST_CHOICES_OF_A_SIZE and len(str(size)) <= budgets.LONGEST_SIZE_TEXT
 
 

@@ -36,14 +36,14 @@ class WrittenFormula:
 
 def write_size(size: Size, dims: Sequence[str]) -> WrittenFormula:
     """KeyError for what has no such form."""
-    return _written(_tree_of(size), dims)
+    return _formula_of(_tree_of(size), dims)
 
 
 def write_condition(condition: Condition, dims: Sequence[str]) -> WrittenFormula:
-    return _written(ast.parse(str(condition), mode="eval").body, dims)
+    return _formula_of(ast.parse(str(condition), mode="eval").body, dims)
 
 
-def _written(tree: ast.expr, dims: Sequence[str]) -> WrittenFormula:
+def _formula_of(tree: ast.expr, dims: Sequence[str]) -> WrittenFormula:
     text = ast.unparse(ast.fix_missing_locations(tree))
     for sign in ("//", "**", "*", "%"):
         text = text.replace(f" {sign} ", sign)
@@ -125,7 +125,7 @@ _WRITERS: Mapping[str, Callable[[Any], ast.expr]] = {
     "Min": lambda size: _call_tree("min", *size.args),
     "Max": lambda size: _call_tree("max", *size.args),
     "Abs": lambda size: _call_tree("max", size.args[0], -size.args[0]),
-    "Choice": lambda size: ast.IfExp(*map(_tree_of, size.args)),
+    "SizeChoice": lambda size: ast.IfExp(*map(_tree_of, size.args)),
     "And": lambda size: _boolean_tree(ast.And(), size),
     "Or": lambda size: _boolean_tree(ast.Or(), size),
     "Not": lambda size: ast.UnaryOp(ast.Not(), _tree_of(size.args[0])),

@@ -91,7 +91,7 @@ _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataTyp
 
 def type_name(kind: int) -> str:
     """How a type of elements is called, by its number."""
-    return _TYPE_NAMES.get(kind, f"type {kind}")
+    return str(_TYPE_NAMES.get(kind, f"type {kind}"))
 
 
 def port_of(value: onnx.ValueInfoProto) -> Port:

@@ -488,3 +488,5 @@ MOST_BOXES_OF_A_PICTURE = 60
 """Of a graph: more are put into boxes of neighbours."""
 MOST_CHOICES_OF_A_SIZE = 6
 """`a if ... else b` in one formula: with more, sympy takes long, and nobody reads it."""
+MOST_STEPS_COMPARED = 60
+"""Nodes of a file, by the memory that is held at them, of which the largest is told as a formula."""

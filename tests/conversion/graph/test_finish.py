@@ -7,7 +7,7 @@ import onnx.parser
 import onnx_ir as ir
 
 from anyshape.conversion.graph.finish import add_metadata, finish, set_output_axes
-from anyshape.onnxfile.metadata import SOURCE_KEY
+from anyshape.onnxfile.metadata import SCOPE_KEY, SOURCE_KEY
 from anyshape.sizes.notation import parse_expression
 
 TEXT = """<ir_version: 10, opset_import: ["": 18]>
@@ -23,6 +23,7 @@ def finished() -> ir.Model:
     model = ir.from_proto(onnx.parser.parse_model(text))
     model.graph.initializers["weight"].name = "model.layer.weight"
     next(iter(model.graph)).metadata_props["pkg.torch.onnx.stack_trace"] = STACK
+    next(iter(model.graph)).metadata_props["pkg.torch.onnx.name_scopes"] = "['', 'model', 'model.layer.0', 'mm']"
     model.metadata_props["pkg"] = "secret"
     return finish(model, 18, INPUTS, ["first", "second"])
 
@@ -42,10 +43,10 @@ def test_inner_values_give_way_and_weights_are_the_module_s_own() -> None:
     assert list(graph.initializers) == ["layer.weight"]
 
 
-def test_of_a_stack_the_line_is_left_and_nothing_else() -> None:
+def test_of_a_stack_the_line_and_the_module_are_left_and_nothing_else() -> None:
     model = finished()
     notes = [dict(node.metadata_props) for node in model.graph]
-    assert notes == [{SOURCE_KEY: "net.py:31 in forward"}, {}, {}]
+    assert notes == [{SOURCE_KEY: "net.py:31 in forward", SCOPE_KEY: "layer.0"}, {}, {}]
     text = str(ir.to_proto(model))
     assert not any(word in text for word in ("/home", "secret", "s0", "input_0"))
 

@@ -34,7 +34,7 @@ class _Group:
 
 def graph_document(costs: FileCosts) -> dict[str, Any]:
     """All pictures, as plain values for JSON; the same file gives the same."""
-    root = _folded(_tree_of(costs.nodes), costs.nodes)
+    root = _folded_group(_tree_of(costs.nodes), costs.nodes)
     groups: list[_Group] = []
     _collect(root, groups)
     places = {id(group): place for place, group in enumerate(groups)}
@@ -65,9 +65,9 @@ def _tree_of(nodes: Sequence[NodeCosts]) -> _Group:
     return root
 
 
-def _folded(group: _Group, nodes: Sequence[NodeCosts]) -> _Group:
+def _folded_group(group: _Group, nodes: Sequence[NodeCosts]) -> _Group:
     """Modules with one module in them become one, alike ones and long rows a box each, from the inside out."""
-    items = [_folded(item, nodes) if isinstance(item, _Group) else item for item in group.items]
+    items = [_folded_group(item, nodes) if isinstance(item, _Group) else item for item in group.items]
     if len(items) == 1 and isinstance(items[0], _Group) and items[0].kind == "group" and group.name:
         only = items[0]
         return _Group(f"{group.name}.{only.name}", only.title, "group", only.items)

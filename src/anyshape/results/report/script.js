@@ -539,7 +539,7 @@
       const node = costs.nodes[index], meter = make("span", {});
       meter.style.width = `${(100 * (figures[order] || 0)) / most}%`;
       return make("tr", { "data-node": index },
-        make("td", { class: "words" }, make("button", { type: "button", class: "linked", onclick: () => openNode(index) }, `${node.op}`), make("span", { class: "quiet" }, node.name)),
+        make("td", { class: "words" }, make("button", { type: "button", class: "linked", onclick: () => openNode(index) }, node.op), " ", make("span", { class: "quiet" }, node.name)),
         make("td", { class: "words mono shapes" }, node.outputs.filter((value) => value >= 0).map((value, place) => [place ? make("br") : null, shapeText(value)]).flat()),
         make("td", {}, inBytes(figures.memory)), make("td", {}, figures.flops === null ? "unknown" : inFlops(figures.flops)), make("td", {}, figures.moved === null ? "unknown" : inBytes(figures.moved)),
         make("td", { class: "words bar-cell" }, make("div", { class: "meter", "aria-hidden": "true" }, meter), make("span", { class: "quiet small" }, percent((figures[order] || 0) / (totalOf(order) || 1)))));
