@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 def render_page(document: ReportDocument) -> str:
     """The whole page; the same document gives the same text."""
     rows = document.to_dict()
-    style, script, formulas = _part("style.css"), _part("script.js"), _formulas_script(document)
+    style, script, formulas = _packaged_text("style.css"), _packaged_text("script.js"), _formulas_script(document)
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
         f"style-src {_digest(style)}; script-src {_digest(formulas)} {_digest(script)}"
     )
-    return _environment().from_string(_part("page.html.j2")).render(
-        document=_cleaned(rows),
+    return _environment().from_string(_packaged_text("page.html.j2")).render(
+        document=_without_controls(rows),
         rules={rule: rule_page(rule) for rule in rules_of(document.result.findings)},
         policy=Markup(policy),  # noqa: S704  our own words
         style=Markup(style),  # noqa: S704
@@ -45,7 +45,7 @@ def render_page(document: ReportDocument) -> str:
     )  # fmt: skip
 
 
-def _part(name: str) -> str:
+def _packaged_text(name: str) -> str:
     return (files("anyshape.results.report") / name).read_text(encoding="utf-8")
 
 
@@ -63,13 +63,13 @@ def _digest(text: str) -> str:
 # ---- texts
 
 
-def _cleaned(value: Any) -> Any:
+def _without_controls(value: Any) -> Any:
     """The same values without characters that control how text around them is shown."""
     if isinstance(value, str):
         return without_controls(value)
     if isinstance(value, Mapping):
-        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
-    return [_cleaned(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {_without_controls(key): _without_controls(one) for key, one in value.items()}
+    return [_without_controls(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _prose(text: str) -> Markup:
@@ -89,7 +89,7 @@ def _for_script(rows: Mapping[str, Any]) -> dict[str, Any]:
     findings = rows["findings"]
     diffs = [None if one["edit"] is None else one["edit"]["diff"] for one in findings]
     shown = ("file", "map", "costs", "graph", "times")
-    return {**_cleaned({name: rows[name] for name in shown}), "diffs": diffs}
+    return {**_without_controls({name: rows[name] for name in shown}), "diffs": diffs}
 
 
 def _inert(rows: Any) -> str:

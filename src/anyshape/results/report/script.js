@@ -480,9 +480,9 @@
 
   // ---- charts
 
-  function ticksUpTo(most, count) {
+  function ticksUpTo(most, count, least = 1) {
     const step = Math.pow(10, Math.floor(Math.log10(most / count || 1)));
-    const nice = [1, 2, 5, 10].map((factor) => factor * step).find((one) => most / one <= count) || step * 10;
+    const nice = Math.max(least, [1, 2, 5, 10].map((factor) => factor * step).find((one) => most / one <= count) || step * 10);
     return Array.from({ length: Math.floor(most / nice) + 1 }, (_, index) => index * nice);
   }
   function showCurves() {
@@ -539,7 +539,7 @@
       const node = costs.nodes[index], meter = make("span", {});
       meter.style.width = `${(100 * (figures[order] || 0)) / most}%`;
       return make("tr", { "data-node": index },
-        make("td", { class: "words" }, make("button", { type: "button", class: "linked", onclick: () => openNode(index) }, `${node.op}`), make("span", { class: "quiet" }, node.name)),
+        make("td", { class: "words" }, make("button", { type: "button", class: "linked", onclick: () => openNode(index) }, node.op), " ", make("span", { class: "quiet" }, node.name)),
         make("td", { class: "words mono shapes" }, node.outputs.filter((value) => value >= 0).map((value, place) => [place ? make("br") : null, shapeText(value)]).flat()),
         make("td", {}, inBytes(figures.memory)), make("td", {}, figures.flops === null ? "unknown" : inFlops(figures.flops)), make("td", {}, figures.moved === null ? "unknown" : inBytes(figures.moved)),
         make("td", { class: "words bar-cell" }, make("div", { class: "meter", "aria-hidden": "true" }, meter), make("span", { class: "quiet small" }, percent((figures[order] || 0) / (totalOf(order) || 1)))));
@@ -564,7 +564,7 @@
     const y = (value) => height - bottom - (value / most) * (height - bottom - top);
     const words = (value) => `${value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toPrecision(2)} ms`;
     const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Time against size; the same as a table stands below" });
-    for (const tick of ticksUpTo(most, 4)) picture.append(draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, words(tick)));
+    for (const tick of ticksUpTo(most, 4, 0)) picture.append(draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, words(tick)));
     const shown = labelled(times.sizes.map((_, index) => x(index)), 64);
     times.sizes.forEach((_, index) => { if (shown.has(index)) picture.append(draw("text", { x: x(index), y: height - bottom + 18, "text-anchor": "middle" }, label(index))); });
     if (numeric) picture.append(draw("text", { class: "title", x: left, y: height - 4 }, varied[0]));
@@ -671,12 +671,12 @@
       const isGroup = box.dataset.key.startsWith("group"), index = Number(box.dataset.key.replace(/\D+/, "")), width = Number(box.dataset.width), height = Number(box.dataset.height);
       const nodes = isGroup ? nodesIn(index) : [index];
       const share = nodes.reduce((sum, node) => sum + (nodeFigures(node)[graphState.colour] || 0), 0) / (graphState.colour === "memory" ? now.bytes.reduce((sum, one) => sum + one, 0) || 1 : totalOf(graphState.colour) || 1);
-      const marked = nodes.filter((node) => costs.nodes[node].mark).length, letters = Math.floor((width - 16) / 6.6);
+      const marked = nodes.filter((node) => costs.nodes[node].mark).length, letters = Math.floor((width - 8) / 5.9);
       const group = isGroup ? graph.groups[index] : null, node = isGroup ? null : costs.nodes[index];
       const opened = box.classList.contains("opened");
       const first = isGroup ? group.name || group.title : node.op;
       const gives = isGroup ? "" : node.outputs.filter((value) => value >= 0).map((value) => shapeText(value).replace(/^\w+/, "")).join(" ");
-      const second = isGroup ? plural(nodes.length, "node") : gives;
+      const second = isGroup ? plural(nodes.length, "node") : gives.replace(/, /g, "×").replace(/[[\]]/g, "") || "scalar";
       for (const old of [...box.children].slice(1)) old.remove();
       const upper = opened ? 18 : height >= 34 ? height / 2 - 3 : height / 2 + 4;
       const label = (text, y, name, most) => draw("text", { x: opened ? 12 : width / 2, y, "text-anchor": opened ? "start" : "middle", class: name }, short(text, Math.max(3, most)));

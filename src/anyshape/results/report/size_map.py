@@ -86,9 +86,9 @@ def map_of(result: Result) -> SizeMap:
     verification = result.verification
     marks: dict[tuple[int, ...], MapMark] = {}
     dims = {**dict.fromkeys(_dims_of_runs(result), SizeRange()), **result.dims}
-    for mark in (*_failing(result, dims), *(_marks_of(verification, dims) if verification is not None else ())):
+    for mark in (*_breaking_marks(result, dims), *(_marks_of(verification, dims) if verification is not None else ())):
         before = marks.get(mark.sizes)
-        marks[mark.sizes] = mark if before is None else _merged(before, mark)
+        marks[mark.sizes] = mark if before is None else _joint_mark(before, mark)
     compares = verification is not None and verification.compares_values
     return SizeMap(
         dims,
@@ -104,7 +104,7 @@ def _dims_of_runs(result: Result) -> tuple[str, ...]:
     return tuple(run[0]) if run else ()
 
 
-def _failing(result: Result, dims: Mapping[str, SizeRange]) -> Iterator[MapMark]:
+def _breaking_marks(result: Result, dims: Mapping[str, SizeRange]) -> Iterator[MapMark]:
     """The smallest sizes that break a refused result, as its findings have them."""
     for finding in result.findings:
         sizes = finding.breaks_at
@@ -134,7 +134,7 @@ def _in_order(sizes: Sizes, dims: Mapping[str, SizeRange]) -> tuple[int, ...]:
 _WORST_FIRST: Sequence[SizeState] = ("wrong", "right", "limit", "not run")
 
 
-def _merged(first: MapMark, second: MapMark) -> MapMark:
+def _joint_mark(first: MapMark, second: MapMark) -> MapMark:
     """Two things that are known of one size, as one mark: one wrong content makes the size wrong."""
     worse, other = sorted((first, second), key=lambda mark: _WORST_FIRST.index(mark.state))
     ratios = [mark.ratio for mark in (first, second) if mark.ratio is not None]
