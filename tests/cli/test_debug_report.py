@@ -12,7 +12,8 @@ import pytest
 
 from anyshape.cli import console
 from anyshape.cli.console import perform
-from anyshape.cli.debug_report import _Cleaner, versions_text
+from anyshape.cli.debug_report import _Cleaner, _lines, versions_text
+from anyshape.cli.endings import Ending
 from anyshape.errors import SavingError
 from tests.cli.project import run
 from tests.onnxfile.strangers import text_model
@@ -124,6 +125,19 @@ def test_ways_that_were_tried_are_told(folder):
     assert "\nways tried\n  torch.export checked after <seconds> s\n" in text
     assert "\ndeclaration\n  input: float32[batch, 4]\n  batch 1..\n" in text
     assert "  ended with code 0\n" in text
+
+
+def test_every_file_of_a_checkpoint_has_its_ways():
+    way = {"strategy": "torch.export", "outcome": "failed", "reason": "no", "seconds": 1.25}
+    results = [{"inputs": [{"name": name, "dtype": "int64", "axes": [None, 2]}], "attempts": [way]} for name in "ab"]
+    ending = Ending(0, "checked: both", {"results": results, "assumptions": [{"what": "n > 1", "at": None}]})
+    told = ["a: int64[?, 2]", "b: int64[?, 2]"]
+    lines = "\n".join(_lines(ending, ["export", "./folder"])).split("\n\n", 1)[1]
+    assert lines == (
+        "command\n  anyshape export ./folder\n  ended with code 0\n\nassumptions\n  n > 1\n\n"
+        + "".join(f"declaration\n  {one}\n\nways tried\n  torch.export failed after 1.2 s: no\n\n" for one in told)
+        + "result\n  checked: both"
+    )
 
 
 def test_no_weights_no_other_source_and_no_name_of_the_machine_stand_in_it(folder):

@@ -54,7 +54,8 @@ def test_no_line_of_the_table_is_wider_than_the_terminal_where_it_can_be_helped(
     ("memory", "words"), [(0, "0 kB"), (98_304, "98 kB"), (999_600_000, "999.6 MB"), (10**9, "1.00 GB"), (None, "")]
 )
 def test_memory_has_a_unit_that_tells_something(memory, words):
-    alone = replace(TIMES, sizes=({},), series=(Series("m.onnx", (TimedPoint(1.0, 0.9, 1.1, memory),)),), ratios=())
+    points = (TimedPoint(1.0, 0.9, 1.1, memory),)
+    alone = replace(TIMES, sizes=({},), series=(Series("m.onnx", points),), ratios=(), nodes={})
     assert times_text(alone, width=100, blocks=True).split("0.900-1.10")[1].strip() == words
 
 

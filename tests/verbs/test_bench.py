@@ -93,6 +93,16 @@ def test_a_provider_that_is_not_there_is_one_sentence(negated: Path) -> None:
         anyshape.bench(negated, providers=["NoneExecutionProvider"])
 
 
+def test_sizes_that_exclude_each_other_are_one_sentence(tmp_path: Path) -> None:
+    contract = {"dims": {"batch": "1..4", "seq": "8..16"}, "where": ["batch > seq"]}
+    with pytest.raises(DeclarationError) as refusal:
+        anyshape.bench(_written(tmp_path / "m.onnx", NEGATED, contract))
+    assert str(refusal.value) == (
+        "no sizes were found that fit `batch > seq` with batch 1..4, seq 8..16: at the smallest, batch = 1, seq = 8, "
+        "`batch > seq` does not hold"
+    )
+
+
 def test_an_input_of_texts_is_one_sentence(tmp_path: Path) -> None:
     path = _written(tmp_path / "m.onnx", "main (string[n] x) => (string[n] y) { y = Identity(x) }")
     with pytest.raises(DeclarationError) as refusal:

@@ -100,9 +100,11 @@ def _lines(ending: Ending, arguments: Sequence[str]) -> Iterator[str]:
     yield versions_text()
     clean = _Cleaner()
     yield from _titled_part("command", [f"anyshape {shlex.join(arguments)}", f"ended with code {ending.code}"], clean)
-    yield from _titled_part("declaration", _declaration(ending.document), clean)
-    yield from _titled_part("ways tried", map(_way_in_words, ending.document.get("attempts", ())), clean)
-    yield from _titled_part("assumptions", map(_assumption, ending.document.get("assumptions", ())), clean)
+    # a checkpoint has a result for each of its files
+    for document in (ending.document, *ending.document.get("results", ())):
+        yield from _titled_part("declaration", _declaration(document), clean)
+        yield from _titled_part("ways tried", map(_way_in_words, document.get("attempts", ())), clean)
+        yield from _titled_part("assumptions", map(_assumption, document.get("assumptions", ())), clean)
     yield from _titled_part("result", ending.text.splitlines(), clean)
     if ending.error is not None and not ending.is_result:
         yield from _titled_part("raised at", _frames(ending.error), clean)
