@@ -1,4 +1,4 @@
-"""Three inputs of different kinds, every size dynamic: export, read the verdict, run the file at two other sizes, look."""
+"""Three inputs of different kinds, every size dynamic: export, the verdict, runs at two other sizes, a page to look at."""
 
 from __future__ import annotations
 

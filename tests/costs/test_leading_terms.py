@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 
 from anyshape.costs.leading_terms import growth_of
+from anyshape.costs.size_numbers import Choice
 
 B, S, P = sympy.symbols("batch seq past", integer=True, positive=True)
 DIMS = [B, S, P]
@@ -20,7 +21,7 @@ def test_the_largest_terms_are_left() -> None:
 def test_what_rounds_counts_as_what_it_rounds_and_bounds_as_their_numbers() -> None:
     assert growth_of([sympy.floor((S - 1) / 2) * B], DIMS) == "O(batch*seq)"
     assert growth_of([sympy.Min(S, 512) * B + sympy.Mod(P, 8)], DIMS) == "O(batch)"
-    assert growth_of([sympy.Piecewise((B, S > 4), (S, True))], DIMS) == "O(batch + seq)"
+    assert growth_of([Choice(S > 4, B, S)], DIMS) == "O(batch + seq)"
     assert growth_of([sympy.Max(B * S, P)], DIMS) == "O(batch*seq + past)"
 
 

@@ -34,7 +34,8 @@ CASES = {
     "flat": f"{IN} {{ {_numbers('t', -1)} y = Reshape (x, t) }}",
     "reshaped": "(float[a, b, 6] x) => (float y) { " + _numbers("t", 0, -1, 3) + " y = Reshape (x, t) }",
     "counted": f"{IN} {{ s = Shape (x) {_numbers('i', 1)} n = Gather (s, i) m = Squeeze (n) "
-    "o = Constant <value = int64 {0}> () d = Constant <value = int64 {3}> () r = Range (o, m, d) y = Cast <to = 1> (r) }",
+    "o = Constant <value = int64 {0}> () d = Constant <value = int64 {3}> () r = Range (o, m, d) "
+    "y = Cast <to = 1> (r) }",
     "filled": f"{IN} {{ s = Shape (x) y = ConstantOfShape (s) }}",
     "expanded": f"{TWO} {{ s = Shape (x) {_numbers('o', 1)} t = Concat <axis = 0> (o, s) y = Expand (x, t) }}",
     "tiled": f"{IN} {{ {_numbers('t', 2, 3)} y = Tile (x, t) }}",
@@ -81,17 +82,21 @@ CASES = {
     "lower half": f"{IN} {{ y = Trilu <upper = 0> (x) }}",
     "sampled": "(float[a, 2, b, c] x, float[a, 5, b, 2] g) => (float y) { y = GridSample (x, g) }",
     "norm": "(float[a, b, 4] x, float[4] s) => (float y) { y, m, d = LayerNormalization (x, s) }",
-    "summed with dots": '(float[a, b, 3] x, float[c, 3] z) => (float y) { y = Einsum <equation = "...i,ji->...j"> (x, z) }',
+    "summed with dots": "(float[a, b, 3] x, float[c, 3] z) => (float y) "
+    '{ y = Einsum <equation = "...i,ji->...j"> (x, z) }',
     "cropped": f"{IN} {{ {_numbers('n', 4)} y = CenterCropPad <axes = [1]> (x, n) }}",
     "upsampled": "OPSET 9 "
-    + f"{IMAGE} {{ s = Constant <value = float[4] {{1.0, 1.0, 2.0, 3.0}}> () y = Upsample (x, s) }}",
+     f"{IMAGE} {{ s = Constant <value = float[4] {{1.0, 1.0, 2.0, 3.0}}> () y = Upsample (x, s) }}",
     "best of a size": f"{IN} {{ s = Shape <start = 1> (x) {_numbers('two', 2)} k = Div (s, two) y, i = TopK (x, k) }}",
-    "branches by a size": "(float[a, b] x) => (float y) { s = Shape <start = 1> (x) n = Constant <value = int64[1] {4}> () "
+    "branches by a size": "(float[a, b] x) => (float y) { s = Shape <start = 1> (x) "
+    "n = Constant <value = int64[1] {4}> () "
     "g = Greater (s, n) q = Squeeze (g) y = If (q) <then_branch = t () => (float u) { u = Concat <axis = 1> (x, x) }, "
     "else_branch = e () => (float v) { v = Identity (x) }> }",
-    "scanned": "(float[a, b] x) => (float y) { z = ReduceSum <keepdims = 0> (x) h = Scan <num_scan_inputs = 1, body = f "
-    "(float o, float[n] r) => (float p, float[n] t) { m = ReduceSum <keepdims = 0> (r) p = Add (o, m) t = Mul (r, p) }> "
-    "(z, x) }".replace("h = Scan", "h, y = Scan"),
+    "scanned": "(float[a, b] x) => (float y) { z = ReduceSum <keepdims = 0> (x) "
+    "h, y = Scan <num_scan_inputs = 1, body = f "
+    "(float o, float[n] r) => (float p, float[n] t) { m = ReduceSum <keepdims = 0> (r) "
+    "p = Add (o, m) t = Mul (r, p) }> "
+    "(z, x) }",
     "looped": "(float[a, b] x) => (float y) { s = Shape <start = 1> (x) n = Squeeze (s) "
     "yes = Constant <value = bool {1}> () w, y = Loop (n, yes, x) <body = f (int64 i, bool c, float[a, b] v) => "
     "(bool d, float[a, b] o, float[a] t) { d = Identity (c) o = Relu (v) "

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 import sympy
 
+from anyshape.costs.size_numbers import Choice
 from anyshape.costs.written_formulas import WrittenFormula, write_condition, write_size
 from anyshape.sizes.notation import parse_condition
 
@@ -26,10 +27,10 @@ FORMULAS = {
     "max(0, seq - 3)": sympy.Max(0, SEQ - 3),
     "seq*(seq + 1)//2": SEQ * (SEQ + 1) / 2,
     "batch*seq**2 - 3": BATCH * SEQ**2 - 3,
-    "(seq if seq > 4 else 2*seq) + 1": sympy.Piecewise((SEQ, SEQ > 4), (2 * SEQ, True)) + 1,
+    "(seq if seq > 4 else 2*seq) + 1": Choice(SEQ > 4, SEQ, 2 * SEQ) + 1,
     "batch*-(-seq//2)": BATCH * sympy.ceiling(SEQ / 2),
     "(3*seq - 20)//6": sympy.floor(SEQ / 2 - sympy.Rational(10, 3)),
-    "7 if batch < 3 and seq > 3 else -1": sympy.Piecewise((7, sympy.And(BATCH < 3, SEQ > 3)), (-1, True)),
+    "7 if batch < 3 and seq > 3 else -1": Choice(sympy.And(BATCH < 3, SEQ > 3), 7, -1),
 }
 GRID = [dict(zip(DIMS, sizes, strict=True)) for sizes in itertools.product((1, 2, 3, 8, 17), (1, 2, 4, 5, 31, 4096))]
 

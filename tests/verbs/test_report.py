@@ -42,8 +42,11 @@ def test_beside_its_model_values_are_compared(tmp_path):
 
 
 def test_without_a_run_the_page_says_so(tmp_path):
-    path = drawing.write(tmp_path / "doubled.onnx", drawing.DOUBLED)
-    anyshape.report(path, tmp_path / "r.html", run=False)
+    promise = drawing.contract({"batch": "1..", "seq": "1..512"}, "seq <= 512")
+    path = drawing.write(tmp_path / "doubled.onnx", drawing.DOUBLED, promise)
+    written = anyshape.report(path, tmp_path / "r.html", run=False)
+    assert [dim["text"] for dim in written.to_dict()["map"]["dims"]] == ["1..", "1..512"]
+    assert {value["state"] for value in written.to_dict()["costs"]["values"]} == {"not run"}
     page = (tmp_path / "r.html").read_text()
     assert "No runs are recorded" in page
     assert "the file was not run: it was not asked for" in page
@@ -58,6 +61,15 @@ def test_a_file_that_was_stopped_is_shown_without_runs(tmp_path, monkeypatch):
     written = anyshape.report(path, tmp_path / "r.html")
     told = ("the file was not run: `doubled.onnx` was still running after 9 s and was stopped",)
     assert (written.result.verdict, written.result.notes) == ("unchecked", told)
+
+
+def test_a_file_for_which_no_call_can_be_made_up_is_shown_without_runs(tmp_path):
+    text = "main (string[n] x) => (string[n] y)\n{\n  y = Identity(x)\n}"
+    path = drawing.write(tmp_path / "texts.onnx", text)
+    told = "the file was not run: input `x` is string, so no call can be made up: give the model, too"
+    assert anyshape.report(path, tmp_path / "r.html").result.notes == (told,)
+    with pytest.raises(DeclarationError, match="`m`|input `x` is string"):
+        anyshape.report(path, tmp_path / "r.html", sizes={"m": "1..4"})
 
 
 def test_wrong_usage_is_a_sentence_before_anything_is_run(tmp_path):

@@ -202,7 +202,8 @@ class _Writer:
         """What the contract says, and what nodes need beyond that."""
         dims = list(self._file.dims)
         told = [write_condition(one, dims) for one in self._file.relations]
-        needed = [write_size(_at_least_zero(size), dims) for size in self._walk.needs]
+        places = [self._formula(_at_least_zero(size)) for size in self._walk.needs]
+        needed = [self._written[place] for place in places if place is not None]
         held_at = [] if self._evidence is None else self._evidence.held_at
         # what is not so at a size that runs is no need
         return iter(dict.fromkeys((*told, *(one for one in needed if all(one.value(sizes) for sizes in held_at)))))
@@ -255,21 +256,26 @@ class _Writer:
             source_of(node),
             work.mark or ("the sizes of its results were read off runs" if is_read else ""),
             None if work.inner == 0 else self._formula(work.inner),
-            tuple(self._place[value] for value in reads(node) if value in self._place and value not in given),
+            tuple(dict.fromkeys(self._place[one] for one in reads(node) if one in self._place and one not in given)),
             tuple(_weight_text(value) for value in given if value.const_value is not None),
         )
 
     def _growth(self, works: Sequence[Work]) -> Growth:
-        dims = list(self._file.dims.values())
         steps = memory_steps(self._walk, self._file.model.graph, [work.inner for work in works], self._file.inputs)
         flops = None if any(work.flops is None for work in works) else sympy.expand(total(work.flops for work in works))
         memory = None if steps is None else largest(steps)
         return Growth(
-            None if memory is None else growth_of(memory.args if isinstance(memory, sympy.Max) else [memory], dims),
-            None if flops is None else growth_of([flops], dims),
+            self._leading_terms(memory.args if isinstance(memory, sympy.Max) else [memory]),
+            self._leading_terms([flops]),
             self._text(memory),
             self._text(flops),
         )
+
+    def _leading_terms(self, sizes: Sequence[Size | None]) -> str | None:
+        try:
+            return None if None in sizes else growth_of(sizes, list(self._file.dims.values()))
+        except sympy.PolynomialError:
+            return None
 
     def _text(self, size: Size | None) -> str | None:
         place = self._formula(size)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import sympy
 
+from anyshape.costs.size_numbers import Choice
 from anyshape.sizes.expressions import Size
 
 Powers = tuple[int, ...]
@@ -41,8 +42,8 @@ def _smooth(size: Size) -> Size:
     """Without what rounds, bounds and chooses: of the same growth, or a larger one."""
     if not size.args:
         return size
-    if isinstance(size, sympy.Piecewise):
-        return _sum_of(_smooth(value) for value, _ in size.args)
+    if isinstance(size, Choice):
+        return _sum_of(map(_smooth, size.args[1:]))
     parts = [_smooth(part) for part in size.args]
     return _SMOOTHED[type(size)](parts) if type(size) in _SMOOTHED else size.func(*parts)
 

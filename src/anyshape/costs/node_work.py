@@ -14,6 +14,7 @@ import sympy
 
 from anyshape.costs.liveness import changes
 from anyshape.costs.shape_rules import total
+from anyshape.costs.size_numbers import Choice
 from anyshape.costs.value_shapes import ShapeWalk
 from anyshape.onnxfile.graph import attribute, graphs_in, is_standard, reads
 from anyshape.sizes.expressions import Shape, Size, number, product
@@ -95,7 +96,7 @@ def _work_of_branches(works: Sequence[Work], condition: Size | None) -> Work:
     if any(None in row for row in rows[:1]):
         return Work(None, None, None, "one of its branches is not known")
     if condition is not None:
-        parts = [None if None in row else sympy.Piecewise((row[0], condition), (row[1], True)) for row in rows]
+        parts = [None if None in row else Choice(condition, row[0], row[1]) for row in rows]
         return Work(parts[0], parts[1], parts[2])
     parts = [None if None in row else sympy.Max(*row) for row in rows]
     return Work(parts[0], parts[1], parts[2], "the data decide: its larger branch is counted")

@@ -88,8 +88,8 @@ class ObservedFile:
             )
             session = open_runtime_session(opening)
             results = session.run(None, feeds)
-            names = [port.name for port in session.get_outputs()]
-            yield from ((n, one.shape) for n, one in zip(names, results, strict=True) if isinstance(one, np.ndarray))
+            ports = zip(session.get_outputs(), results, strict=True)
+            yield from ((port.name, one.shape) for port, one in ports if isinstance(one, np.ndarray))
             session.end_profiling()
             events = json.loads(next(folder.glob("run*")).read_bytes())
         for event in events:

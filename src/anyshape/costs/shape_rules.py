@@ -11,7 +11,7 @@ from typing import Protocol
 import onnx_ir as ir
 import sympy
 
-from anyshape.costs.size_numbers import SizeNumbers, whole_sizes
+from anyshape.costs.size_numbers import Choice, SizeNumbers, whole_sizes
 from anyshape.onnxfile.graph import attribute
 from anyshape.sizes.expressions import Shape, Size, is_number, number, product
 
@@ -173,7 +173,7 @@ def _clamped_place(size: Size, place: Size, lowest: Size, highest: Size) -> Size
     if place.is_negative:
         place = size + place
     elif not place.is_nonnegative:
-        place = sympy.Piecewise((place, place >= 0), (size + place, True))
+        place = Choice(place >= 0, place, size + place)
     return sympy.Max(lowest, sympy.Min(place, highest))
 
 
@@ -249,7 +249,7 @@ def _pooled(known: KnownSizes, node: ir.Node) -> Shape | None:
         known.require(room)
         count = (sympy.ceiling if attribute(node, "ceil_mode", 0) else sympy.floor)(room / stride) + 1
         behind = (count - 1) * stride >= size + before
-        sizes.append(sympy.Piecewise((count - 1, behind), (count, True)) if attribute(node, "ceil_mode", 0) else count)
+        sizes.append(Choice(behind, count - 1, count) if attribute(node, "ceil_mode", 0) else count)
     return (*shape[:2], *sizes)
 
 

@@ -25,6 +25,27 @@ Numbers = Any
 """An array of expressions."""
 
 
+class Choice(sympy.Function):  # type: ignore[misc]
+    """One size where a condition holds, else another: sympy's own form of it simplifies, which may take minutes."""
+
+    nargs = 3
+
+    @classmethod
+    def eval(cls, condition: Size, one: Size, other: Size) -> Size | None:
+        if condition in (sympy.true, sympy.false) or one == other:
+            return other if condition == sympy.false else one
+        return None
+
+    def _eval_is_integer(self) -> bool | None:
+        return all(part.is_integer for part in self.args[1:]) or None
+
+    def _eval_is_positive(self) -> bool | None:
+        return all(part.is_positive for part in self.args[1:]) or None
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return all(part.is_nonnegative for part in self.args[1:]) or None
+
+
 class SizeNumbers:
     """What is known so far; values are learned in the order of the graph."""
 
@@ -59,7 +80,7 @@ class SizeNumbers:
         found = (
             None if found is None else np.asarray(found, dtype=object)
         )  # NumPy gives what is alone without its array
-        if found is not None and found.size <= budgets.LONGEST_SHORT_CONSTANT:
+        if found is not None and found.size <= budgets.LONGEST_SHORT_CONSTANT and all(map(_is_short, found.ravel())):
             self._known[node.outputs[0]] = found
 
     def _result_of(self, node: ir.Node, shape_of: Callable[[ir.Value], Shape | None]) -> Numbers | None:
@@ -76,6 +97,10 @@ class SizeNumbers:
 def is_condition(entry: Size) -> bool:
     """Whether it is true or false, not a number; sympy's symbols may be both."""
     return isinstance(entry, (Relational, BooleanAtom, BooleanFunction))
+
+
+def _is_short(entry: Size) -> bool:
+    return len(entry.atoms(Choice)) <= budgets.MOST_CHOICES_OF_A_SIZE
 
 
 def whole_sizes(numbers: Numbers | None) -> tuple[int, ...] | None:
@@ -134,7 +159,7 @@ def truncated_quotient(left: Size, right: Size) -> Size:
     if left.is_nonnegative or right.is_positive is None:
         raise ValueError("of unknown sign")
     below = -sympy.floor(-left / right)
-    return below if left.is_nonpositive else sympy.Piecewise((sympy.floor(left / right), left >= 0), (below, True))
+    return below if left.is_nonpositive else Choice(left >= 0, sympy.floor(left / right), below)
 
 
 def _quotient(node: ir.Node, left: Numbers, right: Numbers) -> Numbers | None:
@@ -160,9 +185,7 @@ def _cast(node: ir.Node, given: Numbers) -> Numbers | None:
         return None
     if to == ir.DataType.BOOL:
         return _of_each(lambda entry: entry if is_condition(entry) else sympy.Ne(entry, 0))(node, given)
-    given = _of_each(lambda entry: sympy.Piecewise((1, entry), (0, True)) if is_condition(entry) else entry)(
-        node, given
-    )
+    given = _of_each(lambda entry: Choice(entry, number(1), number(0)) if is_condition(entry) else entry)(node, given)
     return given if to.is_floating_point() else _of_each(_whole_part)(node, given)
 
 
@@ -174,10 +197,6 @@ def _power(base: Size, exponent: Size) -> Size:
     if not (exponent.is_Integer and 0 <= exponent <= budgets.LARGEST_POWER):
         raise ValueError(exponent)
     return base**exponent
-
-
-def _choice(condition: Size, one: Size, other: Size) -> Size:
-    return sympy.Piecewise((one, condition), (other, True))
 
 
 def _of_each(compute: Callable[..., Any]) -> Callable[..., Numbers]:
@@ -293,7 +312,7 @@ _RULES: Mapping[str, Callable[..., Numbers | None]] = {
     "And": _of_each(sympy.And),
     "Or": _of_each(sympy.Or),
     "Not": _of_each(sympy.Not),
-    "Where": _of_each(_choice),
+    "Where": _of_each(Choice),
     "Cast": _cast,
     "ReduceProd": _reduced(lambda a, b: a * b),
     "ReduceSum": _reduced(lambda a, b: a + b),

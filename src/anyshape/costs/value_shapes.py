@@ -14,7 +14,7 @@ import onnx_ir as ir
 import sympy
 
 from anyshape.costs.shape_rules import DATA_DEPENDENT, DECIDED_BY, RULES
-from anyshape.costs.size_numbers import SizeNumbers, is_condition
+from anyshape.costs.size_numbers import Choice, SizeNumbers, is_condition
 from anyshape.onnxfile.graph import attribute, graphs_in, is_op, is_standard, maker
 from anyshape.onnxfile.inferred_shapes import Inference
 from anyshape.sizes import budgets
@@ -54,7 +54,7 @@ class ShapeWalk:
             return None
         if value not in self._shapes:
             tensor = value.const_value
-            sizes = value.shape if tensor is None else ir.Shape(tensor.shape)
+            sizes = value.shape if tensor is None else ir.Shape([int(str(size)) for size in tensor.shape])
             self._shapes[value] = self._exact_shape(sizes)
         return self._shapes[value]
 
@@ -162,6 +162,9 @@ class ShapeWalk:
 
     def _has_data_size(self, value: ir.Value) -> bool:
         """Whether a size of this value is not known: were it not for data, it would have been read off runs."""
+        maker = value.producer()
+        if isinstance(value.type, ir.SequenceType) and maker is not None:
+            return self._is_decided_by_data(maker)  # which has no shape of its own
         return ir.convenience.get_const_tensor(value) is None and self.known_shape(value) is None
 
     def _is_of_data(self, value: ir.Value | None) -> bool:
@@ -204,7 +207,7 @@ class ShapeWalk:
             return one
         if condition is None or self.is_unknown(one) or self.is_unknown(other):
             return self.unknown()
-        return sympy.Piecewise((one, condition), (other, True))
+        return Choice(condition, one, other)
 
     def scan(self, node: ir.Node) -> list[Shape | None]:
         """States keep their shapes, and what is scanned loses an axis, which the results get."""
@@ -290,7 +293,8 @@ _BODIES: Mapping[str, Callable[[ShapeWalk, ir.Node], list[Shape | None]]] = {
 
 
 def _is_manageable(size: Size) -> bool:
-    return len(str(size)) <= budgets.LONGEST_SIZE_TEXT
+    choices = len(size.atoms(Choice))
+    return choices <= budgets.MOST_CHOICES_OF_A_SIZE and len(str(size)) <= budgets.LONGEST_SIZE_TEXT
 
 
 def _is_floating(value: ir.Value) -> bool:

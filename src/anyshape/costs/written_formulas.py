@@ -101,14 +101,6 @@ def _call_tree(name: str, *args: Size) -> ast.expr:
     return ast.Call(ast.Name(name), [_tree_of(arg) for arg in sorted(args, key=str)], [])
 
 
-def _choice_tree(size: Size) -> ast.expr:
-    *cases, (last, _) = size.args
-    tree = _tree_of(last)
-    for value, condition in reversed(cases):
-        tree = ast.IfExp(_tree_of(condition), _tree_of(value), tree)
-    return tree
-
-
 _COMPARED: Mapping[str, type[ast.cmpop]] = {
     "==": ast.Eq, "!=": ast.NotEq, "<=": ast.LtE, "<": ast.Lt, ">=": ast.GtE, ">": ast.Gt,
 }  # fmt: skip
@@ -133,7 +125,7 @@ _WRITERS: Mapping[str, Callable[[Any], ast.expr]] = {
     "Min": lambda size: _call_tree("min", *size.args),
     "Max": lambda size: _call_tree("max", *size.args),
     "Abs": lambda size: _call_tree("max", size.args[0], -size.args[0]),
-    "Piecewise": _choice_tree,
+    "Choice": lambda size: ast.IfExp(*map(_tree_of, size.args)),
     "And": lambda size: _boolean_tree(ast.And(), size),
     "Or": lambda size: _boolean_tree(ast.Or(), size),
     "Not": lambda size: ast.UnaryOp(ast.Not(), _tree_of(size.args[0])),

@@ -486,3 +486,5 @@ FEWEST_ALIKE_TO_FOLD = 3
 """Modules side by side with the same operators that a picture shows as one box."""
 MOST_BOXES_OF_A_PICTURE = 60
 """Of a graph: more are put into boxes of neighbours."""
+MOST_CHOICES_OF_A_SIZE = 6
+"""`a if ... else b` in one formula: with more, sympy takes long, and nobody reads it."""

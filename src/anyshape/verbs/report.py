@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.contradictions import contract_of
 from anyshape.onnxfile.interface import opset_of, read_interface
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.markup import ShownInNotebooks, box, paragraph
@@ -89,19 +90,28 @@ def _checked_result(f: Any, model: Any, args: Any, checking: Mapping[str, Any]) 
         return check(f, model, args, **checking)
     except ExportError as error:
         return error.result
-    except StoppedError as error:
+    except DeclarationError as error:
+        is_said_of_the_file = model is None and not any(checking.get(name) for name in _SAID_BY_THE_USER)
+        if not is_said_of_the_file and not isinstance(error, StoppedError):
+            raise
         return _unrun(f, str(error))
+
+
+_SAID_BY_THE_USER = ("sizes", "where", "at", "custom_ops", "providers", "budget", "seed")
+"""What may be wrong usage; without any of it a file that cannot be judged is to blame itself."""
 
 
 def _unrun(f: Any, why: str) -> Result:
     """The result of a file of which no run is recorded."""
     proto = load_checked(f)
     interface = read_interface(proto)
-    return replace(
-        Result("unchecked", interface.inputs, interface.outputs, path=Path(f).absolute(), what="check"),
-        opset=opset_of(proto),
-        notes=(f"the file was not run: {why}",),
-    )
+    contract, _ = contract_of(proto, interface)
+    found = Result("unchecked", interface.inputs, interface.outputs, path=Path(f).absolute(), what="check")
+    found = replace(found, opset=opset_of(proto), notes=(f"the file was not run: {why}",))
+    if contract is None:
+        return found
+    said = {"where": tuple(map(str, contract.where)), "limits": tuple(map(str, contract.limits))}
+    return replace(found, dims=contract.dims, **said)
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:

@@ -59,9 +59,19 @@ def test_a_copy_has_the_weights_and_the_lines_of_its_own_part(tmp_path: Path) ->
     graph = onnx.load(tmp_path / "model.onnx").graph
     products = [node for node in graph.node if node.op_type in ("MatMul", "Gemm")]
     assert len(products) == len({node.input[1] for node in products}) == 4
-    assert {p.value.split(":")[0] for node in products for p in node.metadata_props} == {
-        "tests/conversion/speed/test_alike_parts.py"
-    }
+    told = [{entry.key: entry.value for entry in node.metadata_props} for node in products]
+    assert {one["anyshape.source"].split(":")[0] for one in told} == {"tests/conversion/speed/test_alike_parts.py"}
+    scopes = ["blocks.0.first", "blocks.0.second", "blocks.1.first", "blocks.1.second"]
+    assert [one["anyshape.scope"] for one in told] == scopes
+
+
+def test_a_copy_in_another_module_has_the_names_around_it(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Stack(nn.Sequential(nn.Tanh(), Block()), Stack(nn.Tanh(), Block()))
+    result = exported(model, tmp_path / "model.onnx")
+    assert result.attempts[-1].copied == ("Block",)
+    scopes = {node.metadata_props.get("anyshape.scope") for node in result.model.graph if node.op_type == "MatMul"}
+    assert scopes == {"blocks.0.1.first", "blocks.0.1.second", "blocks.1.blocks.1.first", "blocks.1.blocks.1.second"}
 
 
 def test_what_is_nested_in_other_parts_is_copied_too(tmp_path: Path) -> None:
@@ -166,6 +176,10 @@ def test_what_differs_is_not_copied(build: Callable[[], nn.Module], tmp_path: Pa
     assert len(result.attempts) == 1
 
 
+def _operator_and_module(node: Any) -> tuple[str, str]:
+    return node.op_type, node.metadata_props.get("anyshape.scope", "")
+
+
 def test_the_graph_is_the_same_as_without_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -174,7 +188,7 @@ def test_the_graph_is_the_same_as_without_copying(tmp_path: Path, monkeypatch: p
     for fewest in (4, 10**6):
         monkeypatch.setattr("anyshape.sizes.budgets.FEWEST_NODES_TO_COPY", fewest)
         result = anyshape.export(model.eval(), (torch.randn(2, 5, 8),), None, dims={"src": "batch seq 8"}, quick=True)
-        counts.append((bool(result.attempts[-1].copied), sorted(node.op_type for node in result.model.graph)))
+        counts.append((bool(result.attempts[-1].copied), sorted(map(_operator_and_module, result.model.graph))))
     assert (counts[0][0], counts[1][0]) == (True, False)
     assert counts[0][1] == counts[1][1]
 

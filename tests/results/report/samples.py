@@ -25,7 +25,10 @@ FINDING = Finding(
     ("PyTorch fails there too",), ("leave it out",), dims=("batch",), breaks_at={"batch": 1, "seq": 4}, edit=EDIT,
 )  # fmt: skip
 CHECKED = Verification(
-    (Check({"batch": 1, "seq": 4}, 0, 0.25), Check({"batch": 2, "seq": 4}, 0, 1.5), Check({"batch": 2, "seq": 4}, 1, 3.0, values="`x` negated")),
+    (
+        Check({"batch": 1, "seq": 4}, 0, 0.25), Check({"batch": 2, "seq": 4}, 0, 1.5),
+        Check({"batch": 2, "seq": 4}, 1, 3.0, values="`x` negated"),
+    ),
     (), ({"batch": 3, "seq": 40},), (({"batch": 9, "seq": 32}, "too much work"),), (), 0.5, "ONNX Runtime 1.31.1", 8.0,
 )  # fmt: skip
 DIMS = {"batch": parse_sizes("1..", dim="batch"), "seq": parse_sizes("4..32 step 4", dim="seq")}
@@ -40,7 +43,9 @@ RIGHT = Result(
     opset=20,
     where=("batch <= seq",),
     limits_at={"seq <= 32": "model.py:7"},
-    assumptions=(Assumption("batch != 7", "model.py:3", "run", {"batch": 2}, {"batch": 7}), Assumption("seq < n", "", "open")),
+    assumptions=(
+        Assumption("batch != 7", "model.py:3", "run", {"batch": 2}, {"batch": 7}), Assumption("seq < n", "", "open"),
+    ),
     notes=("a note",),
 )  # fmt: skip
 WRONG = Verification(

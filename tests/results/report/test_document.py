@@ -49,6 +49,9 @@ def test_what_the_file_says_of_itself_fills_what_a_check_does_not_know():
     rows = ReportDocument(replace(RIGHT, assumptions=()), promise).to_dict()["verdict"]
     assert rows["outputs"][0]["formulas"] == ["batch", "2 * seq"]
     assert rows["assumptions"] == []
+    assert ["contract", "checked by anyshape 0.1.0"] not in rows["facts"]
+    alone = ReportDocument(replace(RIGHT, what="check"), promise).to_dict()["verdict"]
+    assert alone["facts"][-1] == ["contract", "checked by anyshape 0.1.0"]
 
 
 def test_a_finding_has_its_line_and_its_edit_and_no_more_of_the_source(monkeypatch, tmp_path):
@@ -76,5 +79,5 @@ def test_no_path_of_the_machine_and_no_time_is_told():
 )
 def test_what_was_not_measured_is_refused(measured):
     assert times_from(TIMES) == TIMES
-    with pytest.raises(DeclarationError, match="times holds no measurements: give what anyshape.bench returned"):
+    with pytest.raises(DeclarationError, match=r"times holds no measurements: give what anyshape.bench returned"):
         times_from(measured)

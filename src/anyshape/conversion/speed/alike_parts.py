@@ -73,6 +73,8 @@ class _TracedCall:
     """A node for each tensor; whatever else was returned, as it is."""
     tensors: tuple[torch.Tensor | None, ...]
     structure: pytree.TreeSpec
+    path: str | None
+    """Where the part stands in the model; None for one that is registered nowhere."""
 
 
 class _Parts:
@@ -100,12 +102,12 @@ class _Parts:
                 return trace()
             self._copied.append(type(part).__name__)
             self._reads.again(part, read)
-            return _copied_call(traced, inputs, tracer)
+            return _copied_call(traced, inputs, tracer, _path_of(part, tracer))
         last = next(iter(reversed(tracer.graph.nodes)))
         with self._reads.during(part, look) as read:
             result = trace()
         key = self._key(tracer, part, (args, kwargs), inputs)  # two sizes may have turned out to be one meanwhile
-        self._traced.setdefault(key, []).append((read, _copyable_call(tracer, last, inputs, result)))
+        self._traced.setdefault(key, []).append((read, _copyable_call(tracer, last, inputs, result, part)))
         return result
 
     def _key(self, tracer: Any, part: nn.Module, given: Any, inputs: Sequence[fx.Node] | None) -> Hashable | None:
@@ -142,7 +144,9 @@ def _which_are_same(nodes: Sequence[fx.Node]) -> Hashable:
 # ---- recording
 
 
-def _copyable_call(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], result: Any) -> _TracedCall | None:
+def _copyable_call(
+    tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], result: Any, part: nn.Module
+) -> _TracedCall | None:
     """What a call left in the graph; None where a copy would not be the same."""
     nodes: list[fx.Node] = []
     node = before.next
@@ -159,7 +163,7 @@ def _copyable_call(tracer: Any, before: fx.Node, inputs: tuple[fx.Node, ...], re
         return None
     if not all(isinstance(one, (*PLAIN, torch.SymInt)) or one in inside for one in results):
         return None
-    return _TracedCall(tuple(nodes), inputs, tuple(results), tensors, structure)
+    return _TracedCall(tuple(nodes), inputs, tuple(results), tensors, structure, _path_of(part, tracer))
 
 
 def _may_be_copied(node: fx.Node, inside: set[fx.Node], made: set[fx.Node]) -> bool:
@@ -194,16 +198,40 @@ def _writes_to_its_own(node: fx.Node, made: set[fx.Node]) -> bool:
 # ---- copying
 
 
-def _copied_call(known: _TracedCall, inputs: tuple[fx.Node, ...], tracer: Any) -> Any:
+def _copied_call(known: _TracedCall, inputs: tuple[fx.Node, ...], tracer: Any, path: str | None) -> Any:
     """The same nodes on other inputs; what comes out is tracked like any tensor of the trace."""
     instead = dict(zip(known.inputs, inputs, strict=True))
     for node in known.nodes:
-        instead[node] = tracer.graph.node_copy(node, lambda one: instead.get(one, one))
+        copy = instead[node] = tracer.graph.node_copy(node, lambda one: instead.get(one, one))
+        if _STACK in node.meta and path is not None and known.path is not None:
+            copy.meta[_STACK] = _outer_modules(tracer) | _moved_modules(node.meta[_STACK], known.path, path)
     results = [
         value if tensor is None else _tracked_tensor(tensor, instead[value], tracer)
         for value, tensor in zip(known.results, known.tensors, strict=True)
     ]
     return pytree.tree_unflatten(results, known.structure)
+
+
+_STACK = "nn_module_stack"
+
+
+def _path_of(part: nn.Module, tracer: Any) -> str | None:
+    try:
+        return str(tracer.path_of_module(part))
+    except NameError:  # torch's word for what is no submodule
+        return None
+
+
+def _outer_modules(tracer: Any) -> dict[str, tuple[str, Any]]:
+    """The modules around what is traced now, with their classes by name, as nodes have them."""
+    found = tracer.module_stack.items()
+    return {key: (name, f"{kind.__module__}.{kind.__qualname__}") for key, (name, kind) in found}
+
+
+def _moved_modules(stack: Mapping[str, tuple[str, Any]], old: str, new: str) -> dict[str, tuple[str, Any]]:
+    """The modules of a part's node, from the part inwards, under the names that they have in another part."""
+    inner = ((key, module) for key, module in stack.items() if f"{module[0]}.".startswith(f"{old}."))
+    return {f"{new}{key.removeprefix(old)}": (f"{new}{name[len(old) :]}", kind) for key, (name, kind) in inner}
 
 
 def _tracked_tensor(like: torch.Tensor, node: fx.Node, tracer: Any) -> torch.Tensor:

@@ -86,7 +86,7 @@ def _verdict_part(result: Result, contract: Contract | None) -> dict[str, Any]:
             assumption_to_rows(one) for one in result.assumptions or (contract.assumptions if contract else ())
         ],
         "not_run": _not_run(result),
-        "facts": [[label, text] for label, text in result_rows(result) if label not in _TOLD_ELSEWHERE],
+        "facts": list(_facts(result, contract)),
         "notes": list(result.notes),
     }
 
@@ -110,10 +110,25 @@ def _versions(result: Result, contract: Contract | None) -> Iterator[tuple[str, 
     if name:
         yield name, version
     torch = sys.modules.get("torch")
-    if torch is not None and (result.verification is None or result.verification.against == "PyTorch"):
+    if torch is not None and _is_of_torch(result):
         yield "PyTorch", str(torch.__version__)
     if result.opset is not None:
         yield "opset", str(result.opset)
+
+
+def _is_of_torch(result: Result) -> bool:
+    """Whether the model itself took part."""
+    verification = result.verification
+    compared = verification is not None and verification.has_reference and verification.against == "PyTorch"
+    return result.what == "export" or compared
+
+
+def _facts(result: Result, contract: Contract | None) -> Iterator[list[str]]:
+    """What else the text tells, and of a file by others what it says of itself."""
+    yield from ([label, text] for label, text in result_rows(result) if label not in _TOLD_ELSEWHERE)
+    if contract is not None and result.what == "check":
+        says = f"{contract.verdict} by anyshape {contract.version}".rstrip()
+        yield ["contract", says if contract.evidence is None else f"{says} {contract.evidence}"]
 
 
 def _port_part(port: Port, formulas: Sequence[str]) -> dict[str, Any]:
@@ -136,7 +151,8 @@ def _not_run(result: Result) -> list[dict[str, Any]]:
 
 
 def _largest(cut: Sequence[Sizes]) -> dict[str, int]:
-    return dict(sorted(cut, key=lambda sizes: sum(sizes.values()))[-1])
+    sums = [sum(sizes.values()) for sizes in cut]
+    return dict(cut[sums.index(max(sums))])
 
 
 # ---- findings

@@ -480,9 +480,9 @@
 
   // ---- charts
 
-  function ticksUpTo(most, count) {
+  function ticksUpTo(most, count, least = 1) {
     const step = Math.pow(10, Math.floor(Math.log10(most / count || 1)));
-    const nice = [1, 2, 5, 10].map((factor) => factor * step).find((one) => most / one <= count) || step * 10;
+    const nice = Math.max(least, [1, 2, 5, 10].map((factor) => factor * step).find((one) => most / one <= count) || step * 10);
     return Array.from({ length: Math.floor(most / nice) + 1 }, (_, index) => index * nice);
   }
   function showCurves() {
@@ -564,7 +564,7 @@
     const y = (value) => height - bottom - (value / most) * (height - bottom - top);
     const words = (value) => `${value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toPrecision(2)} ms`;
     const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Time against size; the same as a table stands below" });
-    for (const tick of ticksUpTo(most, 4)) picture.append(draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, words(tick)));
+    for (const tick of ticksUpTo(most, 4, 0)) picture.append(draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, words(tick)));
     const shown = labelled(times.sizes.map((_, index) => x(index)), 64);
     times.sizes.forEach((_, index) => { if (shown.has(index)) picture.append(draw("text", { x: x(index), y: height - bottom + 18, "text-anchor": "middle" }, label(index))); });
     if (numeric) picture.append(draw("text", { class: "title", x: left, y: height - 4 }, varied[0]));
@@ -587,7 +587,7 @@
   // ---- the graph: nothing is drawn before it is unfolded
 
   const graph = data.graph;
-  const graphState = { open: new Set(), chosen: null, zoom: 1, colour: "memory", drawn: false };
+  const graphState = { open: new Set(), chosen: null, zoom: null, colour: "memory", drawn: false };
   const parents = new Map(), homes = new Map();
   if (graph && costs) graph.groups.forEach((group, index) => group.items.forEach((item) => (item.group !== undefined ? parents.set(item.group, index) : homes.set(item.node, index))));
 
@@ -618,11 +618,12 @@
   function drawGraph(focus) {
     const layout = laidOut(graph.root), view = byId("graph-view"), margin = 20;
     const scroll = [view.scrollLeft, view.scrollTop];
-    const picture = draw("svg", { width: (layout.width + 2 * margin) * graphState.zoom, height: (layout.height + 2 * margin) * graphState.zoom, viewBox: `${-margin} ${-margin} ${layout.width + 2 * margin} ${layout.height + 2 * margin}` });
+    const zoom = graphState.zoom ?? Math.max(0.62, Math.min(1, (view.clientWidth - 2) / (layout.width + 2 * margin)));  // whole, where it can be read then
+    const picture = draw("svg", { width: (layout.width + 2 * margin) * zoom, height: (layout.height + 2 * margin) * zoom, "data-zoom": zoom, viewBox: `${-margin} ${-margin} ${layout.width + 2 * margin} ${layout.height + 2 * margin}` });
     const items = [], places = [];
     drawGroup(picture, layout, 0, 0, items, places);
     view.replaceChildren(picture);
-    [view.scrollLeft, view.scrollTop] = graphState.drawn ? scroll : [Math.max(0, ((layout.width + 2 * margin) * graphState.zoom - view.clientWidth) / 2), 0];
+    [view.scrollLeft, view.scrollTop] = graphState.drawn ? scroll : [Math.max(0, ((layout.width + 2 * margin) * zoom - view.clientWidth) / 2), 0];
     graphState.drawn = true;
     relabel();
     roving(items, places);
@@ -670,17 +671,17 @@
       const isGroup = box.dataset.key.startsWith("group"), index = Number(box.dataset.key.replace(/\D+/, "")), width = Number(box.dataset.width), height = Number(box.dataset.height);
       const nodes = isGroup ? nodesIn(index) : [index];
       const share = nodes.reduce((sum, node) => sum + (nodeFigures(node)[graphState.colour] || 0), 0) / (graphState.colour === "memory" ? now.bytes.reduce((sum, one) => sum + one, 0) || 1 : totalOf(graphState.colour) || 1);
-      const marked = nodes.filter((node) => costs.nodes[node].mark).length, letters = Math.floor((width - 16) / 6.6);
+      const marked = nodes.filter((node) => costs.nodes[node].mark).length, letters = Math.floor((width - 8) / 5.9);
       const group = isGroup ? graph.groups[index] : null, node = isGroup ? null : costs.nodes[index];
       const opened = box.classList.contains("opened");
       const first = isGroup ? group.name || group.title : node.op;
       const gives = isGroup ? "" : node.outputs.filter((value) => value >= 0).map((value) => shapeText(value).replace(/^\w+/, "")).join(" ");
-      const second = isGroup ? plural(nodes.length, "node") : gives;
+      const second = isGroup ? plural(nodes.length, "node") : gives.replace(/, /g, "×").replace(/[[\]]/g, "") || "scalar";
       for (const old of [...box.children].slice(1)) old.remove();
       const upper = opened ? 18 : height >= 34 ? height / 2 - 3 : height / 2 + 4;
       const label = (text, y, name, most) => draw("text", { x: opened ? 12 : width / 2, y, "text-anchor": opened ? "start" : "middle", class: name }, short(text, Math.max(3, most)));
       box.append(label(first, upper, "title", Math.floor((width - 16) / 7.4)));
-      const fits = (first.length + second.length) * 7.2 < width - 32;
+      const fits = first.length * 8 + second.length * 6.5 < width - 36;
       if (opened && fits) box.append(draw("text", { x: width - 12, y: upper, "text-anchor": "end" }, second));
       if (!opened && height >= 34) box.append(label(second, height / 2 + 13, "sub", letters));
       if (!opened && share > 0.004) box.append(draw("rect", { class: "share", x: 1, y: height - 4, width: Math.max(1, (width - 2) * Math.min(1, share)), height: 3, rx: 1.5 }));
@@ -750,8 +751,9 @@
   if (graph && costs) {
     byId("graph-colour").append(...Object.entries(ORDERS).map(([value, text]) => make("option", { value }, text)));
     byId("graph-colour").addEventListener("change", (event) => { graphState.colour = event.target.value; relabel(); });
-    byId("zoom-in").addEventListener("click", () => { graphState.zoom = Math.min(2.5, graphState.zoom * 1.25); drawGraph(); });
-    byId("zoom-out").addEventListener("click", () => { graphState.zoom = Math.max(0.2, graphState.zoom / 1.25); drawGraph(); });
+    const zoomBy = (factor) => { graphState.zoom = Math.min(2.5, Math.max(0.2, Number(byId("graph-view").firstChild.dataset.zoom) * factor)); drawGraph(); };
+    byId("zoom-in").addEventListener("click", () => zoomBy(1.25));
+    byId("zoom-out").addEventListener("click", () => zoomBy(0.8));
     byId("fold").addEventListener("click", () => { graphState.open.clear(); drawGraph(); });
     byId("find").addEventListener("input", search);
     drawGraph();
