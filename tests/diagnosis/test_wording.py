@@ -136,7 +136,10 @@ def test_randomness_and_decisions() -> None:
     assert far.message == "`y` changes from call to call at n = 41, so that no file can be checked against it"
     assert far.notes == ("in eval mode, the same inputs gave other results, although no generator was drawn from",)
     assert far.breaks_at == {"n": 41}
-    assert far.helps == ("pass the random numbers as an input, or draw them from a fixed table",)
+    assert far.helps == (
+        "pass the random numbers as an input, or draw them from a fixed table",
+        "or fill memory before it is read: `torch.empty` and `x.resize_()` leave in it what stood there",
+    )
     known, unknown = wording.frozen_decisions([Span("net.py", 4), None], HOME)
     assert (known.span.line, unknown.span) == (4, HOME)
     assert wording.decided_by_values([Attempt("one", "failed", error=_raised())]) == []

@@ -315,7 +315,10 @@ def _ways_out_of_chance(by: str) -> tuple[str, ...]:
     return (
         ("pass the random numbers as an input, or draw them with torch: then " + given, alone)
         if by
-        else ("pass the random numbers as an input, or draw them from a fixed table",)
+        else (
+            "pass the random numbers as an input, or draw them from a fixed table",
+            "or fill memory before it is read: `torch.empty` and `x.resize_()` leave in it what stood there",
+        )
     )
 
 

@@ -60,8 +60,19 @@ def bench(
 ) -> Times:
     """Latency and memory of a file over sizes; `sizes` says which, such as `{"seq": [16, 64, 256]}`.
 
-    With `model`, PyTorch in eager and torch.compile (unless `compiled=False`) run beside it, and `against` names other
-    files. What gives other numbers than the model, or else than the first file, is told and not timed.
+    - `f`: the file; `against`: other files; `model`, `args`, `kwargs`, `examples`, `make_inputs`: PyTorch in eager, and
+      compiled unless `compiled` is False, beside it, as in `export`
+    - `dims`, `sizes`, `where`: at which sizes; without them, some of those that the file serves
+    - `threads`, `providers`, `session_options`, `custom_ops`: for ONNX Runtime
+    - `rounds`: how many; `seed`: of contents and order; `progress`: True, or a function that is told each stage
+    - `atol`, `rtol`: what counts as the same numbers: what gives others than the model, or else than the first file, is
+      told and not timed
+    - `trusted`: run the file without limits
+
+    >>> _ = anyshape.export(torch.nn.Linear(4, 2), torch.randn(3, 4), "linear.onnx", dims={"input": "batch 4"})
+    >>> times = anyshape.bench("linear.onnx", sizes={"batch": [1, 8]}, rounds=3)
+    >>> str(times).partition(" in ")[0]
+    'timed: linear.onnx at 2 sizes'
     """
     check_options(atol=atol, rtol=rtol, seed=seed, make_inputs=make_inputs, providers=providers, progress=progress)
     threads = _whole_number("threads", threads, usable_processors(), budgets.MOST_THREADS)

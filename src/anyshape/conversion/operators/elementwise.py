@@ -381,7 +381,7 @@ def power_by_products(base: Any, exponent: int, times: Function) -> Any:
     return op.Identity(result)
 
 
-def _shifted(way: str, x: ir.Value, by: int | ir.Value) -> Any:
+def _shifted_bits(way: str, x: ir.Value, by: int | ir.Value) -> Any:
     """ONNX Runtime shifts no numbers of sixteen bits."""
     shift, short, wide = torchs_translation(f"core.aten_bitwise_{way}_shift"), ir.DataType.INT16, ir.DataType.INT32
     by = by if isinstance(by, ir.Value) else number(by, x)
@@ -435,7 +435,7 @@ TRANSLATIONS: dict[str, Function] = {
     "aten::pow.Scalar": _power,
     "aten::relu": lambda x: op.Relu(x) if is_float(x) else op.Max(x, number(0, x)),
     **{
-        f"aten::{name}.{kind}": partial(_shifted, way)
+        f"aten::{name}.{kind}": partial(_shifted_bits, way)
         for way in ("left", "right")
         for name, others in ((f"bitwise_{way}_shift", "Tensor_Scalar"), (f"__{way[0]}shift__", "Scalar"))
         for kind in ("Tensor", others)

@@ -2,8 +2,8 @@
 
 Recognised: `torch.cov` and `torch.corrcoef`, which look whether anything is left to divide by; `F.one_hot` without a
 number of classes; `F.ctc_loss`, whose kernel reads the lengths; `F.cross_entropy` of chances or with smoothed labels,
-and steps of a quantisation by channels, which torch's translation does not know. Put there: the same in operators that a trace follows; for CTC an operator of
-our own, which goes through the steps of time in an ONNX Scan.
+and steps of a quantisation by channels, which torch's translation does not know. Put there: the same in operators
+that a trace follows; for CTC an operator of our own, which goes through the steps of time in an ONNX Scan.
 """
 
 from __future__ import annotations
