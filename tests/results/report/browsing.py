@@ -76,6 +76,20 @@ def shown_shapes(tab: Any) -> dict[str, list[list[int]]]:
     return found
 
 
+def shown_totals(tab: Any) -> list[str]:
+    """Peak memory, weights, FLOPs and bytes moved, as the page shows them."""
+    return tab.locator("#totals .figure").all_inner_texts()
+
+
+def in_units(number: float, units: tuple[str, ...]) -> str:
+    """As the page rounds: three digits."""
+    place = 0
+    while number >= 999.5 and place < len(units) - 1:
+        number, place = number / 1000, place + 1
+    digits = 0 if place == 0 or number >= 100 else 1 if number >= 10 else 2
+    return f"{number:.{digits}f} {units[place]}".rstrip()
+
+
 def real_shapes(path: Path, sizes: dict[str, int], names: list[str]) -> dict[str, str]:
     """The shapes of inner values in ONNX Runtime at these sizes, written as the page writes them."""
     model = onnx.load(path)

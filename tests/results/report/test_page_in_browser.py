@@ -12,13 +12,22 @@ import torch
 from torch import nn
 
 import anyshape
+from anyshape.costs.account import costs_of
 from anyshape.onnxfile.interface import Port
 from anyshape.results.report.assembly import assemble
 from anyshape.results.report.document import ReportDocument
 from anyshape.results.report.writing import write_report
 from tests.onnxfile import drawing
 from tests.results.report import browsing
-from tests.results.report.browsing import data_of, opened, real_shapes, set_size, shown_shapes
+from tests.results.report.browsing import (
+    data_of,
+    in_units,
+    opened,
+    real_shapes,
+    set_size,
+    shown_shapes,
+    shown_totals,
+)  # fmt: skip
 from tests.results.report.samples import EVIL, REFUSED, RIGHT
 from tests.results.report.test_document import TIMES
 
@@ -39,6 +48,7 @@ def test_a_page_is_drawn_whole(browser, tmp_path):
         set_size(tab, "width", 17)
         set_size(tab, "batch", 5)
         assert shown_shapes(tab) == {"y": "[5, 1, 7, 15]"}
+        assert shown_totals(tab) == _totals(path, {"batch": 5, "height": 9, "width": 17})
         tab.locator(".item.node").first.click()
         assert "[batch, 1, height - 2, width - 2]" in tab.locator("#graph-detail").inner_text()
 
@@ -158,6 +168,17 @@ def test_sliders_give_the_shapes_of_the_runtime(browser, report):
         chosen = names[::step]
         assert len(chosen) >= min(20, len(names))
         assert {one: shown[one] for one in chosen} == real_shapes(path, SIZES[name], chosen)
+        assert shown_totals(tab) == _totals(path, SIZES[name])
+
+
+def _totals(path, sizes):
+    """The same figures, computed in Python."""
+    costs = costs_of(path)
+    numbers = costs.numbers(sizes)
+    moved = sum(numbers[node.moved] for node in costs.nodes)
+    in_bytes = ("B", "kB", "MB", "GB")
+    memory, weights, bytes_moved = (in_units(one, in_bytes) for one in (costs.memory(sizes), costs.weights, moved))
+    return [memory, weights, in_units(costs.flops(sizes), ("", "k", "M", "G")), bytes_moved]
 
 
 @pytest.mark.slow
