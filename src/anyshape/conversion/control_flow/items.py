@@ -143,7 +143,8 @@ class Row:
 
     def part(self, start: Any, count: Any) -> Items | Single:
         for place, part in enumerate(self.parts):
-            if is_same_number(sum(one.count for one in self.parts[:place]), start) and is_same_number(part.count, count):
+            before = sum(one.count for one in self.parts[:place])
+            if is_same_number(before, start) and is_same_number(part.count, count):
                 return part
         raise LoopError("a loop goes at once over lists that are cut at different places")
 
