@@ -301,7 +301,7 @@ class While(Loop):
         self._value = value
 
     def _passes_over_all(self) -> Passes:
-        goes_on = yield from self._tested()
+        goes_on = yield from self._truth_of_test()
         for attempt in itertools.count():
             is_literal = goes_on is True and self.site.text in _LITERALS
             if attempt <= budgets.STEPS_PEELED and (isinstance(goes_on, SymBool) or is_literal):
@@ -314,7 +314,7 @@ class While(Loop):
             if not goes_on:
                 return
             yield _BODY
-            goes_on = yield from self._tested()
+            goes_on = yield from self._truth_of_test()
 
     def _passes_if_kept(self, turns: Turns, *, is_literal: bool) -> Generator[Any, None, bool]:
         start = self._moment_before(self.site.state)
@@ -330,7 +330,7 @@ class While(Loop):
         self._scope.write({key: kept.value for key, kept in start.items()})
         return False
 
-    def _tested(self) -> Generator[Any, None, Any]:
+    def _truth_of_test(self) -> Generator[Any, None, Any]:
         """Whether there is a first, or a further step, as Python or the file will know."""
         self._scope.given = {}
         exploration = explore()
