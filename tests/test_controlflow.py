@@ -18,7 +18,7 @@ from tests.running import eager, is_right
 NAMES = controlflow.names()
 QUICK = {
     "asked_behind_another_question", "bool_of_padding_ids", "by_one_bit", "cell_over_range", "cut_to_longest",
-    "first_step_is_special", "gate_of_a_submodule",
+    "first_step_is_special", "from_both_ends", "gate_of_a_submodule", "left_at_the_first_negative",
     "long_and_loud", "loop_on_both_sides", "loop_on_one_side", "memory_that_grows", "one_block_used_thrice",
     "padded_by_one_while", "pair_from_either_side", "returns_from_the_end", "rows_and_columns",
     "scale_by_three_lengths", "words_looked_up_in_python", "written_into_zeros",

@@ -1,4 +1,4 @@
-"""Pieces of four rows in a comprehension and in a loop: how many there are depends on a size, and the last is shorter."""
+"""Pieces of four rows in a comprehension, of five in a loop: a size decides how many there are; the last is shorter."""
 
 from __future__ import annotations
 

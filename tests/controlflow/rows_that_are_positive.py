@@ -12,7 +12,7 @@ exports = True
 
 class Filtered(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        kept = torch.stack([x.sum(0)] + [row * 2 for row in x if row.sum() > 0])  # noqa: RUF005  as users write it
+        kept = torch.stack([x.sum(0)] + [row * 2 for row in x if row.sum() > 0])
         even = [x[place] for place in range(x.shape[0]) if place % 2 == 0]
         return torch.cat([kept, torch.stack(even)])
 

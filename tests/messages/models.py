@@ -39,7 +39,7 @@ class Heads(nn.Module):
 class Loud(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         while x.abs().max() > 1:
-            x = x / 2
+            x = x.unsqueeze(0) / 2
         return x
 
 

@@ -143,7 +143,8 @@ class Row:
 
     def part(self, start: Any, count: Any) -> Items | Single:
         for place, part in enumerate(self.parts):
-            if is_same_number(sum(one.count for one in self.parts[:place]), start) and is_same_number(part.count, count):
+            before = sum(one.count for one in self.parts[:place])
+            if is_same_number(before, start) and is_same_number(part.count, count):
                 return part
         raise LoopError("a loop goes at once over lists that are cut at different places")
 
@@ -208,7 +209,7 @@ def _range_in_strides(genuine: Any, start: Any, stop: Any, step: Any) -> Any:
 
 def _enumerate(genuine: Any, values: Any, start: Any = 0) -> Any:
     items = items_of(values)
-    return genuine(values, start) if items is None else _beside([Counted(start, 1, items.count), items])
+    return genuine(values, start) if items is None else _items_side_by_side([Counted(start, 1, items.count), items])
 
 
 def _zip(genuine: Any, *values: Any, strict: bool = False) -> Any:
@@ -216,10 +217,10 @@ def _zip(genuine: Any, *values: Any, strict: bool = False) -> Any:
     items = [one for one in found if one is not None]
     if not items or len(items) < len(found):
         return genuine(*values, strict=strict)
-    return _beside(items)
+    return _items_side_by_side(items)
 
 
-def _beside(items: Sequence[Items | Row]) -> Zipped | Row:
+def _items_side_by_side(items: Sequence[Items | Row]) -> Zipped | Row:
     row = next((one for one in items if isinstance(one, Row)), None)
     if row is not None:
         return row.beside(items)

@@ -80,7 +80,7 @@ class _Helpers:
         site = LoopSite(text, f"{shown_path(frame.f_code.co_filename)}:{line}", state, last)
         return site, LoopScope(lambda: frame.f_locals, {*state, *last}, self._modules), self._record
 
-    def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int, is_nested: bool) -> Any:  # noqa: FBT001
+    def each(self, values: Any, make: Callable[[Any], Any], text: str, line: int, is_nested: bool) -> Any:
         """A comprehension: `make` is it, over any items; one with another in it gives lists of what it is to hold."""
         found = items_of(values)
         if found is None:

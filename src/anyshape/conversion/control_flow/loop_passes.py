@@ -24,6 +24,7 @@ from anyshape.conversion.control_flow.collected import LeftEarlyError, LoopError
 from anyshape.conversion.control_flow.forks import Exploration, explore
 from anyshape.conversion.control_flow.items import Items, PossibleStep, Row, Single, all_places, copied
 from anyshape.conversion.control_flow.loop_trace import Begun
+from anyshape.conversion.control_flow.marks import ALWAYS
 from anyshape.errors import AnyshapeError
 from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
@@ -83,7 +84,7 @@ class Loop:
     may_be_left = False
     """Whether a pass that returns means only that this loop cannot be kept."""
 
-    def __init__(self, items: Items | Row, site: LoopSite, scope: LoopScope, record: Record) -> None:
+    def __init__(self, items: Items | Row | Turns, site: LoopSite, scope: LoopScope, record: Record) -> None:
         self._items, self.site, self._scope, self._record = items, site, scope, record
         self._failure: Exception | None = None
         self._may_fail: Callable[[Exception], bool] | None = None
@@ -129,6 +130,7 @@ class Loop:
 
     def _passes_over_all(self) -> Passes:
         self._record.open.append(self)
+        assert not isinstance(self._items, Turns)
         for part in self._items.parts if isinstance(self._items, Row) else (self._items,):
             if self._ends:
                 raise LeftEarlyError(self.site.told("is left early, and goes over parts of several sizes"))
@@ -183,7 +185,7 @@ class Loop:
 
     # ---- passes off the record
 
-    def _passes_to_plan(self, items: Items, start: Moment) -> Generator[Any, None, LoopPlan | Peel]:
+    def _passes_to_plan(self, items: Items | Turns, start: Moment) -> Generator[Any, None, LoopPlan | Peel]:
         roles: dict[Key, Role] = {}
         for _ in range(budgets.TRIAL_PASSES):
             plan = LoopPlan(start, roles, self._ends)
@@ -197,7 +199,9 @@ class Loop:
             roles = found
         raise LoopError(f"what a loop carries differs from step to step: {self.site.place}")
 
-    def _pass_off_the_record(self, items: Items, plan: LoopPlan) -> Generator[Any, None, dict[Key, Role] | Peel]:
+    def _pass_off_the_record(
+        self, items: Items | Turns, plan: LoopPlan
+    ) -> Generator[Any, None, dict[Key, Role] | Peel]:
         paths: list[dict[Key, Role]] = []
         exploration = explore()
         with loop_trace.off_the_record():
@@ -220,7 +224,7 @@ class Loop:
             return Peel("what the first step alone decides")
         return merged(paths)
 
-    def _run_of_body(self, items: Items, begun: Begun, may_fail: Callable[[Exception], bool]) -> Passes:
+    def _run_of_body(self, items: Items | Turns, begun: Begun, may_fail: Callable[[Exception], bool]) -> Passes:
         """One run of the body, which may end in a failure."""
         opened, restore_calls = len(self._record.open), loop_trace.calls_kept()
         self._failure, self._may_fail, self._left = None, may_fail, False
@@ -237,11 +241,11 @@ class Loop:
 
     def _goes_on(self) -> Any:
         """What says after a pass whether there is another step."""
-        return (0 if self._left else 1) if self._ends else loop_trace.ALWAYS
+        return (0 if self._left else 1) if self._ends else ALWAYS
 
     # ---- the pass for the trace
 
-    def _pass_on_the_record(self, items: Items, plan: LoopPlan) -> Passes:
+    def _pass_on_the_record(self, items: Items | Turns, plan: LoopPlan) -> Passes:
         exploration = explore()
         begun = _marks_begun(items, plan)
         for _ in exploration:
@@ -297,7 +301,7 @@ class While(Loop):
         self._value = value
 
     def _passes_over_all(self) -> Passes:
-        goes_on = yield from self._tested()
+        goes_on = yield from self._truth_of_test()
         for attempt in itertools.count():
             is_literal = goes_on is True and self.site.text in _LITERALS
             if attempt <= budgets.STEPS_PEELED and (isinstance(goes_on, SymBool) or is_literal):
@@ -310,7 +314,7 @@ class While(Loop):
             if not goes_on:
                 return
             yield _BODY
-            goes_on = yield from self._tested()
+            goes_on = yield from self._truth_of_test()
 
     def _passes_if_kept(self, turns: Turns, *, is_literal: bool) -> Generator[Any, None, bool]:
         start = self._moment_before(self.site.state)
@@ -326,7 +330,7 @@ class While(Loop):
         self._scope.write({key: kept.value for key, kept in start.items()})
         return False
 
-    def _tested(self) -> Generator[Any, None, Any]:
+    def _truth_of_test(self) -> Generator[Any, None, Any]:
         """Whether there is a first, or a further step, as Python or the file will know."""
         self._scope.given = {}
         exploration = explore()
@@ -373,7 +377,7 @@ def _is_refused(exploration: Exploration, error: Exception) -> bool:
     return True
 
 
-def _marks_begun(items: Items, plan: LoopPlan) -> Begun:
+def _marks_begun(items: Items | Turns, plan: LoopPlan) -> Begun:
     return loop_trace.begin(items.count, [slot.initial for slot in plan.slots], items.sequences, plan.growing)
 
 

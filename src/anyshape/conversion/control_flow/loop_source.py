@@ -116,7 +116,7 @@ class _Rewriter(ast.NodeTransformer):
     # ---- expressions
 
     def visit_ListComp(self, node: Any) -> Any:
-        """`each(ITER, lambda items: [EXPR for TARGET in items if TEST])`; a second loop becomes one of its own, in it."""
+        """`each(ITER, lambda items: [EXPR for TARGET in items if TEST])`; a second loop becomes one in it."""
         if self._names is None or not _is_movable(node):
             self.generic_visit(node)
             return node

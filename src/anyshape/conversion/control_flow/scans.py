@@ -133,7 +133,7 @@ def _to_loop(region: LoopRegion, *, some_step: bool) -> ir.Graph:
     results = [running if goes_on is None else nodes[-1].outputs[0], *_results_of_a_step(end)]
     body = _step_graph([index, running, *carried], nodes, results, end)
     # a Loop that carries nothing has to be given it
-    begins = new_node("Constant", [], {"value": ir.tensor(np.array(True))}, like=end)  # noqa: FBT003
+    begins = new_node("Constant", [], {"value": ir.tensor(np.array(True))}, like=end)
     region.graph.insert_before(end, begins)
     node = _loop_node("Loop", [marks.count_of(end), begins.outputs[0], *marks.initial_of(end)], {"body": body}, end)
     collects = len(end.outputs) > len(marks.initial_of(end))
