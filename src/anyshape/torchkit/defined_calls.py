@@ -45,6 +45,8 @@ _CHECKS: Mapping[str, Callable[..., None]] = {
     "aten::native_batch_norm": _check_channels,
     "aten::_native_batch_norm_legit": _check_channels,
     "aten::_native_batch_norm_legit_no_training": _check_channels,
+    "aten::_batch_norm_with_update": _check_channels,
+    "aten::_batch_norm_no_update": _check_channels,
 }
 """By the operator's name: what raises where a call is not defined."""
 
