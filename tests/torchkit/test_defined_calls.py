@@ -43,3 +43,14 @@ def test_a_label_that_is_no_class_is_not_looked_up():
                 torch.nn.functional.ctc_loss(
                     steps, targets=torch.tensor([[label]]), input_lengths=ones, target_lengths=ones
                 )
+
+
+def test_a_batch_norm_with_statistics_of_other_channels_is_not_run() -> None:
+    def norm(x: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+        return torch.native_batch_norm(x, None, None, mean, torch.ones(3), True, 0.1, 1e-5)[0]
+
+    for checked in (DefinedCalls(), calls_are_checked()):
+        with checked:
+            assert norm(torch.randn(2, 3, 4), torch.zeros(3)).shape == (2, 3, 4)
+            with pytest.raises(UndefinedCallError, match="a batch norm of 3 channels has other statistics"):
+                norm(torch.randn(2, 3, 4), torch.zeros(2))

@@ -2,7 +2,7 @@
 
 `scaled_dot_product_attention` takes keys and values of two lengths and reads beyond the end of the shorter ones: what
 it gives then changes from call to call, and may end the process. `ctc_loss` reads beside the steps where a label is no
-class.
+class. A batch norm by its inner name writes beside statistics of other channels.
 """
 
 from __future__ import annotations
@@ -29,12 +29,24 @@ def _check_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
         raise UndefinedCallError(f"scaled_dot_product_attention has {lengths}: PyTorch reads beyond the shorter ones")
 
 
+def _check_channels(x: torch.Tensor, *others: Any, **named: Any) -> None:
+    channels = x.shape[1] if x.dim() > 1 else 1
+    given = [one for one in (*others[:4], *named.values()) if isinstance(one, torch.Tensor)]
+    if any(one.numel() != channels for one in given):
+        raise UndefinedCallError(f"a batch norm of {channels} channels has other statistics: PyTorch reads beside them")
+
+
 _CHECKS: Mapping[str, Callable[..., None]] = {
     "aten::_scaled_dot_product_flash_attention_for_cpu": _check_attention,
     "aten::_scaled_dot_product_attention_math": _check_attention,
     "aten::_scaled_dot_product_flash_attention": _check_attention,
     "aten::_scaled_dot_product_efficient_attention": _check_attention,
     "aten::_scaled_dot_product_fused_attention_overrideable": _check_attention,
+    "aten::native_batch_norm": _check_channels,
+    "aten::_native_batch_norm_legit": _check_channels,
+    "aten::_native_batch_norm_legit_no_training": _check_channels,
+    "aten::_batch_norm_with_update": _check_channels,
+    "aten::_batch_norm_no_update": _check_channels,
 }
 """By the operator's name: what raises where a call is not defined."""
 
@@ -54,9 +66,10 @@ def _check_labels(log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__:
         raise UndefinedCallError("ctc_loss has a label that is no class: PyTorch reads beside the steps")
 
 
-_BY_NAME: Mapping[str, Callable[..., None]] = {
-    "scaled_dot_product_attention": _check_attention,
-    "ctc_loss": _check_labels,
+_BY_NAME: Mapping[tuple[Any, str], Callable[..., None]] = {
+    (torch.nn.functional, "scaled_dot_product_attention"): _check_attention,
+    (torch.nn.functional, "ctc_loss"): _check_labels,
+    (torch, "native_batch_norm"): _check_channels,
 }
 
 
@@ -64,9 +77,8 @@ _BY_NAME: Mapping[str, Callable[..., None]] = {
 def calls_are_checked() -> Iterator[None]:
     """Inside, calls by the functions' own names are checked, at no cost for others: for the many runs of a check."""
     with contextlib.ExitStack() as stack:
-        for name, check in _BY_NAME.items():
-            function = _checked_first(check, getattr(torch.nn.functional, name))
-            stack.enter_context(patched(torch.nn.functional, name, function))
+        for (owner, name), check in _BY_NAME.items():
+            stack.enter_context(patched(owner, name, _checked_first(check, getattr(owner, name))))
         yield
 
 
