@@ -24,7 +24,7 @@ def test_one_wrong_content_makes_its_size_wrong():
 
 def test_where_a_refusal_fails_stands_on_the_map_although_nothing_was_run():
     marks = map_of(replace(REFUSED, verification=None)).marks
-    assert marks == (MapMark((1, 4), "wrong", sentence="error[pinned-dim]: `batch` cannot vary"),)
+    assert marks == (MapMark((1, 4), "limit", sentence="error[pinned-dim]: `batch` cannot vary"),)
 
 
 def test_a_right_size_that_a_finding_names_is_wrong_and_keeps_its_error():

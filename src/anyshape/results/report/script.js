@@ -146,7 +146,7 @@
 
   // ---- the map of sizes
 
-  const STATES = { right: "run and right", wrong: "wrong", limit: "beyond a limit of the model", "not run": "planned, not run" };
+  const STATES = { right: "run and right", wrong: "wrong", limit: "where the model itself fails", "not run": "planned, not run" };
   const map = data.map;
   const variety = map.dims.map((_, dim) => new Set(map.marks.map((mark) => mark.sizes[dim])).size);
   const widest = map.dims.map((_, dim) => dim).sort((a, b) => variety[b] - variety[a] || a - b);  // the longest axis lies across

@@ -105,11 +105,12 @@ def _dims_of_runs(result: Result) -> tuple[str, ...]:
 
 
 def _breaking_marks(result: Result, dims: Mapping[str, SizeRange]) -> Iterator[MapMark]:
-    """The smallest sizes that break a refused result, as its findings have them."""
+    """The smallest sizes that break a refused result, as its findings have them: by PyTorch's own fault, or by the file's."""
     for finding in result.findings:
         sizes = finding.breaks_at
         if result.verdict == "refused" and sizes is not None and set(sizes) == set(dims):
-            yield MapMark(_in_order(sizes, dims), "wrong", sentence=finding.headline)
+            state: SizeState = "limit" if finding.origin == "model" else "wrong"
+            yield MapMark(_in_order(sizes, dims), state, sentence=finding.headline)
 
 
 def _marks_of(verification: Verification, dims: Mapping[str, SizeRange]) -> Iterator[MapMark]:
