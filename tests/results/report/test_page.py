@@ -128,7 +128,7 @@ def test_what_it_rests_on_is_told_in_words():
     text = " ".join(re.sub("<[^>]+>", " ", render_page(ReportDocument(RIGHT))).split())
     for words in (
         "✓ checked net.onnx, right at 2 sizes in ONNX Runtime 1.31.1 against PyTorch",
-        "2 right 1 beyond a limit 1 planned and not run",
+        "2 right 1 where the model itself fails 1 planned and not run",
         "seq &lt;= 32 model.py:7",
         "assumptions 2: 1 run on both sides 1 not settled",
         "batch != 7 model.py:3 run on both sides holds at batch = 2 does not at batch = 7",

@@ -28,7 +28,8 @@ def test_where_a_refusal_fails_stands_on_the_map_although_nothing_was_run():
 
 
 def test_a_right_size_that_a_finding_names_is_wrong_and_keeps_its_error():
-    found = {mark.sizes: mark for mark in map_of(REFUSED).marks}
+    by_export = replace(REFUSED, findings=tuple(replace(one, origin="export") for one in REFUSED.findings))
+    found = {mark.sizes: mark for mark in map_of(by_export).marks}
     assert (found[1, 4].state, found[1, 4].ratio, found[1, 4].contents) == ("wrong", 0.25, 1)
 
 

@@ -105,7 +105,7 @@ def _dims_of_runs(result: Result) -> tuple[str, ...]:
 
 
 def _breaking_marks(result: Result, dims: Mapping[str, SizeRange]) -> Iterator[MapMark]:
-    """The smallest sizes that break a refused result, as its findings have them: by PyTorch's own fault, or by the file's."""
+    """The smallest sizes that break a refused result, as its findings have them: the model's fault, or the file's."""
     for finding in result.findings:
         sizes = finding.breaks_at
         if result.verdict == "refused" and sizes is not None and set(sizes) == set(dims):
