@@ -25,7 +25,7 @@ TESTS = Path(__file__).parent
 
 ORDER = (
     "errors", "garbage", "sizes", "source", "onnxfile", "runtime", "results", "testbench", "freeing", "torchkit",
-    "declaration", "model", "conversion", "verification", "diagnosis", "stages", "verbs", "checkpoints", "cli",
+    "declaration", "model", "conversion", "verification", "diagnosis", "stages", "verbs", "checkpoints", "fleet", "cli",
 )  # fmt: skip
 """Each folder imports from those before it, and from none behind it."""
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]

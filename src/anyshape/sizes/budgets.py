@@ -13,6 +13,11 @@ SECONDS_UNTIL_ABSURD = 900.0
 SECONDS_OF_ALL_STRATEGIES = 3600.0
 """Their number is bounded by what they have to convert; whoever waits for a refusal should not wait for hours."""
 
+SECONDS_OF_A_TASK = 600.0
+"""Of a sweep, unless it is said otherwise: the slowest of some 500 real models takes half of it."""
+SECONDS_BETWEEN_LOOKS_AT_TASKS = 0.05
+"""At what the processes of a sweep take: a second of looks is a thousandth of a core for each of them."""
+
 # ---- work, in elements that are computed: a check takes about two nanoseconds for each on one core, eager half of it
 
 WORK_OF_A_CALL = 2**13
@@ -139,6 +144,9 @@ MOST_PLACES_OF_A_MODEL = 2**27
 """That it may ask for: a gigabyte as a list, and ten times what the longest text takes."""
 LARGE_RECORDED_CALL = 2**28
 """Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
+
+BYTES_OF_A_TASK = 12 * 10**9
+"""Of a sweep, unless it is said otherwise; models of some hundred million weights take less than half."""
 
 # ---- numbers, lengths and depths
 
@@ -472,3 +480,15 @@ MOST_EXAMPLES_TRIED = 120
 """Sizes at which a model is run in search of an example: it fails at once where it fails."""
 MOST_NUMBERS_OF_A_LINE = 5
 """Of which all products are sizes to try."""
+LONGEST_CAUSE = 400
+"""Characters that a line of a sweep says about why: the report says the rest."""
+FEWEST_TIMES = 8
+"""Of entries that two sweeps have in common, before their scatter is known at all."""
+SHORTEST_TIME_COMPARED = 1.0
+"""Seconds: what is shorter is the start of Python and torch, and its scatter is not that of work."""
+SLOWER_BY = 1.3
+"""The least factor that is called slower: single runs on a shared machine differ by as much for no reason."""
+SPREADS_OF_AN_OUTLIER = 4
+"""Two thirds of all ratios lie within one; of 10,000 that scatter like a bell, less than one lies beyond four."""
+SECONDS_NOTICED = 1.0
+"""By which an entry must be slower than all others are, whatever its ratio."""
