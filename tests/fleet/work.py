@@ -12,7 +12,7 @@ from pathlib import Path
 
 def fine(tell, value=1, seconds=0.0):
     tell("working")
-    print("noise on stdout")
+    sys.stdout.write("noise on stdout\n")
     time.sleep(seconds)
     return {"outcome": "checked", "value": value, "process": os.getpid()}
 

@@ -19,10 +19,11 @@ import anyshape
 from anyshape.cli import options as shared
 from anyshape.cli import tasks
 from anyshape.cli.console import Tell, as_text, flush_c, perform
-from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, error_document
+from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
 from anyshape.cli.leaving import Leaving
 from anyshape.cli.options import option
 from anyshape.cli.preflight import ask_file
+from anyshape.fleet.option_sets import WORKERS
 
 
 def _example(*lines: str) -> str:
@@ -57,11 +58,12 @@ class Program(click.Group):
         "anyshape dims model.py:Net",
         "anyshape make-dynamic static.onnx -o dynamic.onnx --input 'x: [batch, 3, 224, 224]'",
         "anyshape inspect model.onnx",
+        "anyshape sweep zoo.py -o results/",
     )
     + """
 
 \b
-Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 nothing was written, 4 a bug in anyshape.
+Exit codes: 0 done, 1 check, diagnose or compare says no, 2 wrong usage, 3 nothing was written, 4 a bug in anyshape.
 Completion: eval "$(_ANYSHAPE_COMPLETE=bash_source anyshape)"   (or zsh_source, fish_source)""",
 )
 @click.version_option(anyshape.__version__, prog_name="anyshape", message="%(prog)s %(version)s")
@@ -243,6 +245,100 @@ def inspect(model: str, *, as_json: bool, debug: bool) -> int:
         return anyshape.inspect(model)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
+
+
+# ---- many models
+
+
+class Sweep(click.Group):
+    """`sweep COLLECTION` beside `sweep merge` and `sweep compare`: what is no command is a collection."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = args and args[0] in self.commands
+        return super().resolve_command(context, args if known else ["run", *args])
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Options may stand before the collection, as everywhere."""
+        wants_help = not args or (args[0] in ("-h", "--help") and len(args) == 1)
+        return super().parse_args(context, args if wants_help or args[0] in self.commands else ["run", *args])
+
+
+@program.group(
+    cls=Sweep,
+    epilog=_example(
+        "anyshape sweep zoo.py -o results/ --by anyshape --by torch",
+        "anyshape sweep zoo.yaml -o results/ --resume --shard 3/8",
+        "anyshape sweep merge shards/* -o all/",
+        "anyshape sweep compare yesterday/ today/",
+    ),
+)
+def sweep() -> None:
+    """Many models, each in a process of its own: what exports, what is wrong, what has become slower.
+
+    COLLECTION is a Python file whose `models()` yields entries, a folder of checkpoints or of .onnx files, or a YAML
+    list of these. `anyshape sweep run --help` tells its options; `run` may be left out.
+    """
+
+
+@sweep.command(name="run", epilog=_example("anyshape sweep zoo.py -o results/ --column half=dtype=float16"))
+@click.argument("collection", type=click.Path())
+@option("-o --output", "The folder of results.", "DIR", required=True, type=click.Path())
+@option("--by", "A column: an exporter, or what is done with .onnx files.", multiple=True, type=click.Choice(WORKERS))
+@shared.pairs_option(
+    "--column columns", "A column with options: half=dtype=float16,opset_version=18; by=torch chooses.", "NAME=OPTIONS"
+)
+@option("--resume", "Go on with the results that are there.", is_flag=True)
+@option("--again", "With --resume: run again what ended so, such as timeout.", "OUTCOME", multiple=True)
+@option("--shard", "One part of N, by the names of entries.", "i/N")
+@option("--keep", "Keep the exported files, too.", is_flag=True)
+@shared.engine_options
+@shared.output_options
+def sweep_run(collection: str, output: str, *, as_json: bool, debug: bool, **options: Any) -> int:
+    """Run every entry of COLLECTION in every column, and write a line for each as it ends."""
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.sweeps import sweep_collection
+
+        return sweep_collection(collection, output, options)
+
+    return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=True)
+
+
+@sweep.command(epilog=_example("anyshape sweep merge shards/* -o all/"))
+@click.argument("results", nargs=-1, required=True, type=click.Path())
+@option("-o --output", "The folder of all results.", "DIR", required=True, type=click.Path())
+@shared.json_option
+@shared.debug_option
+def merge(results: tuple[str, ...], output: str, *, as_json: bool, debug: bool) -> int:
+    """Put the results of several folders or files into one; of two for one entry the later one counts."""
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.sweeps import merge_results
+
+        return merge_results(results, output)
+
+    return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=True)
+
+
+@sweep.command(epilog=_example("anyshape sweep compare yesterday/ today/"))
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path())
+@shared.json_option
+@shared.debug_option
+def compare(old: str, new: str, *, as_json: bool, debug: bool) -> int:
+    """What is better, worse, slower or gone in NEW; exit code 1 on a regression."""
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.sweeps import compare_results
+
+        return compare_results(old, new)
+
+    def conclude(found: Any) -> Ending:
+        return Ending(SAYS_NO if found.is_regression else DONE, str(found), found.to_dict())
+
+    return perform(work, conclude=conclude, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 def main() -> NoReturn:

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 # ---- the library's name of an argument -> the option that gives it
 
-_EXPORT_OPTIONS = {
+EXPORT_OPTIONS = {
     "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "random": "random",
     "unchecked": "unchecked", "dtype": "dtype", "metadata": "metadata", "external_data": "external_data",
     "optimize": "optimize",
 }  # fmt: skip
-_CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
-_FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked", "constants")}
+CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
+FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked", "constants")}
 _CHECKPOINT_OPTIONS = {name: name for name in ("task", "trust_remote_code", "sizes", "custom_ops")}
 
 
@@ -74,7 +74,7 @@ def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Te
     with imported_for_good():
         from anyshape.checkpoints import export_checkpoint
 
-    chosen = _arguments_from(options, _CHECKPOINT_OPTIONS, _EXPORT_OPTIONS, _CHECK_OPTIONS)
+    chosen = _arguments_from(options, _CHECKPOINT_OPTIONS, EXPORT_OPTIONS, CHECK_OPTIONS)
     return export_checkpoint(target, output, layout=options["layout"] or "optimum", progress=tell, **chosen)
 
 
@@ -88,8 +88,8 @@ def export_target(target: str, output: str, options: Mapping[str, Any], tell: Te
         from anyshape.verbs.export import export as export_model
 
         prepare()
-    with _loaded_call(named, options) as (loaded, call):
-        chosen = _arguments_from(options, _EXPORT_OPTIONS, _CHECK_OPTIONS) | _said_twice(loaded, options)
+    with loaded_call(named, options) as (loaded, call):
+        chosen = _arguments_from(options, EXPORT_OPTIONS, CHECK_OPTIONS) | said_twice(loaded, options)
         result = export_model(loaded.model, f=place, progress=tell, **call.arguments, **chosen)
     return replace(result, notes=(*_notes_on_weights(loaded, options), *result.notes))
 
@@ -112,13 +112,13 @@ def check_file(model: str, target: str | None, options: Mapping[str, Any], tell:
     tell(f"checking {model}")
     from anyshape.verbs.check import check
 
-    chosen = {**_arguments_from(options, _CHECK_OPTIONS), "at": options["at"]}
+    chosen = {**_arguments_from(options, CHECK_OPTIONS), "at": options["at"]}
     if named is None:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
         return check(model, trusted=options["trusted"], **said, **chosen)
     path = Path(model).absolute()  # the target's code may change the current folder
-    with _loaded_call(named, options, _ports_of(model)) as (loaded, call):
-        said = {**call.arguments, **chosen, **_said_twice(loaded, options)}
+    with loaded_call(named, options, _ports_of(model)) as (loaded, call):
+        said = {**call.arguments, **chosen, **said_twice(loaded, options)}
         try:
             return check(path, loaded.model, **said)
         except ExportError as error:
@@ -137,7 +137,7 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
         from anyshape.verbs.diagnose import diagnose as diagnose_model
 
         prepare()
-    with _loaded_call(named, options) as (loaded, call):
+    with loaded_call(named, options) as (loaded, call):
         where = loaded.where(options["where"], options["inputs"])
         return diagnose_model(loaded.model, progress=tell, seed=options["seed"] or 0, where=where, **call.arguments)
 
@@ -154,11 +154,11 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
 
     dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]} or None
     chosen: dict[str, Any] = {"out": place, "sizes": options["sizes"] or None, "progress": tell}
-    chosen |= _arguments_from(options, _FREE_OPTIONS)
+    chosen |= _arguments_from(options, FREE_OPTIONS)
     if named is None:
         return make_dynamic(model, dims, trusted=options["trusted"], **chosen)
     path = Path(model).absolute()
-    with _loaded_call(named, silent, _ports_of(model)) as (loaded, call):
+    with loaded_call(named, silent, _ports_of(model)) as (loaded, call):
         args, kwargs = call.first
         called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
         return make_dynamic(path, dims, model=loaded.model, **called, **chosen)
@@ -172,7 +172,7 @@ def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Propose
     tell(f"loading {target}")
     from anyshape.verbs.dims import propose_dims as find_dims
 
-    with _loaded_call(named, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
+    with loaded_call(named, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
         tell(f"probing {target}")
         called = {name: call.arguments[name] for name in ("args", "kwargs", "examples", "make_inputs")}
         return find_dims(loaded.model, **called)
@@ -182,7 +182,7 @@ def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Propose
 
 
 @contextlib.contextmanager
-def _loaded_call(
+def loaded_call(
     target: TargetText, options: Mapping[str, Any], ports: Sequence[Port] = ()
 ) -> Iterator[tuple[LoadedTarget, TargetCall]]:
     """What TARGET names, and the call that options, its file or the inputs of an ONNX file speak of."""
@@ -197,7 +197,7 @@ def _loaded_call(
         yield loaded, call_of(loaded, inputs, options["dims"], options["sizes"], seed, ports)
 
 
-def _said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, Any]:
+def said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, Any]:
     """What both the command line and the target's file may say, and what then adds up."""
     return {
         "custom_ops": loaded.custom_ops(options["custom_ops"]),

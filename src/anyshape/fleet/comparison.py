@@ -1,8 +1,8 @@
 """Two sweeps side by side: what is better, worse, slower or gone, and how much of the slowness is the machine's.
 
 A sweep runs each entry once, so that a single time proves nothing. How times scatter is read off the pair itself: the
-median of all ratios is what the machine or a new version does to everything, and an entry is slower only where it stands
-out of the spread around that median, by a share and by seconds that a person would notice.
+median of all ratios is what the machine or a new version does to everything, and an entry is slower only where it
+stands out of the spread around that median, by a share and by seconds that a person would notice.
 """
 
 from __future__ import annotations

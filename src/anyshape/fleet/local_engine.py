@@ -21,7 +21,7 @@ def run_here(tasks: Iterable[Task], jobs: int) -> Iterator[Record]:
                 running.append(SupervisedTask(task))
             if not running:
                 return
-            wait([one for one in running if not one.is_silent], timeout=budgets.SECONDS_BETWEEN_LOOKS_AT_TASKS)
+            wait([one.fileno() for one in running if not one.is_silent], timeout=budgets.SECONDS_BETWEEN_LOOKS_AT_TASKS)
             taken = memory_by_session(one.session for one in running)
             for one in tuple(running):
                 if (record := one.look(taken[one.session])) is not None:

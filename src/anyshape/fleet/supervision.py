@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ class SupervisedTask:
         self._stopped: tuple[str, str] | None = None
         """Outcome and cause, where it was ended from here."""
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed when the task has ended
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603  this Python, and a module of ours
             # `-P`: a file of the working folder that is called `json.py` is not meant
             [sys.executable, "-P", "-m", "anyshape.fleet.worker", str(os.getpid())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=_environment(task.threads),
@@ -149,8 +150,11 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
 def _shortened(text: object) -> str:
-    line = " ".join(str(text).split())
+    line = " ".join(_COLOUR.sub("", str(text)).split())
     return line if len(line) <= budgets.LONGEST_CAUSE else f"{line[: budgets.LONGEST_CAUSE - 3]}..."
 
 

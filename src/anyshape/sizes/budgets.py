@@ -17,6 +17,8 @@ SECONDS_OF_A_TASK = 600.0
 """Of a sweep, unless it is said otherwise: the slowest of some 500 real models takes half of it."""
 SECONDS_BETWEEN_LOOKS_AT_TASKS = 0.05
 """At what the processes of a sweep take: a second of looks is a thousandth of a core for each of them."""
+SECONDS_BETWEEN_LOOKS_AT_A_CLUSTER = 5.0
+"""Where no task ends: whether nodes have come or gone."""
 
 # ---- work, in elements that are computed: a check takes about two nanoseconds for each on one core, eager half of it
 
@@ -492,3 +494,11 @@ SPREADS_OF_AN_OUTLIER = 4
 """Two thirds of all ratios lie within one; of 10,000 that scatter like a bell, less than one lies beyond four."""
 SECONDS_NOTICED = 1.0
 """By which an entry must be slower than all others are, whatever its ratio."""
+DEEPEST_COLLECTION = 8
+"""Collections that are listed in one another: two that list each other would never end."""
+RETRIES_OF_A_LOST_TASK = 5
+"""By a cluster whose nodes come and go; a task that ends its node each time must not take all of them."""
+TASKS_PER_CORE_UNDER_WAY = 2
+"""Given to a cluster: one that runs, and one that is there when it ends."""
+ROOM_FOR_MEMORY = 1.25
+"""Asked for beyond what an entry took before: the same work differs by some percent from run to run."""
