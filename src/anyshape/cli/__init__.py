@@ -124,11 +124,18 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
 
-@_command("anyshape check model.onnx model.py:Net --weights state.pt", "anyshape check model.onnx --size seq=1..512")
+@_command(
+    "anyshape check model.onnx model.py:Net --weights state.pt",
+    "anyshape check model.onnx --size seq=1..512",
+    "anyshape check model.onnx model.py:Net --grid --share 0.1",
+)
 @click.argument("model", type=click.Path())
 @click.argument("target", type=click.Path(), required=False)
 @shared.declaration_options
 @option("--at", "Check at one size only.", "batch=1,seq=1", callback=shared.sizes_at)
+@option("--grid", "Check at every declared size, in many processes.", is_flag=True)
+@option("--share", "With --grid: at so much of them, such as 0.1.", "SHARE", type=click.FloatRange(0, 1, min_open=True))
+@shared.engine_options
 @shared.checking_options
 @shared.trusted_option
 @shared.output_options
@@ -141,8 +148,27 @@ def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: 
     _refuse_two_tiers(options)
     if target is None:
         _refuse_without_target(options)
+    if options["grid"]:
+        return _check_grid(model, target, {**options, "quiet": quiet}, as_json=as_json, debug=debug)
+    if options["share"] is not None or options["jobs"] or options["address"] or options["engine"] != "local":
+        raise click.UsageError("--share, --engine, --address and --jobs are about --grid: give it, too")
     work = partial(tasks.check_file, model, target, options)
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
+def _check_grid(model: str, target: str | None, options: Mapping[str, Any], *, as_json: bool, debug: bool) -> int:
+    if options["at"] is not None:
+        raise click.UsageError("--at is one size, and --grid is all of them")
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.grids import check_grid
+
+        return check_grid(model, target, options)
+
+    def conclude(found: Any) -> Ending:
+        return Ending(DONE if found.is_right else SAYS_NO, str(found), found.to_dict())
+
+    return perform(work, conclude=conclude, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 _ABOUT_THE_MODEL = {"inputs": "--input", "dims": "--dim", "weights": "--weights", "atol": "--atol", "rtol": "--rtol"}
@@ -294,6 +320,7 @@ def sweep() -> None:
 @option("--shard", "One part of N, by the names of entries.", "i/N")
 @option("--keep", "Keep the exported files, too.", is_flag=True)
 @shared.engine_options
+@shared.limit_options
 @shared.output_options
 def sweep_run(collection: str, output: str, *, as_json: bool, debug: bool, **options: Any) -> int:
     """Run every entry of COLLECTION in every column, and write a line for each as it ends."""

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -214,7 +215,8 @@ def _export_by_torch(
     given |= {"dynamic_shapes": (tuple(plain.values()),)} if by == "torch" else {"dynamic_axes": plain}
     adapter = Adapter(request.target, request.signature, tuple(names))
     try:
-        torch.onnx.export(adapter.eval(), tuple(values[name] for name in names), str(path), verbose=False, **given)
+        with warnings.catch_warnings(action="ignore"):  # what it says about itself is not about the model
+            torch.onnx.export(adapter.eval(), tuple(values[name] for name in names), str(path), verbose=False, **given)
     except Exception as error:
         raise _NotConvertedError(named_line(_root(error))) from error
     return dynamic

@@ -133,9 +133,11 @@ json_option = option("--json as_json", "Print the result as one JSON document.",
 debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
 output_options = _all_of(json_option, debug_option, option("--quiet", "No progress on stderr.", is_flag=True))
 engine_options = _all_of(
-    option("--engine", "Where entries run.", type=click.Choice(["local", "ray"]), default="local", show_default=True),
+    option("--engine", "Where processes run.", type=click.Choice(["local", "ray"]), default="local", show_default=True),
     option("--address", "With --engine ray: of the cluster; one of this machine alone by default.", "ADDRESS"),
     option("--jobs", "Processes at a time; as many as cores by default.", "N", type=click.IntRange(1)),
+)
+limit_options = _all_of(
     option("--seconds", "What one entry may take.", "SECONDS", type=float, default=600.0, show_default=True),
     option("--gigabytes", "The memory that one entry may take.", "GB", type=float, default=12.0, show_default=True),
 )

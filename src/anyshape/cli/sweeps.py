@@ -34,7 +34,7 @@ def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -
     limits = TaskLimits(options["seconds"], int(options["gigabytes"] * 1e9))
     found = read_collection(Path(collection), partial(_listed_models, limits=limits))
     columns = parse_columns(options["by"], options["columns"]) or found.columns
-    jobs = _jobs(options)
+    jobs = jobs_of(options)
     tasks = [
         Task(one.name, one.column, one.function, one.arguments, limits, one.tags, threads=max(1, usual_jobs() // jobs))
         for one in tasks_of(found, columns, folder, keeps_files=options["keep"])
@@ -51,7 +51,7 @@ def _outcomes(again: Sequence[str]) -> tuple[str, ...]:
     return tuple(again)
 
 
-def _jobs(options: Mapping[str, Any]) -> int:
+def jobs_of(options: Mapping[str, Any]) -> int:
     return int(options["jobs"] or usual_jobs())
 
 
@@ -63,7 +63,7 @@ def engine_of(options: Mapping[str, Any]) -> Engine:
         return lambda tasks, known: run_on_ray(tasks, known, options["address"])
     if options["address"]:
         raise DeclarationError("--address is a cluster's: give --engine ray, too")
-    return lambda tasks, _known: run_here(tasks, _jobs(options))
+    return lambda tasks, _known: run_here(tasks, jobs_of(options))
 
 
 def _listed_models(place: Path, limits: TaskLimits) -> Mapping[str, Any]:

@@ -117,7 +117,7 @@ def check_file(model: str, target: str | None, options: Mapping[str, Any], tell:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
         return check(model, trusted=options["trusted"], **said, **chosen)
     path = Path(model).absolute()  # the target's code may change the current folder
-    with loaded_call(named, options, _ports_of(model)) as (loaded, call):
+    with loaded_call(named, options, ports_of(model)) as (loaded, call):
         said = {**call.arguments, **chosen, **said_twice(loaded, options)}
         try:
             return check(path, loaded.model, **said)
@@ -158,7 +158,7 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
     if named is None:
         return make_dynamic(model, dims, trusted=options["trusted"], **chosen)
     path = Path(model).absolute()
-    with loaded_call(named, silent, _ports_of(model)) as (loaded, call):
+    with loaded_call(named, silent, ports_of(model)) as (loaded, call):
         args, kwargs = call.first
         called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
         return make_dynamic(path, dims, model=loaded.model, **called, **chosen)
@@ -205,7 +205,7 @@ def said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _ports_of(model: str) -> Sequence[Port]:
+def ports_of(model: str) -> Sequence[Port]:
     from anyshape.onnxfile.contract import read_contract
     from anyshape.onnxfile.interface import read_interface
     from anyshape.onnxfile.untrusted import load_checked

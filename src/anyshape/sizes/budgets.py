@@ -502,3 +502,11 @@ TASKS_PER_CORE_UNDER_WAY = 2
 """Given to a cluster: one that runs, and one that is there when it ends."""
 ROOM_FOR_MEMORY = 1.25
 """Asked for beyond what an entry took before: the same work differs by some percent from run to run."""
+MOST_SIZES_OF_A_GRID = 5_000_000
+"""Some 40 ms each, a core works on them for two days; more are not even listed."""
+WORKERS_OF_A_CLUSTER = 32
+"""For whom the sizes of a grid are dealt, before a cluster is asked how many it has."""
+MOST_SIZES_OF_A_TASK = 500
+"""Half a minute of work: what a lost worker costs."""
+MOST_FAILURES_TOLD = 10
+"""Of a grid: the smallest ones; a JSON document has them all."""

@@ -67,7 +67,7 @@ def check(
         atol=atol, rtol=rtol, budget=budget, seed=seed, make_inputs=make_inputs, providers=providers, progress=progress
     )
     computed_by = understand_custom_ops(custom_ops, _function_of)
-    file = _read_file(f)
+    file = read_file(f)
     tier = choose_tier(quick=quick, thorough=thorough)
     options = CheckOptions(Tolerance(atol, rtol), budget, tier, at, seed, providers, computed_by)
     if model is None:
@@ -165,7 +165,7 @@ def _check_beside_model(file: GivenFile, request: Request, options: CheckOptions
 # ---- what is given
 
 
-def _read_file(f: Any) -> GivenFile:
+def read_file(f: Any) -> GivenFile:
     if not isinstance(f, (str, os.PathLike)):
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
     proto = load_checked(f)
