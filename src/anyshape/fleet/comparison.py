@@ -133,10 +133,10 @@ def compare_records(old: Records, new: Records) -> Comparison:
     noise = _noise_of([one for one, _, _ in both])
     better = [one for one, before, after in both if after.rank < before.rank]
     worse = [one for one, before, after in both if after.rank > before.rank]
-    slower = [one for one, _, _ in both if one not in worse and _stands_out(one, noise)]
-    faster = [
-        one for one, _, _ in both if one not in better and _stands_out(Change(one.new, one.old), _mirrored(noise))
-    ]
+    # whose outcome has changed is compared by that alone
+    same = [one for one, before, after in both if after.rank == before.rank]
+    slower = [one for one in same if _stands_out(one, noise)]
+    faster = [one for one in same if _stands_out(Change(one.new, one.old), _mirrored(noise))]
     gone = [one for one in changes if one.new is None]
     added = [one for one in changes if one.old is None]
     named = sum(map(len, (better, worse, slower, faster, gone, added)))

@@ -48,12 +48,17 @@ class SweepSummary:
         before = f", {kept} of them earlier" if kept else ""
         rows = [f"swept: {len(self.records)} results{before}"]
         rows += [f"  {column:<12} {_counted(counts)}" for column, counts in _counts_by_column(self.records).items()]
-        return "\n".join([*rows, f"  lines        {self.lines}", f"  page         {self.page}"])
+        return "\n".join([*rows, f"  lines        {_shown(self.lines)}", f"  page         {_shown(self.page)}"])
 
     def to_dict(self) -> dict[str, Any]:
         columns = {column: dict(counts) for column, counts in _counts_by_column(self.records).items()}
         return {"results": len(self.records), "ran": self.ran, "columns": columns, "lines": str(self.lines),
                 "page": str(self.page)}  # fmt: skip
+
+
+def _shown(path: Path) -> str:
+    """As a user would write it from here."""
+    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _counts_by_column(records: Mapping[tuple[str, str], Record]) -> dict[str, Counter[str]]:
