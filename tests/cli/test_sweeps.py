@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from anyshape.cli import program
-from anyshape.fleet.records import Record, read_records
+from anyshape.fleet.result_lines import Record, read_records
 from tests.cli.test_entry_jobs import STATIC, ZOO
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from anyshape.fleet.comparison import Comparison, compare_records
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 
 
 def records(*rows: tuple[str, str, float]) -> dict[tuple[str, str], Record]:

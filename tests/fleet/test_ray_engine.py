@@ -18,7 +18,7 @@ import pytest
 
 from anyshape.errors import AnyshapeError
 from anyshape.fleet.ray_engine import Demand, _as_record, _run_supervised, _within_cluster, demand_of, run_on_ray
-from anyshape.fleet.records import Record, read_records
+from anyshape.fleet.result_lines import Record, read_records
 from anyshape.fleet.tasks import Task, TaskLimits
 from tests.fleet.test_supervision import is_alive
 

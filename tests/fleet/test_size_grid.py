@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.fleet.size_grid import GridResult, dealt, sizes_of_grid
 from anyshape.sizes.notation import SizeRange, parse_condition
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.fleet.sweep_bar import _duration, shown_sweep
 
 GOOD = Record("a", "anyshape", "checked", seconds=1.25)

@@ -7,7 +7,7 @@ import pytest
 
 from anyshape.errors import DeclarationError
 from anyshape.fleet.local_engine import run_here
-from anyshape.fleet.records import Record, read_records
+from anyshape.fleet.result_lines import Record, read_records
 from anyshape.fleet.sweep_run import SweepWishes, run_sweep, tasks_left
 from anyshape.fleet.tasks import Shard, Task
 

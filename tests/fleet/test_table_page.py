@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.fleet.table_page import page_of, write_page
 
 HOSTILE = "</script><script>document.title='owned'</script>\"' onmouseover=x {{7*7}} \ud800"

@@ -14,7 +14,7 @@ from anyshape.fleet.collection import CollectedEntry, Collection, read_collectio
 from anyshape.fleet.comparison import Comparison, compare_records
 from anyshape.fleet.local_engine import run_here, run_one, usual_jobs
 from anyshape.fleet.option_sets import OptionSet, columns_for, parse_columns
-from anyshape.fleet.records import OUTCOMES, Record, lines_path, merge_records, read_records
+from anyshape.fleet.result_lines import OUTCOMES, Record, lines_path, merge_records, read_records
 from anyshape.fleet.sweep_bar import shown_sweep
 from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, run_sweep, tasks_left
 from anyshape.fleet.table_page import write_page

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.sizes import budgets
 
 Records = Mapping[tuple[str, str], Record]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from multiprocessing.connection import wait
 
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.fleet.supervision import SupervisedTask, memory_by_session
 from anyshape.fleet.tasks import Task
 from anyshape.sizes import budgets

@@ -16,7 +16,7 @@ from typing import Any
 
 from anyshape.errors import AnyshapeError, DeclarationError, first_line, named_line
 from anyshape.fleet.local_engine import run_one
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.fleet.tasks import Task, TaskLimits
 from anyshape.sizes import budgets
 

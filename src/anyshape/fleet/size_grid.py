@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, SizeRange, Sizes
 from anyshape.testbench.plan import members

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.fleet.tasks import Task
 from anyshape.sizes import budgets
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from anyshape.fleet.records import Record
+from anyshape.fleet.result_lines import Record
 from anyshape.sizes.spelling import without_controls
 
 

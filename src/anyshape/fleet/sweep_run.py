@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.records import OUTCOMES, Record, journal_at, left_to_run, lines_path, read_records
+from anyshape.fleet.result_lines import OUTCOMES, Record, journal_at, left_to_run, lines_path, read_records
 from anyshape.fleet.table_page import write_page
 from anyshape.fleet.tasks import Shard, Task, refuse_one_key_twice
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from anyshape.fleet.records import GOOD, OUTCOMES, Record
+from anyshape.fleet.result_lines import GOOD, OUTCOMES, Record
 
 _TEMPLATE = "table_page.html"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.records import (
+from anyshape.fleet.result_lines import (
     OUTCOMES,
     Journal,
     Record,
@@ -77,7 +77,8 @@ def test_no_results_are_one_sentence(tmp_path: Path) -> None:
 def test_one_process_writes_a_file(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     code = (
-        f"from pathlib import Path; from anyshape.fleet.records import Journal\ntry: Journal(Path({str(path)!r}))\n"
+        "from pathlib import Path; from anyshape.fleet.result_lines import Journal\n"
+        f"try: Journal(Path({str(path)!r}))\n"
         "except Exception as error: print(error)"
     )
     with journal_at(path):
