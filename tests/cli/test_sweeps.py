@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from anyshape.cli import program
-from anyshape.fleet.result_lines import Record, read_records
+from anyshape.fleet.result_lines import TaskRecord, read_records
 from tests.cli.test_entry_jobs import STATIC, ZOO
 
 
@@ -93,15 +93,15 @@ def test_two_entries_of_one_name_are_one_sentence(tmp_path: Path) -> None:
     assert "two entries are called `net.py:Net` in column `anyshape`" in text
 
 
-def write(folder: Path, *records: Record) -> Path:
+def write(folder: Path, *records: TaskRecord) -> Path:
     folder.mkdir()
     (folder / "results.jsonl").write_bytes(b"".join(one.to_line() for one in records))
     return folder
 
 
 def test_results_are_merged_and_compared(tmp_path: Path) -> None:
-    old = write(tmp_path / "old", Record("a", "anyshape", "checked"), Record("b", "anyshape", "refused"))
-    new = write(tmp_path / "new", Record("a", "anyshape", "refused", cause="pinned-dim"))
+    old = write(tmp_path / "old", TaskRecord("a", "anyshape", "checked"), TaskRecord("b", "anyshape", "refused"))
+    new = write(tmp_path / "new", TaskRecord("a", "anyshape", "refused", cause="pinned-dim"))
     assert "swept: 2 results" in invoke("sweep", "merge", old, new, "-o", tmp_path / "all")
     assert read_records(tmp_path / "all")["a", "anyshape"].outcome == "refused"
     assert (tmp_path / "all/results.html").exists()

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from anyshape.fleet.comparison import Comparison, compare_records
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.comparison import SweepComparison, compare_records
+from anyshape.fleet.result_lines import TaskRecord
 
 
-def records(*rows: tuple[str, str, float]) -> dict[tuple[str, str], Record]:
-    return {(name, "anyshape"): Record(name, "anyshape", outcome, cpu_seconds=s) for name, outcome, s in rows}
+def records(*rows: tuple[str, str, float]) -> dict[tuple[str, str], TaskRecord]:
+    return {(name, "anyshape"): TaskRecord(name, "anyshape", outcome, cpu_seconds=s) for name, outcome, s in rows}
 
 
 def steady(count: int, factor: float = 1.0, spread: float = 0.0, seed: int = 0) -> list[tuple[str, str, float]]:
@@ -19,7 +19,7 @@ def steady(count: int, factor: float = 1.0, spread: float = 0.0, seed: int = 0) 
     ]
 
 
-def names(comparison: Comparison, group: str) -> list[str]:
+def names(comparison: SweepComparison, group: str) -> list[str]:
     return [change.key[0] for change in getattr(comparison, group)]
 
 
@@ -53,7 +53,7 @@ def test_what_is_only_added_or_better_is_no_regression() -> None:
 
 def test_an_entry_that_stands_out_of_the_noise_is_slower() -> None:
     old, new = records(*steady(40)), records(*steady(40, spread=0.05))
-    new["m007", "anyshape"] = Record("m007", "anyshape", "checked", cpu_seconds=12.0)
+    new["m007", "anyshape"] = TaskRecord("m007", "anyshape", "checked", cpu_seconds=12.0)
     found = compare_records(old, new)
     assert names(found, "slower") == ["m007"]
     assert "slower   m007 [anyshape] 5.0 s -> 12.0 s" in str(found)

@@ -18,15 +18,15 @@ import pytest
 
 from anyshape.errors import AnyshapeError
 from anyshape.fleet.ray_engine import Demand, _as_record, _run_supervised, _within_cluster, demand_of, run_on_ray
-from anyshape.fleet.result_lines import Record, read_records
+from anyshape.fleet.result_lines import TaskRecord, read_records
 from anyshape.fleet.tasks import Task, TaskLimits
 from tests.fleet.test_supervision import is_alive
 
 TASK = Task("new", "anyshape", "tests.fleet.work:fine", {"value": 3}, TaskLimits(60, 8 * 10**9), ("tag",))
 
 
-def known(count: int, memory: int, cpu_seconds: float, seconds: float = 10.0) -> dict[tuple[str, str], Record]:
-    rows = [Record(f"m{n}", "anyshape", "checked", memory=memory, cpu_seconds=cpu_seconds, seconds=seconds)
+def known(count: int, memory: int, cpu_seconds: float, seconds: float = 10.0) -> dict[tuple[str, str], TaskRecord]:
+    rows = [TaskRecord(f"m{n}", "anyshape", "checked", memory=memory, cpu_seconds=cpu_seconds, seconds=seconds)
             for n in range(count)]  # fmt: skip
     return {one.key: one for one in rows}
 
@@ -46,9 +46,13 @@ def test_a_new_task_asks_for_what_others_of_its_column_took() -> None:
 
 
 def test_one_that_ran_before_asks_for_what_it_took_and_never_for_more_than_its_limit() -> None:
-    before = known(20, 10**9, 10.0) | {TASK.key: Record("new", "anyshape", "checked", memory=2 * 10**9, seconds=0.5)}
+    before = known(20, 10**9, 10.0) | {
+        TASK.key: TaskRecord("new", "anyshape", "checked", memory=2 * 10**9, seconds=0.5)
+    }
     assert demand_of(TASK, before) == Demand(1, 2_500_000_000)
-    assert demand_of(TASK, {TASK.key: Record("new", "anyshape", "out-of-memory", memory=10**11)}).memory == 8 * 10**9
+    assert (
+        demand_of(TASK, {TASK.key: TaskRecord("new", "anyshape", "out-of-memory", memory=10**11)}).memory == 8 * 10**9
+    )
 
 
 def test_no_node_is_asked_for_more_than_the_largest_has() -> None:

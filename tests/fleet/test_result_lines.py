@@ -12,7 +12,7 @@ from anyshape.errors import DeclarationError
 from anyshape.fleet.result_lines import (
     OUTCOMES,
     Journal,
-    Record,
+    TaskRecord,
     journal_at,
     left_to_run,
     lines_path,
@@ -21,8 +21,10 @@ from anyshape.fleet.result_lines import (
 )
 from anyshape.fleet.tasks import Shard, Task
 
-RECORD = Record("a", "anyshape", "checked", "d1", seconds=1.5, cpu_seconds=1.25, memory=10**8, tags=("vision",))
-HOSTILE = Record("</script>\n\u2028\x00 \U0001f600", "c\"'", "refused", cause="x\ny", details={"a": [1, {"b": None}]})
+RECORD = TaskRecord("a", "anyshape", "checked", "d1", seconds=1.5, cpu_seconds=1.25, memory=10**8, tags=("vision",))
+HOSTILE = TaskRecord(
+    "</script>\n\u2028\x00 \U0001f600", "c\"'", "refused", cause="x\ny", details={"a": [1, {"b": None}]}
+)
 
 
 def test_a_record_is_one_line_and_comes_back_whole(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_one_process_writes_a_file(tmp_path: Path) -> None:
 
 def test_what_has_a_result_for_the_same_options_is_not_run_again() -> None:
     tasks = [Task(name, "anyshape", "m:f", {"opset": 20}) for name in "abcd"]
-    known = {task.key: Record(task.name, "anyshape", "checked", task.digest) for task in tasks[:3]}
+    known = {task.key: TaskRecord(task.name, "anyshape", "checked", task.digest) for task in tasks[:3]}
     known["b", "anyshape"] = replace(known["b", "anyshape"], digest="of other options")
     known["c", "anyshape"] = replace(known["c", "anyshape"], outcome="timeout")
     assert [task.name for task in left_to_run(tasks, known)] == ["b", "d"]

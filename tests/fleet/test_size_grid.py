@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.fleet.size_grid import GridResult, dealt, sizes_of_grid
 from anyshape.sizes.notation import SizeRange, parse_condition
 
@@ -57,7 +57,7 @@ def test_hands_are_all_sizes_once_and_of_about_the_same_work() -> None:
 
 def test_a_result_is_right_only_if_every_size_is() -> None:
     def record(outcome="checked", cause="", **details):
-        return Record("sizes 1", "grid", outcome, cause=cause, details=details)
+        return TaskRecord("sizes 1", "grid", outcome, cause=cause, details=details)
 
     good = record(right=6, refused=2, failures=[])
     assert GridResult("m.onnx", 8, 8, [good]).is_right

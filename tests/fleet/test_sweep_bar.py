@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import io
 
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.fleet.sweep_bar import _duration, shown_sweep
 
-GOOD = Record("a", "anyshape", "checked", seconds=1.25)
-BAD = Record("b[red]\x1b[31m\n", "anyshape", "refused", seconds=2.0)
+GOOD = TaskRecord("a", "anyshape", "checked", seconds=1.25)
+BAD = TaskRecord("b[red]\x1b[31m\n", "anyshape", "refused", seconds=2.0)
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ import pytest
 
 from anyshape.errors import DeclarationError
 from anyshape.fleet.local_engine import run_here
-from anyshape.fleet.result_lines import Record, read_records
+from anyshape.fleet.result_lines import TaskRecord, read_records
 from anyshape.fleet.sweep_run import SweepWishes, run_sweep, tasks_left
 from anyshape.fleet.tasks import Shard, Task
 
@@ -72,7 +72,7 @@ def test_an_engine_is_told_what_is_known(tmp_path: Path) -> None:
 
     def noting(tasks, known):
         seen.append(sorted(known))
-        return iter([Record(task.name, task.column, "refused", task.digest) for task in tasks])
+        return iter([TaskRecord(task.name, task.column, "refused", task.digest) for task in tasks])
 
     summary = sweep(SweepWishes(tmp_path, resume=True), engine=noting)
     assert seen == [[("entry 0", "small"), ("entry 1", "small")]]

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.fleet.table_page import page_of, write_page
 
 HOSTILE = "</script><script>document.title='owned'</script>\"' onmouseover=x {{7*7}} \ud800"
 RECORDS = [
-    Record(
+    TaskRecord(
         "alpha", "anyshape", "checked", cpu_seconds=2.0, memory=10**9, tags=("vision",), report="reports/alpha.html"
     ),
-    Record("alpha", "torch", "wrong", cause="wrong-values: `y`", cpu_seconds=9.0, tags=("vision",)),
-    Record("beta", "anyshape", "refused", cause="pinned-dim: `batch`", cpu_seconds=5.0, tags=("text", "small")),
-    Record("beta", "torch", "refused", cpu_seconds=1.0),
-    Record(HOSTILE, "anyshape", "timeout", cause=HOSTILE, tags=('a"b', "]<"), report="../../x"),
+    TaskRecord("alpha", "torch", "wrong", cause="wrong-values: `y`", cpu_seconds=9.0, tags=("vision",)),
+    TaskRecord("beta", "anyshape", "refused", cause="pinned-dim: `batch`", cpu_seconds=5.0, tags=("text", "small")),
+    TaskRecord("beta", "torch", "refused", cpu_seconds=1.0),
+    TaskRecord(HOSTILE, "anyshape", "timeout", cause=HOSTILE, tags=('a"b', "]<"), report="../../x"),
 ]
 
 
@@ -49,7 +49,7 @@ def test_names_and_causes_are_text_whatever_they_hold(page: Path) -> None:
 def test_only_a_report_that_is_there_and_below_the_folder_is_linked(page: Path) -> None:
     assert page.read_text(encoding="utf-8").count("<a href=") == 1
     for report in ("/etc/passwd", "../x.html", "reports/none.html", "javascript:alert(1)", ""):
-        assert "<a href=" not in page_of([Record("a", "b", "checked", report=report)], page.parent)
+        assert "<a href=" not in page_of([TaskRecord("a", "b", "checked", report=report)], page.parent)
 
 
 @pytest.fixture
@@ -109,7 +109,9 @@ def test_a_browser_filters_sorts_and_follows_links(page: Path, browser) -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_entries_are_a_page_that_still_answers(tmp_path: Path, browser) -> None:
-    records = [Record(f"model {n}", c, "checked" if n % 9 else "refused") for n in range(10_000) for c in ("a", "b")]
+    records = [
+        TaskRecord(f"model {n}", c, "checked" if n % 9 else "refused") for n in range(10_000) for c in ("a", "b")
+    ]
     write_page(tmp_path / "results.html", records)
     assert (tmp_path / "results.html").stat().st_size < 10_000_000
     tab = browser.new_page()

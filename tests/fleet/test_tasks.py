@@ -14,6 +14,10 @@ def test_a_digest_is_of_what_is_done_and_not_of_limits_or_tags() -> None:
     one = task("a", opset=20)
     assert one.digest == Task(*vars(one).values()).digest
     assert one.digest == Task("a", "anyshape", one.function, {"opset": 20}, TaskLimits(1.0, 1), ("tag",), 4).digest
+    moved = Task("a", "anyshape", one.function, {"opset": 20}, written={"folder": "elsewhere"})
+    assert moved.digest == one.digest
+    assert moved.request["arguments"] == {"opset": 20, "written": {"folder": "elsewhere"}}
+    assert one.request == {"function": "package.module:function", "arguments": {"opset": 20}}
     assert len({one.digest, task("b", opset=20).digest, task("a", "b", opset=20).digest, task("a").digest}) == 4
 
 

@@ -59,7 +59,7 @@ def run_model(
     from anyshape.cli.targets import LoadedTarget, instance_or_product, users_code
 
     tell("loading")
-    with _told(written) as finish, _models_of(place) as (models, _):
+    with _told_in_full(written) as finish, _models_of(place) as (models, _):
         said = next((one for one in models if one["name"] == model), None)
         if said is None:
             raise DeclarationError(f"`models()` of `{Path(place).name}` yields no `{model}` any more")
@@ -110,7 +110,7 @@ def run_target(
 ) -> Told:
     """A TARGET, with what the collection says of its inputs."""
     tell("loading")
-    with _told(written) as finish:
+    with _told_in_full(written) as finish:
         inputs = [parse_input(str(text)) for text in said.get("inputs", ())]
         given = {
             "inputs": inputs, "dims": said.get("dims", {}), "sizes": said.get("sizes", {}),
@@ -129,7 +129,7 @@ def run_checkpoint(
     """All files of a transformers checkpoint."""
     from anyshape.checkpoints import export_checkpoint
 
-    with _told(written) as finish, _output(written, "model") as folder:
+    with _told_in_full(written) as finish, _output(written, "model") as folder:
         finish(export_checkpoint(place, folder, sizes=said.get("sizes"), progress=tell, **options))
     return finish.told
 
@@ -147,7 +147,7 @@ def run_file(
     from anyshape.verbs.make_dynamic import make_dynamic
 
     tell("checking" if by == "check" else "freeing")
-    with _told(written, refusal="wrong" if by == "check" else "refused") as finish:
+    with _told_in_full(written, refusal="wrong" if by == "check" else "refused") as finish:
         if by == "check":
             finish(check(place, sizes=said.get("sizes"), where=said.get("where", ()), **options))
             return finish.told
@@ -268,7 +268,7 @@ class _Finish:
 
 
 @contextlib.contextmanager
-def _told(written: Mapping[str, str], refusal: str = "refused") -> Iterator[_Finish]:
+def _told_in_full(written: Mapping[str, str], refusal: str = "refused") -> Iterator[_Finish]:
     """Refusals are results; wrong usage is a defect of the entry."""
     finish = _Finish(written, refusal)
     try:

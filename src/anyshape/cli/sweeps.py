@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anyshape.cli import entry_jobs
 from anyshape.errors import DeclarationError
-from anyshape.fleet.collection import CollectedEntry, Collection, read_collection
-from anyshape.fleet.comparison import Comparison, compare_records
+from anyshape.fleet.collection import CollectedEntry, SweptCollection, read_collection
+from anyshape.fleet.comparison import SweepComparison, compare_records
 from anyshape.fleet.local_engine import run_here, run_one, usual_jobs
 from anyshape.fleet.option_sets import OptionSet, columns_for, parse_columns
-from anyshape.fleet.result_lines import OUTCOMES, Record, lines_path, merge_records, read_records
+from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, lines_path, merge_records, read_records
 from anyshape.fleet.sweep_bar import shown_sweep
 from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, run_sweep, tasks_left
 from anyshape.fleet.table_page import write_page
@@ -34,11 +35,9 @@ def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -
     limits = TaskLimits(options["seconds"], int(options["gigabytes"] * 1e9))
     found = read_collection(Path(collection), partial(_listed_models, limits=limits))
     columns = parse_columns(options["by"], options["columns"]) or found.columns
-    jobs = jobs_of(options)
-    tasks = [
-        Task(one.name, one.column, one.function, one.arguments, limits, one.tags, threads=max(1, usual_jobs() // jobs))
-        for one in tasks_of(found, columns, folder, keeps_files=options["keep"])
-    ]
+    threads = max(1, usual_jobs() // jobs_of(options))
+    found_tasks = tasks_of(found, columns, folder, keeps_files=options["keep"])
+    tasks = [replace(task, limits=limits, threads=threads) for task in found_tasks]
     left, known = tasks_left(tasks, wishes)
     with shown_sweep(sys.stderr, len(left), quiet=options["quiet"]) as show:
         return run_sweep(left, known, wishes, engine_of(options), show)
@@ -79,7 +78,7 @@ def _listed_models(place: Path, limits: TaskLimits) -> Mapping[str, Any]:
 
 
 def tasks_of(
-    collection: Collection, columns: Sequence[OptionSet], folder: Path, *, keeps_files: bool
+    collection: SweptCollection, columns: Sequence[OptionSet], folder: Path, *, keeps_files: bool
 ) -> Iterator[Task]:
     """Every entry in every column that serves it."""
     for entry in collection.entries:
@@ -94,7 +93,7 @@ def _task_of(entry: CollectedEntry, column: OptionSet, folder: Path, *, keeps_fi
     # an entry's options are for all columns: one that torch does not know is not for torch
     options = {**column.options, **{name: value for name, value in entry.options.items() if name in known}}
     arguments: dict[str, Any] = {"options": options}
-    arguments["written"] = entry_jobs.written_names(folder, entry.name, column.name, keeps_files=keeps_files)
+    written = entry_jobs.written_names(folder, entry.name, column.name, keeps_files=keeps_files)
     place = str(entry.place)
     match entry.kind:
         case "model":
@@ -105,7 +104,7 @@ def _task_of(entry: CollectedEntry, column: OptionSet, folder: Path, *, keeps_fi
             job, arguments = "run_checkpoint", arguments | {"place": place, "said": dict(entry.said)}
         case "onnx":
             job, arguments = "run_file", arguments | {"place": place, "said": dict(entry.said), "by": column.by}
-    return Task(entry.name, column.name, f"{JOBS}:{job}", arguments, tags=entry.tags)
+    return Task(entry.name, column.name, f"{JOBS}:{job}", arguments, tags=entry.tags, written=written)
 
 
 # ---- what is done with results
@@ -122,6 +121,6 @@ def merge_results(places: Sequence[str], output: str) -> SweepSummary:
     return SweepSummary(merged, lines, page, ran=0)
 
 
-def compare_results(old: str, new: str) -> Comparison:
-    found: list[dict[tuple[str, str], Record]] = [read_records(Path(place)) for place in (old, new)]
+def compare_results(old: str, new: str) -> SweepComparison:
+    found: list[dict[tuple[str, str], TaskRecord]] = [read_records(Path(place)) for place in (old, new)]
     return compare_records(*found)

@@ -36,7 +36,7 @@ class CollectedEntry:
 
 
 @dataclass(frozen=True)
-class Collection:
+class SweptCollection:
     entries: tuple[CollectedEntry, ...]
     columns: tuple[OptionSet, ...] = ()
     """The collection's own; those of the command line replace them."""
@@ -46,25 +46,25 @@ ListModels = Callable[[Path], Mapping[str, Any]]
 """The `models` of a Python file, with their tags and options, and its `columns`: asked of a process of its own."""
 
 
-def read_collection(place: Path, list_models: ListModels) -> Collection:
+def read_collection(place: Path, list_models: ListModels) -> SweptCollection:
     """Everything that a collection names, each under a name of its own."""
     if not place.exists():
         raise DeclarationError(f"there is no collection `{place}`")
-    found = _read(place.resolve(), "", list_models, depth=0)
+    found = _collection_at(place.resolve(), "", list_models, depth=0)
     if not found.entries:
         raise DeclarationError(f"`{place}` has nothing to sweep: no model, no checkpoint and no .onnx file")
     return found
 
 
-def _read(place: Path, prefix: str, list_models: ListModels, depth: int) -> Collection:
+def _collection_at(place: Path, prefix: str, list_models: ListModels, depth: int) -> SweptCollection:
     if place.is_dir():
-        return Collection(tuple(_entries_of_folder(place, prefix)))
+        return SweptCollection(tuple(_entries_of_folder(place, prefix)))
     if place.suffix == ".py":
         return _collection_of_python(place, prefix, list_models(place))
     if place.suffix in (".yaml", ".yml"):
         return _collection_of_yaml(place, prefix, list_models, depth)
     if place.suffix == ".onnx":
-        return Collection((CollectedEntry(f"{prefix}{place.stem}", "onnx", place),))
+        return SweptCollection((CollectedEntry(f"{prefix}{place.stem}", "onnx", place),))
     raise DeclarationError(f"`{place}` is no collection: name a .py, .yaml or .onnx file, or a folder")
 
 
@@ -95,14 +95,14 @@ def _name_below(place: Path, folder: Path) -> str:
 # ---- a Python file: what it says was said in a process of its own
 
 
-def _collection_of_python(place: Path, prefix: str, told: Mapping[str, Any]) -> Collection:
+def _collection_of_python(place: Path, prefix: str, told: Mapping[str, Any]) -> SweptCollection:
     entries = tuple(
         CollectedEntry(
             f"{prefix}{one['name']}", "model", place, {"model": one["name"]}, one["options"], tuple(one["tags"])
         )
         for one in told["models"]
     )
-    return Collection(entries, read_option_sets(told["columns"], f"`columns` of `{place.name}`"))
+    return SweptCollection(entries, read_option_sets(told["columns"], f"`columns` of `{place.name}`"))
 
 
 # ---- a YAML file
@@ -112,7 +112,7 @@ _SAID = ("inputs", "dims", "sizes", "where", "weights")
 _KEYS = (*_KINDS, "name", "tags", "options", *_SAID)
 
 
-def _collection_of_yaml(place: Path, prefix: str, list_models: ListModels, depth: int) -> Collection:
+def _collection_of_yaml(place: Path, prefix: str, list_models: ListModels, depth: int) -> SweptCollection:
     if depth > budgets.DEEPEST_COLLECTION:
         raise DeclarationError(f"`{place.name}` lists collections that list each other")
     content = _yaml_in(place)
@@ -127,7 +127,7 @@ def _collection_of_yaml(place: Path, prefix: str, list_models: ListModels, depth
     for number, row in enumerate(content, 1):
         where = f"entry {number} of `{place.name}`"
         entries += _entries_of_row(row, where, place.parent, prefix, list_models, depth)
-    return Collection(tuple(entries), read_option_sets(columns, f"`columns` of `{place.name}`"))
+    return SweptCollection(tuple(entries), read_option_sets(columns, f"`columns` of `{place.name}`"))
 
 
 def _yaml_in(place: Path) -> Any:
@@ -148,19 +148,19 @@ def _entries_of_row(
 ) -> Iterable[CollectedEntry]:
     said = _row_with_kind(row, where)
     kind = next(kind for kind in _KINDS if kind in said)
-    text = _text(said[kind], f"`{kind}` of {where}")
-    name = prefix + _text(said.get("name", text), f"`name` of {where}")
-    tags = tuple(_text(tag, f"`tags` of {where}") for tag in _list(said.get("tags", []), f"`tags` of {where}"))
-    options = _mapping(said.get("options", {}), f"`options` of {where}")
+    text = _text_of(said[kind], f"`{kind}` of {where}")
+    name = prefix + _text_of(said.get("name", text), f"`name` of {where}")
+    tags = tuple(_text_of(tag, f"`tags` of {where}") for tag in _list_of(said.get("tags", []), f"`tags` of {where}"))
+    options = _mapping_of(said.get("options", {}), f"`options` of {where}")
     further: dict[str, Any] = {key: said[key] for key in _SAID if key in said}
     if "weights" in further and further["weights"] != "random":
-        further["weights"] = str(_place_below(_text(further["weights"], f"`weights` of {where}"), folder, where))
+        further["weights"] = str(_place_below(_text_of(further["weights"], f"`weights` of {where}"), folder, where))
     if kind == "collection":
         if given := [key for key in (*_SAID, "options") if key in said]:
             raise DeclarationError(f"{where} gives `{given[0]}` to a whole collection: its entries have their own")
         place = _place_below(text, folder, where)
-        inner = _read(place, f"{prefix}{said['name']}/" if "name" in said else prefix, list_models, depth + 1)
-        return [_tagged(entry, tags) for entry in inner.entries]
+        inner = _collection_at(place, f"{prefix}{said['name']}/" if "name" in said else prefix, list_models, depth + 1)
+        return [_entry_with_tags(entry, tags) for entry in inner.entries]
     if kind == "target":
         file, colon, rest = text.partition(".py:")
         if not colon:
@@ -175,7 +175,7 @@ def _row_with_kind(row: Any, where: str) -> Mapping[str, Any]:
     """A text is any collection or target; a mapping says what it is."""
     if isinstance(row, str):
         return {"target" if ".py:" in row else "collection": row}
-    said = _mapping(row, where)
+    said = _mapping_of(row, where)
     if strange := [key for key in said if key not in _KEYS]:
         raise DeclarationError(f"{where} has `{strange[0]}`{did_you_mean(str(strange[0]), _KEYS)}")
     if len(kinds := [kind for kind in _KINDS if kind in said]) != 1:
@@ -183,7 +183,7 @@ def _row_with_kind(row: Any, where: str) -> Mapping[str, Any]:
     return said
 
 
-def _tagged(entry: CollectedEntry, tags: tuple[str, ...]) -> CollectedEntry:
+def _entry_with_tags(entry: CollectedEntry, tags: tuple[str, ...]) -> CollectedEntry:
     together = tuple(dict.fromkeys((*entry.tags, *tags)))
     return CollectedEntry(entry.name, entry.kind, entry.place, entry.said, entry.options, together)
 
@@ -205,19 +205,19 @@ def _place_below(text: str, folder: Path, where: str) -> Path:
 # ---- plain values of somebody's file
 
 
-def _text(value: Any, where: str) -> str:
+def _text_of(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
         raise DeclarationError(f"{where} is a {type(value).__name__}: write a text")
     return value
 
 
-def _list(value: Any, where: str) -> Sequence[Any]:
+def _list_of(value: Any, where: str) -> Sequence[Any]:
     if not isinstance(value, list):
         raise DeclarationError(f"{where} are a {type(value).__name__}: write a list")
     return value
 
 
-def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+def _mapping_of(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise DeclarationError(f"{where} is a {type(value).__name__}: write names with values")
     return value

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.sizes import budgets
 
-Records = Mapping[tuple[str, str], Record]
+Records = Mapping[tuple[str, str], TaskRecord]
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,21 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Change:
+class EntryChange:
     """One entry in one column, before and after."""
 
-    old: Record | None
-    new: Record | None
+    old: TaskRecord | None
+    new: TaskRecord | None
 
     @property
-    def _known(self) -> Record:
+    def _newest(self) -> TaskRecord:
         known = self.new or self.old
         assert known is not None
         return known
 
     @property
     def key(self) -> tuple[str, str]:
-        return self._known.key
+        return self._newest.key
 
     @property
     def ratio(self) -> float | None:
@@ -90,15 +90,15 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SweepComparison:
     """All changes, sorted by what they mean; `print` it."""
 
-    better: Sequence[Change]
-    worse: Sequence[Change]
-    slower: Sequence[Change]
-    faster: Sequence[Change]
-    gone: Sequence[Change]
-    added: Sequence[Change]
+    better: Sequence[EntryChange]
+    worse: Sequence[EntryChange]
+    slower: Sequence[EntryChange]
+    faster: Sequence[EntryChange]
+    gone: Sequence[EntryChange]
+    added: Sequence[EntryChange]
     same: int
     noise: Noise
 
@@ -127,8 +127,8 @@ _GROUPS = {
 }  # fmt: skip
 
 
-def compare_records(old: Records, new: Records) -> Comparison:
-    changes = [Change(old.get(key), new.get(key)) for key in sorted({*old, *new})]
+def compare_records(old: Records, new: Records) -> SweepComparison:
+    changes = [EntryChange(old.get(key), new.get(key)) for key in sorted({*old, *new})]
     both = [(one, one.old, one.new) for one in changes if one.old is not None and one.new is not None]
     noise = _noise_of([one for one, _, _ in both])
     better = [one for one, before, after in both if after.rank < before.rank]
@@ -136,14 +136,14 @@ def compare_records(old: Records, new: Records) -> Comparison:
     # whose outcome has changed is compared by that alone
     same = [one for one, before, after in both if after.rank == before.rank]
     slower = [one for one in same if _stands_out(one, noise)]
-    faster = [one for one in same if _stands_out(Change(one.new, one.old), _mirrored(noise))]
+    faster = [one for one in same if _stands_out(EntryChange(one.new, one.old), _noise_mirrored(noise))]
     gone = [one for one in changes if one.new is None]
     added = [one for one in changes if one.old is None]
     named = sum(map(len, (better, worse, slower, faster, gone, added)))
-    return Comparison(better, worse, slower, faster, gone, added, len(changes) - named, noise)
+    return SweepComparison(better, worse, slower, faster, gone, added, len(changes) - named, noise)
 
 
-def _noise_of(changes: Sequence[Change]) -> Noise:
+def _noise_of(changes: Sequence[EntryChange]) -> Noise:
     logs = [math.log(ratio) for change in changes if (ratio := change.ratio) is not None]
     if not logs:
         return Noise(0)
@@ -153,11 +153,11 @@ def _noise_of(changes: Sequence[Change]) -> Noise:
     return Noise(len(logs), math.exp(middle), math.exp(deviation))
 
 
-def _mirrored(noise: Noise) -> Noise:
+def _noise_mirrored(noise: Noise) -> Noise:
     return Noise(noise.count, 1 / noise.shift, noise.spread)
 
 
-def _stands_out(change: Change, noise: Noise) -> bool:
+def _stands_out(change: EntryChange, noise: Noise) -> bool:
     """Whether an entry has become slower than noise explains."""
     if change.old is None or change.new is None or change.ratio is None or noise.count < budgets.FEWEST_TIMES:
         return False

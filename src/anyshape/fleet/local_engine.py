@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Iterator
 from multiprocessing.connection import wait
 
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.fleet.supervision import SupervisedTask, memory_by_session
 from anyshape.fleet.tasks import Task
 from anyshape.sizes import budgets
 
 
-def run_here(tasks: Iterable[Task], jobs: int) -> Iterator[Record]:
+def run_here(tasks: Iterable[Task], jobs: int) -> Iterator[TaskRecord]:
     """The records in the order in which the tasks end; whoever stops listening ends those that run."""
     waiting, running = iter(tasks), list[SupervisedTask]()
     try:
@@ -32,7 +32,7 @@ def run_here(tasks: Iterable[Task], jobs: int) -> Iterator[Record]:
             one.end()
 
 
-def run_one(task: Task) -> Record:
+def run_one(task: Task) -> TaskRecord:
     """One task, in this thread until it ends."""
     return next(run_here([task], 1))
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from anyshape.errors import AnyshapeError, DeclarationError, first_line, named_line
 from anyshape.fleet.local_engine import run_one
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.fleet.tasks import Task, TaskLimits
 from anyshape.sizes import budgets
 
-Records = Mapping[tuple[str, str], Record]
+Records = Mapping[tuple[str, str], TaskRecord]
 
 
 # ---- what a task asks the cluster for, learned from earlier results
@@ -53,19 +53,19 @@ def _tenth_from_top(values: Sequence[float]) -> float:
 # ---- the cluster
 
 
-def run_on_ray(tasks: Sequence[Task], known: Records, address: str | None) -> Iterator[Record]:
+def run_on_ray(tasks: Sequence[Task], known: Records, address: str | None) -> Iterator[TaskRecord]:
     """The records in the order in which the tasks end; whoever stops listening cancels the rest."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
     try:
         import ray
     except ImportError:
         raise AnyshapeError("--engine ray needs ray: pip install 'anyshape[ray]'") from None
-    with _connected(ray, address):
-        yield from _streamed(ray, tasks, dict(known))
+    with _cluster_at(ray, address):
+        yield from _records_from(ray, tasks, dict(known))
 
 
 @contextlib.contextmanager
-def _connected(ray: Any, address: str | None) -> Iterator[None]:
+def _cluster_at(ray: Any, address: str | None) -> Iterator[None]:
     """A cluster at an address, or one of this machine alone."""
     if ray.is_initialized():
         yield
@@ -82,7 +82,7 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _streamed(ray: Any, tasks: Sequence[Task], known: dict[tuple[str, str], Record]) -> Iterator[Record]:
+def _records_from(ray: Any, tasks: Sequence[Task], known: dict[tuple[str, str], TaskRecord]) -> Iterator[TaskRecord]:
     """Not all at once: what has ended teaches what the next ones ask for."""
     remote = ray.remote(max_retries=budgets.RETRIES_OF_A_LOST_TASK)(_run_supervised)
     waiting, running = list(reversed(tasks)), dict[Any, Task]()
@@ -113,15 +113,15 @@ def _within_cluster(ray: Any, demand: Demand) -> Demand:
     return Demand(min(demand.cpus, most_cpus or demand.cpus), min(demand.memory, most_memory or demand.memory))
 
 
-def _record_from(ray: Any, reference: Any, task: Task) -> Record:
+def _record_from(ray: Any, reference: Any, task: Task) -> TaskRecord:
     """What came back; a task that was lost again and again is a result, too."""
     try:
         return _as_record(ray.get(reference))
     except ray.exceptions.OutOfMemoryError as error:
-        return Record(task.name, task.column, "out-of-memory", task.digest, named_line(error), tags=task.tags)
+        return TaskRecord(task.name, task.column, "out-of-memory", task.digest, named_line(error), tags=task.tags)
     except ray.exceptions.RayError as error:
         cause = f"lost {budgets.RETRIES_OF_A_LOST_TASK + 1} times, at last by {named_line(error)}"
-        return Record(task.name, task.column, "crashed", task.digest, cause, tags=task.tags)
+        return TaskRecord(task.name, task.column, "crashed", task.digest, cause, tags=task.tags)
 
 
 def _run_supervised(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,5 +131,5 @@ def _run_supervised(given: Mapping[str, Any]) -> dict[str, Any]:
     return asdict(replace(run_one(task), digest=task.digest))
 
 
-def _as_record(told: Mapping[str, Any]) -> Record:
-    return Record(**{**told, "tags": tuple(told["tags"])})
+def _as_record(told: Mapping[str, Any]) -> TaskRecord:
+    return TaskRecord(**{**told, "tags": tuple(told["tags"])})

@@ -26,7 +26,7 @@ a `defect` is an entry that cannot be run at all.
 
 
 @dataclass(frozen=True)
-class Record:
+class TaskRecord:
     """One result: which task, how it ended, and what it took."""
 
     name: str
@@ -67,14 +67,14 @@ class Record:
         return json.dumps(kept, separators=(",", ":"), default=str).encode() + b"\n"
 
 
-def _record_of(line: bytes) -> Record | None:
+def _record_of(line: bytes) -> TaskRecord | None:
     """What stands in a line; None where it is cut, or no result at all."""
     try:
         found = json.loads(line)
         texts = {name: str(found.get(name, "")) for name in _TEXTS}
         numbers = {name: float(found.get(name, 0)) for name in ("seconds", "cpu_seconds")}
         tags, details = tuple(map(str, found.get("tags", ()))), dict(found.get("details", {}))
-        record = Record(**texts, **numbers, memory=int(found.get("memory", 0)), tags=tags, details=details)  # type: ignore[arg-type]
+        record = TaskRecord(**texts, **numbers, memory=int(found.get("memory", 0)), tags=tags, details=details)  # type: ignore[arg-type]
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     return record if record.name and record.column and record.outcome else None
@@ -95,12 +95,12 @@ def lines_path(folder: Path, shard: Shard) -> Path:
     return folder / f"{LINES}{part}{SUFFIX}"
 
 
-def read_records(place: Path) -> dict[tuple[str, str], Record]:
+def read_records(place: Path) -> dict[tuple[str, str], TaskRecord]:
     """The newest result of each task, from a file, or from all files of a folder of results."""
     files = sorted(place.glob(f"{LINES}*{SUFFIX}")) if place.is_dir() else [place]
     if not files or not all(file.is_file() for file in files):
         raise DeclarationError(f"there are no results in `{place}`: name a folder of a sweep, or a file of its lines")
-    found: dict[tuple[str, str], Record] = {}
+    found: dict[tuple[str, str], TaskRecord] = {}
     for file in files:
         try:
             content = file.read_bytes()
@@ -113,7 +113,7 @@ def read_records(place: Path) -> dict[tuple[str, str], Record]:
 
 
 def left_to_run(
-    tasks: Iterable[Task], known: Mapping[tuple[str, str], Record], again: Iterable[str] = ()
+    tasks: Iterable[Task], known: Mapping[tuple[str, str], TaskRecord], again: Iterable[str] = ()
 ) -> list[Task]:
     """Tasks without a result, with a result for other options, or with an outcome that is to be tried again."""
     outcomes = frozenset(again)
@@ -138,7 +138,7 @@ class Journal:
             os.close(self._file)
             raise
 
-    def append(self, record: Record) -> None:
+    def append(self, record: TaskRecord) -> None:
         """One write, then on the disk: a kill, or a machine that loses its power, costs no result that was told."""
         line = record.to_line()
         if os.write(self._file, line) != len(line):
@@ -179,9 +179,9 @@ def _lock(file: int, path: Path) -> None:
 # ---- many files into one
 
 
-def merge_records(places: Iterable[Path], destination: Path) -> dict[tuple[str, str], Record]:
+def merge_records(places: Iterable[Path], destination: Path) -> dict[tuple[str, str], TaskRecord]:
     """All results in one file, a line each; of two for one task the later place counts."""
-    merged: dict[tuple[str, str], Record] = {}
+    merged: dict[tuple[str, str], TaskRecord] = {}
     for place in places:
         merged |= read_records(place)
     beside = destination.with_name(f".{destination.name}.{os.getpid()}")

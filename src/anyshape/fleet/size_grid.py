@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Condition, SizeRange, Sizes
 from anyshape.testbench.plan import members
@@ -63,7 +63,7 @@ class GridResult:
     asked: int
     declared: int
     """How many sizes there are, and how many of them were to be run."""
-    records: Sequence[Record]
+    records: Sequence[TaskRecord]
 
     @property
     def _rows(self) -> Iterator[Mapping[str, Any]]:

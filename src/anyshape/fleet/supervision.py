@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.fleet.tasks import Task
 from anyshape.sizes import budgets
 
@@ -44,7 +44,7 @@ class SupervisedTask:
             start_new_session=True,
         )  # fmt: skip
         os.set_blocking(self.fileno(), False)
-        request = json.dumps({"function": task.function, "arguments": dict(task.arguments)}, default=str)
+        request = json.dumps(task.request, default=str)
         with contextlib.suppress(BrokenPipeError):  # gone already: told as its ending
             self._process.stdin.write(request.encode())  # type: ignore[union-attr]
         with contextlib.suppress(BrokenPipeError):
@@ -57,7 +57,7 @@ class SupervisedTask:
     def session(self) -> int:
         return self._process.pid
 
-    def look(self, memory: int) -> Record | None:
+    def look(self, memory: int) -> TaskRecord | None:
         """The record if the task is over, by itself or because it takes more than it may; `memory` is taken now."""
         self._hear()
         self._peak = max(self._peak, memory)
@@ -67,7 +67,7 @@ class SupervisedTask:
                 self._stop("out-of-memory", f"stopped at {memory / 1e9:.1f} GB, {limits.bytes / 1e9:g} GB were allowed")
             elif time.monotonic() - self._begin > limits.seconds:
                 self._stop("timeout", f"stopped after {limits.seconds:g} s")
-        return self._ending()
+        return self._record_of_end()
 
     def end(self) -> None:
         """Without a record: nobody waits for it any more."""
@@ -100,7 +100,7 @@ class SupervisedTask:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.session, signal.SIGKILL)
 
-    def _ending(self) -> Record | None:
+    def _record_of_end(self) -> TaskRecord | None:
         ended, status, usage = os.wait4(self.session, os.WNOHANG)
         if not ended:
             return None
@@ -108,7 +108,7 @@ class SupervisedTask:
         self._kill()  # what it has left behind
         outcome, cause, answer = self._outcome(status)
         task, named = self.task, {"tags", "report", "outcome", "cause"}
-        record = Record(
+        record = TaskRecord(
             task.name, task.column, outcome, task.digest, cause,
             stage="" if self._answer is not None else self._stage,
             seconds=round(time.monotonic() - self._begin, 3),
@@ -122,13 +122,13 @@ class SupervisedTask:
 
     def _outcome(self, status: int) -> tuple[str, str, Mapping[str, Any]]:
         if isinstance(self._answer, dict) and self._answer.get("outcome"):
-            return str(self._answer["outcome"]), _shortened(self._answer.get("cause", "")), self._answer
+            return str(self._answer["outcome"]), _short_line(self._answer.get("cause", "")), self._answer
         if self._stopped is not None:
             return *self._stopped, {}
         code = os.waitstatus_to_exitcode(status)
         how = f"ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         last = self._last_words()
-        return "crashed", _shortened(f"the process {how} while {self._stage}{': ' if last else ''}{last}"), {}
+        return "crashed", _short_line(f"the process {how} while {self._stage}{': ' if last else ''}{last}"), {}
 
     def _last_words(self) -> str:
         """The last line on stderr that says anything."""
@@ -153,7 +153,7 @@ def _signal_name(number: int) -> str:
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _shortened(text: object) -> str:
+def _short_line(text: object) -> str:
     line = " ".join(_COLOUR.sub("", str(text)).split())
     return line if len(line) <= budgets.LONGEST_CAUSE else f"{line[: budgets.LONGEST_CAUSE - 3]}..."
 

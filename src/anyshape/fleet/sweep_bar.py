@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from anyshape.fleet.result_lines import Record
+from anyshape.fleet.result_lines import TaskRecord
 from anyshape.sizes.spelling import without_controls
 
 
 @contextlib.contextmanager
-def shown_sweep(stream: TextIO, total: int, *, quiet: bool) -> Iterator[Callable[[Record], None]]:
+def shown_sweep(stream: TextIO, total: int, *, quiet: bool) -> Iterator[Callable[[TaskRecord], None]]:
     if quiet:
         yield lambda _: None
     elif stream.isatty() and os.environ.get("TERM") != "dumb":
@@ -23,15 +23,15 @@ def shown_sweep(stream: TextIO, total: int, *, quiet: bool) -> Iterator[Callable
         yield _plain_lines(stream, total)
 
 
-def _line_about(record: Record) -> str:
+def _line_about(record: TaskRecord) -> str:
     text = f"{record.name} [{record.column}] {record.outcome}, {record.seconds:.1f} s"
     return without_controls(" ".join(text.split()))
 
 
-def _plain_lines(stream: TextIO, total: int) -> Callable[[Record], None]:
+def _plain_lines(stream: TextIO, total: int) -> Callable[[TaskRecord], None]:
     begin, done = time.monotonic(), 0
 
-    def show(record: Record) -> None:
+    def show(record: TaskRecord) -> None:
         nonlocal done
         done += 1
         left = (time.monotonic() - begin) / done * (total - done)
@@ -49,7 +49,7 @@ def _duration(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def _bar(stream: TextIO, total: int) -> Iterator[Callable[[Record], None]]:
+def _bar(stream: TextIO, total: int) -> Iterator[Callable[[TaskRecord], None]]:
     """What has ended badly stays above the bar."""
     from rich.console import Console
     from rich.markup import escape
@@ -67,7 +67,7 @@ def _bar(stream: TextIO, total: int) -> Iterator[Callable[[Record], None]]:
     with Progress(*columns, TextColumn("{task.description}"), console=Console(file=stream)) as progress:
         bar, begin, done = progress.add_task("", total=total, rate=""), time.monotonic(), 0
 
-        def show(record: Record) -> None:
+        def show(record: TaskRecord) -> None:
             nonlocal done
             done += 1
             if not record.is_good:

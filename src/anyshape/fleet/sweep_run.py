@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.result_lines import OUTCOMES, Record, journal_at, left_to_run, lines_path, read_records
+from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, journal_at, left_to_run, lines_path, read_records
 from anyshape.fleet.table_page import write_page
 from anyshape.fleet.tasks import Shard, Task, refuse_one_key_twice
 
-Engine = Callable[[Sequence[Task], Mapping[tuple[str, str], Record]], Iterator[Record]]
+Engine = Callable[[Sequence[Task], Mapping[tuple[str, str], TaskRecord]], Iterator[TaskRecord]]
 """Runs tasks, knowing earlier results, and yields a record of each as it ends."""
-Show = Callable[[Record], None]
+Show = Callable[[TaskRecord], None]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SweepWishes:
 class SweepSummary:
     """What the tasks of a sweep have come to; `print` it."""
 
-    records: Mapping[tuple[str, str], Record]
+    records: Mapping[tuple[str, str], TaskRecord]
     lines: Path
     page: Path
     ran: int
@@ -47,8 +47,10 @@ class SweepSummary:
         kept = len(self.records) - self.ran
         before = f", {kept} of them earlier" if kept else ""
         rows = [f"swept: {len(self.records)} results{before}"]
-        rows += [f"  {column:<12} {_counted(counts)}" for column, counts in _counts_by_column(self.records).items()]
-        return "\n".join([*rows, f"  lines        {_shown(self.lines)}", f"  page         {_shown(self.page)}"])
+        rows += [f"  {column:<12} {_counts_text(counts)}" for column, counts in _counts_by_column(self.records).items()]
+        return "\n".join(
+            [*rows, f"  lines        {_path_from_here(self.lines)}", f"  page         {_path_from_here(self.page)}"]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         columns = {column: dict(counts) for column, counts in _counts_by_column(self.records).items()}
@@ -56,28 +58,28 @@ class SweepSummary:
                 "page": str(self.page)}  # fmt: skip
 
 
-def _shown(path: Path) -> str:
+def _path_from_here(path: Path) -> str:
     """As a user would write it from here."""
     return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
 
 
-def _counts_by_column(records: Mapping[tuple[str, str], Record]) -> dict[str, Counter[str]]:
+def _counts_by_column(records: Mapping[tuple[str, str], TaskRecord]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for record in records.values():
         found.setdefault(record.column, Counter())[record.outcome] += 1
     return found
 
 
-def _counted(counts: Counter[str]) -> str:
+def _counts_text(counts: Counter[str]) -> str:
     order = sorted(counts, key=lambda one: OUTCOMES.index(one) if one in OUTCOMES else len(OUTCOMES))
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in order)
 
 
-def tasks_left(tasks: Iterable[Task], wishes: SweepWishes) -> tuple[list[Task], dict[tuple[str, str], Record]]:
+def tasks_left(tasks: Iterable[Task], wishes: SweepWishes) -> tuple[list[Task], dict[tuple[str, str], TaskRecord]]:
     """What is to run, and the results that stay."""
     mine = wishes.shard.part_of(tasks)
     refuse_one_key_twice(mine)
-    known: dict[tuple[str, str], Record] = {}
+    known: dict[tuple[str, str], TaskRecord] = {}
     if wishes.lines.exists() and wishes.lines.stat().st_size:
         if not wishes.resume:
             raise DeclarationError(
@@ -90,7 +92,7 @@ def tasks_left(tasks: Iterable[Task], wishes: SweepWishes) -> tuple[list[Task], 
 
 
 def run_sweep(
-    left: Sequence[Task], known: Mapping[tuple[str, str], Record], wishes: SweepWishes, engine: Engine, show: Show
+    left: Sequence[Task], known: Mapping[tuple[str, str], TaskRecord], wishes: SweepWishes, engine: Engine, show: Show
 ) -> SweepSummary:
     """Every result is on the disk before it is shown."""
     records, ran = dict(known), 0

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from anyshape.fleet.result_lines import GOOD, OUTCOMES, Record
+from anyshape.fleet.result_lines import GOOD, OUTCOMES, TaskRecord
 
 _TEMPLATE = "table_page.html"
 
@@ -18,14 +18,14 @@ _TEMPLATE = "table_page.html"
 class _Row:
     name: str
     tags: tuple[str, ...]
-    cells: Sequence[Record | None]
+    cells: Sequence[TaskRecord | None]
 
     @property
     def worst(self) -> int:
         return max(cell.rank for cell in self.cells if cell is not None)
 
 
-def write_page(path: Path, records: Iterable[Record]) -> None:
+def write_page(path: Path, records: Iterable[TaskRecord]) -> None:
     """Replace the page whole."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -36,7 +36,7 @@ def write_page(path: Path, records: Iterable[Record]) -> None:
         beside.unlink(missing_ok=True)
 
 
-def page_of(records: Iterable[Record], folder: Path) -> str:
+def page_of(records: Iterable[TaskRecord], folder: Path) -> str:
     """`folder` is where the page will stand: reports are linked to where they exist."""
     from jinja2 import Environment, PackageLoader
 
@@ -52,7 +52,7 @@ def page_of(records: Iterable[Record], folder: Path) -> str:
     )  # fmt: skip
 
 
-def _rows(records: Sequence[Record], columns: Sequence[str]) -> Iterable[_Row]:
+def _rows(records: Sequence[TaskRecord], columns: Sequence[str]) -> Iterable[_Row]:
     by_key = {record.key: record for record in records}
     for name in dict.fromkeys(record.name for record in records):
         cells = [by_key.get((name, column)) for column in columns]
@@ -60,7 +60,7 @@ def _rows(records: Sequence[Record], columns: Sequence[str]) -> Iterable[_Row]:
         yield _Row(name, tuple(tags), cells)
 
 
-def _totals(records: Sequence[Record], columns: Sequence[str]) -> list[dict[str, Any]]:
+def _totals(records: Sequence[TaskRecord], columns: Sequence[str]) -> list[dict[str, Any]]:
     found = []
     for column in columns:
         mine = [record for record in records if record.column == column]
@@ -69,7 +69,7 @@ def _totals(records: Sequence[Record], columns: Sequence[str]) -> list[dict[str,
     return found
 
 
-def _report_link(record: Record, folder: Path) -> str:
+def _report_link(record: TaskRecord, folder: Path) -> str:
     """Only to a page below the folder that is there; a record is data, and its link may be anything."""
     parts = PurePosixPath(record.report).parts
     if not parts or ".." in parts or record.report.startswith("/") or not (folder / record.report).is_file():

@@ -43,6 +43,14 @@ class Task:
     limits: TaskLimits = field(default_factory=TaskLimits)
     tags: tuple[str, ...] = ()
     threads: int = 1
+    written: Mapping[str, str] = field(default_factory=dict)
+    """Where what it makes goes, a further argument where there is any: results that move are the same results."""
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What its process is told."""
+        arguments = {**self.arguments, "written": dict(self.written)} if self.written else dict(self.arguments)
+        return {"function": self.function, "arguments": arguments}
 
     @property
     def key(self) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from typing import Any
 TellStage = Callable[[str], None]
 
 
-def _run(request: dict[str, Any], tell: TellStage) -> dict[str, Any]:
+def _call_function(request: dict[str, Any], tell: TellStage) -> dict[str, Any]:
     module, _, name = request["function"].partition(":")
     function = getattr(importlib.import_module(module), name)
     return dict(function(tell, **request["arguments"]))
@@ -29,7 +29,7 @@ def _run(request: dict[str, Any], tell: TellStage) -> dict[str, Any]:
 def _answer_to(request: dict[str, Any], tell: TellStage) -> dict[str, Any]:
     """What the function says; of an exception that it lets through, one line."""
     try:
-        return _run(request, tell)
+        return _call_function(request, tell)
     except MemoryError as error:
         return {"outcome": "out-of-memory", "cause": _line_about(error)}
     except (Exception, SystemExit) as error:  # noqa: BLE001  a task may raise anything, and that is its result
