@@ -137,6 +137,9 @@ def test_a_result_that_can_write_a_page_writes_it_below_the_folder(zoo: str, tmp
     told = run(zoo, "pinned", folder=str(tmp_path), report="reports/pinned.html")
     assert told["report"] == "reports/pinned.html"
     assert (tmp_path / "reports/pinned.html").read_text() == "refused"
+    monkeypatch.setattr(Result, "report", lambda self, path: 1 / 0)
+    told = run(zoo, "pinned", folder=str(tmp_path), report="reports/pinned.html")
+    assert (told["outcome"], told["no_report"]) == ("refused", "ZeroDivisionError: division by zero")
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "", "x" * 5000, "\ud800", ".", "nul\0"])

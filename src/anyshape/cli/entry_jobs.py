@@ -16,7 +16,7 @@ from typing import Any
 
 from anyshape.cli import tasks
 from anyshape.cli.target_texts import Step, TargetText, read_target
-from anyshape.errors import AnyshapeError, DeclarationError, SavingError
+from anyshape.errors import AnyshapeError, DeclarationError, SavingError, named_line
 from anyshape.fleet.option_sets import EXPORTERS, refuse_unknown_options
 from anyshape.results.result import ExportError
 from anyshape.sizes.notation import did_you_mean, parse_input
@@ -202,7 +202,6 @@ def _export_by_torch(
     import torch
 
     from anyshape.declaration.calls import Adapter
-    from anyshape.errors import named_line
     from anyshape.model.request import understand
 
     request = understand(model, **{name: value for name, value in declared.items() if name != "custom_ops"})
@@ -262,8 +261,11 @@ class _Finish:
         if write is None or not name:
             return {}
         path = Path(self._written["folder"]) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path)
+        except Exception as error:  # noqa: BLE001  a page that cannot be written does not change the verdict
+            return {"no_report": named_line(error)}
         return {"report": name}
 
 

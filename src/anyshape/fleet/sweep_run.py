@@ -46,7 +46,7 @@ class SweepSummary:
     def __str__(self) -> str:
         kept = len(self.records) - self.ran
         before = f", {kept} of them earlier" if kept else ""
-        rows = [f"swept: {len(self.records)} results{before}"]
+        rows = [f"swept: {len(self.records)} result{'s' if len(self.records) != 1 else ''}{before}"]
         rows += [f"  {column:<12} {_counts_text(counts)}" for column, counts in _counts_by_column(self.records).items()]
         return "\n".join(
             [*rows, f"  lines        {_path_from_here(self.lines)}", f"  page         {_path_from_here(self.page)}"]
