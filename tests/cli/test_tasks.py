@@ -216,11 +216,11 @@ def test_options_reach_the_library(asked, folder):
 
 
 def test_every_option_is_an_argument_of_the_library():
-    from anyshape.cli.tasks import _CHECK_OPTIONS, _EXPORT_OPTIONS
+    from anyshape.cli.tasks import CHECK_OPTIONS, EXPORT_OPTIONS
     from anyshape.verbs.export import export
 
-    assert {*_EXPORT_OPTIONS, *_CHECK_OPTIONS} <= set(python_inspect.signature(export).parameters)
-    assert {*_CHECK_OPTIONS, "at"} <= set(python_inspect.signature(anyshape.check).parameters)
+    assert {*EXPORT_OPTIONS, *CHECK_OPTIONS} <= set(python_inspect.signature(export).parameters)
+    assert {*CHECK_OPTIONS, "at"} <= set(python_inspect.signature(anyshape.check).parameters)
 
 
 # ---- without torch

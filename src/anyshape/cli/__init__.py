@@ -20,10 +20,11 @@ from anyshape.cli import options as shared
 from anyshape.cli import tasks
 from anyshape.cli.console import Tell, as_text, flush_c, perform
 from anyshape.cli.debug_report import versions_text
-from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, error_document
+from anyshape.cli.endings import DONE, INTERRUPTED, NOTHING_WRITTEN, SAYS_NO, USAGE, Ending, error_document
 from anyshape.cli.leaving import Leaving
 from anyshape.cli.options import option
 from anyshape.cli.preflight import ask_file
+from anyshape.fleet.option_sets import WORKERS
 
 
 def _example(*lines: str) -> str:
@@ -67,11 +68,12 @@ class Program(click.Group):
         "anyshape inspect model.onnx",
         "anyshape report model.onnx -o report.html",
         "anyshape bench model.onnx model.py:Net --size seq=16,64,256",
+        "anyshape sweep zoo.py -o results/",
     )
     + """
 
 \b
-Exit codes: 0 done, 1 check or diagnose says no, 2 wrong usage, 3 nothing was written, 4 a bug in anyshape.
+Exit codes: 0 done, 1 check, diagnose or compare says no, 2 wrong usage, 3 nothing was written, 4 a bug in anyshape.
 Completion: eval "$(_ANYSHAPE_COMPLETE=bash_source anyshape)"   (or zsh_source, fish_source)""",
 )
 @click.version_option(anyshape.__version__, prog_name="anyshape", message="%(prog)s %(version)s")
@@ -141,11 +143,18 @@ def export(target: str, output: str, *, as_json: bool, debug: bool, quiet: bool,
     return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=quiet)
 
 
-@_command("anyshape check model.onnx model.py:Net --weights state.pt", "anyshape check model.onnx --size seq=1..512")
+@_command(
+    "anyshape check model.onnx model.py:Net --weights state.pt",
+    "anyshape check model.onnx --size seq=1..512",
+    "anyshape check model.onnx model.py:Net --grid --share 0.1",
+)
 @click.argument("model", type=click.Path())
 @click.argument("target", type=click.Path(), required=False)
 @shared.declaration_options
 @option("--at", "Check at one size only.", "batch=1,seq=1", callback=shared.sizes_at)
+@option("--grid", "Check at every declared size, in many processes.", is_flag=True)
+@option("--share", "With --grid: at so much of them, such as 0.1.", "SHARE", type=click.FloatRange(0, 1, min_open=True))
+@shared.engine_options
 @shared.checking_options
 @shared.trusted_option
 @shared.report_option
@@ -159,9 +168,28 @@ def check(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: 
     _refuse_two_tiers(options)
     if target is None:
         _refuse_without_target(options)
+    if options["grid"]:
+        return _check_grid(model, target, {**options, "quiet": quiet}, as_json=as_json, debug=debug)
+    if options["share"] is not None or options["jobs"] or options["address"] or options["engine"] != "local":
+        raise click.UsageError("--share, --engine, --address and --jobs are about --grid: give it, too")
     trusted = options["trusted"] or target is not None
     work = tasks.reported(partial(tasks.check_file, model, target, options), options["report"], trusted=trusted)
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=quiet)
+
+
+def _check_grid(model: str, target: str | None, options: Mapping[str, Any], *, as_json: bool, debug: bool) -> int:
+    if options["at"] is not None:
+        raise click.UsageError("--at is one size, and --grid is all of them")
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.grids import check_grid
+
+        return check_grid(model, target, options)
+
+    def conclude(found: Any) -> Ending:
+        return Ending(DONE if found.is_right else SAYS_NO, str(found), found.to_dict())
+
+    return perform(work, conclude=conclude, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 _ABOUT_THE_MODEL = {"inputs": "--input", "dims": "--dim", "weights": "--weights", "atol": "--atol", "rtol": "--rtol"}
@@ -322,6 +350,101 @@ def inspect(model: str, *, as_json: bool, debug: bool) -> int:
         return anyshape.inspect(model)
 
     return perform(work, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
+
+
+# ---- many models
+
+
+class Sweep(click.Group):
+    """`sweep COLLECTION` beside `sweep merge` and `sweep compare`: what is no command is a collection."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = args and args[0] in self.commands
+        return super().resolve_command(context, args if known else ["run", *args])
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Options may stand before the collection, as everywhere."""
+        wants_help = not args or (args[0] in ("-h", "--help") and len(args) == 1)
+        return super().parse_args(context, args if wants_help or args[0] in self.commands else ["run", *args])
+
+
+@program.group(
+    cls=Sweep,
+    epilog=_example(
+        "anyshape sweep zoo.py -o results/ --by anyshape --by torch",
+        "anyshape sweep zoo.yaml -o results/ --resume --shard 3/8",
+        "anyshape sweep merge shards/* -o all/",
+        "anyshape sweep compare yesterday/ today/",
+    ),
+)
+def sweep() -> None:
+    """Many models, each in a process of its own: what exports, what is wrong, what has become slower.
+
+    COLLECTION is a Python file whose `models()` yields entries, a folder of checkpoints or of .onnx files, or a YAML
+    list of these. `anyshape sweep run --help` tells its options; `run` may be left out.
+    """
+
+
+@sweep.command(name="run", epilog=_example("anyshape sweep zoo.py -o results/ --column half=dtype=float16"))
+@click.argument("collection", type=click.Path())
+@option("-o --output", "The folder of results.", "DIR", required=True, type=click.Path())
+@option("--by", "A column: an exporter, or what is done with .onnx files.", multiple=True, type=click.Choice(WORKERS))
+@shared.pairs_option(
+    "--column columns", "A column with options: half=dtype=float16,opset_version=18; by=torch chooses.", "NAME=OPTIONS"
+)
+@option("--resume", "Go on with the results that are there.", is_flag=True)
+@option("--again", "With --resume: run again what ended so, such as timeout.", "OUTCOME", multiple=True)
+@option("--shard", "One part of N, by the names of entries.", "i/N")
+@option("--keep", "Keep the exported files, too.", is_flag=True)
+@shared.engine_options
+@shared.limit_options
+@shared.output_options
+def sweep_run(collection: str, output: str, *, as_json: bool, debug: bool, **options: Any) -> int:
+    """Run every entry of COLLECTION in every column, and write a line for each as it ends."""
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.sweeps import sweep_collection
+
+        return sweep_collection(collection, output, options)
+
+    return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=True)
+
+
+@sweep.command(epilog=_example("anyshape sweep merge shards/* -o all/"))
+@click.argument("results", nargs=-1, required=True, type=click.Path())
+@option("-o --output", "The folder of all results.", "DIR", required=True, type=click.Path())
+@shared.json_option
+@shared.debug_option
+def merge(results: tuple[str, ...], output: str, *, as_json: bool, debug: bool) -> int:
+    """Put the results of several folders or files into one; of two for one entry the later one counts."""
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.sweeps import merge_results
+
+        return merge_results(results, output)
+
+    return perform(work, refusal=NOTHING_WRITTEN, as_json=as_json, debug=debug, quiet=True)
+
+
+@sweep.command(epilog=_example("anyshape sweep compare yesterday/ today/"))
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path())
+@shared.json_option
+@shared.debug_option
+def compare(old: str, new: str, *, as_json: bool, debug: bool) -> int:
+    """What is better, worse, slower or gone in NEW; exit code 1 on a regression."""
+
+    def work(_tell: Tell) -> Any:
+        from anyshape.cli.sweeps import compare_results
+
+        return compare_results(old, new)
+
+    def conclude(found: Any) -> Ending:
+        return Ending(SAYS_NO if found.is_regression else DONE, str(found), found.to_dict())
+
+    return perform(work, conclude=conclude, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
 def main() -> NoReturn:

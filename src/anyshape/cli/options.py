@@ -148,7 +148,7 @@ report_option = option(
 )
 json_option = option("--json as_json", "Print the result as one JSON document.", is_flag=True)
 debug_option = option("--debug", "Show tracebacks, PyTorch's too, and what made the conversion slow.", is_flag=True)
-report_option = option(
+debug_report_option = option(
     "--debug-report",
     "Write what a bug report needs: versions, declaration, ways tried, findings; no weights, no paths.",
     "FILE",
@@ -156,5 +156,14 @@ report_option = option(
     callback=keep_place,
 )
 output_options = _all_of(
-    json_option, debug_option, report_option, option("--quiet", "No progress on stderr.", is_flag=True)
+    json_option, debug_option, debug_report_option, option("--quiet", "No progress on stderr.", is_flag=True)
+)
+engine_options = _all_of(
+    option("--engine", "Where processes run.", type=click.Choice(["local", "ray"]), default="local", show_default=True),
+    option("--address", "With --engine ray: of the cluster; one of this machine alone by default.", "ADDRESS"),
+    option("--jobs", "Processes at a time; as many as cores by default.", "N", type=click.IntRange(1)),
+)
+limit_options = _all_of(
+    option("--seconds", "What one entry may take.", "SECONDS", type=float, default=600.0, show_default=True),
+    option("--gigabytes", "The memory that one entry may take.", "GB", type=float, default=12.0, show_default=True),
 )

@@ -75,7 +75,7 @@ def loaded_target(
     place = None if weights is None else Path(weights).absolute()  # the file's code may change the current folder
     with contextlib.ExitStack() as stack:
         with _watched_draws(seed) as origin, without_line():
-            module = _archive(target) if target.is_archive else stack.enter_context(_module_at(target))
+            module = _archive(target) if target.is_archive else stack.enter_context(module_at(target))
             with users_code(f"`{target.text}` cannot be loaded"):
                 model = _value_of(module, target, inputs)
             if weights is not None and place is not None:
@@ -89,7 +89,7 @@ def loaded_target(
 
 
 @contextlib.contextmanager
-def _module_at(target: TargetText) -> Iterator[ModuleType]:
+def module_at(target: TargetText) -> Iterator[ModuleType]:
     is_file, path = target.is_file, Path(target.place).resolve()
     name, folder = _name_in_package(path) if is_file else (target.place, Path.cwd())
     with contextlib.ExitStack() as afterwards:
@@ -160,7 +160,7 @@ def _value_of(module: ModuleType | nn.Module, target: TargetText, inputs: Sequen
         if step.arguments is not None:
             value = _product_of_call(found, step)
         else:
-            value = _instance_or_product(found, step.name, following.name if following else None, inputs)
+            value = instance_or_product(found, step.name, following.name if following else None, inputs)
     return value
 
 
@@ -181,7 +181,7 @@ def _attribute(owner: Any, name: str, text: str) -> Any:
         raise DeclarationError(f"{where} has no `{name}`{did_you_mean(name, known)}") from None
 
 
-def _instance_or_product(value: Any, name: str, following: str | None, inputs: Sequence[str]) -> Any:
+def instance_or_product(value: Any, name: str, following: str | None, inputs: Sequence[str]) -> Any:
     """A class becomes its instance, a factory what it returns; everything else is what it is."""
     if isinstance(value, type):
         static = inspect.getattr_static(value, following or "", None)

@@ -38,14 +38,14 @@ _Examined = TypeVar("_Examined")
 
 # ---- the library's name of an argument -> the option that gives it
 
-_EXPORT_OPTIONS = {
+EXPORT_OPTIONS = {
     "opset_version": "opset", "target": "runtime", "narrow": "narrow", "repair": "repair", "random": "random",
     "unchecked": "unchecked", "dtype": "dtype", "metadata": "metadata", "external_data": "external_data",
     "optimize": "optimize",
 }  # fmt: skip
-_CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
+CHECK_OPTIONS = {name: name for name in ("atol", "rtol", "budget", "quick", "thorough", "seed")}
 _BENCH_OPTIONS = {name: name for name in ("atol", "rtol", "seed", "threads", "session_options", "rounds", "compiled")}
-_FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked", "constants")}
+FREE_OPTIONS = {name: name for name in ("budget", "quick", "thorough", "seed", "unchecked", "constants")}
 _CHECKPOINT_OPTIONS = {name: name for name in ("task", "trust_remote_code", "sizes", "custom_ops")}
 
 
@@ -82,7 +82,7 @@ def export_folder(target: str, output: str, options: Mapping[str, Any], tell: Te
     with imported_for_good():
         from anyshape.checkpoints import export_checkpoint
 
-    chosen = _arguments_from(options, _CHECKPOINT_OPTIONS, _EXPORT_OPTIONS, _CHECK_OPTIONS)
+    chosen = _arguments_from(options, _CHECKPOINT_OPTIONS, EXPORT_OPTIONS, CHECK_OPTIONS)
     return export_checkpoint(target, output, layout=options["layout"] or "optimum", progress=tell, **chosen)
 
 
@@ -96,8 +96,8 @@ def export_target(target: str, output: str, options: Mapping[str, Any], tell: Te
         from anyshape.verbs.export import export as export_model
 
         prepare()
-    with _loaded_call(named, options) as (loaded, call):
-        chosen = _arguments_from(options, _EXPORT_OPTIONS, _CHECK_OPTIONS) | _said_twice(loaded, options)
+    with loaded_call(named, options) as (loaded, call):
+        chosen = _arguments_from(options, EXPORT_OPTIONS, CHECK_OPTIONS) | said_twice(loaded, options)
         result = export_model(loaded.model, f=place, progress=tell, **call.arguments, **chosen)
     return replace(result, notes=(*_notes_on_weights(loaded, options), *result.notes))
 
@@ -133,13 +133,13 @@ def _examine(
     verb: Callable[..., _Examined], model: str, named: TargetText | None, options: Mapping[str, Any]
 ) -> _Examined:
     """A verb that compares a file with a model, or with itself; without a model, torch is not imported."""
-    chosen = {**_arguments_from(options, _CHECK_OPTIONS), "at": options["at"]}
+    chosen = {**_arguments_from(options, CHECK_OPTIONS), "at": options["at"]}
     if named is None:
         said = {"sizes": options["sizes"] or None, "where": options["where"], "custom_ops": options["custom_ops"]}
         return verb(model, trusted=options["trusted"], **said, **chosen)
     path = Path(model).absolute()  # the target's code may change the current folder
-    with _loaded_call(named, options, _ports_of(model)) as (loaded, call):
-        said = {**call.arguments, **chosen, **_said_twice(loaded, options)}
+    with loaded_call(named, options, ports_of(model)) as (loaded, call):
+        said = {**call.arguments, **chosen, **said_twice(loaded, options)}
         try:
             return verb(path, model=loaded.model, **said)
         except ExportError as error:
@@ -199,7 +199,7 @@ def bench_file(model: str, target: str | None, options: Mapping[str, Any], tell:
     else:
         path = Path(model).absolute()  # the target's code may change the current folder
         tell(f"loading {target}")
-        with _loaded_call(named, {**options, "sizes": {}}, _ports_of(model)) as (loaded, call):
+        with loaded_call(named, {**options, "sizes": {}}, ports_of(model)) as (loaded, call):
             where = loaded.where(options["where"], options["inputs"])
             called = {name: one for name, one in call.arguments.items() if name != "sizes"}
             times = bench(path, loaded.model, **called, **chosen, where=where, custom_ops=options["custom_ops"])
@@ -226,7 +226,7 @@ def diagnose_target(target: str, options: Mapping[str, Any], tell: Tell) -> list
         from anyshape.verbs.diagnose import diagnose as diagnose_model
 
         prepare()
-    with _loaded_call(named, options) as (loaded, call):
+    with loaded_call(named, options) as (loaded, call):
         where = loaded.where(options["where"], options["inputs"])
         return diagnose_model(loaded.model, progress=tell, seed=options["seed"] or 0, where=where, **call.arguments)
 
@@ -243,11 +243,11 @@ def free_file(model: str, output: str, options: Mapping[str, Any], tell: Tell) -
 
     dims = {**{one.name: one.axes for one in options["inputs"]}, **options["dims"]} or None
     chosen: dict[str, Any] = {"out": place, "sizes": options["sizes"] or None, "progress": tell}
-    chosen |= _arguments_from(options, _FREE_OPTIONS)
+    chosen |= _arguments_from(options, FREE_OPTIONS)
     if named is None:
         return make_dynamic(model, dims, trusted=options["trusted"], **chosen)
     path = Path(model).absolute()
-    with _loaded_call(named, silent, _ports_of(model)) as (loaded, call):
+    with loaded_call(named, silent, ports_of(model)) as (loaded, call):
         args, kwargs = call.first
         called = {"args": args, "kwargs": kwargs, "make_inputs": call.make_inputs}
         return make_dynamic(path, dims, model=loaded.model, **called, **chosen)
@@ -261,7 +261,7 @@ def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Propose
     tell(f"loading {target}")
     from anyshape.verbs.dims import propose_dims as find_dims
 
-    with _loaded_call(named, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
+    with loaded_call(named, {**options, "dims": {}, "sizes": {}}) as (loaded, call):
         tell(f"probing {target}")
         called = {name: call.arguments[name] for name in ("args", "kwargs", "examples", "make_inputs")}
         return find_dims(loaded.model, **called)
@@ -271,7 +271,7 @@ def propose_dims(target: str, options: Mapping[str, Any], tell: Tell) -> Propose
 
 
 @contextlib.contextmanager
-def _loaded_call(
+def loaded_call(
     target: TargetText, options: Mapping[str, Any], ports: Sequence[Port] = ()
 ) -> Iterator[tuple[LoadedTarget, TargetCall]]:
     """What TARGET names, and the call that options, its file or the inputs of an ONNX file speak of."""
@@ -286,7 +286,7 @@ def _loaded_call(
         yield loaded, call_of(loaded, inputs, options["dims"], options["sizes"], seed, ports)
 
 
-def _said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, Any]:
+def said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, Any]:
     """What both the command line and the target's file may say, and what then adds up."""
     return {
         "custom_ops": loaded.custom_ops(options["custom_ops"]),
@@ -294,7 +294,7 @@ def _said_twice(loaded: LoadedTarget, options: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _ports_of(model: str) -> Sequence[Port]:
+def ports_of(model: str) -> Sequence[Port]:
     from anyshape.onnxfile.contract import read_contract
     from anyshape.onnxfile.interface import read_interface
     from anyshape.onnxfile.untrusted import load_checked

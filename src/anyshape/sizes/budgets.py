@@ -13,6 +13,13 @@ SECONDS_UNTIL_ABSURD = 900.0
 SECONDS_OF_ALL_STRATEGIES = 3600.0
 """Their number is bounded by what they have to convert; whoever waits for a refusal should not wait for hours."""
 
+SECONDS_OF_A_TASK = 600.0
+"""Of a sweep, unless it is said otherwise: the slowest of some 500 real models takes half of it."""
+SECONDS_BETWEEN_LOOKS_AT_TASKS = 0.05
+"""At what the processes of a sweep take: a second of looks is a thousandth of a core for each of them."""
+SECONDS_BETWEEN_LOOKS_AT_A_CLUSTER = 5.0
+"""Where no task ends: whether nodes have come or gone."""
+
 # ---- work, in elements that are computed: a check takes about two nanoseconds for each on one core, eager half of it
 
 WORK_OF_A_CALL = 2**13
@@ -139,6 +146,9 @@ MOST_PLACES_OF_A_MODEL = 2**27
 """That it may ask for: a gigabyte as a list, and ten times what the longest text takes."""
 LARGE_RECORDED_CALL = 2**28
 """Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
+
+BYTES_OF_A_TASK = 12 * 10**9
+"""Of a sweep, unless it is said otherwise; models of some hundred million weights take less than half."""
 
 # ---- numbers, lengths and depths
 
@@ -510,3 +520,35 @@ LEAST_SECONDS_WATCHED = 0.5
 OTHERS_TAKE_MUCH = 0.15
 """Of all processors' time, taken by other programs: then it is said."""
 MOST_NODES_SHOWN = 5
+"""Of a profile: those that take the most time."""
+
+# ---- sweeps and grids
+
+LONGEST_CAUSE = 400
+"""Characters that a line of a sweep says about why: the report says the rest."""
+FEWEST_TIMES = 8
+"""Of entries that two sweeps have in common, before their scatter is known at all."""
+SHORTEST_TIME_COMPARED = 1.0
+"""Seconds: what is shorter is the start of Python and torch, and its scatter is not that of work."""
+SLOWER_BY = 1.3
+"""The least factor that is called slower: single runs on a shared machine differ by as much for no reason."""
+SPREADS_OF_AN_OUTLIER = 4
+"""Two thirds of all ratios lie within one; of 10,000 that scatter like a bell, less than one lies beyond four."""
+SECONDS_NOTICED = 1.0
+"""By which an entry must be slower than all others are, whatever its ratio."""
+DEEPEST_COLLECTION = 8
+"""Collections that are listed in one another: two that list each other would never end."""
+RETRIES_OF_A_LOST_TASK = 5
+"""By a cluster whose nodes come and go; a task that ends its node each time must not take all of them."""
+TASKS_PER_CORE_UNDER_WAY = 2
+"""Given to a cluster: one that runs, and one that is there when it ends."""
+ROOM_FOR_MEMORY = 1.25
+"""Asked for beyond what an entry took before: the same work differs by some percent from run to run."""
+MOST_SIZES_OF_A_GRID = 5_000_000
+"""Some 40 ms each, a core works on them for two days; more are not even listed."""
+WORKERS_OF_A_CLUSTER = 32
+"""For whom the sizes of a grid are dealt, before a cluster is asked how many it has."""
+MOST_SIZES_OF_A_TASK = 500
+"""Half a minute of work: what a lost worker costs."""
+MOST_FAILURES_TOLD = 10
+"""Of a grid: the smallest ones; a JSON document has them all."""

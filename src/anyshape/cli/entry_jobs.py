@@ -1,0 +1,319 @@
+"""What the process of a sweep's task does: load one entry of a collection, call a verb, and tell what became of it.
+
+Each function here is a task's: it is given a function to tell its stage to, and plain values, and returns plain values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from anyshape.cli import tasks
+from anyshape.cli.target_texts import Step, TargetText, read_target
+from anyshape.errors import AnyshapeError, DeclarationError, SavingError, named_line
+from anyshape.fleet.option_sets import EXPORTERS, refuse_unknown_options
+from anyshape.results.result import ExportError
+from anyshape.sizes.notation import did_you_mean, parse_input
+
+Told = dict[str, Any]
+TellStage = Callable[[str], None]
+
+OPTIONS = {
+    "anyshape": (*tasks.EXPORT_OPTIONS, *tasks.CHECK_OPTIONS),
+    "torch": ("opset_version", *tasks.CHECK_OPTIONS),
+    "torchscript": ("opset_version", *tasks.CHECK_OPTIONS),
+    "check": tuple(tasks.CHECK_OPTIONS),
+    "make-dynamic": tuple(tasks.FREE_OPTIONS),
+}
+"""What a column may say, by whom it is; nothing that lets a file of data run code, or run without limits."""
+CHECKPOINT_OPTIONS = ("task", "layout")
+
+
+# ---- the models of a Python file
+
+_OF_AN_ENTRY = ("name", "model", "inputs", "examples", "dims", "sizes", "where", "custom_ops", "options", "tags")
+
+
+def list_models(_tell: TellStage, place: str) -> Told:
+    """Names, tags and options of the models of a Python file, and its columns; no model is made."""
+    with _models_of(place) as (models, namespace):
+        rows = [
+            {"name": one["name"], "tags": list(map(str, one.get("tags", ()))), "options": dict(one.get("options", {}))}
+            for one in models
+        ]
+        return {"outcome": "checked", "models": rows, "columns": namespace.get("columns", {})}
+
+
+def run_model(
+    tell: TellStage, place: str, model: str, by: str, options: Mapping[str, Any], written: Mapping[str, str]
+) -> Told:
+    """One of the models of a Python file."""
+    import torch
+
+    from anyshape.cli.targets import LoadedTarget, instance_or_product, users_code
+
+    tell("loading")
+    with _told_in_full(written) as finish, _models_of(place) as (models, _):
+        said = next((one for one in models if one["name"] == model), None)
+        if said is None:
+            raise DeclarationError(f"`models()` of `{Path(place).name}` yields no `{model}` any more")
+        torch.manual_seed(int(options.get("seed", 0)))
+        with users_code(f"the model of `{model}` cannot be made"):
+            made = instance_or_product(said.get("model"), model, None, ())
+        if isinstance(made, torch.nn.Module):
+            made.eval()
+        loaded = LoadedTarget(made, model, {name: value for name, value in said.items() if name != "model"})
+        _convert(tell, loaded, (), {}, {}, (), by, options, written, finish)
+    return finish.told
+
+
+@contextlib.contextmanager
+def _models_of(place: str) -> Iterator[tuple[Iterator[Mapping[str, Any]], Mapping[str, Any]]]:
+    """The entries that `models()` yields, one by one, and all else that the file defines."""
+    from anyshape.cli.targets import module_at, users_code
+
+    text = f"{Path(place).name}:models"
+    with module_at(TargetText(text, place, (Step("models"),))) as module:
+        if not callable(getattr(module, "models", None)):
+            raise DeclarationError(f"`{Path(place).name}` has no `models()`, which yields the entries of a collection")
+        with users_code(f"`{text}` fails"):
+            yield (_entry_of(one, text) for one in module.models()), vars(module)
+
+
+def _entry_of(given: Any, text: str) -> Mapping[str, Any]:
+    said = given if isinstance(given, Mapping) else getattr(given, "__dict__", None)
+    if not isinstance(said, Mapping) or not isinstance(said.get("name"), str) or not said["name"]:
+        raise DeclarationError(f"`{text}` yields a {type(given).__name__} without a name: yield a dict with `name`")
+    if strange := [key for key in said if key not in _OF_AN_ENTRY]:
+        near = did_you_mean(str(strange[0]), _OF_AN_ENTRY)
+        raise DeclarationError(f"`{text}` yields `{said['name']}` with `{strange[0]}`{near}")
+    if said.get("model") is None:
+        raise DeclarationError(f"`{text}` yields `{said['name']}` without a `model`")
+    return said
+
+
+# ---- entries of a YAML file, and of folders
+
+
+def run_target(
+    tell: TellStage,
+    said: Mapping[str, Any],
+    by: str,
+    options: Mapping[str, Any],
+    written: Mapping[str, str],
+) -> Told:
+    """A TARGET, with what the collection says of its inputs."""
+    tell("loading")
+    with _told_in_full(written) as finish:
+        inputs = [parse_input(str(text)) for text in said.get("inputs", ())]
+        given = {
+            "inputs": inputs, "dims": said.get("dims", {}), "sizes": said.get("sizes", {}),
+            "weights": said.get("weights"), "seed": options.get("seed", 0),
+        }  # fmt: skip
+        with tasks.loaded_call(read_target(str(said["target"])), given) as (loaded, _):
+            _convert(
+                tell, loaded, inputs, given["dims"], given["sizes"], said.get("where", ()), by, options, written, finish
+            )
+    return finish.told
+
+
+def run_checkpoint(
+    tell: TellStage, place: str, said: Mapping[str, Any], options: Mapping[str, Any], written: Mapping[str, str]
+) -> Told:
+    """All files of a transformers checkpoint."""
+    from anyshape.checkpoints import export_checkpoint
+
+    with _told_in_full(written) as finish, _output(written, "model") as folder:
+        finish(export_checkpoint(place, folder, sizes=said.get("sizes"), progress=tell, **options))
+    return finish.told
+
+
+def run_file(
+    tell: TellStage,
+    place: str,
+    said: Mapping[str, Any],
+    by: str,
+    options: Mapping[str, Any],
+    written: Mapping[str, str],
+) -> Told:
+    """An ONNX file, checked by itself or made dynamic."""
+    from anyshape.verbs.check import check
+    from anyshape.verbs.make_dynamic import make_dynamic
+
+    tell("checking" if by == "check" else "freeing")
+    with _told_in_full(written, refusal="wrong" if by == "check" else "refused") as finish:
+        if by == "check":
+            finish(check(place, sizes=said.get("sizes"), where=said.get("where", ()), **options))
+            return finish.told
+        with _output(written, "model.onnx") as path:
+            finish(make_dynamic(place, said.get("dims"), out=path, sizes=said.get("sizes"), **options))
+    return finish.told
+
+
+# ---- a model by one of the exporters
+
+
+def _convert(
+    tell: TellStage,
+    loaded: Any,
+    inputs: Any,
+    dims: Mapping[str, Any],
+    sizes: Mapping[str, Any],
+    where: Iterable[str],
+    by: str,
+    options: Mapping[str, Any],
+    written: Mapping[str, str],
+    finish: _Finish,
+) -> None:
+    from anyshape.cli.target_calls import call_of
+
+    call = call_of(loaded, inputs, dims, sizes, int(options.get("seed", 0)))
+    declared = {**call.arguments, "where": loaded.where([*where], inputs), "custom_ops": loaded.custom_ops(())}
+    with _output(written, "model.onnx") as path:
+        if by == "anyshape":
+            from anyshape.verbs.export import export
+
+            finish(export(loaded.model, f=path, progress=tell, **declared, **options))
+            return
+        from anyshape.verbs.check import check
+
+        tell("exporting")
+        declared["dims"] = _export_by_torch(loaded.model, path, by, declared, options.get("opset_version"))
+        tell("checking")
+        chosen = {name: value for name, value in options.items() if name != "opset_version"}
+        finish.refusal = "wrong"  # a file was written, and nothing said
+        finish(check(path, loaded.model, **declared, **chosen))
+
+
+class _NotConvertedError(AnyshapeError):
+    """One of torch's exporters raises."""
+
+
+def _export_by_torch(
+    model: Any, path: Path, by: str, declared: Mapping[str, Any], opset: int | None
+) -> dict[str, dict[int, str]]:
+    """One of torch's exporters, called with what anyshape is given; the dims that were declared, by input."""
+    import torch
+
+    from anyshape.declaration.calls import Adapter
+    from anyshape.model.request import understand
+
+    request = understand(model, **{name: value for name, value in declared.items() if name != "custom_ops"})
+    axes = {name: dict(enumerate(row)) for name, row in request.spec.axes.items()}
+    dynamic = {name: {i: str(e) for i, e in row.items() if e is not None} for name, row in axes.items()}
+    names, values = list(dynamic), request.signature.values
+    labels = list(dict.fromkeys(text for row in dynamic.values() for text in row.values()))
+    plain = {name: {axis: f"dim_{labels.index(text)}" for axis, text in row.items()} for name, row in dynamic.items()}
+    given: dict[str, Any] = {"input_names": names, "opset_version": opset, "dynamo": by == "torch"}
+    given |= {"dynamic_shapes": (tuple(plain.values()),)} if by == "torch" else {"dynamic_axes": plain}
+    adapter = Adapter(request.target, request.signature, tuple(names))
+    try:
+        with warnings.catch_warnings(action="ignore"):  # what it says about itself is not about the model
+            torch.onnx.export(adapter.eval(), tuple(values[name] for name in names), str(path), verbose=False, **given)
+    except Exception as error:
+        raise _NotConvertedError(named_line(_root(error))) from error
+    return dynamic
+
+
+def _root(error: BaseException) -> BaseException:
+    """What wraps an error says less."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+# ---- what is told, and where files go
+
+
+class _Finish:
+    """What a verb has come to, kept as plain values."""
+
+    def __init__(self, written: Mapping[str, str], refusal: str) -> None:
+        self.told: Told = {"outcome": "defect", "cause": "the verb has returned nothing"}
+        self.refusal = refusal
+        self._written = written
+
+    def __call__(self, result: Any) -> None:
+        self.told = {"outcome": result.verdict, **self._facts(result)}
+
+    def refuse(self, error: ExportError) -> None:
+        cause = next((f"{one.rule}: {one.message}" for one in error.result.findings), error.result.headline)
+        self.told = {"outcome": self.refusal, "cause": cause, **self._facts(error.result)}
+
+    def _facts(self, result: Any) -> Told:
+        found: Told = {}
+        if (verification := getattr(result, "verification", None)) is not None:
+            found |= {"sizes": len(verification.sizes_run), "checking": round(verification.seconds, 3)}
+        kept = {name: list(getattr(result, name, ())) for name in ("repairs", "limits", "given_up")}
+        found |= {name: values for name, values in kept.items() if values}
+        strategy = [one.strategy for one in getattr(result, "attempts", ()) if one.outcome == "checked"]
+        return {**found, **({"strategy": strategy[-1]} if strategy else {}), **self._report(result)}
+
+    def _report(self, result: Any) -> Told:
+        """A page about the result, where results can write one."""
+        write, name = getattr(result, "report", None), self._written.get("report", "")
+        if write is None or not name:
+            return {}
+        path = Path(self._written["folder"]) / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path)
+        except Exception as error:  # noqa: BLE001  a page that cannot be written does not change the verdict
+            return {"no_report": named_line(error)}
+        return {"report": name}
+
+
+@contextlib.contextmanager
+def _told_in_full(written: Mapping[str, str], refusal: str = "refused") -> Iterator[_Finish]:
+    """Refusals are results; wrong usage is a defect of the entry."""
+    finish = _Finish(written, refusal)
+    try:
+        yield finish
+    except ExportError as error:
+        finish.refuse(error)
+    except _NotConvertedError as error:
+        finish.told = {"outcome": "refused", "cause": str(error)}
+    except SavingError as error:
+        finish.told = {"outcome": "crashed", "cause": f"the system refuses: {error}"}
+    except AnyshapeError as error:
+        finish.told = {"outcome": "defect", "cause": str(error)}
+
+
+@contextlib.contextmanager
+def _output(written: Mapping[str, str], name: str) -> Iterator[Path]:
+    """Where a file is to be written: kept where that was asked for, else gone afterwards."""
+    if "files" in written:
+        folder = Path(written["folder"]) / written["files"]
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder / name
+        return
+    with tempfile.TemporaryDirectory() as place:
+        yield Path(place) / name
+
+
+def written_names(folder: Path, name: str, column: str, *, keeps_files: bool) -> dict[str, str]:
+    """Names below the folder of results, whatever an entry is called."""
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", f"{name}-{column}").strip("._")[:80]
+    digest = hashlib.sha256(f"{name}\0{column}".encode(errors="backslashreplace")).hexdigest()[:10]
+    slug = f"{readable}-{digest}"
+    kept = {"files": f"files/{slug}"} if keeps_files else {}
+    return {"folder": str(folder), "report": f"reports/{slug}.html", **kept}
+
+
+def check_options(by: str, kind: str, options: Mapping[str, Any], where: str) -> None:
+    known = (*OPTIONS[by], *(CHECKPOINT_OPTIONS if kind == "checkpoint" else ()))
+    what = f"{where}, by {by}" if by in EXPORTERS else f"{where}, `{by}`"
+    refuse_unknown_options(options, known, what)
+
+
+def refuse_strange_options(options: Mapping[str, Any], where: str) -> None:
+    """An entry's options must be known to somebody."""
+    refuse_unknown_options(
+        options, {*CHECKPOINT_OPTIONS, *(name for names in OPTIONS.values() for name in names)}, where
+    )

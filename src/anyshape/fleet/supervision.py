@@ -1,0 +1,177 @@
+"""A task under supervision: its process is started, watched and, beyond its limits, ended; each ending is a record.
+
+Memory is asked of Linux, for all processes of the task's session; elsewhere only time is limited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from anyshape.fleet.result_lines import TaskRecord
+from anyshape.fleet.tasks import Task
+from anyshape.sizes import budgets
+
+
+class SupervisedTask:
+    """A task whose process runs."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._begin = time.monotonic()
+        self._stage, self._heard, self._peak = "starting", b"", 0
+        self.is_silent = False
+        """Whether nothing more will be heard of it, so that it need not be waited for at its pipe."""
+        self._answer: dict[str, Any] | None = None
+        self._stopped: tuple[str, str] | None = None
+        """Outcome and cause, where it was ended from here."""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed when the task has ended
+        self._process = subprocess.Popen(  # noqa: S603  this Python, and a module of ours
+            # `-P`: a file of the working folder that is called `json.py` is not meant
+            [sys.executable, "-P", "-m", "anyshape.fleet.worker", str(os.getpid())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=_environment(task.threads),
+            start_new_session=True,
+        )  # fmt: skip
+        os.set_blocking(self.fileno(), False)
+        request = json.dumps(task.request, default=str)
+        with contextlib.suppress(BrokenPipeError):  # gone already: told as its ending
+            self._process.stdin.write(request.encode())  # type: ignore[union-attr]
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()  # type: ignore[union-attr]
+
+    def fileno(self) -> int:
+        return self._process.stdout.fileno()  # type: ignore[union-attr]
+
+    @property
+    def session(self) -> int:
+        return self._process.pid
+
+    def look(self, memory: int) -> TaskRecord | None:
+        """The record if the task is over, by itself or because it takes more than it may; `memory` is taken now."""
+        self._hear()
+        self._peak = max(self._peak, memory)
+        limits = self.task.limits
+        if self._answer is None and self._stopped is None:
+            if memory > limits.bytes:
+                self._stop("out-of-memory", f"stopped at {memory / 1e9:.1f} GB, {limits.bytes / 1e9:g} GB were allowed")
+            elif time.monotonic() - self._begin > limits.seconds:
+                self._stop("timeout", f"stopped after {limits.seconds:g} s")
+        return self._record_of_end()
+
+    def end(self) -> None:
+        """Without a record: nobody waits for it any more."""
+        self._kill()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.session, 0)
+        self._close(0)
+
+    def _hear(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while len(self._heard) < budgets.LONGEST_MESSAGE:
+                content = os.read(self.fileno(), 2**16)
+                if not content:
+                    self.is_silent = True
+                    break
+                self._heard += content
+        *lines, self._heard = self._heard.split(b"\n")
+        for line in lines:
+            with contextlib.suppress(ValueError, AttributeError):  # what is no message says nothing
+                message = json.loads(line)
+                self._stage = str(message.get("stage", self._stage))
+                self._answer = message.get("done", self._answer)
+
+    def _stop(self, outcome: str, cause: str) -> None:
+        self._stopped = outcome, cause
+        self._kill()
+
+    def _kill(self) -> None:
+        """With everything that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.session, signal.SIGKILL)
+
+    def _record_of_end(self) -> TaskRecord | None:
+        ended, status, usage = os.wait4(self.session, os.WNOHANG)
+        if not ended:
+            return None
+        self._hear()  # what was said last
+        self._kill()  # what it has left behind
+        outcome, cause, answer = self._outcome(status)
+        task, named = self.task, {"tags", "report", "outcome", "cause"}
+        record = TaskRecord(
+            task.name, task.column, outcome, task.digest, cause,
+            stage="" if self._answer is not None else self._stage,
+            seconds=round(time.monotonic() - self._begin, 3),
+            cpu_seconds=round(usage.ru_utime + usage.ru_stime, 3),
+            memory=max(self._peak, usage.ru_maxrss * 1024),
+            host=platform.node(), tags=task.tags, report=str(answer.get("report", "")),
+            details={name: value for name, value in answer.items() if name not in named},
+        )  # fmt: skip
+        self._close(os.waitstatus_to_exitcode(status))
+        return record
+
+    def _outcome(self, status: int) -> tuple[str, str, Mapping[str, Any]]:
+        if isinstance(self._answer, dict) and self._answer.get("outcome"):
+            return str(self._answer["outcome"]), _short_line(self._answer.get("cause", "")), self._answer
+        if self._stopped is not None:
+            return *self._stopped, {}
+        code = os.waitstatus_to_exitcode(status)
+        how = f"ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        last = self._last_words()
+        return "crashed", _short_line(f"the process {how} while {self._stage}{': ' if last else ''}{last}"), {}
+
+    def _last_words(self) -> str:
+        """The last line on stderr that says anything."""
+        end = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, end - budgets.LONGEST_CAUSE * 4))
+        lines = self._said.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def _close(self, code: int) -> None:
+        self._process.returncode = code  # it was waited for above, with what it took
+        self._process.stdout.close()  # type: ignore[union-attr]
+        self._said.close()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _short_line(text: object) -> str:
+    line = " ".join(_COLOUR.sub("", str(text)).split())
+    return line if len(line) <= budgets.LONGEST_CAUSE else f"{line[: budgets.LONGEST_CAUSE - 3]}..."
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """The same packages as here; and no more threads than the task's share of the machine, unless the user says so."""
+    paths = os.pathsep.join(entry for entry in sys.path if entry)
+    return {"OMP_NUM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths}
+
+
+def memory_by_session(sessions: Iterable[int]) -> dict[int, int]:
+    """Bytes that belong to the processes of each session alone; nothing where the system does not tell."""
+    found = dict.fromkeys(sessions, 0)
+    for place in Path("/proc").glob("[0-9]*") if found else ():
+        with contextlib.suppress(OSError, ValueError, IndexError):  # a process may end while it is looked at
+            session = int((place / "stat").read_bytes().rpartition(b")")[2].split()[3])
+            if session in found:
+                status = (place / "status").read_bytes()
+                kinds = (b"RssAnon:", b"RssShmem:")
+                found[session] += sum(int(status.split(kind)[1].split()[0]) * 1024 for kind in kinds)
+    return found

@@ -1,0 +1,107 @@
+"""One sweep: what is left to run goes to an engine, each result to its line, and all to a summary and a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anyshape.errors import DeclarationError
+from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, journal_at, left_to_run, lines_path, read_records
+from anyshape.fleet.table_page import write_page
+from anyshape.fleet.tasks import Shard, Task, refuse_one_key_twice
+
+Engine = Callable[[Sequence[Task], Mapping[tuple[str, str], TaskRecord]], Iterator[TaskRecord]]
+"""Runs tasks, knowing earlier results, and yields a record of each as it ends."""
+Show = Callable[[TaskRecord], None]
+
+
+@dataclass(frozen=True)
+class SweepWishes:
+    """What is to become of results that are there already."""
+
+    folder: Path
+    shard: Shard = field(default_factory=Shard)
+    resume: bool = False
+    again: tuple[str, ...] = ()
+    """Outcomes that are tried once more."""
+
+    @property
+    def lines(self) -> Path:
+        return lines_path(self.folder, self.shard)
+
+
+@dataclass(frozen=True)
+class SweepSummary:
+    """What the tasks of a sweep have come to; `print` it."""
+
+    records: Mapping[tuple[str, str], TaskRecord]
+    lines: Path
+    page: Path
+    ran: int
+    """How many were run now; the others had a result."""
+
+    def __str__(self) -> str:
+        kept = len(self.records) - self.ran
+        before = f", {kept} of them earlier" if kept else ""
+        rows = [f"swept: {len(self.records)} result{'s' if len(self.records) != 1 else ''}{before}"]
+        rows += [f"  {column:<12} {_counts_text(counts)}" for column, counts in _counts_by_column(self.records).items()]
+        return "\n".join(
+            [*rows, f"  lines        {_path_from_here(self.lines)}", f"  page         {_path_from_here(self.page)}"]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        columns = {column: dict(counts) for column, counts in _counts_by_column(self.records).items()}
+        return {"results": len(self.records), "ran": self.ran, "columns": columns, "lines": str(self.lines),
+                "page": str(self.page)}  # fmt: skip
+
+
+def _path_from_here(path: Path) -> str:
+    """As a user would write it from here."""
+    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _counts_by_column(records: Mapping[tuple[str, str], TaskRecord]) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {}
+    for record in records.values():
+        found.setdefault(record.column, Counter())[record.outcome] += 1
+    return found
+
+
+def _counts_text(counts: Counter[str]) -> str:
+    order = sorted(counts, key=lambda one: OUTCOMES.index(one) if one in OUTCOMES else len(OUTCOMES))
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in order)
+
+
+def tasks_left(tasks: Iterable[Task], wishes: SweepWishes) -> tuple[list[Task], dict[tuple[str, str], TaskRecord]]:
+    """What is to run, and the results that stay."""
+    mine = wishes.shard.part_of(tasks)
+    refuse_one_key_twice(mine)
+    known: dict[tuple[str, str], TaskRecord] = {}
+    if wishes.lines.exists() and wishes.lines.stat().st_size:
+        if not wishes.resume:
+            raise DeclarationError(
+                f"`{wishes.lines}` holds results: --resume goes on with them, or name another folder"
+            )
+        known = read_records(wishes.lines)
+    left = left_to_run(mine, known, wishes.again)
+    run_again, asked = {task.key for task in left}, {task.key for task in mine}
+    return left, {key: record for key, record in known.items() if key in asked and key not in run_again}
+
+
+def run_sweep(
+    left: Sequence[Task], known: Mapping[tuple[str, str], TaskRecord], wishes: SweepWishes, engine: Engine, show: Show
+) -> SweepSummary:
+    """Every result is on the disk before it is shown."""
+    records, ran = dict(known), 0
+    with journal_at(wishes.lines) as journal:
+        for record in engine(left, known):
+            journal.append(record)
+            records[record.key] = record
+            ran += 1
+            show(record)
+    page = wishes.lines.with_suffix(".html")
+    write_page(page, records.values())
+    return SweepSummary(records, wishes.lines, page, ran)

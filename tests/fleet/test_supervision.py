@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from anyshape.fleet.local_engine import run_one
+from anyshape.fleet.supervision import SupervisedTask, memory_by_session
+from anyshape.fleet.tasks import Task, TaskLimits
+
+
+def task(function: str, seconds: float = 60.0, gigabytes: float = 1.0, **arguments) -> Task:
+    return Task("entry", "column", f"tests.fleet.work:{function}", arguments, TaskLimits(seconds, int(gigabytes * 1e9)))
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_task_that_answers_is_a_record_with_what_it_took() -> None:
+    record = run_one(task("fine", value=7))
+    assert (record.outcome, record.details["value"], record.stage, record.cause) == ("checked", 7, "", "")
+    assert record.digest == task("fine", value=7).digest
+    assert 0 < record.cpu_seconds < 30
+    assert 0 < record.seconds < 60
+    assert 5e6 < record.memory < 1e9
+    assert record.details["process"] != os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("function", "outcome", "cause"),
+    [
+        ("refuse", "refused", "pinned-dim: `batch` cannot vary"),
+        ("raise_error", "defect", "ValueError: no such model"),
+        ("leave", "defect", "SystemExit: 3"),
+        ("crash", "crashed", "the process ended by SIGSEGV while exporting: terminate called"),
+        ("vanish", "crashed", "the process ended with exit code 7 while starting"),
+        ("no_such_function", "defect", "AttributeError: module 'tests.fleet.work' has no attribute 'no_such_function'"),
+    ],
+)
+def test_every_ending_is_a_result(function: str, outcome: str, cause: str) -> None:
+    record = run_one(task(function))
+    assert (record.outcome, record.cause) == (outcome, cause)
+
+
+def test_a_task_that_hangs_is_stopped() -> None:
+    begin = time.monotonic()
+    record = run_one(task("hang", seconds=2.0))
+    assert (record.outcome, record.cause, record.stage) == ("timeout", "stopped after 2 s", "hanging")
+    assert 2 <= time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize("function", ["hog", "hog_in_child"])
+def test_memory_is_counted_with_that_of_the_processes_it_starts(function: str) -> None:
+    record = run_one(task(function, gigabytes=0.3))
+    assert record.outcome == "out-of-memory"
+    assert record.cause.startswith("stopped at 0.")
+    assert record.cause.endswith(" GB, 0.3 GB were allowed")
+    assert 3e8 < record.memory < 2e9
+
+
+def test_a_task_that_talks_much_is_heard_to_its_end() -> None:
+    assert run_one(task("spam")).outcome == "checked"
+
+
+def test_what_a_task_tells_cannot_change_whose_result_it_is() -> None:
+    record = run_one(task("odd"))
+    assert (record.name, record.column, record.tags, record.outcome) == ("entry", "column", (), "checked")
+    assert record.to_line().count(b"\n") == 1
+
+
+def test_what_a_stopped_task_has_started_ends_with_it(tmp_path: Path) -> None:
+    place = tmp_path / "processes"
+    record = run_one(task("hang_with_child", seconds=3.0, place=str(place)))
+    assert record.outcome == "timeout"
+    time.sleep(0.3)
+    assert not [one for one in place.read_text().split() if is_alive(int(one))]
+
+
+def test_a_task_that_nobody_waits_for_is_ended() -> None:
+    running = SupervisedTask(task("fine", seconds=600.0))
+    running.end()
+    assert not is_alive(running.session)
+
+
+def test_memory_of_a_session_is_that_of_its_processes() -> None:
+    own = os.getsid(0)
+    assert memory_by_session([own])[own] > 10_000_000
+    assert memory_by_session([]) == {}

@@ -1,0 +1,75 @@
+"""Functions that tasks of the tests run: what ends well, and what does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def fine(tell, value=1, seconds=0.0):
+    tell("working")
+    sys.stdout.write("noise on stdout\n")
+    time.sleep(seconds)
+    return {"outcome": "checked", "value": value, "process": os.getpid()}
+
+
+def refuse(tell):
+    return {"outcome": "refused", "cause": "pinned-dim:\n `batch`\tcannot vary"}
+
+
+def raise_error(tell):
+    raise ValueError("no such\nmodel")
+
+
+def leave(tell):
+    sys.exit(3)
+
+
+def crash(tell):
+    tell("exporting")
+    os.write(2, b"first line\nterminate called\n\n")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def vanish(tell):
+    os._exit(7)
+
+
+def hang(tell):
+    tell("hanging")
+    os.closerange(3, 64)  # and says nothing more
+    time.sleep(600)
+
+
+def hang_with_child(tell, place):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(place).write_text(f"{os.getpid()} {child.pid}")
+    time.sleep(600)
+
+
+def hog(tell):
+    held = []
+    while True:
+        held.append(bytearray(os.urandom(1)) * 20_000_000)
+        time.sleep(0.01)
+
+
+def hog_in_child(tell):
+    code = "import time\nheld = [bytearray(b'x') * 20_000_000 for _ in range(40)]\ntime.sleep(60)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return {"outcome": "checked"}
+
+
+def spam(tell):
+    os.write(2, b"x" * 1_000_000)
+    for number in range(2000):
+        tell(f"stage {number} " + "y" * 100)
+    return {"outcome": "checked"}
+
+
+def odd(tell):
+    return {"outcome": "checked", "value": object, "report": "../../etc/passwd", "tags": ["other"], "text": "\ud800"}
