@@ -54,3 +54,26 @@ def test_a_batch_norm_with_statistics_of_other_channels_is_not_run() -> None:
             assert norm(torch.randn(2, 3, 4), torch.zeros(3)).shape == (2, 3, 4)
             with pytest.raises(UndefinedCallError, match="a batch norm of 3 channels has other statistics"):
                 norm(torch.randn(2, 3, 4), torch.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "rnn_tanh"])
+def test_a_packed_sequence_with_the_state_of_another_batch_is_not_run(name: str) -> None:
+    """Layers of `nn.GRU` and `nn.RNN` look for themselves, those of `nn.LSTM` and the functions do not."""
+    layer = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn_tanh": torch.nn.RNN}[name](4, 3)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(5, 2, 4), torch.tensor([5, 3]))
+
+    def run(batch: int) -> None:
+        state = torch.zeros(1, batch, 3)
+        states = (state, state) if name == "lstm" else state
+        weights = list(layer.parameters())
+        getattr(torch, name)(packed.data, packed.batch_sizes, states, weights, True, 1, 0.0, False, False)
+
+    with calls_are_checked():
+        run(2)
+        layer(torch.randn(5, 2, 4), None)
+        with pytest.raises(UndefinedCallError, match="2 packed sequences, and a state of another batch"):
+            run(3)
+        if name == "lstm":
+            with pytest.raises(UndefinedCallError, match="2 packed sequences, and a state of another batch"):
+                layer(packed, (torch.zeros(1, 3, 3), torch.zeros(1, 3, 3)))
+    run(2)

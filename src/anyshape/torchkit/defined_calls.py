@@ -2,7 +2,8 @@
 
 `scaled_dot_product_attention` takes keys and values of two lengths and reads beyond the end of the shorter ones: what
 it gives then changes from call to call, and may end the process. `ctc_loss` reads beside the steps where a label is no
-class. A batch norm by its inner name writes beside statistics of other channels.
+class. A batch norm by its inner name writes beside statistics of other channels. A recurrent layer over a packed
+sequence writes beside the state of another batch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 
 from anyshape.torchkit.operator_mode import OperatorMode
 from anyshape.torchkit.patches import patched
+from anyshape.torchkit.private_names import lookup
 
 
 class UndefinedCallError(RuntimeError):
@@ -66,7 +68,22 @@ def _check_labels(log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__:
         raise UndefinedCallError("ctc_loss has a label that is no class: PyTorch reads beside the steps")
 
 
+def _check_packed(steps: torch.Tensor, batches: Any, state: Any, *_: Any, **__: Any) -> None:
+    """Of a sequence that is not packed the second argument is the state itself, and PyTorch looks at its size."""
+    del steps
+    states = [one for one in (state if isinstance(state, (tuple, list)) else [state]) if isinstance(one, torch.Tensor)]
+    if not isinstance(batches, torch.Tensor) or batches.dim() != 1 or not states or batches.device.type == "meta":
+        return
+    batch = int(batches[0]) if batches.numel() else 0
+    if any(one.dim() != 3 or one.shape[1] != batch for one in states):
+        raise UndefinedCallError(f"a recurrent layer has {batch} packed sequences, and a state of another batch")
+
+
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_LAYERS = lookup("torch._VF")
+"""How layers reach them."""
 _BY_NAME: Mapping[tuple[Any, str], Callable[..., None]] = {
+    **{(owner, name): _check_packed for owner in (torch, _LAYERS) if owner is not None for name in _RECURRENT},
     (torch.nn.functional, "scaled_dot_product_attention"): _check_attention,
     (torch.nn.functional, "ctc_loss"): _check_labels,
     (torch, "native_batch_norm"): _check_channels,
