@@ -63,3 +63,9 @@ def test_control_flow_exports_right_or_is_refused(name: str, tmp_path: Path) -> 
     result = anyshape.export(case.model(), f=path, **_way(name, case))
     assert result.verdict == "checked"
     assert [which for which, args in controlflow.calls(case) if not is_right(path, case.model(), args)] == []
+
+
+def test_what_is_compared_to_put_a_buffer_back_is_no_repair() -> None:
+    case = controlflow.load("buffer_written_on_one_side")
+    result = anyshape.export(case.model(), case.inputs(5), dims=case.dims)
+    assert [repair.partition(":")[0] for repair in result.repairs] == ["2 branches kept as If"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import sympy
 import torch
 from torch.fx.experimental.sym_node import SymNode
+from torch.overrides import TorchFunctionMode
 
 from anyshape.conversion.control_flow import forks as forking
 from anyshape.conversion.control_flow import loop_trace
@@ -49,6 +51,7 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
         # what a fake tensor did on one path must not be remembered on another
         stack.enter_context(configured("torch._dynamo.config.fake_tensor_cache_enabled", value=False))
         stack.enter_context(Naming(lambda: forks.samples))
+        stack.enter_context(_WritesToCopies(model))
         yield forks
 
 
@@ -239,6 +242,36 @@ def _journal() -> Iterator[_Journal]:
     finally:
         _OPEN.remove(opened)
         opened.after = {key: getattr(*key, _ABSENT) for key in opened.before}
+
+
+class _WritesToCopies(TorchFunctionMode):
+    """Inside a run, what is written to a buffer is written to a copy, which its module then has: so the run is noted as
+    one that sets an attribute. Who holds the buffer by another name sees nothing of it, and the file will be wrong.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self._modules = [module for module in model.modules() if any(True for _ in module.buffers(recurse=False))]
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        del types
+        if _OPEN and args and isinstance(args[0], torch.Tensor) and _WRITING.fullmatch(getattr(func, "__name__", "")):
+            args = (self._copy_if_buffer(args[0]), *args[1:])
+        return func(*args, **(kwargs or {}))
+
+    def _copy_if_buffer(self, tensor: torch.Tensor) -> torch.Tensor:
+        for module in self._modules:
+            for name, buffer in module.named_buffers(recurse=False):
+                if buffer is tensor:
+                    setattr(module, name, tensor.clone())
+                    return module.get_buffer(name)
+        return tensor
+
+
+_WRITING = re.compile(r"(?!__).*[^_]_|__setitem__|__i(add|sub|mul|(true|floor)?div|mod|pow|and|or|xor|[lr]shift)__")
+"""The names of functions that write to their first argument."""
 
 
 def _noting_first(original: Callable[..., None]) -> Callable[..., None]:
