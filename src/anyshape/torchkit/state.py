@@ -98,8 +98,8 @@ class ModuleState:
             if not _is_as_kept(getattr(part, name), value):
                 setattr(part, name, value)
         for index, (tensor, version, copy) in enumerate(self._tensors):
-            # writing through `.data` does not count as a new version; a repair that answers for `torch.equal` would take
-            # it for the model's
+            # writing through `.data` does not count as a new version; a repair that answers for `torch.equal` would
+            # take it for the model's
             if tensor._version != version or (tensor.numel() < budgets.SMALL_STATE and bool((tensor != copy).any())):
                 with torch.no_grad():
                     tensor.copy_(copy)
