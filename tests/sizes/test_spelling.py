@@ -16,7 +16,7 @@ ARGUMENT = re.compile(
     r"\b(dims|sizes|where|make_inputs|budget|dtype|unchecked|custom_ops|examples|constants|task|model|narrow)=(?!=)"
 )
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
-OF_ONE_SIDE = {"cli", "verbs"}
+OF_ONE_SIDE = {"cli", "fleet", "verbs"}
 """What only the command line says, and what says only what Python's own arguments are."""
 
 
