@@ -90,6 +90,7 @@ class SupervisedTask:
                 message = json.loads(line)
                 self._stage = str(message.get("stage", self._stage))
                 self._answer = message.get("done", self._answer)
+                self._peak = max(self._peak, int(message.get("memory", 0)))
 
     def _stop(self, outcome: str, cause: str) -> None:
         self._stopped = outcome, cause
@@ -113,7 +114,7 @@ class SupervisedTask:
             stage="" if self._answer is not None else self._stage,
             seconds=round(time.monotonic() - self._begin, 3),
             cpu_seconds=round(usage.ru_utime + usage.ru_stime, 3),
-            memory=max(self._peak, usage.ru_maxrss * 1024),
+            memory=self._peak,
             host=platform.node(), tags=task.tags, report=str(answer.get("report", "")),
             details={name: value for name, value in answer.items() if name not in named},
         )  # fmt: skip

@@ -256,7 +256,7 @@ def source_line(span: Span) -> str | None:
     known = _FILENAMES.get(span.path)
     if known is not None and (text := linecache.getline(known, span.line)):
         return text.rstrip("\n")
-    for root in (Path(), *_roots()):
+    for root in (Path.cwd(), *_roots()):  # whole paths: `linecache` keeps lines by the name that it was given
         path = root / span.path
         if path.is_file():
             text = linecache.getline(str(path), span.line)

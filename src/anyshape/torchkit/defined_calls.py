@@ -24,6 +24,10 @@ class UndefinedCallError(RuntimeError):
     """A call whose result PyTorch does not define."""
 
 
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
 def _check_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:
     del query
     if key.dim() > 1 and value.dim() > 1 and key.shape[-2] != value.shape[-2]:
@@ -31,9 +35,9 @@ def _check_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
         raise UndefinedCallError(f"scaled_dot_product_attention has {lengths}: PyTorch reads beyond the shorter ones")
 
 
-def _check_channels(x: torch.Tensor, *others: Any, **named: Any) -> None:
+def _check_channels(*args: Any, **named: Any) -> None:
+    x, *given = (one for one in (*args[:1], named.pop("input", None), *args[1:5], *named.values()) if _is_tensor(one))
     channels = x.shape[1] if x.dim() > 1 else 1
-    given = [one for one in (*others[:4], *named.values()) if isinstance(one, torch.Tensor)]
     if any(one.numel() != channels for one in given):
         raise UndefinedCallError(f"a batch norm of {channels} channels has other statistics: PyTorch reads beside them")
 
@@ -68,11 +72,12 @@ def _check_labels(log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__:
         raise UndefinedCallError("ctc_loss has a label that is no class: PyTorch reads beside the steps")
 
 
-def _check_packed(steps: torch.Tensor, batches: Any, state: Any, *_: Any, **__: Any) -> None:
+def _check_packed(*args: Any, **named: Any) -> None:
     """Of a sequence that is not packed the second argument is the state itself, and PyTorch looks at its size."""
-    del steps
-    states = [one for one in (state if isinstance(state, (tuple, list)) else [state]) if isinstance(one, torch.Tensor)]
-    if not isinstance(batches, torch.Tensor) or batches.dim() != 1 or not states or batches.device.type == "meta":
+    batches = named.get("batch_sizes", args[1] if len(args) > 1 else None)
+    state = named.get("hx", args[2] if len(args) > 2 else None)
+    states = [one for one in (state if isinstance(state, (tuple, list)) else [state]) if _is_tensor(one)]
+    if not _is_tensor(batches) or batches.dim() != 1 or not states or batches.device.type == "meta":
         return
     batch = int(batches[0]) if batches.numel() else 0
     if any(one.dim() != 3 or one.shape[1] != batch for one in states):

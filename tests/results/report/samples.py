@@ -19,9 +19,9 @@ from anyshape.source.spans import Span
 from tests.onnxfile import drawing
 
 SOURCE = "class Head:\n    def forward(self, x):\n        return x.view(2, 8) + 1\n"
-EDIT = Edit("shown.py", SOURCE, (Change(3, 23, 3, 24, "2", "len(x)"),), "take the size from `x`", "it runs", safe=True)
+EDIT = Edit("drawn.py", SOURCE, (Change(3, 23, 3, 24, "2", "len(x)"),), "take the size from `x`", "it runs", safe=True)
 FINDING = Finding(
-    "pinned-dim", "`batch` cannot vary", Span("shown.py", 3, 16, 3, 28, "Head.forward"), "`batch` becomes 2 here",
+    "pinned-dim", "`batch` cannot vary", Span("drawn.py", 3, 16, 3, 28, "Head.forward"), "`batch` becomes 2 here",
     ("PyTorch fails there too",), ("leave it out",), dims=("batch",), breaks_at={"batch": 1, "seq": 4}, edit=EDIT,
 )  # fmt: skip
 CHECKED = Verification(

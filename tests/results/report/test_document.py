@@ -56,7 +56,7 @@ def test_what_the_file_says_of_itself_fills_what_a_check_does_not_know():
 
 def test_a_finding_has_its_line_and_its_edit_and_no_more_of_the_source(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "shown.py").write_text(EDIT.original, encoding="utf-8")
+    (tmp_path / "drawn.py").write_text(EDIT.original, encoding="utf-8")
     (found,) = ReportDocument(REFUSED).to_dict()["findings"]
     assert found["line"] == {
         "number": 3,
@@ -64,7 +64,7 @@ def test_a_finding_has_its_line_and_its_edit_and_no_more_of_the_source(monkeypat
         "underline": "               ^^^^^^^^^^^^ `batch` becomes 2 here",
     }
     assert found["edit"]["rows"] == [["-", "return x.view(2, 8) + 1"], ["+", "return x.view(len(x), 8) + 1"]]
-    assert found["edit"]["diff"].startswith("--- a/shown.py\n+++ b/shown.py\n")
+    assert found["edit"]["diff"].startswith("--- a/drawn.py\n+++ b/drawn.py\n")
 
 
 def test_no_path_of_the_machine_and_no_time_is_told():
