@@ -8,6 +8,8 @@ after the first run the process has grown by all that it took at its peak.
 from __future__ import annotations
 
 import contextlib
+import operator
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -105,10 +107,17 @@ _AROUND_OTHERS = ("If", "Loop", "Scan")
 
 
 def _shares_of(events: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, float]]:
-    spent: Counter[tuple[str, str]] = Counter()
+    """By the medians of the runs but the first, which is slower: one node that waits for a processor takes no share."""
+    runs = [Counter[tuple[str, str]]()]
     for event in events:
-        operator, name = (event.get("args") or {}).get("op_name"), str(event.get("name", ""))
-        if event.get("cat") == "Node" and name.endswith("_kernel_time") and operator not in _AROUND_OTHERS:
-            spent[name.removesuffix("_kernel_time"), str(operator)] += int(event.get("dur", 0))
-    total = sum(spent.values())
-    return {name: (operator, time / total) for (name, operator), time in spent.most_common()} if total else {}
+        kind, name = (event.get("args") or {}).get("op_name"), str(event.get("name", ""))
+        if name == "model_run":
+            runs.append(Counter())
+        elif event.get("cat") == "Node" and name.endswith("_kernel_time") and kind not in _AROUND_OTHERS:
+            runs[-1][name.removesuffix("_kernel_time"), str(kind)] += int(event.get("dur", 0))
+    counted = [run for run in runs if run]
+    counted = counted[1:] or counted
+    nodes = dict.fromkeys(node for run in counted for node in run)
+    spent = {node: statistics.median(run[node] for run in counted) for node in nodes}
+    total, rows = sum(spent.values()), sorted(spent.items(), key=operator.itemgetter(1), reverse=True)
+    return {name: (kind, time / total) for (name, kind), time in rows} if total else {}

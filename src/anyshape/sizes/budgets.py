@@ -513,8 +513,8 @@ MOST_THREADS = 1024
 """That are started because somebody asks for them."""
 MOST_SIZES_TIMED = 48
 """That are asked for: with a few seconds for each, some minutes."""
-RUNS_PROFILED = 5
-"""Of one size, to tell the nodes' shares of its time."""
+RUNS_PROFILED = 8
+"""Of one size, to tell the nodes' shares of its time: the first warms up, and a median needs some left undisturbed."""
 LEAST_SECONDS_WATCHED = 0.5
 """Of all processors together, before anything is said of what other programs took of them."""
 OTHERS_TAKE_MUCH = 0.15
