@@ -87,6 +87,7 @@ def test_the_user_s_code_is_neither_torch_s_nor_python_s_nor_ours() -> None:
     assert not is_users(inspect.__file__)
     assert not is_users(spans.__file__)
     assert not is_users("<frozen importlib._bootstrap>")
+    assert not is_users("torch/fx/passes/runtime_assert.py")
 
 
 def test_a_model_library_counts_as_the_user_s() -> None:

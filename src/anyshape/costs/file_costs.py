@@ -71,13 +71,15 @@ class NodeCosts:
     """Values that its bodies read from around them."""
     weights: tuple[str, ...] = ()
     """Its constant inputs, each `name float32[768, 3072]`."""
+    fault: str | None = None
+    """The finding that is about it."""
 
     def to_dict(self) -> dict[str, Any]:
         rows = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {name: row for name, row in rows.items() if name not in _RARE or row not in (None, [])}
 
 
-_RARE = ("inner", "captured", "weights")
+_RARE = ("inner", "captured", "weights", "fault")
 """What most nodes do not have is left out."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ from anyshape.errors import AnyshapeError
 from anyshape.results.report.document import ReportDocument, times_from
 
 if TYPE_CHECKING:
+    from anyshape.costs.file_costs import FileCosts, NodeCosts
+    from anyshape.results.finding import Finding
     from anyshape.results.result import Result
     from anyshape.runtime.custom_ops import CustomOps
 
@@ -50,7 +52,22 @@ def _with_costs(document: ReportDocument, path: Path, custom_ops: CustomOps | No
     except AnyshapeError as error:  # a file that was stopped still has a verdict to show
         result = document.result
         return replace(document, result=replace(result, notes=(*result.notes, f"no costs are known: {error}")))
+    costs = _with_faults(costs, document.result.findings)
     return replace(document, costs=costs.to_dict(), graph=graph_document(costs))
+
+
+def _with_faults(costs: FileCosts, findings: Sequence[Finding]) -> FileCosts:
+    """Every node with the finding that is about it."""
+    return replace(costs, nodes=tuple(replace(node, fault=_fault_of(node, findings)) for node in costs.nodes))
+
+
+def _fault_of(node: NodeCosts, findings: Sequence[Finding]) -> str | None:
+    """That of the first finding that names the node, or whose line it comes from."""
+    for finding in findings:
+        is_named = bool(node.name) and any(f"`{node.name}`" in text for text in (finding.message, *finding.notes))
+        if is_named or (finding.span.is_known and node.source == f"{finding.span.path}:{finding.span.line}"):
+            return finding.headline
+    return None
 
 
 @contextlib.contextmanager

@@ -199,7 +199,9 @@ def _are_times(found: Any) -> bool:
         whole = all(len(one["points"]) == len(found["sizes"]) and str(one["name"]) for one in found["series"])
         points = [point for one in found["series"] for point in one["points"] if point is not None]
         numbers = [point[key] for point in points for key in ("median", "low", "high")]
-        numbers += [size for sizes in found["sizes"] for size in sizes.values()]
+        numbers += [size for sizes in found["sizes"] for size in sizes.values()] + [
+            *(found.get("nodes") or {}).values()
+        ]
     except (TypeError, KeyError, AttributeError):
         return False
     return whole and bool(points) and all(isinstance(one, (int, float)) for one in numbers)

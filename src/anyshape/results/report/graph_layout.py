@@ -113,14 +113,14 @@ def _in_parts(items: list[_Group | int]) -> list[_Group | int]:
 
 # ---- one picture
 
-_WIDTH, _HEIGHT, _LETTER, _GAP = (90, 220), 40, 7, 30
+_WIDTH, _HEIGHT, _LETTER, _GAP = (90, 220), 40, 7.6, 30
 
 
 def _picture(
     group: _Group, nodes: Sequence[NodeCosts], places: dict[int, int], made_by: dict[int, int]
 ) -> dict[str, Any]:
     labels = [item.name if isinstance(item, _Group) else nodes[item].op for item in group.items]
-    width = min(max(_WIDTH[0], _LETTER * max(map(len, labels), default=0) + 20), _WIDTH[1])
+    width = min(max(_WIDTH[0], round(_LETTER * max(map(len, labels), default=0)) + 20), _WIDTH[1])
     edges = _edges_between(group, nodes, made_by)
     centres, bends = _laid_out(len(group.items), edges, width + _GAP)
     boxes = [[round(x), round(y), width, _HEIGHT] for x, y in centres]

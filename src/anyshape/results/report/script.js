@@ -151,7 +151,7 @@
   const variety = map.dims.map((_, dim) => new Set(map.marks.map((mark) => mark.sizes[dim])).size);
   const widest = map.dims.map((_, dim) => dim).sort((a, b) => variety[b] - variety[a] || a - b);  // the longest axis lies across
   const mapView = { x: widest[0] ?? 0, y: widest[1] ?? 1, at: map.dims.map(() => null), chosen: -1, areas: new Set() };
-  const excluded = (sizes) => anyshapeFormulas.excluded(sizes).findIndex((holds) => !holds);
+  const excluded = (sizes, free) => anyshapeFormulas.excluded(sizes).findIndex((holds, which) => !holds && !map.relations[which].dims.some((dim) => free.has(dim)));
   const colourOf = (mark) => {
     if (mark.state !== "right") return mark.state.replace(" ", "");
     if (!map.allowed || mark.ratio === null) return "right2";
@@ -174,12 +174,12 @@
     const room = plot.clientWidth - left - right;
     const side = Math.max(11, Math.min(22, Math.floor(room / xs.sizes.length) - 2));
     const gap = side + 2;
-    const wide = isWide(xs.low, xs.high) ? room : Math.min(room, Math.max(220, xs.sizes.length * 52));
+    const wide = !count ? side : isWide(xs.low, xs.high) ? room : Math.min(room, Math.max(220, xs.sizes.length * 52));
     const xAt = spreadOut(xs.sizes, xs.low, xs.high, wide - side, gap);
     const deep = ys ? Math.min(430, Math.max(170, ys.sizes.length * gap)) : 0;
     const yAt = ys ? spreadOut(ys.sizes, ys.low, ys.high, deep, gap).map((place, _, all) => Math.max(...all) - place) : [0];
     const width = Math.max(...xAt, wide - side) + side, height = Math.max(...yAt) + side, top = ys ? 30 : 10;
-    const picture = draw("svg", { width: width + left + right, height: height + top + 46, role: "group", "aria-label": `Map of sizes: ${map.dims.map((dim) => dim.name).join(", ")}` });
+    const picture = draw("svg", { width: width + left + right, height: height + top + (count ? 46 : 10), role: "group", "aria-label": `Map of sizes: ${map.dims.map((dim) => dim.name).join(", ")}` });
     picture.append(hatches());
     const plane = draw("g", { transform: `translate(${left} ${top})` });
     picture.append(plane);
@@ -226,13 +226,13 @@
     // what is excluded, and what could have been run and was not
     if (!map.dims.length) return;
     const others = map.dims.map((dim, index) => mapView.at[index] ?? map.marks[0].sizes[index]);
+    const free = new Set(map.dims.map((_, dim) => dim).filter((dim) => dim !== mapView.x && dim !== mapView.y && mapView.at[dim] === null));
     const dots = [], areas = { hatch: [], hatch2: [] };
     xs.sizes.forEach((x, i) => (ys ? ys.sizes : [0]).forEach((y, j) => {
       const sizes = [...others];
       sizes[mapView.x] = x;
       if (ys) sizes[mapView.y] = y;
-      const free = map.dims.length > 2 && mapView.at.some((size, dim) => size === null && dim !== mapView.x && dim !== mapView.y);
-      const by = free ? -1 : excluded(sizes);
+      const by = excluded(sizes, free);
       const box = `M${xAt[i]} ${yAt[j]}h${side}v${side}h${-side}z`;
       if (marked.has(`${x} ${y}`)) return;
       if (by >= 0) areas[map.relations[by].by === "limit" ? "hatch2" : "hatch"].push(box);
@@ -315,7 +315,7 @@
     if (states.has("limit")) keys.push(swatch("limit", glyph("limit", 1, 1, 12), STATES.limit));
     if (states.has("not run")) keys.push(swatch("notrun", null, STATES["not run"]));
     const area = (id, words) => make("span", { class: "key" }, draw("svg", { width: 14, height: 14, "aria-hidden": "true" }, draw("rect", { width: 14, height: 14, fill: `url(#${id})` })), words);
-    if (mapView.areas.has("hatch")) keys.push(area("hatch", "excluded by the declaration"));
+    if (mapView.areas.has("hatch")) keys.push(area("hatch", map.relations.some((one) => one.by === "given up") ? "excluded by the declaration or given up" : "excluded by the declaration"));
     if (mapView.areas.has("hatch2")) keys.push(area("hatch2", `excluded by a limit: ${map.relations.filter((one) => one.by === "limit").map((one) => one.text).join(", ")}`));
     if (map.dims.length) keys.push(make("span", { class: "key" }, draw("svg", { width: 8, height: 14, "aria-hidden": "true" }, draw("circle", { class: "dots", cx: 4, cy: 7, r: 1.6 })), "not run"));
     legend.replaceChildren(...keys);
@@ -339,22 +339,28 @@
     return { dead, born: costs.nodes.map((node) => node.outputs.filter((value) => value >= 0)) };
   }
   function computed(at) {
-    const numbers = anyshapeFormulas.expressions(at);
-    let partial = 0;
-    const bytes = costs.values.map((value) => {
-      const total = value.shape === null || value.item === null ? NaN : value.shape.reduce((product, axis) => product * numbers[axis], value.item);
-      return known(total) ? total : (partial += 1, 0);
-    });
-    let held = costs.inputs.reduce((sum, value) => sum + bytes[value], 0), peak = held, peakAt = -1;
-    const alive = costs.nodes.map((node, place) => {
+    // plain loops: all of it runs for every point of every curve while a slider moves
+    const numbers = anyshapeFormulas.expressions(at), bytes = [], alive = [], flops = [0, 0], moved = [0, 0];
+    let partial = 0, held = 0, peakAt = -1;
+    for (const { shape, item } of costs.values) {
+      let total = shape === null || item === null ? NaN : item;
+      if (shape !== null) for (const axis of shape) total *= numbers[axis];
+      if (!known(total)) { partial += 1; total = 0; }
+      bytes.push(total);
+    }
+    for (const value of costs.inputs) held += bytes[value];
+    let peak = held;
+    for (let place = 0; place < costs.nodes.length; place += 1) {
+      const node = costs.nodes[place];
       for (const value of lives.born[place]) held += bytes[value];
       const now = held + (known(numbers[node.inner]) ? numbers[node.inner] : 0);
       if (now > peak) { peak = now; peakAt = place; }
       for (const value of lives.dead[place]) held -= bytes[value];
-      return now;
-    });
-    const sumOf = (field) => costs.nodes.reduce(([sum, missing], node) => (known(numbers[node[field]]) ? [sum + numbers[node[field]], missing] : [sum, missing + 1]), [0, 0]);
-    return { numbers, bytes, alive, peak, peakAt, partial, flops: sumOf("flops"), moved: sumOf("moved") };
+      alive.push(now);
+      if (known(numbers[node.flops])) flops[0] += numbers[node.flops]; else flops[1] += 1;
+      if (known(numbers[node.moved])) moved[0] += numbers[node.moved]; else moved[1] += 1;
+    }
+    return { numbers, bytes, alive, peak, peakAt, partial, flops, moved };
   }
   let now = costs ? computed(sizes) : null;
   const shapeText = (value) => {
@@ -368,11 +374,12 @@
     const figure = (field) => (known(now.numbers[node[field]]) ? now.numbers[node[field]] : null);
     return {
       memory: node.outputs.reduce((sum, value) => sum + (value >= 0 ? now.bytes[value] : 0), 0), flops: figure("flops"), moved: figure("moved"),
-      time: data.times && data.times.nodes ? data.times.nodes[node.name] ?? null : null,
+      time: timeOf.get(node.name) ?? null,
     };
   };
+  const timeOf = new Map(Object.entries((data.times && data.times.nodes) || {}));
   const ORDERS = { memory: "memory of what it gives", flops: "FLOPs", moved: "bytes moved" };
-  if (data.times && data.times.nodes) ORDERS.time = "time";
+  if (timeOf.size) ORDERS.time = "time";
   const totalOf = (order) => ({ memory: now.peak, flops: now.flops[0], moved: now.moved[0], time: 1 })[order];
 
   function choicesOf(dim) {
@@ -480,32 +487,42 @@
 
   // ---- charts
 
+  function gridlines(ticks, words, y, left, width) {
+    const tidy = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");  // 5.00 kB as 5 kB
+    return ticks.flatMap((tick) => [draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, tick ? tidy(words(tick)) : "0")]);
+  }
   function ticksUpTo(most, count, least = 1) {
     const step = Math.pow(10, Math.floor(Math.log10(most / count || 1)));
     const nice = Math.max(least, [1, 2, 5, 10].map((factor) => factor * step).find((one) => most / one <= count) || step * 10);
     return Array.from({ length: Math.floor(most / nice) + 1 }, (_, index) => index * nice);
   }
   function showCurves() {
-    const shown = costs.dims.flatMap((dim, index) => [["Peak memory", (found) => found.peak, inBytes], ["FLOPs", (found) => found.flops[0], inFlops]].map(([label, pick, words]) => curve(dim, index, label, pick, words)));
-    byId("curves").replaceChildren(...shown);
+    const [columns, width] = curveColumns();
+    const pairs = costs.dims.map((dim, index) => {
+      const points = curvePoints(dim, index);
+      return [["Peak memory", (found) => found.peak, inBytes], ["FLOPs", (found) => found.flops[0], inFlops]].map(([label, pick, words]) => curve(dim, index, label, words, width, points.map(([size, found]) => [size, pick(found)])));
+    });
+    byId("curves").replaceChildren(...(columns === 3 ? [0, 1].flatMap((kind) => pairs.map((pair) => pair[kind])) : pairs.flat()));
   }
-  function curveWidth() {
-    const room = byId("curves").clientWidth, columns = room >= 960 && costs.dims.length > 2 ? 4 : room >= 700 ? 2 : 1;
+  function curveColumns() {
+    const room = byId("curves").clientWidth, dims = costs.dims.length, columns = room < 700 ? 1 : room < 960 || dims < 3 ? 2 : dims === 3 ? 3 : 4;
     byId("curves").style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-    return Math.max(200, (room - 40 * (columns - 1)) / columns);
+    return [columns, Math.max(200, (room - 40 * (columns - 1)) / columns)];
   }
-  function curve(dim, index, label, pick, words) {
+  function curvePoints(dim, index) {
     const all = choices[index], first = all[0], span = Math.max(all[all.length - 1], sizes[index]) - first;
     const spaced = all.length <= 40 ? all : Array.from({ length: 33 }, (_, step) => snapped(dim, first + (span * step) / 32));
-    const points = [...new Set([...spaced, sizes[index]])].sort((a, b) => a - b)
+    return [...new Set([...spaced, sizes[index]])].sort((a, b) => a - b)
       .map((size) => { const trial = [...sizes]; trial[index] = size; return [size, trial]; })
-      .filter(([, trial]) => allowed(trial)).map(([size, trial]) => [size, pick(computed(trial))]);
-    const width = curveWidth(), height = width < 300 ? 130 : 150, left = 62, bottom = 24, top = 8;
+      .filter(([, trial]) => allowed(trial)).map(([size, trial]) => [size, computed(trial)]);
+  }
+  function curve(dim, index, label, words, width, points) {
+    const height = width < 300 ? 130 : 150, left = 62, bottom = 24, top = 8;
     const most = Math.max(...points.map(([, value]) => value), 1);
     const low = points[0][0], high = points[points.length - 1][0];
     const x = (size) => left + ((size - low) / (high - low || 1)) * (width - left - 8), y = (value) => height - bottom - (value / most) * (height - bottom - top);
     const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": `${label} against ${dim.name}: ${words(points[0][1])} at ${low}, ${words(points[points.length - 1][1])} at ${high}` });
-    for (const tick of ticksUpTo(most, 3)) picture.append(draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, words(tick)));
+    picture.append(...gridlines(ticksUpTo(most, 4), words, y, left, width));
     const path = points.map(([size, value], place) => `${place ? "L" : "M"}${x(size).toFixed(1)} ${y(value).toFixed(1)}`).join("");
     picture.append(draw("path", { class: "curve-area", d: `${path}L${x(high)} ${y(0)}L${x(low)} ${y(0)}Z` }), draw("path", { class: "curve-line", d: path }));
     const current = points.find(([size]) => size === sizes[index]);
@@ -515,18 +532,20 @@
     return make("div", { class: "curve" }, make("h3", {}, make("strong", {}, label), ` against ${dim.name}`), picture);
   }
   function showTimeline() {
-    const place = byId("timeline"), width = Math.max(320, place.clientWidth), height = 150, left = 58, bottom = 10, top = 16;
+    const place = byId("timeline"), width = Math.max(320, place.clientWidth), height = 160, left = 58, bottom = 10, top = 26;
     const count = now.alive.length;
     if (!count) { place.replaceChildren(make("p", { class: "empty" }, "This file has no nodes.")); return; }
     const y = (value) => height - bottom - (value / (now.peak || 1)) * (height - bottom - top);
     const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Memory alive at each of ${count} nodes; ${inBytes(now.peak)} at most${now.peakAt < 0 ? "" : `, at ${costs.nodes[now.peakAt].name}`}` });
-    for (const tick of ticksUpTo(now.peak || 1, 3)) picture.append(draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, inBytes(tick)));
-    const step = (width - left - 8) / count;
-    const path = now.alive.map((value, index) => `${index ? "L" : "M"}${(left + index * step).toFixed(1)} ${y(value).toFixed(1)}h${step.toFixed(2)}`).join("");
+    picture.append(...gridlines(ticksUpTo(now.peak || 1, 4), inBytes, y, left, width));
+    const together = Math.ceil((2 * count) / (width - left - 8));  // of nodes nearer than two pixels, the one that holds the most
+    const most = Array.from({ length: Math.ceil(count / together) }, (_, part) => Math.max(...now.alive.slice(part * together, (part + 1) * together)));
+    const step = (width - left - 8) / most.length;
+    const path = most.map((value, index) => `${index ? "L" : "M"}${(left + index * step).toFixed(1)} ${y(value).toFixed(1)}h${step.toFixed(2)}`).join("");
     picture.append(draw("path", { class: "curve-area", d: `${path}V${y(0)}H${left}Z` }), draw("path", { class: "curve-line", "stroke-width": 1.4, d: path }));
     if (now.peakAt >= 0) {
-      const at = left + (now.peakAt + 0.5) * step, node = costs.nodes[now.peakAt], after = at < width * 0.6;
-      picture.append(draw("circle", { class: "curve-dot", cx: at, cy: y(now.peak), r: 4 }), draw("text", { x: at + (after ? 9 : -9), y: y(now.peak) - 5, "text-anchor": after ? "start" : "end", class: "title" }, short(`${inBytes(now.peak)} at ${node.op} ${node.name}`, Math.floor((width - left) / 9))));
+      const at = left + (Math.floor(now.peakAt / together) + 0.5) * step, node = costs.nodes[now.peakAt], after = at < width * 0.6;
+      picture.append(draw("circle", { class: "curve-dot", cx: at, cy: y(now.peak), r: 4 }), draw("text", { x: at + (after ? 9 : -9), y: y(now.peak) - 9, "text-anchor": after ? "start" : "end", class: "title" }, short(`${inBytes(now.peak)} at ${node.op} ${node.name}`, Math.floor((width - left) / 9))));
     }
     place.replaceChildren(picture);
   }
@@ -564,7 +583,7 @@
     const y = (value) => height - bottom - (value / most) * (height - bottom - top);
     const words = (value) => `${value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toPrecision(2)} ms`;
     const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Time against size; the same as a table stands below" });
-    for (const tick of ticksUpTo(most, 4, 0)) picture.append(draw("path", { class: "gridline", d: `M${left} ${y(tick)}H${width - 8}` }), draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, words(tick)));
+    picture.append(...gridlines(ticksUpTo(most, 4, 0), words, y, left, width));
     const shown = labelled(times.sizes.map((_, index) => x(index)), 64);
     times.sizes.forEach((_, index) => { if (shown.has(index)) picture.append(draw("text", { x: x(index), y: height - bottom + 18, "text-anchor": "middle" }, label(index))); });
     if (numeric) picture.append(draw("text", { class: "title", x: left, y: height - 4 }, varied[0]));
@@ -582,6 +601,22 @@
       make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "words" }, "sizes"), times.series.map((series) => make("th", { scope: "col" }, series.name)))),
       make("tbody", {}, times.sizes.map((one, index) => make("tr", {}, make("td", { class: "words" }, Object.entries(one).map(([dim, size]) => `${dim} ${size}`).join(", ")),
         times.series.map((series) => make("td", {}, series.points[index] ? `${words(series.points[index].median)} (${words(series.points[index].low)} to ${words(series.points[index].high)})` : ""))))));
+  }
+
+  function showTimesOfNodes() {
+    const { sizes: all, profiled_at: at } = data.times, place = byId("times-nodes"), operators = new Map(Object.entries(data.times.operators || {}));
+    const rows = [...timeOf].sort((a, b) => b[1] - a[1]), known = new Map(costs ? costs.nodes.map((node, index) => [node.name, index]) : []);
+    if (!rows.length) return;
+    place.hidden = false;
+    const where = Object.entries(all[at] || {}).map(([dim, size]) => `${dim} ${size}`).join(", ");
+    const fused = rows.reduce((sum, [name, share]) => sum + (known.has(name) ? 0 : share), 0);
+    byId("times-nodes-lead").textContent = `By ONNX Runtime's own profile${where ? ` at ${where}` : ""}, of the graph as it optimised it${costs && fused > 0.0005 ? `: ${percent(fused)} of the time is in nodes that it made, and stands at none of the file's` : ""}.`;
+    place.querySelector("tbody").replaceChildren(...rows.slice(0, 20).map(([name, share]) => {
+      const operator = operators.get(name) || "", meter = make("span", {});
+      meter.style.width = `${(100 * share) / rows[0][1]}%`;
+      return make("tr", {}, make("td", { class: "words" }, known.has(name) && graph ? make("button", { type: "button", class: "linked", onclick: () => openNode(known.get(name)) }, operator) : operator, " ", make("span", { class: "quiet" }, name)),
+        make("td", { class: "words bar-cell" }, make("div", { class: "meter", "aria-hidden": "true" }, meter), make("span", { class: "quiet small" }, percent(share))));
+    }));
   }
 
   // ---- the graph: nothing is drawn before it is unfolded
@@ -663,15 +698,23 @@
     }
     return path;
   }
+  const members = new Map();
   function nodesIn(group) {
-    return graph.groups[group].items.flatMap((item) => (item.group !== undefined ? nodesIn(item.group) : [item.node]));
+    if (!members.has(group)) members.set(group, graph.groups[group].items.flatMap((item) => (item.group !== undefined ? nodesIn(item.group) : [item.node])));
+    return members.get(group);
+  }
+  const FLAGS = { fault: ["!", "a finding is about it"], mark: ["?", "not all of it is known"] };
+  function graphLegend() {
+    const told = Object.entries(FLAGS).filter(([kind]) => costs.nodes.some((node) => node[kind]));
+    byId("graph-legend").append(...told.map(([kind, [sign, words]]) => make("span", { class: "key" }, make("strong", { class: `sign ${kind}` }, sign), words)));
   }
   function relabel() {
+    const whole = graphState.colour === "memory" ? now.bytes.reduce((sum, one) => sum + one, 0) : totalOf(graphState.colour);
     for (const box of byId("graph-view").querySelectorAll(".item")) {
       const isGroup = box.dataset.key.startsWith("group"), index = Number(box.dataset.key.replace(/\D+/, "")), width = Number(box.dataset.width), height = Number(box.dataset.height);
       const nodes = isGroup ? nodesIn(index) : [index];
-      const share = nodes.reduce((sum, node) => sum + (nodeFigures(node)[graphState.colour] || 0), 0) / (graphState.colour === "memory" ? now.bytes.reduce((sum, one) => sum + one, 0) || 1 : totalOf(graphState.colour) || 1);
-      const marked = nodes.filter((node) => costs.nodes[node].mark).length, letters = Math.floor((width - 8) / 5.9);
+      const share = nodes.reduce((sum, node) => sum + (nodeFigures(node)[graphState.colour] || 0), 0) / (whole || 1);
+      const flag = ["fault", "mark"].find((kind) => nodes.some((node) => costs.nodes[node][kind])), letters = Math.floor((width - 8) / 5.9);
       const group = isGroup ? graph.groups[index] : null, node = isGroup ? null : costs.nodes[index];
       const opened = box.classList.contains("opened");
       const first = isGroup ? group.name || group.title : node.op;
@@ -685,10 +728,10 @@
       if (opened && fits) box.append(draw("text", { x: width - 12, y: upper, "text-anchor": "end" }, second));
       if (!opened && height >= 34) box.append(label(second, height / 2 + 13, "sub", letters));
       if (!opened && share > 0.004) box.append(draw("rect", { class: "share", x: 1, y: height - 4, width: Math.max(1, (width - 2) * Math.min(1, share)), height: 3, rx: 1.5 }));
-      if (marked) box.append(draw("text", { class: "flag", x: width - 10, y: 14, "text-anchor": "middle" }, "!"));
-      box.classList.toggle("marked", Boolean(marked));
+      if (flag) box.append(draw("circle", { class: "flag", cx: width - 2, cy: 2, r: 8.5 }), draw("text", { class: "flag", x: width - 2, y: 6.5, "text-anchor": "middle" }, FLAGS[flag][0]));
+      for (const kind of Object.keys(FLAGS)) box.classList.toggle(kind, flag === kind);
       box.classList.toggle("chosen", !isGroup && index === graphState.chosen);
-      box.setAttribute("aria-label", isGroup ? `${group.title || group.name}, ${second}${marked ? `, ${marked} marked` : ""}` : `${node.op} ${node.name}, ${gives}${node.mark ? `, ${node.mark}` : ""}`);
+      box.setAttribute("aria-label", isGroup ? `${group.title || group.name}, ${second}${flag ? `, ${FLAGS[flag][1]}` : ""}` : `${node.op} ${node.name}, ${gives}${flag ? `, ${node[flag]}` : ""}`);
     }
   }
   function toggle(index) {
@@ -720,6 +763,7 @@
       costs.values[value].state === "held" ? "" : make("span", { class: "state" }, ` ${{ unknown: "shape unknown", contradicted: "contradicted by a run", "not run": "not held against a run" }[costs.values[value].state]}`)));
     byId("graph-detail").replaceChildren(...[
       make("h3", {}, `${node.op} `, make("span", { class: "quiet" }, node.name)),
+      node.fault ? make("p", { class: "fault" }, prose(node.fault)) : null,
       node.mark ? make("p", { class: "state" }, node.mark) : null,
       facts([["line", node.source || ""], ["module", node.scope.join(" › ")], ["memory", `${inBytes(figures.memory)}, ${percent(figures.memory / (now.peak || 1))} of the peak`], ["FLOPs", figures.flops === null ? "unknown" : `${inFlops(figures.flops)}, ${percent(figures.flops / (now.flops[0] || 1))}`], ["moved", figures.moved === null ? "unknown" : inBytes(figures.moved)], ["time", figures.time === null ? "" : percent(figures.time)]]),
       make("p", { class: "quiet" }, "gives"), ...values(node.outputs),
@@ -747,7 +791,7 @@
     makeSliders();
     setSizes(sizes);
   }
-  if (data.times) showTimes();
+  if (data.times) { showTimes(); showTimesOfNodes(); }
   if (graph && costs) {
     byId("graph-colour").append(...Object.entries(ORDERS).map(([value, text]) => make("option", { value }, text)));
     byId("graph-colour").addEventListener("change", (event) => { graphState.colour = event.target.value; relabel(); });
@@ -756,6 +800,7 @@
     byId("zoom-out").addEventListener("click", () => zoomBy(0.8));
     byId("fold").addEventListener("click", () => { graphState.open.clear(); drawGraph(); });
     byId("find").addEventListener("input", search);
+    graphLegend();
     drawGraph();
   }
   let lastWidth = innerWidth;

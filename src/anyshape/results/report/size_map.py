@@ -63,7 +63,10 @@ class SizeMap:
     def to_dict(self) -> dict[str, Any]:
         return {
             "dims": [dim_to_dict(dim, declared) for dim, declared in self.dims.items()],
-            "relations": [{"text": one.text, "by": one.by} for one in self.relations],
+            "relations": [
+                {"text": one.text, "by": one.by, "dims": [list(self.dims).index(dim) for dim in one.condition.names]}
+                for one in self.relations
+            ],
             "marks": [
                 {**vars(one), "sizes": list(one.sizes), "values": list(one.values)}
                 for one in sorted(self.marks, key=lambda mark: mark.sizes)
