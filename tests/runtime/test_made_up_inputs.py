@@ -8,7 +8,7 @@ import pytest
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Interface, Port, read_interface
-from anyshape.runtime.made_up_inputs import CONTENTS, Calls, Contents, find_contents
+from anyshape.runtime.made_up_inputs import CONTENTS, Calls, Contents, axes_of, find_contents
 from anyshape.runtime.session import Session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
@@ -68,3 +68,9 @@ def test_types_that_cannot_be_made_up_are_refused():
     with pytest.raises(DeclarationError) as caught:
         find_contents(Session(model.SerializeToString()), read_interface(model).inputs, 0)
     assert str(caught.value) == "input `x` is string, so that no values can be made up for it"
+
+
+def test_an_axis_may_be_called_by_a_word_of_python():
+    """Nobody who names axes in a file asks Python first."""
+    axes = axes_of(Port("x", "float32", ("class", "max", "batch size", "n + 1", None)))
+    assert list(map(str, axes)) == ["class_", "max_", "batch_size", "n + 1", "x_dim4"]

@@ -259,3 +259,12 @@ def test_an_axis_that_looks_like_a_batch_of_one_is_told(tmp_path):
     text = "main (float[1, seq] x, float[batch, seq] z) => (float[batch, seq] y)\n{ y = Add(x, z) }"
     result = anyshape.check(drawing.write(tmp_path / "m.onnx", text), sizes={"batch": "1..3", "seq": "1..3"})
     assert "input `x` has 1 on axis 0, which looks like a batch" in result.notes
+
+
+def test_a_batch_of_sizes_that_nobody_could_hold_is_not_made_up(tmp_path):
+    """A contract may say anything: of this one, only the smallest size is run."""
+    promise = drawing.contract({"batch": "1..", "seq": "1.. step 99999999999999999999"})
+    text = "main (float[batch, seq] x) => (float[batch, seq] y)\n{\n  y = Relu(x)\n}"
+    result = anyshape.check(drawing.write(tmp_path / "m.onnx", text, promise), trusted=True, quick=True)
+    assert result.verdict == "checked"
+    assert not result.findings

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Interface, Port
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
-from anyshape.sizes.notation import Expression, parse_expression
+from anyshape.sizes.notation import FUNCTIONS, Expression, parse_expression
 
 _FLOATS = ("float16", "float32", "float64")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -186,5 +187,6 @@ def _axis_as_expression(name: str, index: int, axis: int | str | None) -> Expres
 
 
 def _dim_name(text: str) -> str:
-    """A dim's name from any text."""
-    return re.sub(r"\W", "_", text if text[:1].isalpha() or text[:1] == "_" else f"_{text}")
+    """A dim's name from any text; a word of Python, or what expressions call, is none."""
+    name = re.sub(r"\W", "_", text if text[:1].isalpha() or text[:1] == "_" else f"_{text}")
+    return f"{name}_" if iskeyword(name) or name in FUNCTIONS else name

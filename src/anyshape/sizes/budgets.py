@@ -492,6 +492,8 @@ MOST_ELEMENTS_OBSERVED = 2**22
 """Of all inputs together, in runs that show shapes: small sizes show them as well."""
 DEEPEST_SCOPE = 24
 """Modules inside of each other, in the name of a node: a file may have any name."""
+LONGEST_TEXT_OF_A_PAGE = 2000
+"""Of one name or sentence: a file may have any; the JSON of a report has all of it."""
 FEWEST_ALIKE_TO_FOLD = 3
 """Modules side by side with the same operators that a picture shows as one box."""
 MOST_BOXES_OF_A_PICTURE = 60

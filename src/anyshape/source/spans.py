@@ -107,10 +107,8 @@ def is_users(filename: str) -> bool:
     """Whether a file is the user's or a model library's: not torch, not the standard library, not ours."""
     if filename.startswith("<"):
         return filename.startswith(_WITHOUT_FILE) or cell_name(filename) is not None
-    if filename.startswith(
-        "torch/fx/"
-    ):  # so torch.export signs the sizes that it reads off inputs: no file of this machine
-        return False
+    if filename.startswith("torch/fx/"):
+        return False  # so torch.export signs the sizes that it reads off inputs
     if is_librarys(filename):
         # installed packages lie inside the standard library's folder; those of another machine go by their name
         return _package_of(filename) not in _LIBRARIES and not is_within(filename, *_library_roots()[:-1])

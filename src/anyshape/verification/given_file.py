@@ -415,6 +415,8 @@ def _mixed_batch(
         shapes = calls.shapes(sizes)
         if shapes is None or not all(size in declared for size in (*parts, sum(parts))):
             continue
+        if sum(map(math.prod, shapes.values())) > budgets.MOST_ELEMENTS_MADE_UP:
+            return
         try:
             index = first_mixed_output(session.run, calls.make(shapes, 0), dim, rows, parts)
         except RuntimeFailureError:

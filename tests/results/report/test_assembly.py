@@ -9,8 +9,9 @@ import onnx_ir as ir
 
 from anyshape.results.report.assembly import assemble
 from anyshape.results.result import Result
+from anyshape.source.spans import Span
 from tests.onnxfile import drawing
-from tests.results.report.samples import REFUSED
+from tests.results.report.samples import FINDING, REFUSED
 
 
 def test_a_checked_file_has_its_contract_its_costs_and_its_graph(tmp_path):
@@ -53,3 +54,15 @@ def test_what_cannot_be_told_of_a_file_is_said(tmp_path, monkeypatch):
     document = assemble(Result("checked", path=path, what="check"))
     assert document.costs is None
     assert document.result.notes == ("no costs are known: what `doubled.onnx` costs cannot be told: it is odd",)
+
+
+def test_nodes_know_the_finding_that_names_them_or_their_line(tmp_path):
+    text = "main (float[n] x) => (float[n] y)\n{\n  [first] a = Relu(x)\n  [second] b = Neg(a)\n  [third] y = Abs(b)\n}"
+    path = drawing.write(tmp_path / "m.onnx", text)
+    model = onnx.load(path)
+    model.graph.node[1].metadata_props.add(key="anyshape.source", value="drawn.py:3 in forward")
+    onnx.save(model, path)
+    named = replace(FINDING, span=Span("m.onnx", 1, 1), notes=("first node that differs: `third` (Abs)",))
+    result = Result("refused", path=path, what="check", findings=(FINDING, named))
+    nodes = assemble(result).costs["nodes"]
+    assert [node.get("fault") for node in nodes] == [None, FINDING.headline, named.headline]

@@ -136,3 +136,9 @@ def test_what_it_rests_on_is_told_in_words():
         "note a note",
     ):
         assert words in text, words
+
+
+def test_a_name_as_long_as_a_book_is_cut_on_the_page_and_whole_in_the_data():
+    document = ReportDocument(replace(RIGHT, inputs=(Port("n" * 100_000, "float32", ("d" * 100_000,)),)))
+    assert len(render_page(document)) < 100_000
+    assert document.to_dict()["verdict"]["inputs"][0]["name"] == "n" * 100_000

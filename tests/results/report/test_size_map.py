@@ -55,3 +55,8 @@ def test_marks_are_in_order_of_their_sizes_and_ranges_are_told():
         {"name": "seq", "text": "4..32 step 4", "first": 4, "last": 32, "step": 4, "sizes": None},
     ]
     assert (rows["allowed"], rows["measure"]) == (8.0, "the model's own rounding noise")
+
+
+def test_relations_name_the_places_of_their_dims():
+    """So that a page knows what is excluded whatever the dims are that it does not show."""
+    assert [one["dims"] for one in map_of(RIGHT).to_dict()["relations"]] == [[0, 1], [1]]

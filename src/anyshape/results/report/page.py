@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from anyshape.costs.written_formulas import write_condition
 from anyshape.results.report.document import rules_of
 from anyshape.results.report.rule_pages import rule_page
+from anyshape.sizes import budgets
 from anyshape.sizes.spelling import without_controls
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def _digest(text: str) -> str:
 
 
 def _without_controls(value: Any) -> Any:
-    """The same values without characters that control how text around them is shown."""
+    """The same values without characters that control how text around them is shown, and without books."""
     if isinstance(value, str):
-        return without_controls(value)
+        most = budgets.LONGEST_TEXT_OF_A_PAGE
+        return without_controls(value if len(value) <= most else f"{value[:most]}…")
     if isinstance(value, Mapping):
         return {_without_controls(key): _without_controls(one) for key, one in value.items()}
     return [_without_controls(one) for one in value] if isinstance(value, (list, tuple)) else value

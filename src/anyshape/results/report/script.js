@@ -420,10 +420,9 @@
     costs.dims.forEach((dim, index) => {
       const range = make("input", { type: "range", min: 0, max: choices[index].length - 1, step: 1, "aria-label": `${dim.name}, slider`, oninput: () => wish(index, choices[index][Number(range.value)]) });
       const number = make("input", { type: "number", min: dim.first, max: dim.last, step: dim.step, "aria-label": dim.name, onchange: () => wish(index, snapped(dim, Number(number.value))) });
-      const told = map.dims.find((one) => one.name === dim.name);
       const words = dim.sizes ? dim.sizes.join(", ") : `${dim.first} to ${dim.last ?? "any"}${dim.step === 1 ? "" : ` step ${dim.step}`}`;
       sliders.push([range, number]);
-      byId("sliders").append(make("div", { class: "slider" }, make("span", { class: "name" }, dim.name, make("span", { class: "quiet" }, told ? words : words)), number, range));
+      byId("sliders").append(make("div", { class: "slider" }, make("span", { class: "name" }, dim.name, make("span", { class: "quiet" }, short(words, 60))), number, range));
     });
   }
   function snapped(dim, wanted) {
@@ -500,9 +499,9 @@
     const [columns, width] = curveColumns();
     const pairs = costs.dims.map((dim, index) => {
       const points = curvePoints(dim, index);
-      return [["Peak memory", (found) => found.peak, inBytes], ["FLOPs", (found) => found.flops[0], inFlops]].map(([label, pick, words]) => curve(dim, index, label, words, width, points.map(([size, found]) => [size, pick(found)])));
+      return !points.length ? [] : [["Peak memory", (found) => found.peak, inBytes], ["FLOPs", (found) => found.flops[0], inFlops]].map(([label, pick, words]) => curve(dim, index, label, words, width, points.map(([size, found]) => [size, pick(found)])));
     });
-    byId("curves").replaceChildren(...(columns === 3 ? [0, 1].flatMap((kind) => pairs.map((pair) => pair[kind])) : pairs.flat()));
+    byId("curves").replaceChildren(...(columns === 3 ? [0, 1].flatMap((kind) => pairs.flatMap((pair) => pair.slice(kind, kind + 1))) : pairs.flat()));
   }
   function curveColumns() {
     const room = byId("curves").clientWidth, dims = costs.dims.length, columns = room < 700 ? 1 : room < 960 || dims < 3 ? 2 : dims === 3 ? 3 : 4;
