@@ -339,7 +339,7 @@ def test_a_refusal_shows_where_it_fails_and_its_edit_is_copied(browser, tmp_path
     result.report(tmp_path / "r.html")
     with opened(browser, tmp_path / "r.html", permissions=["clipboard-read", "clipboard-write"]) as tab:
         assert tab.locator("h1").inner_text() == "No file written: batch cannot vary"
-        assert tab.locator(".mark.wrong").count() == 1
+        assert tab.locator(".mark.limit").count() == 1
         tab.locator(".copy").click()
         tab.wait_for_function("document.querySelector('.copy').textContent === 'Copied'")
         assert tab.evaluate("navigator.clipboard.readText()") == result.findings[0].edit.diff
@@ -370,7 +370,7 @@ def test_times_are_drawn_and_told(browser, tmp_path):
     write_report(ReportDocument(RIGHT, times=TIMES), tmp_path / "r.html")
     with opened(browser, tmp_path / "r.html") as tab:
         assert tab.locator("#times-plot circle").count() == 1
-        tab.locator("#times summary").click()
+        tab.locator("#times summary").first.click()
         assert "1.0 ms (0.50 ms to 2.0 ms)" in tab.locator("#times-table").inner_text()
 
 
@@ -417,13 +417,13 @@ def test_the_theme_can_be_turned_and_paper_is_light(browser, tmp_path):
 
 @pytest.mark.slow
 def test_what_is_excluded_whatever_other_dims_are_is_hatched(browser, tmp_path):
-    """Dots could have been run and were not: what `a <= b` excludes could not, at any size of `c`."""
+    """Dots could have been run and were not: what `b <= c` excludes could not, at any size of `a`."""
     text = "main (float[a, b, c] x) => (float[a, b, c] y)\n{\n  y = Relu(x)\n}"
     path = drawing.write(tmp_path / "m.onnx", text)
-    anyshape.report(path, tmp_path / "r.html", quick=True, where=["a <= b"])
+    anyshape.report(path, tmp_path / "r.html", quick=True, where=["b <= c"])
     with opened(browser, tmp_path / "r.html") as tab:
         chosen = [tab.locator("#map-controls select").nth(place).input_value() for place in range(3)]
-        assert chosen == ["0", "1", ""]
+        assert chosen == ["1", "2", ""]
         assert "excluded by the declaration" in tab.locator("#map-legend").inner_text()
         assert tab.locator('#map-plot path[fill="url(#hatch)"]').count() == 1
 
@@ -462,4 +462,4 @@ def test_time_is_told_node_by_node_and_faults_are_flagged(browser, tmp_path):
         tab.locator("#graph-colour").select_option("time")
         assert tab.locator(".item rect.share").count() == 1
         assert tab.locator(".item.fault").get_attribute("data-key") == "node1"
-        assert tab.locator("#graph-legend").inner_text().split("\n") == ["!a finding is about it"]
+        assert tab.locator("#graph-legend").inner_text().split() == ["!", "a", "finding", "is", "about", "it"]
