@@ -81,8 +81,7 @@ def test_a_picture_or_the_figures_are_written(tmp_path):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("times.png", "`times.png` is a PNG: times are drawn as SVG, which browsers show and convert"),
-        ("times.onnx", "`times.onnx` is neither .svg, for a picture, nor .json, for the figures"),
+        ("times.onnx", "`times.onnx` is neither .svg or .png, for a picture, nor .json, for the figures"),
     ],
 )
 def test_another_kind_of_file_is_one_sentence(name, sentence):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from anyshape.errors import AnyshapeError
 from anyshape.results.times import Series
-from anyshape.results.times_chart import chart_of
+from anyshape.results.times_chart import chart_of, pixels_of
 from tests.results.test_times import TIMES
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -48,3 +52,29 @@ def test_names_are_text():
 def test_a_picture_without_points_is_one_all_the_same():
     empty = replace(TIMES, series=(Series("m.onnx", (None, None)),))
     assert _circles(chart_of(empty)) == []
+
+
+# ---- as pixels
+
+
+def test_the_same_picture_as_pixels():
+    pytest.importorskip("resvg_py", reason="the extra png is not installed")
+    drawn = pixels_of(chart_of(TIMES))
+    assert drawn.startswith(b"\x89PNG")
+    assert struct.unpack(">II", drawn[16:24]) == (1440, 800)
+    assert pixels_of(chart_of(TIMES)) == drawn
+
+
+def test_a_png_without_what_draws_it_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(AnyshapeError) as refusal:
+        TIMES.save("times.png")
+    assert str(refusal.value) == "a PNG needs resvg-py: pip install 'anyshape[png]', or name a .svg"
+
+
+def test_a_png_is_not_drawn_without_its_letters(monkeypatch):
+    """Where no font is found, resvg leaves text out."""
+    monkeypatch.setitem(sys.modules, "resvg_py", SimpleNamespace(svg_to_bytes=lambda *_, **__: b"nothing"))
+    with pytest.raises(AnyshapeError) as refusal:
+        TIMES.save("times.png")
+    assert str(refusal.value) == "a PNG needs a font, and none is found on this machine: name a .svg"

@@ -184,7 +184,7 @@ def test_the_command_prints_the_table_and_writes_the_picture(negated: Path) -> N
         (("--threads", "0"), "--threads is 0: give a whole number from 1 to 1024"),
         (("--size", "seq=600"), "the contract of `model.onnx` excludes seq = 600: it is for seq 1..512"),
         (("--against", "none.onnx"), "there is no file `none.onnx`"),
-        (("-o", "t.png"), "`t.png` is a PNG: times are drawn as SVG, which browsers show and convert"),
+        (("-o", "t.pdf"), "`t.pdf` is neither .svg or .png, for a picture, nor .json, for the figures"),
     ],
 )
 def test_wrong_usage_ends_with_code_two(negated: Path, arguments: tuple[str, ...], sentence: str) -> None:

@@ -308,7 +308,7 @@ def make_dynamic(model: str, output: str, *, as_json: bool, debug: bool, quiet: 
 @shared.timing_options
 @shared.declaration_options
 @shared.comparing_options
-@option("-o --output", "Write a picture (.svg) or the figures (.json), too.", "FILE", type=click.Path())
+@option("-o --output", "Write a picture (.svg, .png) or the figures (.json), too.", "FILE", type=click.Path())
 @shared.trusted_option
 @shared.output_options
 def bench(model: str, target: str | None, *, as_json: bool, debug: bool, quiet: bool, **options: Any) -> int:

@@ -113,13 +113,13 @@ def refuse_lasting(folder: Path) -> None:
         raise DeclarationError(f"`{folder}` is the current folder, or around it: name another one, or one in it")
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write a file of text, folders on the way included: the old one or the new one stands there, never half of it."""
+def replace_text(path: Path, text: str | bytes) -> None:
+    """Write a file, folders on the way included: the old one or the new one stands there, never half of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            new.write_text(text, encoding="utf-8", errors="backslashreplace")
+            new.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
             new.replace(path)
         finally:
             new.unlink(missing_ok=True)

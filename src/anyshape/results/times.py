@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,9 +125,9 @@ class Times(ShownInNotebooks):
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def save(self, destination: str | os.PathLike[str]) -> None:
-        """Write a picture (`.svg`) or the figures (`.json`)."""
+        """Write a picture (`.svg`, or `.png` where resvg-py is installed) or the figures (`.json`)."""
         path = check_picture(destination)
-        replace_text(path, self.svg() if path.suffix.lower() == ".svg" else self.to_json() + "\n")
+        replace_text(path, _CONTENTS[path.suffix.lower()](self))
 
 
 def _plain_point(point: TimedPoint) -> dict[str, Any]:
@@ -135,13 +135,28 @@ def _plain_point(point: TimedPoint) -> dict[str, Any]:
     return {**times, "memory": point.memory}
 
 
+def _png(times: Times) -> bytes:
+    from anyshape.results.times_chart import pixels_of
+
+    return pixels_of(times.svg())
+
+
+_CONTENTS: Mapping[str, Callable[[Times], str | bytes]] = {
+    ".svg": Times.svg,
+    ".png": _png,
+    ".json": lambda times: times.to_json() + "\n",
+}
+
+
 def check_picture(destination: str | os.PathLike[str]) -> Path:
     """The path of a picture or of figures to write, or one sentence about why not."""
     suffix = Path(destination).suffix.lower()
+    if suffix not in _CONTENTS:
+        raise DeclarationError(f"`{destination}` is neither .svg or .png, for a picture, nor .json, for the figures")
     if suffix == ".png":
-        raise DeclarationError(f"`{destination}` is a PNG: times are drawn as SVG, which browsers show and convert")
-    if suffix not in (".svg", ".json"):
-        raise DeclarationError(f"`{destination}` is neither .svg, for a picture, nor .json, for the figures")
+        from anyshape.results.times_chart import EMPTY_PICTURE, pixels_of
+
+        pixels_of(EMPTY_PICTURE)  # before anything is timed for it
     path = Path(destination)
     checked = path if path.is_file() else check_destination(path)  # what is there is a picture, and no model
     assert checked is not None

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from anyshape.errors import AnyshapeError
 from anyshape.results.times import Series, Times
 from anyshape.sizes.spelling import without_controls
 
@@ -20,6 +21,23 @@ _START = (
     f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
     'role="img" font-family="sans-serif" font-size="12" fill="#333">'
 )
+
+
+EMPTY_PICTURE = f"{_START}</svg>"
+_SCALE = 2
+"""Pixels for each of the picture's units: sharp where screens have small ones."""
+
+
+def pixels_of(picture: str) -> bytes:
+    """The same picture as a PNG; one sentence where that cannot be drawn."""
+    try:
+        from resvg_py import svg_to_bytes
+    except ModuleNotFoundError:
+        raise AnyshapeError("a PNG needs resvg-py: pip install 'anyshape[png]', or name a .svg") from None
+    if svg_to_bytes(f"{_START}<text y='20'>ms</text></svg>") == svg_to_bytes(EMPTY_PICTURE):
+        # without a font, letters are left out, and nobody is told
+        raise AnyshapeError("a PNG needs a font, and none is found on this machine: name a .svg")
+    return bytes(svg_to_bytes(picture, zoom=_SCALE))
 
 
 def chart_of(times: Times) -> str:

@@ -423,7 +423,7 @@ def test_what_is_excluded_whatever_other_dims_are_is_hatched(browser, tmp_path):
     anyshape.report(path, tmp_path / "r.html", quick=True, where=["b <= c"])
     with opened(browser, tmp_path / "r.html") as tab:
         chosen = [tab.locator("#map-controls select").nth(place).input_value() for place in range(3)]
-        assert chosen == ["1", "2", ""]
+        assert sorted(chosen) == ["", "1", "2"]
         assert "excluded by the declaration" in tab.locator("#map-legend").inner_text()
         assert tab.locator('#map-plot path[fill="url(#hatch)"]').count() == 1
 
