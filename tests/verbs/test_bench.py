@@ -73,7 +73,11 @@ def test_sizes_are_those_that_are_asked_for(negated: Path) -> None:
         ),
         (
             {"sizes": {"seq": [512], "batch": [8]}},
-            "`model.onnx` is for none of the 1 sizes that are asked for: it is for batch * seq <= 1024",
+            "`model.onnx` is for none of the sizes that are asked for: it is for batch * seq <= 1024",
+        ),
+        (
+            {"sizes": {"seq": [8], "batch": [2]}, "where": ["batch >= seq"]},
+            "`model.onnx` is for none of the sizes that are asked for: it is for batch * seq <= 1024 and batch >= seq",
         ),
         ({"threads": 0}, "threads is 0: give a whole number from 1 to 1024"),
         ({"rounds": 0}, "rounds is 0: give a whole number from 1 to 1000000000"),

@@ -18,7 +18,11 @@ def _is_positive(value: Any) -> bool:
 
 _WANTED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("atol", "rtol", "budget"), _is_positive, "give a number that is not negative"),
-    (("seed",), lambda value: isinstance(value, int) and not isinstance(value, bool), "give a whole number"),
+    (
+        ("seed",),
+        lambda value: _is_positive(value) and isinstance(value, int),
+        "give a whole number that is not negative",
+    ),
     (("make_inputs",), callable, "give a function"),
     (("progress",), lambda value: callable(value) or isinstance(value, bool), "give True, or a function of a text"),
     (("target",), lambda value: isinstance(value, str), TARGET_ADVICE),

@@ -100,7 +100,7 @@ def bench(
             request = declare_by_model(file, model, args, kwargs, dims, None, where, seed=seed, **given)
             beside = calls_beside_model(file, request, threads=threads, seed=seed, compiles=compiled)
             calls = stack.enter_context(beside)
-        chosen, notes = _chosen_sizes(file, calls, sizes or {})
+        chosen, notes = _chosen_sizes(file, calls, sizes or {}, where)
         files = [(one.path, one.proto) for one in (file, *others)]
         # a file beside its model is its owner's
         racers = stack.enter_context(opened_racers(files, rules, trusted=trusted or model is not None))
@@ -135,7 +135,9 @@ def _refuse_what_needs_a_model(**arguments: Any) -> None:
         raise DeclarationError(f"{given[0]}= is about the model, but no model is given: pass it as the second argument")
 
 
-def _chosen_sizes(file: GivenFile, calls: TimedCalls, sizes: Mapping[str, Any]) -> tuple[list[Sizes], list[str]]:
+def _chosen_sizes(
+    file: GivenFile, calls: TimedCalls, sizes: Mapping[str, Any], where: Sequence[str]
+) -> tuple[list[Sizes], list[str]]:
     """The sizes to time, and notes on those that are left out; a sentence where none is left."""
     ranges = calls.offered.ranges
     for dim in sizes:
@@ -148,9 +150,9 @@ def _chosen_sizes(file: GivenFile, calls: TimedCalls, sizes: Mapping[str, Any]) 
             refuse_excluded(file, ranges, (), {dim: size})
     chosen, excluded = sizes_to_time(calls.offered, asked)
     if not chosen:
-        conditions = file.contract.where if file.contract is not None else ()
+        conditions = (*(file.contract.where if file.contract is not None else ()), *where)
         told = f": it is for {' and '.join(map(str, conditions))}" if conditions else ""
-        raise DeclarationError(f"`{file.path.name}` is for none of the {len(excluded)} sizes that are asked for{told}")
+        raise DeclarationError(f"`{file.path.name}` is for none of the sizes that are asked for{told}")
     notes = [f"left out, since the file is not for it: {described(one)}" for one in excluded]
     return chosen, notes
 
