@@ -463,3 +463,16 @@ def test_time_is_told_node_by_node_and_faults_are_flagged(browser, tmp_path):
         assert tab.locator(".item rect.share").count() == 1
         assert tab.locator(".item.fault").get_attribute("data-key") == "node1"
         assert tab.locator("#graph-legend").inner_text().split() == ["!", "a", "finding", "is", "about", "it"]
+
+
+@pytest.mark.slow
+def test_what_is_not_known_is_not_called_nothing(browser, tmp_path):
+    """The data decide how many there are: no bytes can be told, and none is not what there are."""
+    text = "main (float[n, 4] x) => (float[k, 2] y)\n{\n  a = NonZero(x)\n  b = Transpose(a)\n  y = Cast<to = 1>(b)\n}"
+    anyshape.report(drawing.write(tmp_path / "m.onnx", text), tmp_path / "r.html", quick=True)
+    with opened(browser, tmp_path / "r.html") as tab:
+        cells = tab.locator("#node-table tbody tr").first.locator("td").all_inner_texts()
+        assert [cells[2], cells[5].strip()] == ["unknown", "unknown"]
+        assert shown_totals(tab)[0].startswith("≥ ")
+        assert tab.locator(".item.doubt").count() == 3
+        assert "a shape is not known" in tab.locator(".item.doubt").first.get_attribute("aria-label")

@@ -340,12 +340,12 @@
   }
   function computed(at) {
     // plain loops: all of it runs for every point of every curve while a slider moves
-    const numbers = anyshapeFormulas.expressions(at), bytes = [], alive = [], flops = [0, 0], moved = [0, 0];
-    let partial = 0, held = 0, peakAt = -1;
+    const numbers = anyshapeFormulas.expressions(at), bytes = [], alive = [], flops = [0, 0], moved = [0, 0], unsized = new Set();
+    let held = 0, peakAt = -1;
     for (const { shape, item } of costs.values) {
       let total = shape === null || item === null ? NaN : item;
       if (shape !== null) for (const axis of shape) total *= numbers[axis];
-      if (!known(total)) { partial += 1; total = 0; }
+      if (!known(total)) { unsized.add(bytes.length); total = 0; }
       bytes.push(total);
     }
     for (const value of costs.inputs) held += bytes[value];
@@ -360,7 +360,7 @@
       if (known(numbers[node.flops])) flops[0] += numbers[node.flops]; else flops[1] += 1;
       if (known(numbers[node.moved])) moved[0] += numbers[node.moved]; else moved[1] += 1;
     }
-    return { numbers, bytes, alive, peak, peakAt, partial, flops, moved };
+    return { numbers, bytes, unsized, alive, peak, peakAt, flops, moved };
   }
   let now = costs ? computed(sizes) : null;
   const shapeText = (value) => {
@@ -373,7 +373,7 @@
     const node = costs.nodes[index];
     const figure = (field) => (known(now.numbers[node[field]]) ? now.numbers[node[field]] : null);
     return {
-      memory: node.outputs.reduce((sum, value) => sum + (value >= 0 ? now.bytes[value] : 0), 0), flops: figure("flops"), moved: figure("moved"),
+      memory: node.outputs.some((value) => now.unsized.has(value)) ? null : node.outputs.reduce((sum, value) => sum + (value >= 0 ? now.bytes[value] : 0), 0), flops: figure("flops"), moved: figure("moved"),
       time: timeOf.get(node.name) ?? null,
     };
   };
@@ -459,7 +459,7 @@
     const total = (label, figure, growth) => make("div", { class: "total" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "growth" }, growth || ""));
     const growth = costs.growth || {};
     byId("totals").replaceChildren(
-      total("Peak memory of values", atLeast(now.partial) + inBytes(now.peak), growth.memory ? `grows as ${typeset(growth.memory)}` : ""),
+      total("Peak memory of values", atLeast(now.unsized.size) + inBytes(now.peak), growth.memory ? `grows as ${typeset(growth.memory)}` : ""),
       total("Weights", inBytes(costs.weights), "whatever the sizes"),
       total("FLOPs", atLeast(now.flops[1]) + inFlops(now.flops[0]), growth.flops ? `grows as ${typeset(growth.flops)}` : ""),
       total("Bytes moved", atLeast(now.moved[1]) + inBytes(now.moved[0]), "read and written by nodes"),
@@ -560,7 +560,7 @@
         make("td", { class: "words" }, make("button", { type: "button", class: "linked", onclick: () => openNode(index) }, node.op), " ", make("span", { class: "quiet" }, node.name)),
         make("td", { class: "words mono shapes" }, node.outputs.filter((value) => value >= 0).map((value, place) => [place ? make("br") : null, shapeText(value)]).flat()),
         make("td", {}, inBytes(figures.memory)), make("td", {}, figures.flops === null ? "unknown" : inFlops(figures.flops)), make("td", {}, figures.moved === null ? "unknown" : inBytes(figures.moved)),
-        make("td", { class: "words bar-cell" }, make("div", { class: "meter", "aria-hidden": "true" }, meter), make("span", { class: "quiet small" }, percent((figures[order] || 0) / (totalOf(order) || 1)))));
+        make("td", { class: "words bar-cell" }, make("div", { class: "meter", "aria-hidden": "true" }, meter), make("span", { class: "quiet small" }, figures[order] === null ? "unknown" : percent(figures[order] / (totalOf(order) || 1)))));
     }));
     byId("more-nodes").hidden = costs.nodes.length <= 12;
     byId("more-nodes").textContent = nodesShown > 12 ? "Show fewer" : `Show all ${costs.nodes.length} nodes`;
@@ -702,9 +702,11 @@
     if (!members.has(group)) members.set(group, graph.groups[group].items.flatMap((item) => (item.group !== undefined ? nodesIn(item.group) : [item.node])));
     return members.get(group);
   }
-  const FLAGS = { fault: ["!", "a finding is about it"], mark: ["?", "not all of it is known"] };
+  const FLAGS = { fault: ["!", "a finding is about it"], doubt: ["?", "not all of it is known"] };
+  const UNSURE = { unknown: "a shape is not known", contradicted: "a shape is contradicted by a run" };
+  const flags = costs ? costs.nodes.map((node) => ({ fault: node.fault, doubt: node.mark || node.outputs.map((value) => value >= 0 && UNSURE[costs.values[value].state]).find(Boolean) })) : [];
   function graphLegend() {
-    const told = Object.entries(FLAGS).filter(([kind]) => costs.nodes.some((node) => node[kind]));
+    const told = Object.entries(FLAGS).filter(([kind]) => flags.some((node) => node[kind]));
     byId("graph-legend").append(...told.map(([kind, [sign, words]]) => make("span", { class: "key" }, make("strong", { class: `sign ${kind}` }, sign), words)));
   }
   function relabel() {
@@ -713,7 +715,7 @@
       const isGroup = box.dataset.key.startsWith("group"), index = Number(box.dataset.key.replace(/\D+/, "")), width = Number(box.dataset.width), height = Number(box.dataset.height);
       const nodes = isGroup ? nodesIn(index) : [index];
       const share = nodes.reduce((sum, node) => sum + (nodeFigures(node)[graphState.colour] || 0), 0) / (whole || 1);
-      const flag = ["fault", "mark"].find((kind) => nodes.some((node) => costs.nodes[node][kind])), letters = Math.floor((width - 8) / 5.9);
+      const flag = ["fault", "doubt"].find((kind) => nodes.some((node) => flags[node][kind])), letters = Math.floor((width - 8) / 5.9);
       const group = isGroup ? graph.groups[index] : null, node = isGroup ? null : costs.nodes[index];
       const opened = box.classList.contains("opened");
       const first = isGroup ? group.name || group.title : node.op;
@@ -730,7 +732,7 @@
       if (flag) box.append(draw("circle", { class: "flag", cx: width - 2, cy: 2, r: 8.5 }), draw("text", { class: "flag", x: width - 2, y: 6.5, "text-anchor": "middle" }, FLAGS[flag][0]));
       for (const kind of Object.keys(FLAGS)) box.classList.toggle(kind, flag === kind);
       box.classList.toggle("chosen", !isGroup && index === graphState.chosen);
-      box.setAttribute("aria-label", isGroup ? `${group.title || group.name}, ${second}${flag ? `, ${FLAGS[flag][1]}` : ""}` : `${node.op} ${node.name}, ${gives}${flag ? `, ${node[flag]}` : ""}`);
+      box.setAttribute("aria-label", isGroup ? `${group.title || group.name}, ${second}${flag ? `, ${FLAGS[flag][1]}` : ""}` : `${node.op} ${node.name}, ${gives}${flag ? `, ${flags[index][flag]}` : ""}`);
     }
   }
   function toggle(index) {
@@ -764,7 +766,7 @@
       make("h3", {}, `${node.op} `, make("span", { class: "quiet" }, node.name)),
       node.fault ? make("p", { class: "fault" }, prose(node.fault)) : null,
       node.mark ? make("p", { class: "state" }, node.mark) : null,
-      facts([["line", node.source || ""], ["module", node.scope.join(" › ")], ["memory", `${inBytes(figures.memory)}, ${percent(figures.memory / (now.peak || 1))} of the peak`], ["FLOPs", figures.flops === null ? "unknown" : `${inFlops(figures.flops)}, ${percent(figures.flops / (now.flops[0] || 1))}`], ["moved", figures.moved === null ? "unknown" : inBytes(figures.moved)], ["time", figures.time === null ? "" : percent(figures.time)]]),
+      facts([["line", node.source || ""], ["module", node.scope.join(" › ")], ["memory", figures.memory === null ? "unknown" : `${inBytes(figures.memory)}, ${percent(figures.memory / (now.peak || 1))} of the peak`], ["FLOPs", figures.flops === null ? "unknown" : `${inFlops(figures.flops)}, ${percent(figures.flops / (now.flops[0] || 1))}`], ["moved", figures.moved === null ? "unknown" : inBytes(figures.moved)], ["time", figures.time === null ? "" : percent(figures.time)]]),
       make("p", { class: "quiet" }, "gives"), ...values(node.outputs),
       ...(node.inputs.some((value) => value >= 0) ? [make("p", { class: "quiet" }, "takes"), ...values(node.inputs)] : []),
       ...(node.weights || []).map((weight) => make("p", {}, make("code", {}, weight), make("span", { class: "quiet" }, " weight"))),
