@@ -321,6 +321,9 @@ def test_two_thousand_nodes_open_within_a_second_or_so(browser, tmp_path):
         assert tab.evaluate(COMPUTING) < 16
         assert tab.evaluate(SLIDING) < 60  # some 10 on such a machine, with tables and graph drawn anew
         assert tab.locator(".item").count() < 100  # nothing is drawn before it is unfolded
+        tab.locator("#more-nodes").click()
+        assert tab.evaluate(SLIDING) < 200
+        tab.wait_for_function("document.querySelector('#node-table .shapes').textContent === 'float32[20, 8]'")
 
 
 # ---- a refusal, times, and strangers

@@ -465,7 +465,9 @@
       total("Bytes moved", atLeast(now.moved[1]) + inBytes(now.moved[0]), "read and written by nodes"),
     );
     showTimeline();
-    showNodes();
+    clearTimeout(resting);
+    if (Math.min(nodesShown, costs.nodes.length) > 100) resting = setTimeout(showNodes, 150);  // a long table waits until the slider rests
+    else showNodes();
     if (graphState.drawn) relabel();
     if (graphState.chosen !== null) showNode(graphState.chosen);
   }
@@ -548,7 +550,7 @@
     }
     place.replaceChildren(picture);
   }
-  let nodesShown = 12;
+  let nodesShown = 12, resting = 0;
   function showNodes() {
     const order = byId("node-order").value || "memory";
     const rows = costs.nodes.map((_, index) => [index, nodeFigures(index)]).sort((a, b) => (b[1][order] || 0) - (a[1][order] || 0) || a[0] - b[0]).slice(0, nodesShown);
