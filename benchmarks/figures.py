@@ -21,6 +21,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parent / "src" / "anyshape"
+MOST_NAMED = 6
 PACKAGES = ("torch", "onnxruntime", "onnxscript")
 
 Row = Mapping[str, Any]
@@ -90,13 +91,17 @@ class Kept:
         return self.tables.get(name, {})
 
     def measured(self, name: str) -> str:
-        """When, where and with what the rows of a table were measured, a sentence for each run."""
-        rows, sentences = self.table(name), []
+        """When, where and with what the rows of a table were measured."""
+        rows, found = self.table(name), dict[str, list[str]]()
         for run in dict.fromkeys(row["run"] for row in rows.values()):
             mine = [key for key, row in rows.items() if row["run"] == run]
-            whose = "" if len(mine) == len(rows) else f"{', '.join(mine)}: "
-            sentences.append(f"{whose}{_sentence(self.runs[run])}")
-        return " ".join(sentences)
+            named = f"{len(mine)} rows" if len(mine) > MOST_NAMED else ", ".join(mine)
+            one = self.runs[run]
+            versions = ", ".join(f"{package} {number}" for package, number in one["versions"].items())
+            code = f"commit {one['commit']}" if one["commit"] else "entered by hand"
+            whose = "" if len(mine) == len(rows) else f"{named} "
+            found.setdefault(versions, []).append(f"{whose}on {one['date']} ({code}; {one['machine']})")
+        return " ".join(f"Measured {'; '.join(told)}, with {versions}." for versions, told in found.items())
 
     def outdated(self, code: str) -> list[str]:
         """Rows whose code has changed since, or is not known."""
@@ -104,14 +109,8 @@ class Kept:
             f"{table}: {key}"
             for table, rows in self.tables.items()
             for key, row in rows.items()
-            if self.runs[row["run"]].get("code") != code
+            if self.runs[row["run"]]["code"] != code
         ]
-
-
-def _sentence(run: Row) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
-    code = f"commit {run['commit']}" if run.get("commit") else "an earlier version, entered by hand"
-    return f"Measured on {run['date']} with {versions}; {code}; {run['machine']}."
 
 
 def read(place: Path | str) -> Kept:

@@ -291,6 +291,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "matrix": partial(_of_benchmark, "compatibility_tables", "matrix"),
     "environments": partial(_of_benchmark, "compatibility_tables", "environments"),
     "faults": partial(_of_benchmark, "faults", "table"),
+    "coverage": partial(_of_benchmark, "coverage_tables", "table"),
     "operators": partial(_of_benchmark, "operator_tables", "counts"),
     "each_operator": partial(_of_benchmark, "operator_tables", "each_operator"),
     "strategies": lambda: _rows(

@@ -60,6 +60,21 @@ def test_other_options_and_chosen_outcomes_are_run_again(tmp_path: Path) -> None
     assert len(left) == 3
 
 
+def test_a_part_by_name_or_tag_is_run_and_the_rest_stays(tmp_path: Path) -> None:
+    tasks = [replace(TASKS[0], tags=("nightly",)), *TASKS[1:]]
+    summary = sweep(SweepWishes(tmp_path, only="nightly|entry [12]$"), tasks)
+    assert sorted(name for name, _ in summary.records) == ["entry 0", "entry 1", "entry 2"]
+    summary = sweep(SweepWishes(tmp_path, resume=True, only="4"), tasks)
+    assert (summary.ran, len(summary.records)) == (1, 4)
+    for wishes, sentence in (
+        (SweepWishes(tmp_path, only="nobody"), "--only `nobody` is found in no name and no tag, such as `entry 0`"),
+        (None, "--only `(` is no regular expression: missing ), unterminated subpattern at position 0"),
+    ):
+        with pytest.raises(DeclarationError) as told:
+            tasks_left(tasks, wishes or SweepWishes(tmp_path, only="("))
+        assert str(told.value) == sentence
+
+
 def test_shards_together_are_the_whole(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         sweep(SweepWishes(tmp_path, Shard(number, 3)))

@@ -31,7 +31,8 @@ def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -
     folder = Path(output).absolute()
     refuse_foreign(output)
     check_writable(folder)
-    wishes = SweepWishes(folder, parse_shard(options["shard"] or "1/1"), options["resume"], _outcomes(options["again"]))
+    shard, again = parse_shard(options["shard"] or "1/1"), _outcomes(options["again"])
+    wishes = SweepWishes(folder, shard, options["resume"], again, options["only"] or "")
     limits = TaskLimits(options["seconds"], int(options["gigabytes"] * 1e9))
     found = read_collection(Path(collection), partial(_listed_models, limits=limits))
     columns = parse_columns(options["by"], options["columns"]) or found.columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,17 @@ class SweepWishes:
     resume: bool = False
     again: tuple[str, ...] = ()
     """Outcomes that are tried once more."""
+    only: str = ""
+    """A regular expression: what is found by it in its name or a tag is run, and what is not stays as it was."""
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.only)
+        except re.error as error:
+            raise DeclarationError(f"--only `{self.only}` is no regular expression: {error}") from None
+
+    def chooses(self, task: Task) -> bool:
+        return any(re.search(self.only, text) for text in (task.name, *task.tags))
 
     @property
     def lines(self) -> Path:
@@ -77,7 +89,10 @@ def _counts_text(counts: Counter[str]) -> str:
 
 def tasks_left(tasks: Iterable[Task], wishes: SweepWishes) -> tuple[list[Task], dict[tuple[str, str], TaskRecord]]:
     """What is to run, and the results that stay."""
-    mine = wishes.shard.part_of(tasks)
+    every = list(tasks)
+    if every and not any(map(wishes.chooses, every)):
+        raise DeclarationError(f"--only `{wishes.only}` is found in no name and no tag, such as `{every[0].name}`")
+    mine = wishes.shard.part_of(every)
     refuse_one_key_twice(mine)
     known: dict[tuple[str, str], TaskRecord] = {}
     if wishes.lines.exists() and wishes.lines.stat().st_size:
@@ -86,7 +101,7 @@ def tasks_left(tasks: Iterable[Task], wishes: SweepWishes) -> tuple[list[Task], 
                 f"`{wishes.lines}` holds results: --resume goes on with them, or name another folder"
             )
         known = read_records(wishes.lines)
-    left = left_to_run(mine, known, wishes.again)
+    left = left_to_run(filter(wishes.chooses, mine), known, wishes.again)
     run_again, asked = {task.key for task in left}, {task.key for task in mine}
     return left, {key: record for key, record in known.items() if key in asked and key not in run_again}
 
