@@ -7,6 +7,7 @@ run of some rows replaces these alone, so that a figure stands with the day, the
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ Rows = Mapping[str, Row]
 
 def add_json_option(parser: argparse.ArgumentParser, benchmark: str) -> None:
     """`--json` keeps what is run in the file of which the documentation is made, `--json FILE` in another one."""
+    _state()  # the code that is measured is the one that was there when it began
     place = place_of(benchmark)
     parser.add_argument(
         "--json",
@@ -56,11 +58,12 @@ def code_of(sources: Path = SOURCES) -> str:
     return found.hexdigest()[:16]
 
 
-def _commit() -> str:
-    """Where the sources stand, for those who look for them; nothing without git."""
+@functools.cache
+def _state() -> dict[str, str]:
+    """The commit, for those who look for it (nothing without git), and the code."""
     command = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    return ran.stdout.strip()
+    return {"commit": ran.stdout.strip(), "code": code_of()}
 
 
 def this_run(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def this_run(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
             continue
     load = round(os.getloadavg()[2], 1)
     return {
-        "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": versions, "commit": _commit(), "code": code_of(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": versions, **_state(),
         "machine": f"{os.cpu_count()} cores, a load of {load}",
     }  # fmt: skip
 

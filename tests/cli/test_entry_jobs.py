@@ -160,6 +160,13 @@ def test_a_judge_of_ones_own_takes_the_place_of_check(zoo: str) -> None:
     assert run(zoo, "branch", "torchscript")["outcome"] == "checked"
 
 
+def test_what_a_model_does_is_not_said_of_the_listing(zoo: str) -> None:
+    """What no verb takes for a failure of the model's is left to the task's process, which says what it was."""
+    Path(zoo).write_text(ZOO.replace("return x.view(2, 8) + 1", "raise SystemExit(3)"))
+    with pytest.raises(SystemExit):
+        run(zoo, "pinned")
+
+
 def test_where_one_entry_is_asked_for_models_may_leave_out_the_others(zoo: str) -> None:
     Path(zoo).write_text(JUDGED.replace("        if only", "        assert only in (None, 'nothing')\n        if only"))
     assert [one["name"] for one in list_models(tell, zoo)["models"]][:2] == ["nothing", "text"]

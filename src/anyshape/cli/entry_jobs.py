@@ -83,15 +83,23 @@ def _models_of(place: str, only: str | None = None) -> Iterator[tuple[Iterator[M
 
     Where naming all of them takes long, `models(only)` may yield the one alone that is asked for.
     """
-    from anyshape.cli.targets import module_at, users_code
+    from anyshape.cli.targets import module_at
 
     text = f"{Path(place).name}:models"
     with module_at(TargetText(text, place, (Step("models"),))) as module:
         if not callable(getattr(module, "models", None)):
             raise DeclarationError(f"`{Path(place).name}` has no `models()`, which yields the entries of a collection")
-        with users_code(f"`{text}` fails"):
-            asked = {"only": only} if "only" in inspect.signature(module.models).parameters else {}
-            yield (_entry_of(one, text) for one in module.models(**asked)), vars(module)
+        yield _entries_of(module.models, only, text), vars(module)
+
+
+def _entries_of(models: Callable[..., Iterable[Any]], only: str | None, text: str) -> Iterator[Mapping[str, Any]]:
+    """What fails here is the listing, and not what is done with an entry."""
+    from anyshape.cli.targets import users_code
+
+    with users_code(f"`{text}` fails"):
+        asked = {"only": only} if "only" in inspect.signature(models).parameters else {}
+        for one in models(**asked):
+            yield _entry_of(one, text)
 
 
 def _entry_of(given: Any, text: str) -> Mapping[str, Any]:

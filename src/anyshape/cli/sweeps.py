@@ -17,7 +17,7 @@ from anyshape.fleet.local_engine import run_here, run_one, usual_jobs
 from anyshape.fleet.option_sets import OptionSet, columns_for, parse_columns
 from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, lines_path, merge_records, read_records
 from anyshape.fleet.sweep_bar import shown_sweep
-from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, run_sweep, tasks_left
+from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, opened_sweep
 from anyshape.fleet.table_page import write_page
 from anyshape.fleet.tasks import Shard, Task, TaskLimits, parse_shard
 from anyshape.onnxfile.destination import check_writable, refuse_foreign
@@ -39,9 +39,9 @@ def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -
     threads = max(1, usual_jobs() // jobs_of(options))
     found_tasks = tasks_of(found, columns, folder, keeps_files=options["keep"])
     tasks = [replace(task, limits=limits, threads=threads) for task in found_tasks]
-    left, known = tasks_left(tasks, wishes)
-    with shown_sweep(sys.stderr, len(left), quiet=options["quiet"]) as show:
-        return run_sweep(left, known, wishes, engine_of(options), show)
+    engine = engine_of(options)
+    with opened_sweep(tasks, wishes) as sweep, shown_sweep(sys.stderr, len(sweep.left), quiet=options["quiet"]) as show:
+        return sweep.run(engine, show)
 
 
 def _outcomes(again: Sequence[str]) -> tuple[str, ...]:
