@@ -125,7 +125,7 @@ def models(only=None):
     for name, said in {
         "nothing": None, "text": "off by 3", "kept": {"largest": 2.0}, "both": {"cause": "off", "largest": 3.0},
         "asserted": AssertionError("not close"), "bare": AssertionError(), "truth": False,
-        "broken": ValueError("no file"),
+        "odd": {"at": {(1, 2): 3}}, "broken": ValueError("no file"),
     }.items():
         if only in (None, name):
             yield {"name": name, "model": nn.ReLU, "inputs": (torch.zeros(2, 3),), "dims": {}, "judge": judge(said)}
@@ -142,6 +142,12 @@ def models(only=None):
         ("asserted", "wrong", "not close", None),
         ("bare", "wrong", "an assertion of `judge` fails", None),
         ("truth", "defect", "`judge` of `truth` gives a bool: give what is wrong in a text, or nothing", None),
+        (
+            "odd",
+            "defect",
+            "`judge` of `odd` gives what is no JSON: keys must be str, int, float, bool or None, not",
+            None,
+        ),
         ("broken", "defect", "`judge` of `broken` fails: ValueError: no file", None),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import json
 import re
 import tempfile
 import time
@@ -18,7 +19,7 @@ from typing import Any
 
 from anyshape.cli import tasks
 from anyshape.cli.target_texts import Step, TargetText, read_target
-from anyshape.errors import AnyshapeError, DeclarationError, SavingError, named_line
+from anyshape.errors import AnyshapeError, DeclarationError, SavingError, first_line, named_line
 from anyshape.fleet.option_sets import EXPORTERS, refuse_unknown_options
 from anyshape.results.result import ExportError
 from anyshape.sizes.notation import did_you_mean, parse_input
@@ -301,7 +302,12 @@ class _Finish:
                 f"`judge` of `{loaded.text}` gives a {type(cause).__name__}: give what is wrong in a text, or nothing"
             )
         if further:
-            self.told["judged"] = further
+            try:
+                self.told["judged"] = json.loads(json.dumps(further, default=str))
+            except (TypeError, ValueError, RecursionError) as error:
+                raise DeclarationError(
+                    f"`judge` of `{loaded.text}` gives what is no JSON: {first_line(error)}"
+                ) from None
         if cause:
             self.told |= {"outcome": "wrong", "cause": cause}
 
