@@ -83,6 +83,15 @@ def test_the_newest_line_of_a_task_counts(tmp_path: Path) -> None:
     assert read_records(tmp_path)[RECORD.key].outcome == "refused"
 
 
+def test_a_file_of_something_else_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x0a model")
+    with pytest.raises(DeclarationError) as told:
+        read_records(tmp_path / "model.onnx")
+    assert str(told.value) == f"`{tmp_path}/model.onnx` holds no line of a sweep's"
+    (tmp_path / "results.jsonl").write_bytes(b"")
+    assert read_records(tmp_path) == {}
+
+
 def test_no_results_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError) as told:
         read_records(tmp_path)

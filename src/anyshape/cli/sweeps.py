@@ -18,7 +18,7 @@ from anyshape.fleet.option_sets import OptionSet, columns_for, parse_columns
 from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, lines_path, merge_records, read_records
 from anyshape.fleet.sweep_bar import shown_sweep
 from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, opened_sweep
-from anyshape.fleet.table_page import write_page
+from anyshape.fleet.table_page import bring_reports, write_page
 from anyshape.fleet.tasks import Shard, Task, TaskLimits, parse_shard
 from anyshape.onnxfile.destination import check_writable, refuse_foreign
 from anyshape.sizes.notation import did_you_mean
@@ -33,7 +33,7 @@ def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -
     check_writable(folder)
     shard, again = parse_shard(options["shard"] or "1/1"), _outcomes(options["again"])
     wishes = SweepWishes(folder, shard, options["resume"], again, options["only"] or "")
-    limits = TaskLimits(options["seconds"], int(options["gigabytes"] * 1e9))
+    limits = TaskLimits.of(options["seconds"], options["gigabytes"])
     found = read_collection(Path(collection), partial(_listed_models, limits=limits))
     columns = parse_columns(options["by"], options["columns"]) or found.columns
     threads = max(1, usual_jobs() // jobs_of(options))
@@ -82,6 +82,12 @@ def tasks_of(
     collection: SweptCollection, columns: Sequence[OptionSet], folder: Path, *, keeps_files: bool
 ) -> Iterator[Task]:
     """Every entry in every column that serves it."""
+    for column in columns:
+        if not any(column.serves(entry.kind) for entry in collection.entries):
+            raise DeclarationError(
+                f"the column `{column.name}` is by `{column.by}`, which serves no entry of this collection, such as "
+                f"`{collection.entries[0].name}`"
+            )
     for entry in collection.entries:
         for column in columns_for(entry.kind, columns):
             yield _task_of(entry, column, folder, keeps_files=keeps_files)
@@ -117,9 +123,11 @@ def merge_results(places: Sequence[str], output: str) -> SweepSummary:
     check_writable(folder)
     lines = lines_path(folder, Shard())
     merged = merge_records(map(Path, places), lines)
+    for place in map(Path, places):
+        bring_reports(place if place.is_dir() else place.parent, folder, merged.values())
     page = lines.with_suffix(".html")
     write_page(page, merged.values())
-    return SweepSummary(merged, lines, page, ran=0)
+    return SweepSummary(merged, lines, page, ran=len(merged))
 
 
 def compare_results(old: str, new: str) -> SweepComparison:

@@ -110,9 +110,10 @@ def read_records(place: Path) -> dict[tuple[str, str], TaskRecord]:
             content = file.read_bytes()
         except OSError as error:
             raise DeclarationError(f"`{file}` cannot be read: {reason_of_system(error)}") from None
-        for line in content.splitlines():
-            if (record := _record_of(line)) is not None:
-                found[record.key] = record
+        records = [record for line in content.splitlines() if (record := _record_of(line)) is not None]
+        if content.strip() and not records:
+            raise DeclarationError(f"`{file}` holds no line of a sweep's")
+        found |= {record.key: record for record in records}
     return found
 
 
