@@ -4,7 +4,7 @@ PIP_FLAGS ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all test-versions lint docs site bench coverage compatibility clean
+.PHONY: demo test test-all test-versions lint docs site bench coverage operators compatibility clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -37,13 +37,21 @@ site: $(STAMP)
 	$(BIN)/python -m sphinx -b html -c docs/_site -d build/doctrees -E -n -W --keep-going -q . site
 	@echo "open site/index.html"
 
+# FLAGS=--json keeps the figures, of which docs/performance.md is made.
 bench: $(STAMP)
-	$(BIN)/python benchmarks/export_time.py
+	$(BIN)/python benchmarks/export_time.py $(FLAGS)
 
-# Goes on where the last run stopped; FLAGS="--only swin" or FLAGS=--fresh are passed on.
+# Both go on where the last run stopped; FLAGS="--only swin" or FLAGS="--shard 1/4" are passed on. The pages are made of what the
+# last program of each is told to --keep.
 coverage: $(STAMP)
 	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --no-deps -r benchmarks/requirements.txt
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py $(FLAGS)
+	OMP_NUM_THREADS=1 $(BIN)/anyshape sweep benchmarks/coverage.py -o build/coverage --resume $(FLAGS)
+	$(BIN)/python benchmarks/coverage_tables.py build/coverage
+
+operators: $(STAMP)
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) --no-deps -r benchmarks/requirements-operators.txt
+	OMP_NUM_THREADS=1 $(BIN)/anyshape sweep benchmarks/operators.py -o build/operators --resume --seconds 120 $(FLAGS)
+	$(BIN)/python benchmarks/operator_tables.py build/operators
 
 # What other tools make of the files, in a folder of their own: .venv stays as it is. Install scripts of npm packages, which fetch
 # libraries for GPUs, are not run.

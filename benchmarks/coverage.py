@@ -1,77 +1,69 @@
 """Coverage: how many real models with all natural dims dynamic does an exporter get right?
 
-Three exporters, one table: anyshape, `torch.onnx.export(dynamo=True)` and `torch.onnx.export(dynamo=False)`. Every file
-is judged in ONNX Runtime against PyTorch at sizes that no exporter chose. Random weights, nothing is downloaded.
-
-Run: python benchmarks/coverage.py [--only PATTERN] [--source nn|db|hf|timm] [--exporter NAME] [--jobs N] [--fresh]
-Results are kept in benchmarks/coverage.json after each entry; a second run goes on where the first stopped.
+A collection for `anyshape sweep`: three exporters as columns, and a judge of its own, which shares no code with
+anyshape's check: every file runs in ONNX Runtime beside PyTorch at sizes that no exporter chose. Weights are random;
+nothing is downloaded.
+Run: anyshape sweep benchmarks/coverage.py -o build/coverage --resume [--only PATTERN] [--by anyshape]
+Then: python benchmarks/coverage_tables.py build/coverage [--keep]
 """
 
 from __future__ import annotations
 
-import argparse
-import re
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+import torch
+from torch import nn
 
+import anyshape
 from coverage_models import SOURCES, load
-from coverage_models.pool import Limits, Pool, Task
-from coverage_models.results import Results, versions
-from coverage_models.tables import show_shortfalls, show_totals
+from coverage_models.entry import Entry
+from coverage_models.judge import cases_of, judge
+from silence import silence
 
-EXPORTERS = ("anyshape", "dynamo", "torchscript")
-KEPT = Path(__file__).with_name("coverage.json")
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--only", metavar="PATTERN", default="", help="entries whose name holds this regular expression"
-    )
-    parser.add_argument("--source", action="append", choices=list(SOURCES), help="may be given several times")
-    parser.add_argument("--exporter", action="append", choices=[*EXPORTERS, "eager"],
-                        help="may be given several times; `eager` only runs the entries in PyTorch")  # fmt: skip
-    parser.add_argument("--outcome", action="append", help="run again what ended so, for instance refused or wrong")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N")
-    parser.add_argument("--seconds", type=float, default=300.0, help="for one export")
-    parser.add_argument("--gigabytes", type=int, default=12, help="for one worker")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results of what is run")
-    parser.add_argument("--results", type=Path, default=KEPT, metavar="FILE")
-    parser.add_argument("--show", action="store_true", help="run nothing, show what is kept")
-    return parser.parse_args()
+columns = {"anyshape": {}, "dynamo": {"by": "torch"}, "torchscript": {"by": "torchscript"}}
 
 
-def main() -> None:
-    options = arguments()
-    sources = options.source or list(SOURCES)
-    exporters = options.exporter or list(EXPORTERS)
-    names = {name: s for s in sources for name in load(s) if re.search(options.only, name)}
-    tasks = [Task(source, name, exporter) for name, source in names.items() for exporter in exporters]
-    results = Results(options.results, keep="eager" not in exporters)
-    if options.fresh:
-        results.forget((task.name, task.exporter) for task in tasks)
-    if not options.show:
-        outcomes = ("defect", *(options.outcome or ()))
-        todo = [task for task in tasks if results.outcome(task.name, task.exporter) in (None, *outcomes)]
-        run(todo, results, options)
-    console = Console()
-    chosen = {name: results.entry(name) for name in names}
-    show_totals(console, chosen, exporters)
-    show_shortfalls(console, chosen, exporters)
-    console.print(versions(), style="dim")
+def models(only: str | None = None) -> Iterator[dict[str, Any]]:
+    """Those of one source alone where one of them is asked for: the others' libraries take seconds to import."""
+    for source in SOURCES:
+        if only is None or only.startswith(f"{source}."):
+            yield from map(described, load(source).values())
 
 
-def run(tasks: list[Task], results: Results, options: argparse.Namespace) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("starting", total=len(tasks))
-        pool = Pool(options.jobs, Limits(options.seconds, options.gigabytes))
-        for task, record in pool.run(tasks):
-            results.put(task.name, task.exporter, record)
-            progress.update(bar, advance=1, description=f"{task.name} by {task.exporter}: {record['outcome']}")
+def described(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name, "model": partial(built_in_a_warm_process, entry), "inputs": inputs_of(entry),
+        "dims": dict(entry.dims), "sizes": dict(entry.sizes), "judge": partial(judged, entry), "tags": [entry.source],
+    }  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+def built_in_a_warm_process(entry: Entry) -> nn.Module:
+    """What an exporter does once in a process is no matter of the model's, and is done with before its time counts."""
+    line, x = nn.Linear(2, 2).eval(), (torch.zeros(3, 2),)
+    with silence():
+        anyshape.export(line, x, dims={"input": "n 2"})
+        torch.onnx.export(line, x, dynamo=True, dynamic_shapes=({0: "n"},), verbose=False)
+    return entry.built()
+
+
+def inputs_of(entry: Entry) -> Callable[..., Any]:
+    """The example; at any size where inputs depend on each other."""
+
+    def made(**sizes: int) -> dict[str, Any]:
+        found = entry.make(**{**entry.example, **sizes})
+        if isinstance(found, dict):
+            return found if set(found) == {"args", "kwargs"} else {"args": (), "kwargs": found}
+        return {"args": found, "kwargs": {}}
+
+    dims = entry.example if entry.own_inputs else {}
+    parameters = [inspect.Parameter(dim, inspect.Parameter.KEYWORD_ONLY, default=size) for dim, size in dims.items()]
+    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return made
+
+
+def judged(entry: Entry, path: Path, _model: nn.Module) -> str:
+    return judge(path, entry, cases_of(entry))

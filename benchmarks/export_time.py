@@ -2,7 +2,7 @@
 
 Conversion and verification are timed apart. Each model is exported by each, warm; the fastest run counts. Then the
 first export of a process in which nothing but torch was imported, with all bytecode compiled before.
-Run: python benchmarks/export_time.py [--runs N] [--only REGEX]
+Run: python benchmarks/export_time.py [--runs N] [--only REGEX] [--json [FILE]]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,8 @@ import anyshape
 from anyshape.stages import conclusion
 from anyshape.verbs import export
 from anyshape.verification import candidate_check, frozen_decisions
+from figures import add_json_option, keep, this_run
+from goals import report
 from silence import silence
 
 
@@ -265,34 +267,26 @@ def _process_seconds(code: str) -> float:
     return float(ran.stderr.splitlines()[-1])
 
 
-# ---- goals
+# ---- what is kept, and what is aimed at
 
 
-def goals(rows: list[Row]) -> Iterator[tuple[str, float, float]]:
-    """What is wanted of each figure: a sentence, the figure, and what it may be at most."""
-    for row in rows:
-        if row.name == "linear":
-            yield "linear: seconds above its trace", row.convert - row.trace, 0.05
-            continue
-        yield f"{row.name}: conversion / trace", row.convert / row.trace, 3.5 if row.forced_by else 2.0
-        if not row.forced_by:
-            yield f"{row.name}: conversion / torch.onnx.export", row.convert / row.torch, 1 / 3
-        yield f"{row.name}: with verification / torch.onnx.export without", row.whole / row.torch, 1.0
-    found = {row.name: row.convert for row in rows}
-    if {"encoder 12", "encoder 48"} <= set(found):
-        yield "48 layers / 12 layers", found["encoder 48"] / found["encoder 12"], 4.5
+def tables_of(rows: list[Row], seconds: dict[str, float]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Plain values by name."""
+    exports = {
+        row.name: {name: _rounded(value) for name, value in asdict(row).items() if name != "name"} for row in rows
+    }
+    return {"exports": exports, "new processes": {name: {"seconds": _rounded(one)} for name, one in seconds.items()}}
 
 
-def cold_goals(seconds: dict[str, float]) -> Iterator[tuple[str, float, float]]:
-    yield "the first export of a process / torch's, linear", seconds["anyshape"] / seconds["torch"], 0.8
-    yield "import anyshape, seconds", seconds["import"], 0.3
-    yield "anyshape --help, seconds", seconds["--help"], 0.3
+def _rounded(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--only", default="", help="subjects whose names this finds")
+    add_json_option(parser, "export_time")
     given = parser.parse_args()
     torch.set_num_threads(1)
     versions = f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}"
@@ -311,10 +305,12 @@ def main() -> None:
             f"{row.whole / row.torch:>12.2f} {row.sizes:>6}" + ("  taken apart" if row.forced_by else ""),
             flush=True,
         )
-    seconds = {} if given.only else cold(given.runs)
+    tables = tables_of(rows, {} if given.only else cold(given.runs))
     print()
-    for text, figure, most in (*goals(rows), *(cold_goals(seconds) if seconds else ())):
-        print(f"{'met' if figure <= most else 'MISSED':<7} {figure:>6.2f}  at most {most:.2f}  {text}")
+    print(report("export_time", tables))
+    if given.json:
+        run = this_run()
+        keep(given.json, tables, {**run, "machine": f"{run['machine']}, best of {given.runs}"})
 
 
 if __name__ == "__main__":

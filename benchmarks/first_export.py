@@ -2,7 +2,7 @@
 
 Each round runs every program once, in turn, so that a load on the machine weighs on all alike; the fastest of each
 counts. The floor is what torch needs before there is anything to translate: its import, and one trace of the model.
-Run: python benchmarks/first_export.py [--rounds N] [--only REGEX]
+Run: python benchmarks/first_export.py [--rounds N] [--only REGEX] [--json [FILE]]
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from figures import add_json_option, keep, this_run
+from goals import report
 
 MODEL = """
 import torch
@@ -61,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="programs whose names this finds")
+    add_json_option(parser, "first_export")
     given = parser.parse_args()
     chosen = {name: code for name, code in PROGRAMS.items() if re.search(given.only, name)}
     seconds: dict[str, list[float]] = {name: [] for name in chosen}
@@ -76,6 +80,11 @@ def main() -> None:
     for name, each in best.items():
         ratios = (f"{each / best[other]:.2f} x {other}" for other in ("floor", "torch") if other in best)
         print(f"{name:<20} {each:>6.2f} ({max(seconds[name]):.2f})   {'   '.join(ratios)}")
+    tables = {"programs": {name: {"seconds": round(each, 3)} for name, each in best.items()}}
+    print(f"\n{report('first_export', tables)}")
+    if given.json:
+        run = this_run()
+        keep(given.json, tables, {**run, "machine": f"{run['machine']}, best of {given.rounds}"})
 
 
 if __name__ == "__main__":

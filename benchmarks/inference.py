@@ -3,7 +3,7 @@
 Each model is timed at three sizes, on one thread and two, by the engine of `anyshape bench`: in every round all files
 run in random order, each in its own process and after an untimed call. The 20 % quantile counts. A figure is the ratio
 to torch's static file for that very size: below 1 is faster. What gives other numbers than PyTorch is not timed.
-Run: python benchmarks/inference.py [--only REGEX] [--runs N] [--threads 1,2] [--compile] [--folder DIR]
+Run: python benchmarks/inference.py [--only REGEX] [--runs N] [--threads 1,2] [--compile] [--folder DIR] [--json [FILE]]
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from anyshape.runtime.opening import Opening
 from anyshape.runtime.session import Feeds
 from anyshape.runtime.timed_session import TimedFile, timed_file
 from anyshape.runtime.timing import Sample, clock_for, clocked, measure, quantile
-from inference_files import OURS, PEERS, STATIC, TORCH, Files, count_nodes, describe, inputs_of, make_files
+from figures import PACKAGES, add_json_option, keep, this_run
+from goals import SHORT, report
+from inference_files import OURS, PEERS, STATIC, Files, count_nodes, describe, inputs_of, make_files
 from inference_models import Sizes, Subject, subjects
 
 FIXED = f"{OURS}+sizes"
@@ -40,8 +42,6 @@ ADVISED = f"{FIXED}+advice"
 """The same with the session options that the file's metadata advise."""
 REFERENCE = ("eager", "compile")
 QUANTILE = 0.2
-SHORT = 1.0
-"""Milliseconds below which a call is mostly overhead."""
 
 Call = Callable[[], Any]
 
@@ -108,7 +108,7 @@ def right(file: TimedFile, feeds: Feeds, expected: Sequence[np.ndarray]) -> bool
 
 def milliseconds_of(samples: Mapping[str, Sample], runs: int) -> dict[str, float]:
     """The quantile that counts; of calls that are over so soon that many rounds cost little, three times as many."""
-    first = samples.get(OURS, samples["eager"])
+    first = samples.get(OURS) or next(iter(samples.values()))
     rounds = 3 * runs if first() < 3 * SHORT / 1000 else runs
     seconds = measure(samples, rounds, random.Random(0))
     return {name: 1000 * quantile(row, QUANTILE) for name, row in seconds.items()}
@@ -168,37 +168,20 @@ def print_nodes(counts: Mapping[str, Mapping[str, int]]) -> None:
         print(f"{model:<12} " + " ".join(f"{row.get(name, '-'):>{width(name)}}" for name in names))
 
 
-def print_goals(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]) -> None:
-    ours = [row for row in rows if OURS in row.milliseconds]
-    against_static = [
-        (row, row.ratio(OURS, STATIC) / (1.10 if row.milliseconds[STATIC] < SHORT else 1.05))
-        for row in ours if STATIC in row.milliseconds
-    ]  # fmt: skip
-    with_peers = [(row, [name for name in PEERS if name in row.milliseconds]) for row in ours]
-    against_peers = [
-        (row, row.milliseconds[OURS] / min(row.milliseconds[name] for name in names) / 1.03)
-        for row, names in with_peers if names
-    ]  # fmt: skip
-    against_torch = [
-        (row, row.ratio(OURS, TORCH) / 0.90)
-        for row in ours if row.model in ("bert", "llama", "llama cache") and TORCH in row.milliseconds
-    ]  # fmt: skip
-    print("\ngoals (a figure is the ratio to what is allowed: up to 1.00 is met)")
-    print_goal("at most 1.05 x the static file (1.10 x below 1 ms)", against_static)
-    print_goal("at most 1.03 x the fastest dynamic file of the others", against_peers)
-    print_goal("at most 0.90 x torch's dynamic file on BERT and llama", against_torch)
-    fewest = {model: row[OURS] <= min(row[name] for name in PEERS if name in row) for model, row in counts.items()}
-    missed = [model for model, is_met in fewest.items() if not is_met]
-    print(f"fewest nodes of all dynamic files: {len(fewest) - len(missed)} of {len(fewest)} models" + told(missed))
-
-
-def print_goal(text: str, figures: Sequence[tuple[Row, float]]) -> None:
-    missed = [f"{r.model} {describe(r.sizes)} on {r.threads} ({figure:.2f})" for r, figure in figures if figure > 1.0]
-    print(f"{text}: met in {len(figures) - len(missed)} of {len(figures)}" + told(missed))
-
-
-def told(missed: Sequence[str]) -> str:
-    return f"; missed by {', '.join(missed)}" if missed else ""
+def tables_of(rows: Sequence[Row], counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By threads, model and sizes: the static file's time, and all others in units of it."""
+    tables: dict[str, dict[str, dict[str, Any]]] = {"nodes": {model: dict(row) for model, row in counts.items()}}
+    for row in rows:
+        peers = [row.milliseconds[name] for name in PEERS if name in row.milliseconds]
+        if STATIC not in row.milliseconds or OURS not in row.milliseconds or not peers:
+            continue
+        ratios = {name: round(row.ratio(name, STATIC), 4) for name in row.milliseconds if name != STATIC}
+        table = tables.setdefault(f"{row.threads} thread{'s' if row.threads > 1 else ''}", {})
+        table[f"{row.model} {describe(row.sizes)}"] = {
+            "static": round(row.milliseconds[STATIC], 4), "ratios": ratios,
+            "best": round(row.milliseconds[OURS] / min(peers), 4),
+        }  # fmt: skip
+    return tables
 
 
 def main() -> None:
@@ -208,6 +191,7 @@ def main() -> None:
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--compile", action="store_true", help="torch.compile, too: slow to start")
     parser.add_argument("--folder", type=Path, help="where to keep the files; what is there is not made anew")
+    add_json_option(parser, "inference")
     given = parser.parse_args()
     versions = f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, Python {platform.python_version()}"
     print(f"20 % quantiles of {given.runs} rounds; {versions}")
@@ -227,7 +211,10 @@ def main() -> None:
                 rows += timed(subject, model, compiled, files, threads, given.runs)
     print_times(rows)
     print_nodes(counts)
-    print_goals(rows, counts)
+    tables = tables_of(rows, counts)
+    print(f"\n{report('inference', tables)}")
+    if given.json:
+        keep(given.json, tables, this_run((*PACKAGES, "transformers", "onnxslim")))
 
 
 if __name__ == "__main__":

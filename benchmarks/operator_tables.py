@@ -1,14 +1,19 @@
-"""What became of each operator, kept in operators.json, and the tables of docs/operators.md that are made of it."""
+"""What became of each operator, kept in operators.json, and the tables of docs/operators.md that are made of it.
+
+Run: python benchmarks/operator_tables.py RESULTS [RESULTS ...] [--only REGEX] [--keep]
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import time
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from anyshape.fleet.result_lines import TaskRecord, read_records
+from figures import this_run
 
 KEPT = Path(__file__).with_name("operators.json")
 EXPORTERS_SHOWN = ("anyshape", "anyshape, dims found", "torch", "TorchScript")
@@ -23,10 +28,17 @@ Table = dict[str, dict[str, Any]]
 # ---- a summary: for each operator and exporter its worst outcome
 
 
-def newest_results(lines: Iterable[str]) -> dict[tuple[str, str], Record]:
-    """The newest line of a sample counts."""
-    records = [json.loads(text) for text in lines]
-    return {(record["key"], record["exporter"]): record for record in records}
+def result_of(record: TaskRecord) -> Record:
+    """A line of the sweep: right, off with some contents alone, refused, wrong, or how its process ended."""
+    said = record.details.get("judged", {})
+    # what anyshape cannot make sense of it has refused; whether torch could, nobody has asked
+    defect = "refused" if record.column in EXPORTERS_SHOWN[:2] else "no sample"
+    outcome = {"refused": "refused", "defect": defect, "wrong": "refused" if "opens" in said else "wrong"}
+    found = "values" if "contents" in said else "right"
+    known = found if record.is_good else outcome.get(record.outcome, "died")
+    kept: Record = {"key": record.name, "exporter": record.column, "outcome": known}
+    kept |= {"contents": said["contents"]} if "contents" in said else {}
+    return {**kept, "reason": record.cause} if record.cause else kept
 
 
 def operator_of(record: Record) -> str:
@@ -34,10 +46,9 @@ def operator_of(record: Record) -> str:
 
 
 def judged(records: Iterable[Record]) -> list[Record]:
-    """Without those of operators that draw, and without samples that PyTorch itself does not run."""
+    """Without samples that cannot be run."""
     every = sorted(records, key=lambda one: (one["key"], one["exporter"]))
-    drawn = {operator_of(one) for one in every if one["outcome"] == "random"}
-    return [one for one in every if operator_of(one) not in drawn and one["outcome"] in ORDER]
+    return [one for one in every if one["outcome"] in ORDER]
 
 
 def summary(records: Iterable[Record]) -> Table:
@@ -93,8 +104,7 @@ def keep(records: Iterable[Record]) -> None:
     shared = [group for group in by_key.values() if {one["exporter"] for one in group} >= set(EXPORTERS_SHOWN)]
     on_shared = summary(record for group in shared for record in group)
     kept = {
-        "date": time.strftime("%Y-%m-%d"),
-        "versions": {name: version(name) for name in ("torch", "onnxscript", "onnxruntime")},
+        **this_run(),
         "samples": {name: sum(one["exporter"] == name for one in every) for name in EXPORTERS_SHOWN},
         "same samples": len(shared),
         "on the same samples": {name: counted(on_shared, name) for name in EXPORTERS_SHOWN},
@@ -126,7 +136,8 @@ def counts() -> str:
     same = [(name, str(many), *map(str, found.values())) for name, found in _in_order(kept["on the same samples"])]
     every = [(name, str(kept["samples"][name]), *map(str, found.values())) for name, found in _in_order(kept["counts"])]
     versions = ", ".join(f"{name} {number}" for name, number in sorted(kept["versions"].items()))
-    said = f"Measured on {kept['date']} with {versions}."
+    commit = f" (commit {kept['commit']})" if "commit" in kept else ""
+    said = f"Measured on {kept['date']}{commit} with {versions}."
     shared = f"On the {many} samples that all of them were given:\n\n{_rows(_HEAD, same)}"
     return f"{shared}\nOn all that were run:\n\n{_rows(_HEAD, every)}\n{said}\n"
 
@@ -178,3 +189,25 @@ def _others(ours: Table) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, nargs="+", help="folders of sweeps")
+    parser.add_argument("--only", default="", help="operators whose name this expression matches")
+    parser.add_argument("--keep", action="store_true", help="keep the summary of which docs/operators.md is made")
+    given = parser.parse_args()
+    found = [result_of(record) for place in given.results for record in read_records(place).values()]
+    chosen = {name: cells for name, cells in summary(found).items() if re.search(given.only, name)}
+    for name, cells in chosen.items():
+        for exporter, cell in cells.items():
+            if cell["outcome"] != "right":
+                print(f"{name} [{exporter}] {cell['outcome']} {cell.get('reason', '')} {cell.get('contents', '')}")
+    for exporter in EXPORTERS_SHOWN:
+        print(f"{exporter}: {counted(chosen, exporter)}")
+    if given.keep:
+        keep(found)
+
+
+if __name__ == "__main__":
+    main()

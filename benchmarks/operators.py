@@ -1,127 +1,84 @@
 """Every operator of torch's own database, exported and run with values of all kinds: right, refused, or wrong where.
 
-Each sample is exported with nothing declared to vary, with dims found (`--dims`), and by torch's own exporters
-(`--peers`), and judged in ONNX Runtime against eager on its own values and on others. An operator that ends its process
-is a result. Results are lines of JSON, written as they come; what stands there is not run again.
-
-Run: PYTHONPATH=src python benchmarks/operators.py [--only REGEX] [--every 1] [--samples 5] [--dims] [--peers] [--again]
-     [--lines FILE] [--keep]
+A collection for `anyshape sweep`: each sample of an operator is a small model of which nothing varies, for three
+exporters and a judge of its own: the file runs in ONNX Runtime beside eager on the sample's values and on others.
+`operators_with_dims.py` has the same models with dims to be found.
+Run: anyshape sweep benchmarks/operators.py -o build/operators --resume [--only REGEX] [--shard 1/4] [--by anyshape]
+     anyshape sweep benchmarks/operators_with_dims.py -o build/operators_with_dims --resume
+Then: python benchmarks/operator_tables.py build/operators build/operators_with_dims [--keep]
 Needs: pip install -r benchmarks/requirements-operators.txt
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import random
-import re
-import signal
-import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import onnxruntime
 import torch
 
-import anyshape
-from anyshape.conversion.translation import translate_program
-from inference_files import quiet
 from operator_samples import OPEN_TIES, Sample, contents, draws_itself, is_random, operators, samples
-from operator_tables import EXPORTERS_SHOWN, counted, keep, newest_results, summary
 
-LINES = Path(tempfile.gettempdir()) / "operators.jsonl"
-SECONDS = 120
-"""For one sample by one exporter."""
-STATIC, FOUND, TORCH, TORCHSCRIPT = EXPORTERS_SHOWN
+columns = {"anyshape": {}, "torch": {"by": "torch"}, "TorchScript": {"by": "torchscript"}}
+SAMPLES = 2
+"""At most so many of floats, and half as many others."""
 
 
-# ---- exporters: a file, or an exception
+def models(only: str | None = None) -> Iterator[dict[str, Any]]:
+    """Every sample as it is; where one is asked for, those of its operator alone are made."""
+    for sample in judged_samples(only):
+        yield {
+            "name": sample.key, "model": sample.module, "inputs": tuple(sample.tensors()), "dims": {},
+            "judge": partial(judged, sample), "tags": [str(sample.dtype).removeprefix("torch.")],
+        }  # fmt: skip
 
 
-def by_anyshape(sample: Sample, path: Path) -> None:
-    anyshape.export(sample.module(), tuple(sample.tensors()), path, dims={})
+def models_with_dims(only: str | None = None) -> Iterator[dict[str, Any]]:
+    """The same, with nothing said of what varies."""
+    for entry in models(only):
+        yield {name: value for name, value in entry.items() if name != "dims"}
 
 
-def by_anyshape_with_dims(sample: Sample, path: Path) -> None:
-    anyshape.export(sample.module(), tuple(sample.tensors()), path)
+def judged_samples(only: str | None) -> Iterator[Sample]:
+    """Without operators that draw, and without samples that eager itself does not run: they tell nothing."""
+    for name, info in operators().items():
+        if only is None or only.rsplit(" ", 2)[0] == name:
+            found = list(samples(name, info, SAMPLES))
+            if not any(draws_itself(sample.function) or is_random(sample) for sample in found):
+                yield from filter(runs, found)
 
 
-def by_torch(sample: Sample, path: Path) -> None:
-    torch.onnx.export(sample.module(), tuple(sample.tensors()), path, dynamo=True, verbose=False)
-
-
-def by_torchscript(sample: Sample, path: Path) -> None:
-    torch.onnx.export(sample.module(), tuple(sample.tensors()), str(path), dynamo=False)
-
-
-def by_translation(sample: Sample, path: Path) -> None:
-    """Neither checked nor rewritten: the quickest look at a translation in work."""
-    with torch.no_grad():
-        program = torch.export.export(sample.module(), tuple(sample.tensors()))
-    ir.save(translate_program(program, 20, {}).model, path)
-
-
-EXPORTERS: dict[str, Callable[[Sample, Path], None]] = {
-    STATIC: by_anyshape, FOUND: by_anyshape_with_dims, TORCH: by_torch, TORCHSCRIPT: by_torchscript,
-    "translation": by_translation,
-}  # fmt: skip
-
-
-# ---- one sample by one exporter
-
-
-def judged(sample: Sample, exporter: str, stage: Callable[[str], None]) -> dict[str, Any]:
-    """What became of it: `stage` is told where it stands, in case that it dies there."""
-    if draws_itself(sample.function) or is_random(sample):
-        return {"outcome": "random"}
-    stage("eager")
+def runs(sample: Sample) -> bool:
     try:
         sample.module()(*sample.tensors())
+    except Exception:
+        return False
+    return True
+
+
+# ---- the judge
+
+
+def judged(sample: Sample, path: Path, _model: torch.nn.Module) -> dict[str, Any]:
+    """With which contents the file is off, and how; wrong is what is off with the sample's own."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        return {"outcome": "no sample", "reason": first_line(error)}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        stage("export")
-        try:
-            with quiet():
-                EXPORTERS[exporter](sample, path)
-        except Exception as error:
-            return {"outcome": "refused", "reason": reason_of(error)}
-        stage("opening")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.log_severity_level = 1, 4
-        try:
-            session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:
-            return {"outcome": "refused", "reason": first_line(error)}
-        differing = {}
-        for name, tensors in contents(sample):
-            stage(name)
-            found = difference(sample, session, tensors)
-            if found:
-                differing[name] = found
-    outcome = "wrong" if "as given" in differing else "values" if differing else "right"
-    return {"outcome": outcome, **({"contents": differing} if differing else {})}
+        return {"cause": first_line(error), "opens": "no"}
+    found = {name: difference(sample, session, tensors) for name, tensors in contents(sample)}
+    differing = {name: told for name, told in found.items() if told}
+    return {"cause": differing.get("as given"), **({"contents": differing} if differing else {})}
 
 
 def first_line(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}".strip()
     return text.splitlines()[0][:200]
-
-
-def reason_of(error: BaseException) -> str:
-    if isinstance(error, anyshape.ExportError):
-        finding = error.result.findings[0] if error.result.findings else None
-        last = next((one.reason for one in error.result.attempts if one.reason), "")
-        return f"{finding.rule}: {finding.message}; {last.splitlines()[0] if last else ''}"[:300] if finding else last
-    return first_line(error)
 
 
 def difference(sample: Sample, session: Any, tensors: list[torch.Tensor]) -> str:
@@ -204,128 +161,3 @@ def first_of(differs: np.ndarray, actual: np.ndarray, expected: np.ndarray) -> s
     at = tuple(int(one) for one in np.argwhere(np.atleast_1d(differs))[0])
     a, e = np.atleast_1d(actual)[at], np.atleast_1d(expected)[at]
     return f"{a} for {e} ({int(np.sum(differs))} of {differs.size})"
-
-
-# ---- processes that may die
-
-
-def run_all(work: list[tuple[str, str]], lines: Path, done: set[tuple[str, str]], most: int) -> None:
-    """A forked child goes through the work; the next one goes on behind the sample that ended it."""
-    while True:
-        rest = [one for one in work if one not in done]
-        if not rest:
-            return
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reader)
-            run_in_child(rest, os.fdopen(writer, "w", buffering=1), most)
-        os.close(writer)
-        told = follow(os.fdopen(reader), lines, done)
-        _, status = os.waitpid(child, 0)
-        if told is not None:
-            key, exporter, stage = told
-            number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-            how = "late" if number == signal.SIGALRM else signal.Signals(number).name if number else "ended"
-            write(lines, {"key": key, "exporter": exporter, "outcome": "died", "reason": f"{how} in {stage}"})
-            SKIPPED.add((key, exporter))
-
-
-SKIPPED: set[tuple[str, str]] = set()
-
-
-def run_in_child(rest: list[tuple[str, str]], out: Any, most: int) -> None:
-    def say(record: dict[str, Any]) -> None:
-        out.write(json.dumps(record) + "\n")
-
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    infos = operators()
-    for name, exporter in rest:
-        for sample in samples(name, infos[name], most):
-            if (sample.key, exporter) in SKIPPED:
-                continue
-            say({"begun": [sample.key, exporter, "begin"]})
-            signal.alarm(SECONDS)
-            torch.manual_seed(0)
-
-            begun = partial(lambda key, by, where: say({"begun": [key, by, where]}), sample.key, exporter)
-            try:
-                found = judged(sample, exporter, begun)
-            except Exception as error:
-                found = {"outcome": "refused", "reason": f"benchmark: {first_line(error)}"}
-            signal.alarm(0)
-            say({"key": sample.key, "exporter": exporter, **found})
-        say({"done": [name, exporter]})
-    out.flush()
-    os._exit(0)
-
-
-def follow(reader: Any, lines: Path, done: set[tuple[str, str]]) -> list[str] | None:
-    """Keep what the child says; what it was at when it died, or None."""
-    at = None
-    for text in reader:
-        record = json.loads(text)
-        if "begun" in record:
-            at = record["begun"]
-        elif "done" in record:
-            done.add(tuple(record["done"]))
-            at = None
-            print(*record["done"], flush=True)
-        else:
-            SKIPPED.add((record["key"], record["exporter"]))
-            write(lines, record)
-            at = None
-    return at
-
-
-def write(lines: Path, record: dict[str, Any]) -> None:
-    with lines.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
-
-
-def known(lines: Path) -> Iterator[tuple[str, str]]:
-    if lines.exists():
-        for text in lines.read_text(encoding="utf-8").splitlines():
-            record = json.loads(text)
-            yield record["key"], record["exporter"]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="operators whose name this expression matches")
-    parser.add_argument("--every", type=int, default=1, help="every n-th of them: a quick look that is spread over all")
-    parser.add_argument("--samples", type=int, default=5, help="at most so many of floats, and half as many others")
-    parser.add_argument("--exporter", action="append", help="instead of the columns below, by name")
-    parser.add_argument("--dims", action="store_true", help="with dims found, too")
-    parser.add_argument("--peers", action="store_true", help="torch's exporters, too")
-    parser.add_argument("--again", action="store_true", help="run what has a result, too")
-    parser.add_argument("--show", action="store_true", help="print what is not right, and run nothing")
-    parser.add_argument("--lines", type=Path, default=LINES)
-    parser.add_argument("--keep", action="store_true", help="keep the summary of which docs/operators.md is made")
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    exporters = given.exporter or [STATIC, *[FOUND] * given.dims, *[TORCH, TORCHSCRIPT] * given.peers]
-    if not given.show:
-        if not given.again:
-            SKIPPED.update(known(given.lines))
-        with quiet():  # what every export needs is imported once, before the first fork
-            anyshape.export(torch.nn.Identity(), (torch.ones(2, 3),), dims={})
-        names = [name for name in operators() if re.search(given.only, name)][:: given.every]
-        # whenever it is ended, what was run is spread over all, and alike for every exporter
-        random.Random(0).shuffle(names)
-        run_all([(name, exporter) for name in names for exporter in exporters], given.lines, set(), given.samples)
-    newest = newest_results(given.lines.read_text(encoding="utf-8").splitlines())
-    chosen = {name: cells for name, cells in summary(newest.values()).items() if re.search(given.only, name)}
-    for name, cells in chosen.items():
-        for exporter in exporters:
-            cell = cells.get(exporter, {"outcome": "right"})
-            if cell["outcome"] != "right":
-                print(f"{name} [{exporter}] {cell['outcome']} {cell.get('reason', '')} {cell.get('contents', '')}")
-    for exporter in exporters:
-        print(f"{exporter}: {counted(chosen, exporter)}")
-    if given.keep:
-        keep(newest.values())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

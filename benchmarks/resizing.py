@@ -1,11 +1,13 @@
 """What exact resizing and norms cost: the time of a file by anyshape against torch's own file, in one run.
 
-`python benchmarks/resizing.py`. Torch's files take ONNX's Resize and InstanceNormalization, which round otherwise than
-PyTorch; here both run in turn in one process, on one thread, and the 20 % quantile of a call's time counts.
+Torch's files take ONNX's Resize and InstanceNormalization, which round otherwise than PyTorch; here both run in turn in
+one process, on one thread, and the 20 % quantile of a call's time counts.
+Run: python benchmarks/resizing.py [--json [FILE]]
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import tempfile
@@ -21,6 +23,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
+from figures import add_json_option, keep
 
 CALLS = 30
 
@@ -80,17 +83,23 @@ def ratio(both: list[onnxruntime.InferenceSession], feeds: dict[str, Any]) -> fl
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_json_option(parser, "resizing")
+    given, rows = parser.parse_args(), {}
     torch.manual_seed(0)
     print("| model | " + " | ".join(SIZES) + " |")
     print("|---" * (len(SIZES) + 1) + "|")
     for name, function in MODELS.items():
         with tempfile.TemporaryDirectory() as folder:
             both = sessions(function, Path(folder))
-            cells = []
-            for channels, before, after in SIZES.values():
+            cells = {}
+            for size, (channels, before, after) in SIZES.items():
                 x, like = torch.randn(1, channels, before, before), torch.randn(1, after, after)
-                cells.append(f"{ratio(both, {'x': x.numpy(), 'like': like.numpy()}):.2f}")
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+                cells[size] = round(ratio(both, {"x": x.numpy(), "like": like.numpy()}), 4)
+        print(f"| {name} | " + " | ".join(f"{cell:.2f}" for cell in cells.values()) + " |", flush=True)
+        rows[name] = cells
+    if given.json:
+        keep(given.json, {"operators": rows})
 
 
 if __name__ == "__main__":

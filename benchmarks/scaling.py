@@ -3,7 +3,7 @@
 Each export runs in a process of its own, after a small one that warms it up; CPU seconds, one thread. The memory is
 what the process needed at its peak beyond what it held before the export. torch stops at --most-for-torch nodes, since
 its time grows with the square.
-Run: python benchmarks/scaling.py [--nodes 10,100,1000,10000] [--png scaling.png]
+Run: python benchmarks/scaling.py [--nodes 10,100,1000,10000] [--png scaling.png] [--json [FILE]]
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import torch
 from torch import nn
 
 from export_time import Subject, by_anyshape, by_torch, cpu_seconds
+from figures import add_json_option, keep
 
 _NODES_OF_A_BLOCK = 6
 _WIDTH = 32
@@ -97,12 +98,19 @@ def draw(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], path: str) ->
     figure.savefig(path, dpi=120)
 
 
+def by_nodes(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """By how many were asked for."""
+    shown = ("nodes", "convert", "check", "memory")
+    return {f"{row['asked']:,}": {name: row[name] for name in shown if row[name] is not None} for row in rows}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", default="10,30,100,300,1000,3000,10000")
     parser.add_argument("--most-for-torch", type=int, default=3000)
     parser.add_argument("--png", help="draw the table there; needs matplotlib")
     parser.add_argument("--one", choices=["anyshape", "torch"], help=argparse.SUPPRESS)
+    add_json_option(parser, "scaling")
     given = parser.parse_args()
     nodes = [int(text) for text in given.nodes.split(",")]
     if given.one:
@@ -126,6 +134,8 @@ def main() -> None:
         print(
             f"\ntime grows with nodes ** {exponent(ours, 'convert'):.2f}, torch's ** {exponent(theirs, 'convert'):.2f}"
         )
+    if given.json:
+        keep(given.json, {"anyshape": by_nodes(ours), "torch": by_nodes(theirs)})
     if given.png:
         draw(ours, theirs, given.png)
 

@@ -275,12 +275,12 @@ def folders_table() -> str:
     return _rows("| folder | idea |", rows)
 
 
-def _of_benchmark(module: str, name: str) -> str:
+def _of_benchmark(module: str, name: str, *of: str) -> str:
     """A table that a benchmark makes of the results that it keeps."""
     folder = str(ROOT / "benchmarks")
     sys.path.insert(0, folder)
     try:
-        return str(getattr(importlib.import_module(module), name)())
+        return str(getattr(importlib.import_module(module), name)(*of))
     finally:
         sys.path.remove(folder)
 
@@ -291,6 +291,24 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "matrix": partial(_of_benchmark, "compatibility_tables", "matrix"),
     "environments": partial(_of_benchmark, "compatibility_tables", "environments"),
     "faults": partial(_of_benchmark, "faults", "table"),
+    "coverage": partial(_of_benchmark, "coverage_tables", "table"),
+    "files_one_thread": partial(_of_benchmark, "performance_tables", "files", "1 thread"),
+    "files_two_threads": partial(_of_benchmark, "performance_tables", "files", "2 threads"),
+    **{
+        name: partial(_of_benchmark, "performance_tables", name)
+        for name in (
+            "in_short",
+            "goals",
+            "exports",
+            "new_processes",
+            "growth",
+            "means",
+            "nodes",
+            "forms",
+            "resizing",
+            "memory",
+        )
+    },
     "operators": partial(_of_benchmark, "operator_tables", "counts"),
     "each_operator": partial(_of_benchmark, "operator_tables", "each_operator"),
     "strategies": lambda: _rows(

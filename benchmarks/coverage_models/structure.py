@@ -75,22 +75,3 @@ def named_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def matches(key: str, name: str) -> bool:
     """Whether a key of `dims` means this leaf: its own name, a pattern, or a container's name."""
     return fnmatchcase(name, key) or name.startswith(key + ".")
-
-
-def notation_of(dims: Mapping[str, str], name: str) -> str:
-    """The notation that `dims` has for a leaf; its own name comes first."""
-    return dims.get(name) or next((notation for key, notation in dims.items() if matches(key, name)), "")
-
-
-class Flat(nn.Module):
-    """A model from flat tensors to flat tensors: what torch's exporters ask a user to write for nested inputs."""
-
-    def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        super().__init__()
-        self.model = model
-        self.call = (args, kwargs)
-
-    def forward(self, *leaves):
-        tensors = iter(leaves)
-        args, kwargs = rebuild(self.call[0], tensors), rebuild(self.call[1], tensors)
-        return tuple(tensor for _, tensor in flatten(self.model(*args, **kwargs)))

@@ -15,10 +15,3 @@ def one_line(text: object) -> str:
     joined = " ".join(_COLOUR.sub("", str(text)).split())
     joined = _ADDRESS.sub("0x", _PATH.sub(r"\1", joined))
     return joined if len(joined) <= _LONGEST else joined[: _LONGEST - 3] + "..."
-
-
-def error_line(error: BaseException) -> str:
-    """The root of an error: what wraps it says less."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return one_line(f"{type(error).__name__}: {error}")

@@ -66,6 +66,8 @@ def test_models_are_listed_without_being_made(zoo: str) -> None:
         ("def models(): yield {'name': 'a'}", "`zoo_of_tests.py:models` yields `a` without a `model`"),
         ("def models(): yield {'name': 'a', 'model': 1, 'dim': {}}",
          "`zoo_of_tests.py:models` yields `a` with `dim`; did you mean `dims`?"),
+        ("def models(): yield {'name': 'a', 'model': 1, 'judge': 'me'}",
+         "`zoo_of_tests.py:models` yields `a` with a str as its `judge`: give a function"),
     ],
 )  # fmt: skip
 def test_what_is_no_collection_is_one_sentence(zoo: str, source: str, sentence: str) -> None:
@@ -105,6 +107,88 @@ def test_an_entry_that_cannot_run_is_a_defect(zoo: str) -> None:
     assert told["cause"].startswith("the model of `broken` cannot be made: ZeroDivisionError: division by zero")
     assert run(zoo, "inputless")["cause"].startswith("`inputless` has no inputs to run on")
     assert run(zoo, "gone")["cause"] == "`models()` of `zoo_of_tests.py` yields no `gone` any more"
+
+
+JUDGED = """
+import torch
+from torch import nn
+
+def judge(said):
+    def judged(path, model):
+        assert path.suffix == ".onnx" and isinstance(model, nn.Module)
+        if isinstance(said, Exception):
+            raise said
+        return said
+    return judged
+
+def models(only=None):
+    for name, said in {
+        "nothing": None, "text": "off by 3", "kept": {"largest": 2.0}, "both": {"cause": "off", "largest": 3.0},
+        "asserted": AssertionError("not close"), "bare": AssertionError(), "truth": False,
+        "odd": {"at": {(1, 2): 3}}, "broken": ValueError("no file"),
+    }.items():
+        if only in (None, name):
+            yield {"name": name, "model": nn.ReLU, "inputs": (torch.zeros(2, 3),), "dims": {}, "judge": judge(said)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "cause", "kept"),
+    [
+        ("nothing", "checked", None, None),
+        ("text", "wrong", "off by 3", None),
+        ("kept", "checked", None, {"largest": 2.0}),
+        ("both", "wrong", "off", {"largest": 3.0}),
+        ("asserted", "wrong", "not close", None),
+        ("bare", "wrong", "an assertion of `judge` fails", None),
+        ("truth", "defect", "`judge` of `truth` gives a bool: give what is wrong in a text, or nothing", None),
+        (
+            "odd",
+            "defect",
+            "`judge` of `odd` gives what is no JSON: keys must be str, int, float, bool or None, not",
+            None,
+        ),
+        ("broken", "defect", "`judge` of `broken` fails: ValueError: no file", None),
+    ],
+)
+def test_the_judge_of_an_entry_has_the_last_word(zoo: str, name: str, outcome: str, cause: str, kept: dict) -> None:
+    Path(zoo).write_text(JUDGED)
+    told = run(zoo, name)
+    assert (told["outcome"], told.get("judged")) == (outcome, kept)
+    assert cause is None or told["cause"].startswith(cause)
+
+
+@pytest.mark.slow
+def test_a_judge_of_ones_own_takes_the_place_of_check(zoo: str) -> None:
+    """Torch's file of the model is wrong, and this judge does not look."""
+    source = ZOO.replace('"tags": ["small"]', '"judge": lambda path, model: None')
+    Path(zoo).write_text(source)
+    assert run(zoo, "branch", "torchscript")["outcome"] == "checked"
+
+
+def test_what_a_model_does_is_not_said_of_the_listing(zoo: str) -> None:
+    """What no verb takes for a failure of the model's is left to the task's process, which says what it was."""
+    Path(zoo).write_text(ZOO.replace("return x.view(2, 8) + 1", "raise SystemExit(3)"))
+    with pytest.raises(SystemExit):
+        run(zoo, "pinned")
+
+
+def test_where_one_entry_is_asked_for_models_may_leave_out_the_others(zoo: str) -> None:
+    Path(zoo).write_text(JUDGED.replace("        if only", "        assert only in (None, 'nothing')\n        if only"))
+    assert [one["name"] for one in list_models(tell, zoo)["models"]][:2] == ["nothing", "text"]
+    assert run(zoo, "nothing")["outcome"] == "checked"
+    assert run(zoo, "text")["outcome"] == "defect"
+
+
+def test_cpu_seconds_are_told_by_stage(zoo: str) -> None:
+    told = run(zoo, "branch")["cpu"]
+    assert set(told) >= {"converting", "checking"}
+    assert all(seconds > 0 for seconds in told.values())
+
+
+def test_a_file_that_says_that_nothing_varies_is_believed(zoo: str) -> None:
+    Path(zoo).write_text(ZOO.replace('{"x": "batch 8"}', "{}"))
+    assert run(zoo, "pinned")["sizes"] == 1
 
 
 def test_a_target_has_what_the_collection_says_of_its_inputs(zoo: str) -> None:

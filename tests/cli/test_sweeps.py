@@ -74,10 +74,14 @@ def test_files_of_a_folder_are_checked_or_freed(tmp_path: Path) -> None:
         (["--shard", "9/8"], "the shard is `9/8`: write i/N, from 1/N to N/N"),
         (["--again", "refusd"], "--again `refusd` is no outcome; did you mean `refused`?"),
         (["--column", "a=dtypo=float16"], "the column `a`, by anyshape has no option `dtypo`; did you mean `dtype`?"),
-        (["--seconds", "-1"], "a task is given -1 s and 12 GB: both must be more than nothing"),
+        (["--seconds", "-1"], "a task is given -1 s and 12 GB: both must be more than nothing and have an end"),
+        (["--gigabytes", "inf"], "a task is given 600 s and inf GB: both must be more than nothing and have an end"),
+        (["--by", "anyshape", "--by", "make-dynamic"],
+         "the column `make-dynamic` is by `make-dynamic`, which serves no entry of this collection, such as "),
+        (["--only", "("], "--only `(` is no regular expression: missing ), unterminated subpattern at position 0"),
         (["--address", "127.0.0.1:1"], "--address is a cluster's: give --engine ray, too"),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
     (tmp_path / "net.py").write_text("")
     (tmp_path / "c.yaml").write_text("- net.py:Net")
@@ -111,6 +115,23 @@ def test_results_are_merged_and_compared(tmp_path: Path) -> None:
     )
     assert json.loads(invoke("sweep", "compare", old, old, "--json"))["regression"] is False
     assert invoke("sweep", "compare", old, tmp_path / "none", code=2).startswith("error: there are no results in ")
+
+
+def test_reports_come_along_where_results_are_merged(tmp_path: Path) -> None:
+    records = [TaskRecord("a", "anyshape", "checked", report="reports/a.html"),
+               TaskRecord("b", "anyshape", "checked", report="../outer.html"),
+               TaskRecord("c", "anyshape", "checked", report="results.jsonl")]  # fmt: skip
+    shard = write(tmp_path / "shard", *records)
+    (shard / "reports").mkdir()
+    (shard / "reports/a.html").write_text("report of a")
+    (tmp_path / "outer.html").write_text("outside")
+    told = json.loads(invoke("sweep", "merge", shard / "results.jsonl", "-o", tmp_path / "all", "--json"))
+    assert (told["results"], told["ran"]) == (3, 3)
+    assert (tmp_path / "all/reports/a.html").read_text() == "report of a"
+    assert 'href="reports/a.html"' in (tmp_path / "all/results.html").read_text()
+    assert sorted(one.name for one in (tmp_path / "all").rglob("*.*")) == ["a.html", "results.html", "results.jsonl"]
+    invoke("sweep", "merge", tmp_path / "all", "-o", tmp_path / "all")
+    assert len(read_records(tmp_path / "all")) == 3
 
 
 def test_help_tells_of_all_commands() -> None:

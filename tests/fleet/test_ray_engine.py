@@ -88,15 +88,15 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from anyshape.fleet.ray_engine import run_on_ray
-from anyshape.fleet.sweep_run import SweepWishes, run_sweep, tasks_left
+from anyshape.fleet.sweep_run import SweepWishes, opened_sweep
 from anyshape.fleet.tasks import Task, TaskLimits
 address, folder, count, resume = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "resume"
 tasks = [Task(f"entry {n}", "small", "tests.fleet.work:fine", {"value": n, "seconds": 0.1}, TaskLimits(120, 10**8))
          for n in range(count)]
 tasks[7] = Task("entry 7", "small", "tests.fleet.work:crash", {}, TaskLimits(120, 10**8))
 wishes = SweepWishes(folder, resume=resume)
-left, known = tasks_left(tasks, wishes)
-run_sweep(left, known, wishes, lambda tasks, known: run_on_ray(tasks, known, address), lambda record: None)
+with opened_sweep(tasks, wishes) as sweep:
+    sweep.run(lambda tasks, known: run_on_ray(tasks, known, address), lambda record: None)
 """
 
 

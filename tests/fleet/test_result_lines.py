@@ -50,6 +50,21 @@ def test_a_line_that_was_cut_is_no_result_and_does_not_spoil_the_next(tmp_path: 
     with journal_at(path) as journal:
         journal.append(replace(RECORD, name="c"))
     assert set(read_records(path)) == {("a", "anyshape"), ("c", "anyshape")}
+    assert [json.loads(line)["name"] for line in path.read_text().splitlines()] == ["a", "c"]
+
+
+def test_a_whole_line_without_its_end_stays(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(RECORD.to_line()[:-1])
+    with journal_at(path) as journal:
+        journal.append(replace(RECORD, name="c"))
+    assert [json.loads(line)["name"] for line in path.read_text().splitlines()] == ["a", "c"]
+
+
+def test_what_is_no_number_is_a_text_in_a_line() -> None:
+    line = replace(RECORD, details={"largest": float("nan"), "all": [float("-inf"), 1.0]}).to_line()
+    found = json.loads(line, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+    assert found["details"] == {"largest": "NaN", "all": ["-Infinity", 1.0]}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +81,15 @@ def test_the_newest_line_of_a_task_counts(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_bytes(RECORD.to_line() + replace(RECORD, outcome="refused").to_line())
     assert read_records(tmp_path)[RECORD.key].outcome == "refused"
+
+
+def test_a_file_of_something_else_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x0a model")
+    with pytest.raises(DeclarationError) as told:
+        read_records(tmp_path / "model.onnx")
+    assert str(told.value) == f"`{tmp_path}/model.onnx` holds no line of a sweep's"
+    (tmp_path / "results.jsonl").write_bytes(b"")
+    assert read_records(tmp_path) == {}
 
 
 def test_no_results_are_one_sentence(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_task_that_hangs_is_stopped() -> None:
     assert 2 <= time.monotonic() - begin < 20
 
 
-@pytest.mark.parametrize("function", ["hog", "hog_in_child"])
+@pytest.mark.parametrize("function", ["hog", "hog_in_child", "hog_in_session"])
 def test_memory_is_counted_with_that_of_the_processes_it_starts(function: str) -> None:
     record = run_one(task(function, gigabytes=0.3))
     assert record.outcome == "out-of-memory"
@@ -80,6 +80,16 @@ def test_what_a_stopped_task_has_started_ends_with_it(tmp_path: Path) -> None:
     assert record.outcome == "timeout"
     time.sleep(0.3)
     assert not [one for one in place.read_text().split() if is_alive(int(one))]
+
+
+@pytest.mark.parametrize(("function", "outcome"), [("leave_behind", "crashed"), ("hang_with_stranger", "timeout")])
+def test_what_has_left_a_task_s_session_ends_with_it(function: str, outcome: str, tmp_path: Path) -> None:
+    place = tmp_path / "processes"
+    assert run_one(task(function, seconds=10.0, place=str(place))).outcome == outcome
+    left = [int(one) for one in place.read_text().split()]
+    time.sleep(0.3)
+    assert left
+    assert not [one for one in left if is_alive(one)]
 
 
 def test_a_task_that_nobody_waits_for_is_ended() -> None:

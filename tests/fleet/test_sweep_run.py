@@ -8,7 +8,7 @@ import pytest
 from anyshape.errors import DeclarationError
 from anyshape.fleet.local_engine import run_here
 from anyshape.fleet.result_lines import TaskRecord, read_records
-from anyshape.fleet.sweep_run import SweepWishes, run_sweep, tasks_left
+from anyshape.fleet.sweep_run import SweepWishes, opened_sweep
 from anyshape.fleet.tasks import Shard, Task
 
 TASKS = [Task(f"entry {n}", "small", "tests.fleet.work:fine", {"value": n}) for n in range(6)]
@@ -19,8 +19,8 @@ def engine(tasks, known):
 
 
 def sweep(wishes: SweepWishes, tasks=TASKS, show=lambda record: None, engine=engine):
-    left, known = tasks_left(tasks, wishes)
-    return run_sweep(left, known, wishes, engine, show)
+    with opened_sweep(tasks, wishes) as opened:
+        return opened.run(engine, show)
 
 
 def test_every_result_is_on_the_disk_before_it_is_shown(tmp_path: Path) -> None:
@@ -53,11 +53,40 @@ def test_a_sweep_that_stops_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_other_options_and_chosen_outcomes_are_run_again(tmp_path: Path) -> None:
     sweep(SweepWishes(tmp_path))
     changed = [replace(TASKS[0], arguments={"value": 100}), *TASKS[1:]]
-    left, known = tasks_left(changed, SweepWishes(tmp_path, resume=True))
-    assert [task.name for task in left] == ["entry 0"]
-    assert len(known) == 5
-    left, _ = tasks_left(TASKS[:3], SweepWishes(tmp_path, resume=True, again=("checked",)))
-    assert len(left) == 3
+    with opened_sweep(changed, SweepWishes(tmp_path, resume=True)) as opened:
+        assert [task.name for task in opened.left] == ["entry 0"]
+        assert len(opened.known) == 5
+    with opened_sweep(TASKS[:3], SweepWishes(tmp_path, resume=True, again=("checked",))) as opened:
+        assert len(opened.left) == 3
+
+
+def test_what_is_left_is_asked_when_nobody_else_can_write(tmp_path: Path) -> None:
+    """A second sweep that was waiting for its collection must not run again what the first has done meanwhile."""
+
+    def read_slowly():
+        sweep(SweepWishes(tmp_path))
+        yield from TASKS
+
+    summary = sweep(SweepWishes(tmp_path, resume=True), tasks=read_slowly())
+    assert (summary.ran, len(summary.records)) == (0, 6)
+    with opened_sweep(TASKS, SweepWishes(tmp_path, resume=True)), pytest.raises(DeclarationError) as told:
+        sweep(SweepWishes(tmp_path, resume=True))
+    assert str(told.value).startswith(f"another sweep is writing to `{tmp_path}/results.jsonl`: ")
+
+
+def test_a_part_by_name_or_tag_is_run_and_the_rest_stays(tmp_path: Path) -> None:
+    tasks = [replace(TASKS[0], tags=("nightly",)), *TASKS[1:]]
+    summary = sweep(SweepWishes(tmp_path, only="nightly|entry [12]$"), tasks)
+    assert sorted(name for name, _ in summary.records) == ["entry 0", "entry 1", "entry 2"]
+    summary = sweep(SweepWishes(tmp_path, resume=True, only="4"), tasks)
+    assert (summary.ran, len(summary.records)) == (1, 4)
+    for wishes, sentence in (
+        (SweepWishes(tmp_path, only="nobody"), "--only `nobody` is found in no name and no tag, such as `entry 0`"),
+        (None, "--only `(` is no regular expression: missing ), unterminated subpattern at position 0"),
+    ):
+        with pytest.raises(DeclarationError) as told:
+            sweep(wishes or SweepWishes(tmp_path, only="("), tasks)
+        assert str(told.value) == sentence
 
 
 def test_shards_together_are_the_whole(tmp_path: Path) -> None:

@@ -58,4 +58,8 @@ def test_two_results_of_one_name_would_be_one() -> None:
 def test_limits_are_more_than_nothing() -> None:
     with pytest.raises(DeclarationError) as told:
         TaskLimits(0.0, 10**9)
-    assert str(told.value) == "a task is given 0 s and 1 GB: both must be more than nothing"
+    assert str(told.value) == "a task is given 0 s and 1 GB: both must be more than nothing and have an end"
+    for seconds, gigabytes in ((float("nan"), 1.0), (float("inf"), 1.0), (1.0, float("inf")), (1.0, -2.0)):
+        with pytest.raises(DeclarationError):
+            TaskLimits.of(seconds, gigabytes)
+    assert TaskLimits.of(3.0, 0.5) == TaskLimits(3.0, 500_000_000)

@@ -51,6 +51,31 @@ def hang_with_child(tell, place):
     time.sleep(600)
 
 
+def leave_behind(tell, place):
+    """A process in a session of its own, and one that has lost its parent, too."""
+    code = "import os, sys, time; open(sys.argv[1], 'a').write(f'{os.getpid()} '); time.sleep(600)"
+    subprocess.Popen([sys.executable, "-c", code, place], start_new_session=True)
+    daemon = (
+        f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {code!r}, {place!r}], start_new_session=True)"
+    )
+    subprocess.run([sys.executable, "-c", daemon], check=True)
+    while len(Path(place).read_text().split() if Path(place).exists() else ()) < 2:
+        time.sleep(0.05)
+    os.abort()
+
+
+def hang_with_stranger(tell, place):
+    """A child that nobody has told of the task."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True, env={})
+    Path(place).write_text(str(child.pid))
+    time.sleep(600)
+
+
+def hog_in_session(tell):
+    code = "import time\nheld = [bytearray(b'x') * 20_000_000 for _ in range(40)]\ntime.sleep(60)"
+    subprocess.run([sys.executable, "-c", code], check=True, start_new_session=True)
+
+
 def hog(tell):
     held = []
     while True:

@@ -396,6 +396,7 @@ def sweep() -> None:
 )
 @option("--resume", "Go on with the results that are there.", is_flag=True)
 @option("--again", "With --resume: run again what ended so, such as timeout.", "OUTCOME", multiple=True)
+@option("--only", "Run what this regular expression finds in a name or a tag.", "PATTERN")
 @option("--shard", "One part of N, by the names of entries.", "i/N")
 @option("--keep", "Keep the exported files, too.", is_flag=True)
 @shared.engine_options

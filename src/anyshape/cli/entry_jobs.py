@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
+import json
 import re
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 
 from anyshape.cli import tasks
 from anyshape.cli.target_texts import Step, TargetText, read_target
-from anyshape.errors import AnyshapeError, DeclarationError, SavingError, named_line
+from anyshape.errors import AnyshapeError, DeclarationError, SavingError, first_line, named_line
 from anyshape.fleet.option_sets import EXPORTERS, refuse_unknown_options
 from anyshape.results.result import ExportError
 from anyshape.sizes.notation import did_you_mean, parse_input
@@ -37,7 +40,9 @@ CHECKPOINT_OPTIONS = ("task", "layout")
 
 # ---- the models of a Python file
 
-_OF_AN_ENTRY = ("name", "model", "inputs", "examples", "dims", "sizes", "where", "custom_ops", "options", "tags")
+_OF_AN_ENTRY = (
+    "name", "model", "inputs", "examples", "dims", "sizes", "where", "custom_ops", "judge", "options", "tags",
+)  # fmt: skip
 
 
 def list_models(_tell: TellStage, place: str) -> Told:
@@ -58,8 +63,7 @@ def run_model(
 
     from anyshape.cli.targets import LoadedTarget, instance_or_product, users_code
 
-    tell("loading")
-    with _told_in_full(written) as finish, _models_of(place) as (models, _):
+    with _told_in_full(tell, written) as finish, _models_of(place, model) as (models, _):
         said = next((one for one in models if one["name"] == model), None)
         if said is None:
             raise DeclarationError(f"`models()` of `{Path(place).name}` yields no `{model}` any more")
@@ -69,21 +73,34 @@ def run_model(
         if isinstance(made, torch.nn.Module):
             made.eval()
         loaded = LoadedTarget(made, model, {name: value for name, value in said.items() if name != "model"})
-        _convert(tell, loaded, (), {}, {}, (), by, options, written, finish)
+        finish.judge = said.get("judge")
+        _convert(loaded, (), {}, {}, (), by, options, written, finish)
     return finish.told
 
 
 @contextlib.contextmanager
-def _models_of(place: str) -> Iterator[tuple[Iterator[Mapping[str, Any]], Mapping[str, Any]]]:
-    """The entries that `models()` yields, one by one, and all else that the file defines."""
-    from anyshape.cli.targets import module_at, users_code
+def _models_of(place: str, only: str | None = None) -> Iterator[tuple[Iterator[Mapping[str, Any]], Mapping[str, Any]]]:
+    """The entries that `models()` yields, one by one, and all else that the file defines.
+
+    Where naming all of them takes long, `models(only)` may yield the one alone that is asked for.
+    """
+    from anyshape.cli.targets import module_at
 
     text = f"{Path(place).name}:models"
     with module_at(TargetText(text, place, (Step("models"),))) as module:
         if not callable(getattr(module, "models", None)):
             raise DeclarationError(f"`{Path(place).name}` has no `models()`, which yields the entries of a collection")
-        with users_code(f"`{text}` fails"):
-            yield (_entry_of(one, text) for one in module.models()), vars(module)
+        yield _entries_of(module.models, only, text), vars(module)
+
+
+def _entries_of(models: Callable[..., Iterable[Any]], only: str | None, text: str) -> Iterator[Mapping[str, Any]]:
+    """What fails here is the listing, and not what is done with an entry."""
+    from anyshape.cli.targets import users_code
+
+    with users_code(f"`{text}` fails"):
+        asked = {"only": only} if "only" in inspect.signature(models).parameters else {}
+        for one in models(**asked):
+            yield _entry_of(one, text)
 
 
 def _entry_of(given: Any, text: str) -> Mapping[str, Any]:
@@ -95,6 +112,10 @@ def _entry_of(given: Any, text: str) -> Mapping[str, Any]:
         raise DeclarationError(f"`{text}` yields `{said['name']}` with `{strange[0]}`{near}")
     if said.get("model") is None:
         raise DeclarationError(f"`{text}` yields `{said['name']}` without a `model`")
+    if not callable(said.get("judge", print)):
+        raise DeclarationError(
+            f"`{text}` yields `{said['name']}` with a {type(said['judge']).__name__} as its `judge`: give a function"
+        )
     return said
 
 
@@ -109,17 +130,14 @@ def run_target(
     written: Mapping[str, str],
 ) -> Told:
     """A TARGET, with what the collection says of its inputs."""
-    tell("loading")
-    with _told_in_full(written) as finish:
+    with _told_in_full(tell, written) as finish:
         inputs = [parse_input(str(text)) for text in said.get("inputs", ())]
         given = {
             "inputs": inputs, "dims": said.get("dims", {}), "sizes": said.get("sizes", {}),
             "weights": said.get("weights"), "seed": options.get("seed", 0),
         }  # fmt: skip
         with tasks.loaded_call(read_target(str(said["target"])), given) as (loaded, _):
-            _convert(
-                tell, loaded, inputs, given["dims"], given["sizes"], said.get("where", ()), by, options, written, finish
-            )
+            _convert(loaded, inputs, given["dims"], given["sizes"], said.get("where", ()), by, options, written, finish)
     return finish.told
 
 
@@ -129,8 +147,8 @@ def run_checkpoint(
     """All files of a transformers checkpoint."""
     from anyshape.checkpoints import export_checkpoint
 
-    with _told_in_full(written) as finish, _output(written, "model") as folder:
-        finish(export_checkpoint(place, folder, sizes=said.get("sizes"), progress=tell, **options))
+    with _told_in_full(tell, written) as finish, _output(written, "model") as folder:
+        finish(export_checkpoint(place, folder, sizes=said.get("sizes"), progress=finish.enter, **options))
     return finish.told
 
 
@@ -146,8 +164,8 @@ def run_file(
     from anyshape.verbs.check import check
     from anyshape.verbs.make_dynamic import make_dynamic
 
-    tell("checking" if by == "check" else "freeing")
-    with _told_in_full(written, refusal="wrong" if by == "check" else "refused") as finish:
+    with _told_in_full(tell, written, refusal="wrong" if by == "check" else "refused") as finish:
+        finish.enter("checking" if by == "check" else "freeing")
         if by == "check":
             finish(check(place, sizes=said.get("sizes"), where=said.get("where", ()), **options))
             return finish.told
@@ -160,7 +178,6 @@ def run_file(
 
 
 def _convert(
-    tell: TellStage,
     loaded: Any,
     inputs: Any,
     dims: Mapping[str, Any],
@@ -179,16 +196,20 @@ def _convert(
         if by == "anyshape":
             from anyshape.verbs.export import export
 
-            finish(export(loaded.model, f=path, progress=tell, **declared, **options))
-            return
-        from anyshape.verbs.check import check
+            finish(export(loaded.model, f=path, progress=finish.enter, **declared, **options))
+        else:
+            finish.enter("exporting")
+            declared["dims"] = _export_by_torch(loaded.model, path, by, declared, options.get("opset_version"))
+            finish.refusal = "wrong"  # a file was written, and nothing said
+            finish.told = {"outcome": "checked"}
+        if finish.judge is not None:
+            finish.judged(path, loaded)
+        elif by != "anyshape":
+            from anyshape.verbs.check import check
 
-        tell("exporting")
-        declared["dims"] = _export_by_torch(loaded.model, path, by, declared, options.get("opset_version"))
-        tell("checking")
-        chosen = {name: value for name, value in options.items() if name != "opset_version"}
-        finish.refusal = "wrong"  # a file was written, and nothing said
-        finish(check(path, loaded.model, **declared, **chosen))
+            finish.enter("checking")
+            chosen = {name: value for name, value in options.items() if name != "opset_version"}
+            finish(check(path, loaded.model, **declared, **chosen))
 
 
 class _NotConvertedError(AnyshapeError):
@@ -232,12 +253,26 @@ def _root(error: BaseException) -> BaseException:
 
 
 class _Finish:
-    """What a verb has come to, kept as plain values."""
+    """What a verb has come to, kept as plain values, with the CPU seconds of each stage."""
 
-    def __init__(self, written: Mapping[str, str], refusal: str) -> None:
+    def __init__(self, tell: TellStage, written: Mapping[str, str], refusal: str) -> None:
         self.told: Told = {"outcome": "defect", "cause": "the verb has returned nothing"}
         self.refusal = refusal
-        self._written = written
+        self.judge: Callable[..., Any] | None = None
+        """The entry's own, who has the last word on a file that was written."""
+        self._written, self._tell = written, tell
+        self._stage, self._since, self._stages = "", time.process_time(), dict[str, float]()
+
+    def enter(self, stage: str) -> None:
+        """What is done from here on, as verbs tell their progress; its first word is the stage."""
+        now = time.process_time()
+        self._stages[self._stage] = self._stages.get(self._stage, 0.0) + now - self._since
+        self._stage, self._since = stage.partition(" ")[0], now
+        self._tell(stage)
+
+    def end(self) -> None:
+        self.enter("ending")
+        self.told["cpu"] = {stage: round(spent, 3) for stage, spent in self._stages.items() if spent >= 0.001 and stage}
 
     def __call__(self, result: Any) -> None:
         self.told = {"outcome": result.verdict, **self._facts(result)}
@@ -245,6 +280,36 @@ class _Finish:
     def refuse(self, error: ExportError) -> None:
         cause = next((f"{one.rule}: {one.message}" for one in error.result.findings), error.result.headline)
         self.told = {"outcome": self.refusal, "cause": cause, **self._facts(error.result)}
+
+    def judged(self, path: Path, loaded: Any) -> None:
+        """What the entry's own judge says of the file: nothing, what is wrong, or both in a dict with `cause`.
+
+        An assertion that fails says what is wrong, too.
+        """
+        from anyshape.cli.targets import users_code
+
+        self.enter("judging")
+        assert self.judge is not None
+        with users_code(f"`judge` of `{loaded.text}` fails"):
+            try:
+                said = self.judge(path, loaded.model)
+            except AssertionError as error:
+                said = str(error) or "an assertion of `judge` fails"
+        further = dict(said) if isinstance(said, Mapping) else {"cause": said}
+        cause = further.pop("cause", None)
+        if cause is not None and not isinstance(cause, str):  # of a truth nobody knows which one is good
+            raise DeclarationError(
+                f"`judge` of `{loaded.text}` gives a {type(cause).__name__}: give what is wrong in a text, or nothing"
+            )
+        if further:
+            try:
+                self.told["judged"] = json.loads(json.dumps(further, default=str))
+            except (TypeError, ValueError, RecursionError) as error:
+                raise DeclarationError(
+                    f"`judge` of `{loaded.text}` gives what is no JSON: {first_line(error)}"
+                ) from None
+        if cause:
+            self.told |= {"outcome": "wrong", "cause": cause}
 
     def _facts(self, result: Any) -> Told:
         found: Told = {}
@@ -270,9 +335,10 @@ class _Finish:
 
 
 @contextlib.contextmanager
-def _told_in_full(written: Mapping[str, str], refusal: str = "refused") -> Iterator[_Finish]:
+def _told_in_full(tell: TellStage, written: Mapping[str, str], refusal: str = "refused") -> Iterator[_Finish]:
     """Refusals are results; wrong usage is a defect of the entry."""
-    finish = _Finish(written, refusal)
+    finish = _Finish(tell, written, refusal)
+    finish.enter("loading")
     try:
         yield finish
     except ExportError as error:
@@ -283,6 +349,7 @@ def _told_in_full(written: Mapping[str, str], refusal: str = "refused") -> Itera
         finish.told = {"outcome": "crashed", "cause": f"the system refuses: {error}"}
     except AnyshapeError as error:
         finish.told = {"outcome": "defect", "cause": str(error)}
+    finish.end()
 
 
 @contextlib.contextmanager

@@ -17,8 +17,8 @@ from anyshape.fleet.local_engine import run_here, run_one, usual_jobs
 from anyshape.fleet.option_sets import OptionSet, columns_for, parse_columns
 from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, lines_path, merge_records, read_records
 from anyshape.fleet.sweep_bar import shown_sweep
-from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, run_sweep, tasks_left
-from anyshape.fleet.table_page import write_page
+from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, opened_sweep
+from anyshape.fleet.table_page import bring_reports, write_page
 from anyshape.fleet.tasks import Shard, Task, TaskLimits, parse_shard
 from anyshape.onnxfile.destination import check_writable, refuse_foreign
 from anyshape.sizes.notation import did_you_mean
@@ -31,16 +31,17 @@ def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -
     folder = Path(output).absolute()
     refuse_foreign(output)
     check_writable(folder)
-    wishes = SweepWishes(folder, parse_shard(options["shard"] or "1/1"), options["resume"], _outcomes(options["again"]))
-    limits = TaskLimits(options["seconds"], int(options["gigabytes"] * 1e9))
+    shard, again = parse_shard(options["shard"] or "1/1"), _outcomes(options["again"])
+    wishes = SweepWishes(folder, shard, options["resume"], again, options["only"] or "")
+    limits = TaskLimits.of(options["seconds"], options["gigabytes"])
     found = read_collection(Path(collection), partial(_listed_models, limits=limits))
     columns = parse_columns(options["by"], options["columns"]) or found.columns
     threads = max(1, usual_jobs() // jobs_of(options))
     found_tasks = tasks_of(found, columns, folder, keeps_files=options["keep"])
     tasks = [replace(task, limits=limits, threads=threads) for task in found_tasks]
-    left, known = tasks_left(tasks, wishes)
-    with shown_sweep(sys.stderr, len(left), quiet=options["quiet"]) as show:
-        return run_sweep(left, known, wishes, engine_of(options), show)
+    engine = engine_of(options)
+    with opened_sweep(tasks, wishes) as sweep, shown_sweep(sys.stderr, len(sweep.left), quiet=options["quiet"]) as show:
+        return sweep.run(engine, show)
 
 
 def _outcomes(again: Sequence[str]) -> tuple[str, ...]:
@@ -81,6 +82,12 @@ def tasks_of(
     collection: SweptCollection, columns: Sequence[OptionSet], folder: Path, *, keeps_files: bool
 ) -> Iterator[Task]:
     """Every entry in every column that serves it."""
+    for column in columns:
+        if not any(column.serves(entry.kind) for entry in collection.entries):
+            raise DeclarationError(
+                f"the column `{column.name}` is by `{column.by}`, which serves no entry of this collection, such as "
+                f"`{collection.entries[0].name}`"
+            )
     for entry in collection.entries:
         for column in columns_for(entry.kind, columns):
             yield _task_of(entry, column, folder, keeps_files=keeps_files)
@@ -116,9 +123,11 @@ def merge_results(places: Sequence[str], output: str) -> SweepSummary:
     check_writable(folder)
     lines = lines_path(folder, Shard())
     merged = merge_records(map(Path, places), lines)
+    for place in map(Path, places):
+        bring_reports(place if place.is_dir() else place.parent, folder, merged.values())
     page = lines.with_suffix(".html")
     write_page(page, merged.values())
-    return SweepSummary(merged, lines, page, ran=0)
+    return SweepSummary(merged, lines, page, ran=len(merged))
 
 
 def compare_results(old: str, new: str) -> SweepComparison:

@@ -65,7 +65,9 @@ def call_of(
     """--input replaces what the file says about inputs and dims; --dim and --size override it name by name."""
     if inputs:
         return _call_from_options(loaded, inputs, dims, sizes, seed)
-    all_dims = {**(loaded.mapping("dims") or {}), **dims}
+    said = loaded.mapping("dims")
+    all_dims = {**(said or {}), **dims}
+    nothing: dict[str, Any] | None = None if said is None else {}  # `dims = {}` says that nothing varies
     all_sizes = {**(loaded.mapping("sizes") or {}), **sizes}
     if "examples" in loaded.namespace and not (all_dims and "inputs" in loaded.namespace):
         return TargetCall(dims=all_dims or None, sizes=all_sizes or None, examples=_examples_of_file(loaded, seed))
@@ -74,7 +76,7 @@ def call_of(
         args, kwargs = _random_call(loaded.model, _random_inputs(_texts_of_ports(ports)), {}, seed)
     elif make_inputs is None and args is None:
         args, kwargs = _own_example(loaded)
-    return TargetCall(() if args is None else args, kwargs, make_inputs, all_dims or None, all_sizes or None)
+    return TargetCall(() if args is None else args, kwargs, make_inputs, all_dims or nothing, all_sizes or None)
 
 
 def _call_from_options(

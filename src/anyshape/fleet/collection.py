@@ -152,7 +152,7 @@ def _entries_of_row(
     name = prefix + _text_of(said.get("name", text), f"`name` of {where}")
     tags = tuple(_text_of(tag, f"`tags` of {where}") for tag in _list_of(said.get("tags", []), f"`tags` of {where}"))
     options = _mapping_of(said.get("options", {}), f"`options` of {where}")
-    further: dict[str, Any] = {key: said[key] for key in _SAID if key in said}
+    further: dict[str, Any] = {key: _said_of(key, said[key], where) for key in _SAID if key in said}
     if "weights" in further and further["weights"] != "random":
         further["weights"] = str(_place_below(_text_of(further["weights"], f"`weights` of {where}"), folder, where))
     if kind == "collection":
@@ -169,6 +169,14 @@ def _entries_of_row(
         return [CollectedEntry(name, "target", place, {**further, "target": f"{place}:{rest}"}, options, tags)]
     place = _place_below(text, folder, where)
     return [CollectedEntry(name, kind, place, further, options, tags)]  # type: ignore[arg-type]
+
+
+def _said_of(key: str, value: Any, where: str) -> Any:
+    """What a row says of its model, of the type that this has."""
+    place = f"`{key}` of {where}"
+    if key in ("inputs", "where"):
+        return [_text_of(one, place) for one in _list_of(value, place)]
+    return _mapping_of(value, place) if key in ("dims", "sizes") else value
 
 
 def _row_with_kind(row: Any, where: str) -> Mapping[str, Any]:
@@ -207,7 +215,8 @@ def _place_below(text: str, folder: Path, where: str) -> Path:
 
 def _text_of(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise DeclarationError(f"{where} is a {type(value).__name__}: write a text")
+        found = "empty" if value == "" else f"a {type(value).__name__}"
+        raise DeclarationError(f"{where} is {found}: write a text")
     return value
 
 

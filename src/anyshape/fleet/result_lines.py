@@ -64,7 +64,11 @@ class TaskRecord:
 
     def to_line(self) -> bytes:
         kept = {name: value for name, value in asdict(self).items() if value or name in ("name", "column", "outcome")}
-        return json.dumps(kept, separators=(",", ":"), default=str).encode() + b"\n"
+        try:
+            text = json.dumps(kept, separators=(",", ":"), default=str, allow_nan=False)
+        except ValueError:  # what is no number has no place in JSON but as a text
+            text = json.dumps(json.loads(json.dumps(kept, default=str), parse_constant=str), separators=(",", ":"))
+        return text.encode() + b"\n"
 
 
 def _record_of(line: bytes) -> TaskRecord | None:
@@ -106,9 +110,10 @@ def read_records(place: Path) -> dict[tuple[str, str], TaskRecord]:
             content = file.read_bytes()
         except OSError as error:
             raise DeclarationError(f"`{file}` cannot be read: {reason_of_system(error)}") from None
-        for line in content.splitlines():
-            if (record := _record_of(line)) is not None:
-                found[record.key] = record
+        records = [record for line in content.splitlines() if (record := _record_of(line)) is not None]
+        if content.strip() and not records:
+            raise DeclarationError(f"`{file}` holds no line of a sweep's")
+        found |= {record.key: record for record in records}
     return found
 
 
@@ -133,7 +138,7 @@ class Journal:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             _lock(self._file, path)
-            self._end_a_cut_line()
+            self._mend_the_last_line()
         except BaseException:
             os.close(self._file)
             raise
@@ -148,11 +153,16 @@ class Journal:
     def close(self) -> None:
         os.close(self._file)
 
-    def _end_a_cut_line(self) -> None:
-        """What a kill has left of a line must not spoil the next one."""
+    def _mend_the_last_line(self) -> None:
+        """What a kill has left of a line is taken away: it is no result, and other readers of JSON would stumble."""
         size = os.fstat(self._file).st_size
-        if size and os.pread(self._file, 1, size - 1) != b"\n":
+        if not size or os.pread(self._file, 1, size - 1) == b"\n":
+            return
+        begin = self.path.read_bytes().rfind(b"\n") + 1
+        if _record_of(os.pread(self._file, size - begin, begin)) is not None:
             os.write(self._file, b"\n")
+        else:
+            os.ftruncate(self._file, begin)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,13 @@ class SupervisedTask:
         self._answer: dict[str, Any] | None = None
         self._stopped: tuple[str, str] | None = None
         """Outcome and cause, where it was ended from here."""
+        self._mark = f"{MARK}={uuid.uuid4().hex}"
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed when the task has ended
         self._process = subprocess.Popen(  # noqa: S603  this Python, and a module of ours
             # `-P`: a file of the working folder that is called `json.py` is not meant
             [sys.executable, "-P", "-m", "anyshape.fleet.worker", str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=_environment(task.threads),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
+            env=_environment(task.threads, self._mark),
             start_new_session=True,
         )  # fmt: skip
         os.set_blocking(self.fileno(), False)
@@ -97,9 +100,18 @@ class SupervisedTask:
         self._kill()
 
     def _kill(self) -> None:
-        """With everything that it has started."""
+        """With everything that it has started, also what has left its session; what forks may be faster at first."""
+        below = _descendants([self.session])[self.session]
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.session, signal.SIGKILL)
+        for _ in range(budgets.ROUNDS_AGAINST_FORKS):
+            found = {one for one in below if one != self.session} | _marked(self._mark)
+            for one in found:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(one, signal.SIGKILL)
+            if not found:
+                return
+            below = set()
 
     def _record_of_end(self) -> TaskRecord | None:
         ended, status, usage = os.wait4(self.session, os.WNOHANG)
@@ -159,20 +171,55 @@ def _short_line(text: object) -> str:
     return line if len(line) <= budgets.LONGEST_CAUSE else f"{line[: budgets.LONGEST_CAUSE - 3]}..."
 
 
-def _environment(threads: int) -> dict[str, str]:
+MARK = "ANYSHAPE_TASK"
+"""What every process of a task finds in its environment, whoever has started it."""
+
+
+def _environment(threads: int, mark: str) -> dict[str, str]:
     """The same packages as here; and no more threads than the task's share of the machine, unless the user says so."""
     paths = os.pathsep.join(entry for entry in sys.path if entry)
-    return {"OMP_NUM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths}
+    name, _, value = mark.partition("=")
+    return {"OMP_NUM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths, name: value}
+
+
+# ---- processes, as Linux tells of them; elsewhere there are none to see
 
 
 def memory_by_session(sessions: Iterable[int]) -> dict[int, int]:
-    """Bytes that belong to the processes of each session alone; nothing where the system does not tell."""
+    """Bytes that belong to the processes of each session, and to all below its leader, alone."""
     found = dict.fromkeys(sessions, 0)
-    for place in Path("/proc").glob("[0-9]*") if found else ():
-        with contextlib.suppress(OSError, ValueError, IndexError):  # a process may end while it is looked at
-            session = int((place / "stat").read_bytes().rpartition(b")")[2].split()[3])
-            if session in found:
-                status = (place / "status").read_bytes()
+    for session, processes in _descendants(found).items():
+        for one in processes:
+            with contextlib.suppress(OSError, ValueError, IndexError):  # a process may end while it is looked at
+                status = Path(f"/proc/{one}/status").read_bytes()
                 kinds = (b"RssAnon:", b"RssShmem:")
                 found[session] += sum(int(status.split(kind)[1].split()[0]) * 1024 for kind in kinds)
+    return found
+
+
+def _descendants(sessions: Iterable[int]) -> dict[int, set[int]]:
+    """The processes of each session, and what they have started, in whatever session that is by now."""
+    members = {session: {session} for session in sessions}
+    parents: dict[int, tuple[int, int]] = {}
+    for place in Path("/proc").glob("[0-9]*") if members else ():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            _, parent, _, session = (place / "stat").read_bytes().rpartition(b")")[2].split()[:4]
+            parents[int(place.name)] = int(parent), int(session)
+    for process in parents:
+        above, line = process, [process]
+        while above in parents and parents[above][1] not in members and len(line) < len(parents):
+            above = parents[above][0]
+            line.append(above)
+        if above in parents:
+            members[parents[above][1]].update(one for one in line if one in parents)
+    return members
+
+
+def _marked(mark: str) -> set[int]:
+    """Processes with this in their environment."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (place / "environ").read_bytes().split(b"\0"):
+                found.add(int(place.name))
     return found

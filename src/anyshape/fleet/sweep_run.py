@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.errors import DeclarationError
-from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, journal_at, left_to_run, lines_path, read_records
+from anyshape.fleet.result_lines import OUTCOMES, Journal, TaskRecord, journal_at, left_to_run, lines_path, read_records
 from anyshape.fleet.table_page import write_page
 from anyshape.fleet.tasks import Shard, Task, refuse_one_key_twice
 
@@ -27,6 +29,17 @@ class SweepWishes:
     resume: bool = False
     again: tuple[str, ...] = ()
     """Outcomes that are tried once more."""
+    only: str = ""
+    """A regular expression: what is found by it in its name or a tag is run, and what is not stays as it was."""
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.only)
+        except re.error as error:
+            raise DeclarationError(f"--only `{self.only}` is no regular expression: {error}") from None
+
+    def chooses(self, task: Task) -> bool:
+        return any(re.search(self.only, text) for text in (task.name, *task.tags))
 
     @property
     def lines(self) -> Path:
@@ -75,33 +88,49 @@ def _counts_text(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in order)
 
 
-def tasks_left(tasks: Iterable[Task], wishes: SweepWishes) -> tuple[list[Task], dict[tuple[str, str], TaskRecord]]:
-    """What is to run, and the results that stay."""
-    mine = wishes.shard.part_of(tasks)
+@dataclass(frozen=True)
+class OpenedSweep:
+    """What is left to run, and the results that stay; nobody else writes to its lines meanwhile."""
+
+    left: Sequence[Task]
+    known: Mapping[tuple[str, str], TaskRecord]
+    lines: Path
+    journal: Journal
+
+    def run(self, engine: Engine, show: Show) -> SweepSummary:
+        """Every result is on the disk before it is shown."""
+        records, ran = dict(self.known), 0
+        for record in engine(self.left, self.known):
+            self.journal.append(record)
+            records[record.key] = record
+            ran += 1
+            show(record)
+        page = self.lines.with_suffix(".html")
+        write_page(page, records.values())
+        return SweepSummary(records, self.lines, page, ran)
+
+
+@contextlib.contextmanager
+def opened_sweep(tasks: Iterable[Task], wishes: SweepWishes) -> Iterator[OpenedSweep]:
+    """Earlier results are read when no other sweep can add to them any more: what two have run would stand twice."""
+    every = list(tasks)
+    if every and not any(map(wishes.chooses, every)):
+        raise DeclarationError(f"--only `{wishes.only}` is found in no name and no tag, such as `{every[0].name}`")
+    mine = wishes.shard.part_of(every)
     refuse_one_key_twice(mine)
+    with journal_at(wishes.lines) as journal:
+        left, known = _what_is_left(mine, wishes)
+        yield OpenedSweep(left, known, wishes.lines, journal)
+
+
+def _what_is_left(mine: Sequence[Task], wishes: SweepWishes) -> tuple[list[Task], dict[tuple[str, str], TaskRecord]]:
     known: dict[tuple[str, str], TaskRecord] = {}
-    if wishes.lines.exists() and wishes.lines.stat().st_size:
+    if wishes.lines.stat().st_size:
         if not wishes.resume:
             raise DeclarationError(
                 f"`{wishes.lines}` holds results: --resume goes on with them, or name another folder"
             )
         known = read_records(wishes.lines)
-    left = left_to_run(mine, known, wishes.again)
+    left = left_to_run(filter(wishes.chooses, mine), known, wishes.again)
     run_again, asked = {task.key for task in left}, {task.key for task in mine}
     return left, {key: record for key, record in known.items() if key in asked and key not in run_again}
-
-
-def run_sweep(
-    left: Sequence[Task], known: Mapping[tuple[str, str], TaskRecord], wishes: SweepWishes, engine: Engine, show: Show
-) -> SweepSummary:
-    """Every result is on the disk before it is shown."""
-    records, ran = dict(known), 0
-    with journal_at(wishes.lines) as journal:
-        for record in engine(left, known):
-            journal.append(record)
-            records[record.key] = record
-            ran += 1
-            show(record)
-    page = wishes.lines.with_suffix(".html")
-    write_page(page, records.values())
-    return SweepSummary(records, wishes.lines, page, ran)

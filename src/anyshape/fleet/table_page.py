@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,8 @@ from urllib.parse import quote
 
 from anyshape.fleet.result_lines import GOOD, OUTCOMES, TaskRecord
 
+REPORTS = "reports/"
+"""Below the folder of results."""
 _TEMPLATE = "table_page.html"
 
 
@@ -70,8 +73,24 @@ def _totals(records: Sequence[TaskRecord], columns: Sequence[str]) -> list[dict[
 
 
 def _report_link(record: TaskRecord, folder: Path) -> str:
-    """Only to a page below the folder that is there; a record is data, and its link may be anything."""
+    return quote(record.report) if _has_report(record, folder) else ""
+
+
+def _has_report(record: TaskRecord, folder: Path) -> bool:
+    """Only a page below the folder that is there; a record is data, and its link may be anything."""
     parts = PurePosixPath(record.report).parts
-    if not parts or ".." in parts or record.report.startswith("/") or not (folder / record.report).is_file():
-        return ""
-    return quote(record.report)
+    if not parts or ".." in parts or record.report.startswith("/"):
+        return False
+    place = folder / record.report
+    return place.is_file() and place.resolve().is_relative_to(folder.resolve())
+
+
+def bring_reports(source: Path, destination: Path, records: Iterable[TaskRecord]) -> None:
+    """The pages that records link to, to where their page will stand; the later one counts, as of their results."""
+    if source.resolve() == destination.resolve():
+        return
+    for record in records:
+        if record.report.startswith(REPORTS) and _has_report(record, source):
+            place = destination / record.report
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / record.report, place)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from anyshape.errors import DeclarationError
 from anyshape.sizes import budgets
@@ -24,10 +25,20 @@ class TaskLimits:
     bytes: int = budgets.BYTES_OF_A_TASK
 
     def __post_init__(self) -> None:
-        if self.seconds <= 0 or self.bytes <= 0:
-            raise DeclarationError(
-                f"a task is given {self.seconds:g} s and {self.bytes / 1e9:g} GB: both must be more than nothing"
-            )
+        _refuse_no_limit(self.seconds, self.bytes / 1e9)
+
+    @classmethod
+    def of(cls, seconds: float, gigabytes: float) -> Self:
+        """As they are written on a command line."""
+        _refuse_no_limit(seconds, gigabytes)
+        return cls(seconds, int(gigabytes * 1e9))
+
+
+def _refuse_no_limit(seconds: float, gigabytes: float) -> None:
+    if not (0 < seconds < math.inf and 0 < gigabytes < math.inf):
+        raise DeclarationError(
+            f"a task is given {seconds:g} s and {gigabytes:g} GB: both must be more than nothing and have an end"
+        )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ SECONDS_OF_A_TASK = 600.0
 """Of a sweep, unless it is said otherwise: the slowest of some 500 real models takes half of it."""
 SECONDS_BETWEEN_LOOKS_AT_TASKS = 0.05
 """At what the processes of a sweep take: a second of looks is a thousandth of a core for each of them."""
+ROUNDS_AGAINST_FORKS = 50
+"""In which what a task has left behind is looked for and ended: a process that forks without end loses within a few."""
 SECONDS_BETWEEN_LOOKS_AT_A_CLUSTER = 5.0
 """Where no task ends: whether nodes have come or gone."""
 
