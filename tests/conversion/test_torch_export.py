@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+import anyshape
 from anyshape.conversion import torch_export
 from anyshape.conversion.candidates import Job, make_job
 from anyshape.conversion.operators.table import REPAIRS
@@ -117,6 +119,47 @@ def test_dynamic_axes_are_open_and_unused_inputs_left_out() -> None:
     assert value.name == "input_0"
     assert [isinstance(size, int) for size in value.shape] == [False, True]
     assert model.opset_imports[""] == 17
+
+
+class Cells(nn.Module):
+    """One of each in a loop; in TorchScript, they ask how many axes there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru, self.lstm, self.relu = (
+            nn.GRUCell(4, 5, bias=False),
+            nn.LSTMCell(5, 6),
+            nn.RNNCell(6, 4, nonlinearity="relu"),
+        )
+        self.tanh = nn.RNNCell(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        one, two, kept = torch.zeros(x.size(1), 5), torch.zeros(x.size(1), 6), torch.zeros(x.size(1), 6)
+        three, four = torch.zeros(x.size(1), 4), torch.zeros(x.size(1), 4)
+        for t in range(x.size(0)):
+            one = self.gru(x[t], one)
+            two, kept = self.lstm(one, (two, kept))
+            three = self.relu(two, three)
+            four = self.tanh(three, four)
+        return four, kept
+
+
+@pytest.mark.parametrize("opset", [15, 20])
+def test_recurrent_cells_are_exported_in_torchscript(opset: int) -> None:
+    torch.manual_seed(0)
+    model = torch.jit.script(Cells())
+    result = anyshape.export(model, torch.randn(3, 2, 4), dims={"x": "n batch 4"}, opset_version=opset, quick=True)
+    assert result.verdict == "checked"
+    x = torch.randn(7, 3, 4)
+    assert all(torch.allclose(*pair, atol=1e-5) for pair in zip(result(x), model(x), strict=True))
+
+
+def test_a_list_of_unknown_numbers_in_torchscript_is_told() -> None:
+    def asks(x: Tensor) -> Tensor:
+        return x * 2 if 3 in [x.size(0), 7] else x
+
+    with pytest.raises(anyshape.ExportError, match="Unsupported: `in` a list of numbers that are not known"):
+        anyshape.export(torch.jit.script(asks), torch.randn(4, 2), dims={"x": "n 2"}, quick=True)
 
 
 # ---- one trace

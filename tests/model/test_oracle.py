@@ -223,6 +223,19 @@ def test_places_that_look_into_tensors_are_noted_at_every_size() -> None:
     assert (code, line) == (forward.__code__, forward.__code__.co_firstlineno + 1)
 
 
+def test_torchscript_that_values_would_keep_going_for_ever_is_stopped() -> None:
+    @torch.jit.script
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        while bool(x.abs().max() > 1):
+            x = x / 2
+        return x
+
+    reference = _reference(halved, torch.randn(2, 3), dims=ROWS)
+    outcome = reference.run({"n": 2})
+    assert reference.with_leaves(outcome, {"x": torch.full((2, 3), 1e20)}).runs
+    assert not reference.with_leaves(outcome, {"x": torch.full((2, 3), torch.inf)}).runs
+
+
 def test_values_in_other_strides_reach_the_module() -> None:
     seen = []
     reference = _reference(lambda x: seen.append(x.stride()) or x * 1, torch.randn(2, 3), dims=ROWS)

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 import anyshape
 from anyshape.errors import DeclarationError
-from anyshape.model.random_inputs import with_random_inputs
+from anyshape.model.random_inputs import depends_on_draws, with_plain_draws, with_random_inputs
 from anyshape.model.request import understand
+from anyshape.model.survey import make_reference
 
 
 class Autoencoder(nn.Module):
@@ -85,8 +86,23 @@ def test_a_number_of_draws_that_depends_on_a_size_is_refused_with_its_line() -> 
         return torch.stack([row + torch.randn(4)[: row.shape[0]].sum() for row in x])
 
     drawn = "the model draws 3 times at n = 3, m = 4 and 4 times at n = 4, m = 4"
-    what = f"how often `randn` {line_of(rows)} draws depends on a size, of which no input can be made"
+    what = f"how often `randn` {line_of(rows)} draws depends on sizes or values, of which no input can be made"
     assert refusal(rows) == f"{what}: {drawn}: {_INSTEAD}"
+
+
+def test_a_draw_that_values_decide_is_no_matter_of_sizes_alone() -> None:
+    def loud(x: Tensor) -> Tensor:
+        return x + torch.randn_like(x) if x[0, 0] < 3.5 else x
+
+    def call(n: int) -> Tensor:
+        return torch.full((n, 4), float(n))
+
+    request = understand(loud, call(3), None, make_inputs=call, dims={"x": "n 4"})
+    with pytest.raises(DeclarationError) as refused:
+        with_random_inputs(request, 0)
+    drawn = "the model draws once at n = 3 and nothing at n = 4"
+    what = f"how often `randn_like` {line_of(loud)} draws depends on sizes or values, of which no input can be made"
+    assert str(refused.value) == f"{what}: {drawn}: {_INSTEAD}"
 
 
 def test_shapes_without_a_formula_are_refused() -> None:
@@ -219,6 +235,83 @@ def test_random_values_are_checked_by_shapes_and_types_alone(tmp_path: Path) -> 
     with pytest.raises(anyshape.ExportError) as refused:
         anyshape.check(path, lambda x: (torch.randn_like(x), x), x, quick=True)
     assert [finding.rule for finding in refused.value.findings] == ["wrong-shape"]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: x.new_empty(x.shape[0], 1).uniform_(-1, 1),
+        lambda x: x[torch.randperm(x.shape[0])],
+        lambda x: torch.normal(x, 1.0),
+        lambda x: torch.randn(x.shape, generator=torch.Generator()),
+        lambda x: torch.distributions.Laplace(x, 1.0).sample(),
+    ],
+)
+def test_whatever_is_drawn_is_made_of_what_a_file_draws(draw: Callable[[Tensor], Tensor]) -> None:
+    result = anyshape.export(draw, torch.ones(3, 4), dims={"x": "n 4"}, random="shapes", quick=True)
+    assert result.headline.endswith("values are random")
+
+
+def test_what_no_noise_expresses_is_drawn_as_ever() -> None:
+    request = with_plain_draws(understand(lambda x: torch.randint(2**40, (3,)) + x, torch.ones(3), None, dims={}))
+    assert int(request.target.call(torch.zeros(3)).max()) > 2**20
+
+
+def seeded(x: Tensor) -> Tensor:
+    torch.manual_seed(0)
+    return x + torch.randn(x.shape)
+
+
+def with_own_generator(x: Tensor) -> Tensor:
+    return x + torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(("model", "offset"), [(seeded, 2), (with_own_generator, 1)])
+def test_a_seed_of_the_models_own_is_told_at_the_draw(model: Callable[[Tensor], Tensor], offset: int) -> None:
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(model, torch.ones(3, 4), dims={"x": "n 4"}, quick=True)
+    (finding,) = refused.value.findings
+    assert (finding.rule, finding.span.line) == ("random-output", model.__code__.co_firstlineno + offset)
+    assert finding.message == (
+        "`output` holds random numbers of a seed that the model sets itself, and no file draws these numbers"
+    )
+    assert finding.helps == (
+        'random="inputs" makes each draw an input of the file, which is then checked as any other',
+    )
+    result = anyshape.export(model, torch.ones(3, 4), dims={"x": "n 4"}, random="inputs", quick=True)
+    assert list(result.draws) == ["noise"]
+
+
+def test_draws_that_are_thrown_away_are_not_blamed() -> None:
+    def wasteful(x: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        torch.randn(3)
+        return x * 2
+
+    request = understand(wasteful, torch.ones(3, 4), None, dims={"x": "n 4"})
+    reference = make_reference(request, 0)
+    assert not depends_on_draws(reference, reference.run({"n": 3}))
+    request = understand(seeded, torch.ones(3, 4), None, dims={"x": "n 4"})
+    reference = make_reference(request, 0)
+    assert depends_on_draws(reference, reference.run({"n": 3}))
+
+
+class Drifting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.chance = torch.Generator().manual_seed(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.randn(x.shape, generator=self.chance)
+
+
+def test_a_generator_of_the_models_own_is_found_at_its_draw() -> None:
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(Drifting(), torch.ones(3, 4), dims={"x": "n 4"}, quick=True)
+    (finding,) = refused.value.findings
+    assert finding.span.line == Drifting.forward.__code__.co_firstlineno + 1
+    assert finding.notes == ("in eval mode, the same inputs gave other results in the next call",)
+    assert finding.helps[0].startswith('random="inputs" makes each draw an input')
 
 
 def test_what_is_not_random_is_compared_whatever_was_allowed() -> None:

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import onnx_ir as ir
 import sympy
 import torch
+from torch.onnx.errors import SymbolicValueError
 
 from anyshape.conversion.candidates import Candidate, Conversion, Job
 from anyshape.conversion.control_flow.forks import Decision, Forks
@@ -340,7 +341,7 @@ def torchscript_model(job: Job, opset: int) -> ir.Model:
         """Copies: each run writes to what it is given, where the model does."""
         return tuple(value.detach().clone() for _, value in job.leaves)
 
-    with temporary_folder() as folder, capture.quiet(), _without_log(), put_back(job.adapter):
+    with temporary_folder() as folder, capture.quiet(), _without_log(), _symbolics(opset), put_back(job.adapter):
         path = folder / "model.onnx"
         # with gradients on, attention layers do not take the fast path that this exporter cannot translate
         with torch.enable_grad():
@@ -363,6 +364,68 @@ def _traceable(adapter: torch.nn.Module, arguments: tuple[Any, ...]) -> torch.nn
     if not any(isinstance(part, torch.jit.ScriptModule) for part in adapter.modules()):
         return adapter
     return torch.jit.trace(adapter, arguments, check_trace=False)  # type: ignore[no-any-return]
+
+
+def _is_one_of(graph: Any, items: Any, element: Any) -> Any:
+    """`x.dim() in (1, 2)`, as recurrent cells ask: torch's own knows no list that became a constant before."""
+    if items.node().kind() != "onnx::Constant":
+        raise SymbolicValueError("Unsupported: `in` a list of numbers that are not known", items)
+    is_same = graph.op("Cast", graph.op("Equal", items, element), to_i=ir.DataType.INT64.value)
+    return graph.op("Cast", graph.op("ReduceMax", is_same, keepdims_i=0), to_i=ir.DataType.BOOL.value)
+
+
+def _gates(graph: Any, values: Any, weight: Any, bias: Any, count: int) -> list[Any]:
+    made = graph.op("MatMul", values, graph.op("Transpose", weight, perm_i=(1, 0)))
+    made = made if bias.node().mustBeNone() else graph.op("Add", made, bias)
+    counted = {"num_outputs_i": count} if graph.opset >= 18 else {}
+    return list(graph.op("Split", made, axis_i=-1, outputs=count, **counted)) if count > 1 else [made]
+
+
+def _sums(graph: Any, x: Any, h: Any, weights: Sequence[Any], count: int) -> list[Any]:
+    given, kept = _gates(graph, x, weights[0], weights[2], count), _gates(graph, h, weights[1], weights[3], count)
+    return [graph.op("Add", *pair) for pair in zip(given, kept, strict=True)]
+
+
+def _plain_cell(activation: str) -> Callable[..., Any]:
+    def cell(graph: Any, x: Any, h: Any, *weights: Any) -> Any:
+        return graph.op(activation, *_sums(graph, x, h, weights, 1))
+
+    return cell
+
+
+def _gru_cell(graph: Any, x: Any, h: Any, *weights: Any) -> Any:
+    given, kept = _gates(graph, x, weights[0], weights[2], 3), _gates(graph, h, weights[1], weights[3], 3)
+    reset, update = (
+        graph.op("Sigmoid", graph.op("Add", one, two)) for one, two in zip(given[:2], kept[:2], strict=True)
+    )
+    new = graph.op("Tanh", graph.op("Add", given[2], graph.op("Mul", reset, kept[2])))
+    return graph.op("Add", new, graph.op("Mul", update, graph.op("Sub", h, new)))
+
+
+def _lstm_cell(graph: Any, x: Any, states: Any, *weights: Any) -> Any:
+    h, c = states.node().inputs()
+    enter, keep, new, leave = _sums(graph, x, h, weights, 4)
+    kept = graph.op("Mul", graph.op("Sigmoid", keep), c)
+    state = graph.op("Add", kept, graph.op("Mul", graph.op("Sigmoid", enter), graph.op("Tanh", new)))
+    return graph.op("Mul", graph.op("Sigmoid", leave), graph.op("Tanh", state)), state
+
+
+_SYMBOLICS = {
+    "aten::__contains_": _is_one_of, "aten::rnn_tanh_cell": _plain_cell("Tanh"),
+    "aten::rnn_relu_cell": _plain_cell("Relu"), "aten::gru_cell": _gru_cell, "aten::lstm_cell": _lstm_cell,
+}  # fmt: skip
+"""Recurrent cells, which this exporter does not know in TorchScript, and what they ask."""
+
+
+@contextlib.contextmanager
+def _symbolics(opset: int) -> Iterator[None]:
+    for name, symbolic in _SYMBOLICS.items():
+        torch.onnx.register_custom_op_symbolic(name, symbolic, opset)
+    try:
+        yield
+    finally:
+        for name in _SYMBOLICS:
+            torch.onnx.unregister_custom_op_symbolic(name, opset)
 
 
 def _without_log() -> contextlib.AbstractContextManager[None]:

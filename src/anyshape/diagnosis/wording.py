@@ -293,9 +293,10 @@ def random_output(
     listed = ", ".join(f"`{name}`" for name in outcome.names)
     where = f" at {describe(outcome.sizes)}" if elsewhere and outcome.sizes else ""
     message = f"{listed} changes from call to call{where}, so that no file can be checked against it"
-    seed = " under another random seed" if outcome.draws else ", although no generator was drawn from"
-    notes = [f"in eval mode, the same inputs gave other results{seed}"]
     (place, by), *others = [(span, by) for span, by in (places or {}).items() if span] or [(home, "")]
+    seed = " in the next call" if by else ", although no generator was drawn from"
+    seed = " under another random seed" if outcome.draws else seed  # which a generator of the model's own is not given
+    notes = [f"in eval mode, the same inputs gave other results{seed}"]
     if others:
         lines = dict.fromkeys(f"{span.path}:{span.line}" for span, _ in others)
         notes.append(f"random numbers are drawn at {', '.join(lines)}, too")
@@ -303,6 +304,14 @@ def random_output(
         "random-output", message, place, "draws random numbers" if by else "", tuple(notes), _ways_out_of_chance(by),
         breaks_at=outcome.sizes if where else None,
     )  # fmt: skip
+
+
+def seeded_output(outcome: Outcome, place: Span) -> Finding:
+    """The model draws alike in every call, since it seeds what it draws from."""
+    listed = ", ".join(f"`{name}`" for name in outcome.names)
+    message = f"{listed} holds random numbers of a seed that the model sets itself, and no file draws these numbers"
+    notes = ("ONNX Runtime has generators of its own",)
+    return Finding("random-output", message, place, "draws random numbers", notes, _ways_out_of_chance("torch")[:1])
 
 
 def _ways_out_of_chance(by: str) -> tuple[str, ...]:

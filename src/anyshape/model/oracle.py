@@ -123,7 +123,8 @@ class EagerModule:
         seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
-                with calls_are_checked(), watched_reads(most_reads) as self.reads:
+                reads = watched_reads(most_reads, is_scripted=self.target.is_scripted)
+                with calls_are_checked(), reads as self.reads:
                     returned = self.target.call(*args, **kwargs)
                 if look is not None:
                     look(returned)
@@ -329,7 +330,7 @@ class Reference:
 
     def drawing_places(self, outcome: Outcome) -> dict[Span | None, str]:
         """Where this call draws random numbers, and by what."""
-        return drawing_places(lambda: self._again(outcome)) if outcome.draws else {}
+        return drawing_places(lambda: self._again(outcome), torchs_alone=not outcome.draws)
 
     def meets_nan(self, outcome: Outcome) -> bool:
         """Whether an operator gives a NaN on the way to the outputs."""

@@ -30,7 +30,7 @@ from anyshape.sizes.spelling import spelled
 from anyshape.source.sites import read, site_of_stack
 from anyshape.source.spans import Span, is_users, span_of_stack
 from anyshape.torchkit import capture
-from anyshape.torchkit.draws import GivenDraws, Noise, WantedNoise, standard_noise
+from anyshape.torchkit.draws import GivenDraws, Noise, WantedNoise, drawn_noise, standard_noise
 from anyshape.torchkit.state import evaluating
 
 
@@ -71,6 +71,31 @@ def with_random_inputs(request: Request, seed: int) -> Request:
             raise DeclarationError(_not_expressed(reference.drawing_places(example)))
     note = f"{spelled('random=', '--random ')}inputs: the model draws no random numbers"
     return request if found else replace(request, notes=(*request.notes, note))
+
+
+def with_plain_draws(request: Request) -> Request:
+    """The same request, which draws nothing but standard noise and computes the rest of it, as any file can."""
+    given = request.target
+    if given.is_scripted:  # which no mode of Python's hears of
+        return request
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with GivenDraws(drawn_noise, or_draw=True):
+            return given.call(*args, **kwargs)
+
+    call.__signature__ = given.signature  # type: ignore[attr-defined]
+    return replace(request, target=replace(given, call=call))
+
+
+def depends_on_draws(reference: Reference, outcome: Outcome) -> bool:
+    """Whether a call gives other results with other noise in the place of its draws, however these are seeded."""
+
+    def outputs(seed: int) -> tuple[torch.Tensor, ...]:
+        chance = torch.Generator().manual_seed(seed)
+        with GivenDraws(lambda one: standard_noise(one.noise, one.shape, one.dtype, chance), or_draw=True):
+            return reference.module.call(outcome.leaves)[1]
+
+    return not all(map(torch.equal, outputs(1), outputs(2)))
 
 
 def _not_expressed(places: Mapping[Span | None, str]) -> str:
@@ -201,8 +226,12 @@ def _refuse_another_number(start: Sizes, draws: Sequence[FoundDraw], sizes: Size
 
 
 def _other_number(place: str, at: str, count: int, elsewhere: str, other: int) -> str:
-    drawn = f"the model draws {count} times at {at} and {other} times at {elsewhere}"
-    return f"how often {place} draws depends on a size, of which no input can be made: {drawn}{_INSTEAD}"
+    drawn = f"the model draws {_times(count)} at {at} and {_times(other)} at {elsewhere}"
+    return f"how often {place} draws depends on sizes or values, of which no input can be made: {drawn}{_INSTEAD}"
+
+
+def _times(count: int) -> str:
+    return ("nothing", "once")[count] if count < 2 else f"{count} times"
 
 
 # ---- the model with its draws given

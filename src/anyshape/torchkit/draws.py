@@ -36,6 +36,12 @@ class Draw(Protocol):
     ) -> Tensor: ...
 
 
+def drawn_noise(wanted: WantedNoise) -> Tensor:
+    """From torch's own generator, by the two functions that every way to a file knows."""
+    make = torch.randn if wanted.noise == "normal" else torch.rand
+    return make(wanted.shape, dtype=wanted.dtype)
+
+
 def standard_noise(
     noise: Noise, shape: Sequence[int], dtype: torch.dtype, generator: torch.Generator | None = None
 ) -> Tensor:
@@ -331,11 +337,14 @@ class WantedNoise:
 
 
 class GivenDraws(TorchFunctionMode):
-    """Inside, functions take what they would draw from somebody."""
+    """Inside, functions take what they would draw from somebody.
 
-    def __init__(self, give: Callable[[WantedNoise], Tensor]) -> None:
+    What standard noise does not express is refused, or with `or_draw` drawn as ever.
+    """
+
+    def __init__(self, give: Callable[[WantedNoise], Tensor], *, or_draw: bool = False) -> None:
         super().__init__()
-        self._give = give
+        self._give, self._or_draw = give, or_draw
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -355,6 +364,8 @@ class GivenDraws(TorchFunctionMode):
         try:
             made = make(draw, *args, **kwargs)
         except NotDrawnError as error:
+            if self._or_draw:
+                return func(*args, **kwargs, **({} if out is None else {"out": out}))
             span = span_of_stack(frame)
             place = f" ({span.path}:{span.line})" if span is not None else ""
             raise DeclarationError(f"`{name}`{place} draws {error}, which standard noise does not express") from None
@@ -384,12 +395,12 @@ class _DrawWatch(OperatorMode):
         return result
 
 
-def drawing_places(run: Callable[[], object]) -> dict[Span | None, str]:
+def drawing_places(run: Callable[[], object], *, torchs_alone: bool = False) -> dict[Span | None, str]:
     """Where torch draws in `run`, and by which operator; where it does not, the lines at which Python or numpy do."""
     watch = _DrawWatch()
     with watch:
         run()
-    return watch.places or _lines_that_draw(run)
+    return watch.places if watch.places or torchs_alone else _lines_that_draw(run)
 
 
 def _lines_that_draw(run: Callable[[], object]) -> dict[Span | None, str]:

@@ -277,6 +277,9 @@ class TooManyReadsError(Exception):
     """Code looked into tensors more often than it may."""
 
 
+_WITHOUT_END = "values were asked for without end"
+
+
 @dataclass
 class _ReadWatch:
     """What was read so far; a read inside of another is a part of it."""
@@ -291,7 +294,7 @@ class _ReadWatch:
         self.left, self.is_reading = self.left - 1, True
         try:
             if self.left < 0:
-                raise TooManyReadsError("values were asked for without end")
+                raise TooManyReadsError(_WITHOUT_END)
             return original(*args, **kwargs)
         finally:
             self.is_reading = False
@@ -323,12 +326,32 @@ _WATCHED = [
 """Owner, name, what stands there while somebody watches, and what stood there; None where the name is inherited."""
 
 
+class _ScriptedReads(OperatorMode):
+    """Stops TorchScript code that looks into tensors more often than it may; no method of Python's is called there."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__()
+        self._left = most
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self._left -= 1
+            if self._left < 0:
+                raise TooManyReadsError(_WITHOUT_END)
+        return func(*args, **(kwargs or {}))
+
+
 @contextlib.contextmanager
-def watched_reads(most: float = math.inf) -> Iterator[set[ReadPath]]:
+def watched_reads(most: float = math.inf, *, is_scripted: bool = False) -> Iterator[set[ReadPath]]:
     """Inside, every place is noted at which Python code looks into a tensor, at next to no cost.
 
     The methods themselves are replaced: under a mode of torch's, every call would take longer, and fast paths be left.
     """
+    if is_scripted and most < math.inf:
+        with _ScriptedReads(most), watched_reads() as paths:
+            yield paths
+        return
     _WATCHES.append(_ReadWatch(most))
     try:
         for owner, name, method, _ in _WATCHED:

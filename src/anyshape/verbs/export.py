@@ -21,7 +21,7 @@ from anyshape.diagnosis.doubts import pinned
 from anyshape.errors import DeclarationError
 from anyshape.garbage import uncollected
 from anyshape.model.oracle import RandomOutputError
-from anyshape.model.random_inputs import with_random_inputs
+from anyshape.model.random_inputs import depends_on_draws, with_plain_draws, with_random_inputs
 from anyshape.model.request import Request, understand
 from anyshape.model.survey import ExportOptions, Progress, Survey, take_survey
 from anyshape.onnxfile.destination import check_destination
@@ -117,6 +117,8 @@ def export(
     )  # fmt: skip
     if random == "inputs":
         request = with_random_inputs(request, seed)
+    if random == "shapes":
+        request = with_plain_draws(request)
     runtime = None if target is None else understand_target(target)
     with uncollected():
         options = ExportOptions(
@@ -209,13 +211,13 @@ def _with_edits(request: Request, options: ExportOptions, edits: Sequence[Edit])
     return replace(result, repairs=(*read, *result.repairs))
 
 
-def _run_stages(request: Request, options: ExportOptions) -> Result:
+def _run_stages(request: Request, options: ExportOptions, *, known_random: bool = False) -> Result:
     """What was declared, made a file; on trouble a refusal with its findings, or less than was declared at the user's
     wish.
     """
     # survey: how the model behaves in PyTorch, its limits, the sizes to trace at
     survey = take_survey(request, options)
-    is_random = survey.reference.is_random(survey.first)
+    is_random = known_random or survey.reference.is_random(survey.first)
     if is_random and options.compares_values:
         return refuse(
             survey,
@@ -236,11 +238,15 @@ def _run_stages(request: Request, options: ExportOptions) -> Result:
             # save: the file that is right with its contract, or what is wrong with those that were tried
             conclusion = conclude(survey, stage, tries)
     except RandomOutputError as error:
+        if not options.compares_values:  # a permutation of three rows is often the same
+            return _run_stages(request, options, known_random=True)
         places = survey.reference.drawing_places(error.outcome)
         return refuse(survey, (), [wording.random_output(error.outcome, survey.home, places, elsewhere=True)])
     result = conclusion.result
     if conclusion.pinned:
         result = _with_fixed_dims(survey, conclusion.pinned, result.findings)
+    if result.verdict == "refused" and not is_random:
+        result = _with_word_on_seeds(survey, result)
     return replace(result, notes=(*result.notes, *stage.notes))
 
 
@@ -250,6 +256,17 @@ def _with_fixed_dims(survey: Survey, dims: Sequence[str], findings: Sequence[Fin
     options = replace(survey.options, given_up=(*survey.options.given_up, *lost), prints=False)
     result = _run_stages(survey.request.without(dims), options)
     return replace(result, findings=(*findings, *result.findings)) if result.verdict != "refused" else result
+
+
+def _with_word_on_seeds(survey: Survey, refused: Result) -> Result:
+    """Random numbers that the model seeds itself are alike in every call, and others in a file: they are told first."""
+    if not any(finding.rule.startswith(("wrong-", "not-converted")) for finding in refused.findings):
+        return refused
+    first = survey.first
+    place = next(iter(survey.reference.drawing_places(first)), None)
+    if place is None or not depends_on_draws(survey.reference, first):
+        return refused
+    return replace(refused, findings=(wording.seeded_output(first, place),))
 
 
 _WHATEVER_THE_SIZES = {"random-output", "unsupported-op", "newer-opset", "frozen-branch", "frozen-value"}

@@ -152,6 +152,37 @@ def _table_of(node: ast.AST, reading: SourceReading) -> set[int]:
     return _whole_numbers(value) if all(isinstance(one, (int, float, str)) for one in held) else set()
 
 
+def _place_by_size(genuine: Callable[[torch.SymInt], int]) -> Callable[[torch.SymInt], int]:
+    """`self.heads[n % 3]`: each place of a short list is a path of its own."""
+
+    def of(size: torch.SymInt) -> int:
+        length = 0 if size.node.maybe_as_int() is not None else _length_of_list(sys._getframe(1))
+        for place in (*range(length), *range(-1, -length - 1, -1)):
+            if size == place:
+                return place
+        return genuine(size)
+
+    return of
+
+
+def _length_of_list(frame: FrameType) -> int:
+    """Of what a size is the place in, where that is a list in the model's code; else 0."""
+    site = site_of_stack(frame)
+    reading = None if site is None else read(site)
+    if reading is None or not isinstance(reading.node, ast.Subscript):
+        return 0
+    node = reading.node.value
+    if isinstance(node, (ast.List, ast.Tuple)):
+        length = 0 if any(isinstance(one, ast.Starred) for one in node.elts) else len(node.elts)
+    else:
+        value = reading.value_of(node)
+        length = len(value) if isinstance(value, _LISTS) else 0
+    return length if length <= budgets.MOST_KEYS_OF_A_TABLE else 0
+
+
+_LISTS = (list, tuple, str, range, nn.ModuleList, nn.Sequential, nn.ParameterList)
+
+
 def _whole_numbers(keys: Iterable[Any]) -> set[int]:
     """Those among keys, and in keys that are pairs and longer."""
     flat = itertools.chain.from_iterable(key if isinstance(key, (tuple, list)) else (key,) for key in keys)
@@ -190,7 +221,8 @@ def _kept_for_every_size(used: Used) -> Iterator[None]:
         id(f): _without_cache(f, used) for names in model_globals() for f in names.values() if type(f) is _CACHED
     }
     hashed = patched(torch.SymInt, "__hash__", _hash_of_sizes(used))
-    with shadowed({}, functions), all_patched(_methods_without_cache(used)), hashed:
+    placed = patched(torch.SymInt, "__index__", _place_by_size(torch.SymInt.__index__))
+    with shadowed({}, functions), all_patched(_methods_without_cache(used)), hashed, placed:
         yield
 
 
