@@ -7,6 +7,7 @@ import onnx.parser
 import onnx_ir as ir
 
 from anyshape.conversion.graph.finish import add_metadata, finish, set_output_axes
+from anyshape.onnxfile.graph import graphs_in
 from anyshape.onnxfile.metadata import SCOPE_KEY, SOURCE_KEY
 from anyshape.sizes.notation import parse_expression
 
@@ -41,6 +42,21 @@ def test_inner_values_give_way_and_weights_are_the_module_s_own() -> None:
     graph = finished().graph
     assert [value.name for node in graph for value in node.outputs] == ["y_", "first", "second"]
     assert list(graph.initializers) == ["layer.weight"]
+
+
+LOOP = """<ir_version: 10, opset_import: ["": 18]>
+g (float[2, 3] x, float[3] b) => (float[3] out) {
+  last, all = Scan <num_scan_inputs = 1, body = step (float[3] b_, float[3] row) => (float[3] n, float[3] m) {
+    late = Add(b_, row) n = Relu(late) m = Neg(late) }> (b, x)
+  late = Neg(last) out = Relu(late) }"""
+
+
+def test_values_of_a_body_give_way_to_all_around_it() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(LOOP))
+    finish(model, 18, [("x", [2, 3], FLOAT), ("n", [3], FLOAT)], ["out"])
+    (body,) = (one for node in model.graph for one in graphs_in(node))
+    assert [value.name for value in body.inputs] == ["b_", "row"]
+    assert [value.name for node in body for value in node.outputs] == ["late_", "n_", "m"]
 
 
 def test_of_a_stack_the_line_and_the_module_are_left_and_nothing_else() -> None:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from anyshape.conversion.graph.doubles import keep_digits
 from anyshape.conversion.graph.opset import STACK_KEY, set_opset
 from anyshape.conversion.graph.runtime_gaps import count_axes_from_the_front, transform_in_double
-from anyshape.onnxfile.graph import describe, every_node
+from anyshape.onnxfile.graph import describe, every_node, graphs_in
 from anyshape.onnxfile.metadata import SCOPE_KEY, SOURCE_KEY, TORCH_SCOPES_KEY, module_of_scopes
 from anyshape.runtime.releases import ir_version_for
 from anyshape.sizes.notation import Expression
@@ -74,6 +74,19 @@ def _make_names_free(graph: ir.Graph, wanted: set[str]) -> None:
             used.add(name)
             if name != value.name:
                 value.name = name  # an initializer's key follows by itself
+    _make_inner_names_free(graph, wanted | used)
+
+
+def _make_inner_names_free(graph: ir.Graph, used: set[str]) -> None:
+    """A value of a body gives way to all around it, those behind it among them, which ONNX Runtime counts, too."""
+    for body in (one for node in every_node(graph) for one in graphs_in(node)):
+        for value in (*body.inputs, *(value for node in body for value in node.outputs)):
+            name = value.name or ""
+            while name in used:
+                name += "_"
+            used.add(name)
+            if name != value.name:
+                value.name = name
 
 
 def _name_outputs(graph: ir.Graph, outputs: Sequence[str]) -> None:
