@@ -57,6 +57,7 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
 
 # ---- what torch asks, and is told
 
+
 def _answered_questions(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     def evaluate_expr(
         self: Any, question: sympy.Basic, hint: Any = None, fx_node: Any = None,
