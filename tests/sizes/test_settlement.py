@@ -14,7 +14,16 @@ from torch.utils._sympy import functions as f
 
 from anyshape.sizes import expressions
 from anyshape.sizes.notation import Expression, parse_condition, parse_sizes
-from anyshape.sizes.settlement import Question, SizesInQuestion, _ask_z3, _find_far, _find_near, find_breaks, truths
+from anyshape.sizes.settlement import (
+    Question,
+    SizesInQuestion,
+    _ask_z3,
+    _find_far,
+    _find_near,
+    _truth,
+    find_breaks,
+    truths,
+)
 
 N, M, K = sympy.symbols("s0 s1 s2", integer=True, positive=True)
 MEANING = {N: Expression("n"), M: Expression("m"), K: Expression("k")}
@@ -157,3 +166,16 @@ def test_every_search_agrees_with_all_sizes_one_by_one(left, right, relation, re
         assert not (answer.is_proved and broken)
         assert all(sizes in broken for sizes in answer.sizes)
     assert find_breaks(question).is_proved == (not broken)
+
+
+def test_each_condition_is_computed_where_those_before_it_hold(monkeypatch):
+    counted = []
+
+    def truth(claim, columns):
+        counted.append(max(np.size(column) for column in columns.values()))
+        return _truth(claim, columns)
+
+    monkeypatch.setattr("anyshape.sizes.settlement._truth", truth)
+    answer = _find_near(ask(sympy.Ne(N % 2, 0), before=[N > 9, N < 13, sympy.Ne(N, 10)], n="1..40"))
+    assert answer.sizes == ({"n": 12, "m": BASE["m"], "k": BASE["k"]},)
+    assert counted == [40, 20, 16, 2]

@@ -205,6 +205,30 @@ def test_calls_are_judged_up_to_the_first_that_is_wrong():
     assert [n for n, _ in reference.runs] == [1, 2, 3]
 
 
+def test_what_takes_long_to_find_is_asked_for_once_the_first_sizes_are_right():
+    asked = []
+
+    def breaking():
+        asked.append([n for n, _ in reference.runs])
+        return [{"n": 11}]
+
+    reference = Doubled()
+    verified(reference, replace(PLAN, first=({"n": 7},), breaking=breaking))
+    runs = list(dict.fromkeys(n for n, _ in reference.runs))
+    assert asked == [[n for n, _ in reference.runs][: len(asked[0])]]
+    assert list(dict.fromkeys(asked[0])) == [4, 1, 2, 7]
+    assert runs[4] == 11
+    assert sorted(runs) == list(range(1, 13))
+
+
+def test_what_takes_long_to_find_is_not_asked_for_of_a_wrong_file():
+    reference, asked = Doubled(wrong_from=1), []
+    plan = replace(PLAN, first=({"n": 7}, {"n": 9}), breaking=lambda: asked.append(1) or ())
+    found = verified(reference, plan)
+    assert len(found.failures) == 3
+    assert not asked
+
+
 def test_the_smallest_failing_size_is_found():
     one = checker(Doubled(wrong_from=5))
     failures = [one.judge(one.reference.run({"n": 11}))]

@@ -150,12 +150,13 @@ def _broken_in(question: Question, columns: Columns, *, is_all: bool = False) ->
     rest = {dim: size for dim, size in base.items() if dim not in columns}
     try:
         broken = ~_truth(question.claim, columns)
-        columns = {dim: column[broken] for dim, column in columns.items()}
-        kept = np.ones(np.count_nonzero(broken), dtype=np.bool_)
-        for holds in question.conditions if kept.any() else ():
-            kept &= _truth(holds, {**rest, **columns})
+        columns, count = _rows_where(broken, columns)
+        for holds in question.conditions:
+            if count:  # each is computed where those before it hold, and nowhere else
+                columns, count = _rows_where(_truth(holds, {**rest, **columns}), columns)
     except expressions.NO_VALUE:
         return Answer()
+    kept = np.ones(count, dtype=np.bool_)
     for avoided in question.avoided:
         here = {**rest, **columns}
         kept &= ~reduce(np.logical_and, [here[dim] == size for dim, size in avoided.items()], np.True_)
@@ -164,6 +165,11 @@ def _broken_in(question: Question, columns: Columns, *, is_all: bool = False) ->
         return Answer(is_proved=True)
     places = telling_rows(columns, kept, base)
     return Answer(sizes=tuple({d: int(columns[d][at]) if d in columns else rest[d] for d in base} for at in places))
+
+
+def _rows_where(truth: Rows, columns: Columns) -> tuple[dict[str, Rows], int]:
+    """The rows at which something is true, and how many they are."""
+    return {dim: column[truth] for dim, column in columns.items()}, int(np.count_nonzero(truth))
 
 
 def _depends_on(question: Question) -> set[str]:

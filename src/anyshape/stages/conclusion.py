@@ -87,7 +87,7 @@ def _conclude_wrong(survey: Survey, stage: Stage, tries: Sequence[Tried]) -> Con
     wrong = [checked for checked in ran if checked.verification.failures]
     doubtful = [checked for checked in ran if checked.unsettled]
     findings = explain(survey, attempts, wrong, doubtful)
-    refusal = refuse(survey, attempts, findings, (wrong or doubtful)[0].verification if wrong or doubtful else None)
+    refusal = refuse(survey, attempts, findings, (wrong or doubtful)[0].told if wrong or doubtful else None)
     if not survey.options.narrow:
         return Conclusion(refusal)
     telling = most_telling(attempts)

@@ -293,8 +293,13 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
     """Run the plan until it ends, the budget ends or enough sizes were wrong to say so."""
     start = time.monotonic()
     progress = _Progress()
-    given, queue = plan, choose(plan)
-    while queue or (queue := _sizes_not_thought_of(plan, progress)):
+    given, queue, is_opening = plan, choose(plan, opening=True), True
+    while True:
+        if not queue and is_opening:
+            given = plan = replace(plan, first=(*plan.first, *plan.breaking()))
+            queue, is_opening = _sizes_left(plan, progress), False
+        if not queue and not (queue := _sizes_not_thought_of(plan, progress)):
+            break
         sizes = queue.pop(0)
         key = tuple(sizes.values())
         if key in progress.done:
@@ -308,7 +313,7 @@ def verify(checker: Checker[Run], plan: Plan, limits: Limits, budget: Budget) ->
         if list(limits.conditions) != known:
             # the model's limits are others than thought: choose again inside them, ends included
             plan = _plan_inside(given, limits)
-            queue = [s for s in choose(plan) if tuple(s.values()) not in progress.done]
+            queue = _sizes_left(plan, progress, opening=is_opening)
     verification = replace(
         verification_of(checker, progress.judged, time.monotonic() - start),
         invalid=tuple(progress.invalid),
@@ -368,6 +373,10 @@ def _sizes_not_thought_of(plan: Plan, progress: _Progress) -> list[Sizes]:
         return []
     further = plan.further(list(right.values()), progress.invalid)
     return [sizes for sizes in further if tuple(sizes.values()) not in progress.done]
+
+
+def _sizes_left(plan: Plan, progress: _Progress, *, opening: bool = False) -> list[Sizes]:
+    return [sizes for sizes in choose(plan, opening=opening) if tuple(sizes.values()) not in progress.done]
 
 
 def _plan_inside(plan: Plan, limits: Limits) -> Plan:

@@ -51,6 +51,8 @@ class Plan:
     """Sizes for what time is left, inside the box or not."""
     is_closed: bool = False
     """Whether the box is all that was declared, with no range left open."""
+    breaking: Callable[[], Iterable[Sizes]] = field(default=tuple)
+    """What else must be run where the first sizes do not show a file wrong: it takes long to find."""
 
 
 def horizon(declared: SizeRange, traced: int) -> SizeRange:
@@ -64,12 +66,14 @@ def reach(declared: SizeRange, traced: int) -> int:
     return max(2 * traced + 1, min(4 * traced + 1, 64), few_steps)
 
 
-def choose(plan: Plan) -> list[Sizes]:
-    """The sizes to run, each once, the most telling first."""
+def choose(plan: Plan, *, opening: bool = False) -> list[Sizes]:
+    """The sizes to run, each once, the most telling first; of an opening, those before what takes long to find."""
     chosen: dict[tuple[int, ...], Sizes] = {}
     _add_sizes(chosen, plan, _first_sizes(plan))
     # before what is proposed: where another file was wrong, this one probably is, too, and time may end
     _add_sizes(chosen, plan, plan.first, anywhere=True)
+    if opening:
+        return list(chosen.values())
     _add_sizes(chosen, plan, _telling_sizes(plan))
     if plan.tier != "quick":
         count = max(_FILL_UP_TO[plan.tier] - len(chosen), budgets.FEWEST_SPREAD_SIZES)

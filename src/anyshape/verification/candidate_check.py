@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -66,6 +66,13 @@ class Checked:
     beyond: tuple[Guard, ...] = ()
     """What the model's code asks on paths that the candidate's trace did not take."""
     judged: JudgedFile | None = None
+    ends: Callable[[], tuple[Assumption, ...]] | None = None
+    """Of a wrong file: what became of its assumptions, which takes long to tell and is for a refusal alone."""
+
+    @property
+    def told(self) -> Verification:
+        """The verification as a refusal tells it."""
+        return self.verification if self.ends is None else replace(self.verification, assumptions=self.ends())
 
     @property
     def unsettled(self) -> list[tuple[Guard, Sizes]]:
@@ -121,8 +128,9 @@ def try_out(
     converted = survey.reference.effort(survey.traced).calls * budgets.WORK_OF_A_CONVERTED_CALL
     budget = Budget(options.seconds, max(budgets.WORK_TO_CHECK, converted))
     verification = verify(checker, plan, survey.boundaries, budget)
-    unknown = _unknown_uses(made.values(), ranges, verification)
-    verification = replace(verification, assumptions=(*assumptions.ends(verification), *unknown))
+    unknown = tuple(_unknown_uses(made.values(), ranges, verification))
+    if not verification.failures:
+        verification = replace(verification, assumptions=(*assumptions.ends(verification), *unknown))
     if computed_in is not None:
         wide = str(computed_in).removeprefix("torch.")
         verification = replace(verification, computed_in=wide, own_type="bfloat16")
@@ -141,8 +149,17 @@ def try_out(
         return Checked(candidate, verification, attempt.strategy, failure, beyond=beyond, judged=judged)
     smallest = smallest_failure(checker, verification.failures, plan, budget.part(0.25))
     where = first_difference(proto, checker, smallest) if options.compares_values else None
-    smallest = with_lost_digits(proto, checker, smallest)
-    return Checked(candidate, verification, attempt.strategy, smallest, where, assumptions.others(candidate.guards))
+    smallest, beyond = with_lost_digits(proto, checker, smallest), assumptions.others(candidate.guards)
+    ends = partial(_ends_of_wrong_file, assumptions, plan, verification, unknown)
+    return Checked(candidate, verification, attempt.strategy, smallest, where, beyond, ends=ends)
+
+
+def _ends_of_wrong_file(
+    assumptions: Assumptions, plan: Plan, verification: Verification, unknown: tuple[Assumption, ...]
+) -> tuple[Assumption, ...]:
+    """As if all of the plan had been run: what breaks them may not have been asked for."""
+    tuple(plan.breaking())
+    return (*assumptions.ends(verification), *unknown)
 
 
 def _plan(
@@ -173,7 +190,7 @@ def _plan(
         box, survey.traced, constants, assumptions.sizes_to_run, survey.boundaries.admit,
         options.tier, options.seed, first, tuple(last), not any(declared.is_open for declared in ranges.values()),
     )  # fmt: skip
-    return replace(plan, first=(*first, *_sizes_to_break(plan, assumptions, candidate, suspicion)))
+    return replace(plan, breaking=lambda: _sizes_to_break(plan, assumptions, candidate, suspicion))
 
 
 def _assumptions(

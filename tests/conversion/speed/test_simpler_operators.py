@@ -253,6 +253,31 @@ def test_it_alone_is_replaced(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert all(is_right(path, model, (torch.randn(*sizes, 4),)) for sizes in ((2, 2), (7, 3), (4, 11)))
 
 
+class Kept(nn.Module):
+    """How many rows are kept is another formula for few of them."""
+
+    def forward(self, x: Tensor) -> int:
+        return x.shape[0] - 3 if x.shape[0] > 6 else x.shape[0]
+
+
+class Beginning(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = Kept()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[: self.kept(x)] * 2
+
+
+def test_a_size_that_a_branch_chooses_is_read_as_it_is(tmp_path: Path) -> None:
+    model, path = Beginning().eval(), tmp_path / "m.onnx"
+    result = anyshape.export(model, (torch.randn(5, 4),), path, dims={"x": "n 4"}, quick=True)
+    attempt = result.attempts[-1]
+    assert attempt.strategy == "torch.export with branches and loops"
+    assert (attempt.inlined, attempt.forced_by) == (("aten.item.default",), ())
+    assert all(is_right(path, model, (torch.randn(n, 4),)) for n in (1, 6, 7, 11))
+
+
 def test_what_writes_to_a_view_takes_the_whole_program(tmp_path: Path) -> None:
     def written(x: Tensor) -> Tensor:
         y = torch.trapezoid(x, dim=1)

@@ -51,6 +51,9 @@ def files_of(model: nn.Module) -> frozenset[str]:
     return frozenset(code.co_filename for code in codes if code and not is_ours(code.co_filename))
 
 
+_TRUTHS = (sympy.true, sympy.false)
+
+
 def is_question(expression: sympy.Basic) -> bool:
     """Whether it is true or false, depending on sizes or values; sympy takes a symbol for either."""
     is_truth = isinstance(expression, sympy.logic.boolalg.Boolean) and not isinstance(expression, sympy.Symbol)
@@ -138,7 +141,8 @@ class Forks:
         self._groups = itertools.count()
         self._free: frozenset[sympy.Symbol] = frozenset()
         self._known: Known = {}
-        self._known_at: dict[int, Known] = {}
+        self._hints: dict[tuple[sympy.Basic, type], Any] = {}
+        self._known_at: dict[int, tuple[Known, dict[tuple[sympy.Basic, type], Any]]] = {}
         """What expressions are, by the sizes that torch sees; to compute them anew each time takes most of a trace."""
         self._environment: Any = None
         self.asked: Any = None
@@ -209,6 +213,19 @@ class Forks:
         value = self._known[expression]
         return sympy.sympify(value.item() if isinstance(value, (np.generic, np.ndarray)) else value)
 
+    def hint_of(self, node: SymNode) -> Any:
+        """What a number of torch's is on the present path, as a number of Python's; None where that is not known.
+
+        torch asks for it whenever it computes with the number.
+        """
+        key = (node._expr, node.pytype)
+        if key not in self._hints:
+            value = self.value_of(node.expr)
+            if value is None:  # it may get one
+                return None
+            self._hints[key] = node.pytype(bool(value) if value in _TRUTHS else value)
+        return self._hints[key]
+
     def _asker_of(self, question: sympy.Basic) -> FrameType | None:
         if not is_question(question) or self.asked is None:
             return None
@@ -256,7 +273,7 @@ class Forks:
 
     def _show_sizes(self, samples: Samples) -> None:
         if self._environment is not None:  # else nothing has been asked
-            self._known = self._known_at.setdefault(int(samples.rows[0]), {})
+            self._known, self._hints = self._known_at.setdefault(int(samples.rows[0]), ({}, {}))
             known, first = self._environment.backed_var_to_val, samples.first()
             known.update({symbol: sympy.Integer(first[symbol]) for symbol in known if symbol in first})
 

@@ -57,8 +57,6 @@ def branching(model: torch.nn.Module, samples: Samples, recorder: Recorder) -> I
 
 # ---- what torch asks, and is told
 
-_TRUTHS = (sympy.true, sympy.false)
-
 
 def _answered_questions(forks: Forks, original: Callable[..., Any]) -> Callable[..., Any]:
     def evaluate_expr(
@@ -122,8 +120,8 @@ def _hint_of_path(forks: Forks, _original: Any) -> property:
         kept = self._hint
         if not forks.is_running or not isinstance(kept, (int, float, NoneType)) or isinstance(self._expr, int):
             return kept
-        value = forks.value_of(self.expr)
-        return kept if value is None else self.pytype(bool(value) if value in _TRUTHS else value)
+        known = forks.hint_of(self)
+        return kept if known is None else known
 
     return property(hint)
 

@@ -218,7 +218,14 @@ def inline(graph: fx.Graph, nodes: Collection[fx.Node], table: Mapping[Any, Any]
         return False
 
 
+_OTHER_NAMES: Mapping[Any, Any] = {_aten.item.default: _aten._local_scalar_dense.default}
+"""What does the very same under another name: a number that is read has a symbol, and may not be read anew."""
+
+
 def _replaces_node(graph: fx.Graph, node: fx.Node, table: Mapping[Any, Any]) -> bool:
+    if (same := _OTHER_NAMES.get(node.target)) is not None:
+        node.target = same
+        return True
     is_plain = "val" in node.meta and "unbacked_bindings" not in node.meta
     if not isinstance(node.target, OpOverload) or writes(node.target) or not is_plain:
         return False
