@@ -469,6 +469,17 @@ def test_time_is_told_node_by_node_and_faults_are_flagged(browser, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_name_of_the_peak_stays_inside_of_a_narrow_window(browser, tmp_path):
+    name = "a_long_name_of_a_node_in_the_middle"
+    lines = ("a = Relu(x)", f"[{name}] b = Concat<axis = 0>(a, a)", "y = ReduceSum(b)")
+    text = "main (float[n] x) => (float[1] y)\n{\n" + "\n".join(lines) + "\n}"
+    anyshape.report(drawing.write(tmp_path / "m.onnx", text), tmp_path / "r.html", quick=True)
+    with opened(browser, tmp_path / "r.html", width=390) as tab:
+        box = tab.locator("#timeline text.title").bounding_box()
+        assert 0 < box["x"] < box["x"] + box["width"] < 390
+
+
+@pytest.mark.slow
 def test_what_is_not_known_is_not_called_nothing(browser, tmp_path):
     """The data decide how many there are: no bytes can be told, and none is not what there are."""
     text = "main (float[n, 4] x) => (float[k, 2] y)\n{\n  a = NonZero(x)\n  b = Transpose(a)\n  y = Cast<to = 1>(b)\n}"
