@@ -323,7 +323,7 @@ def test_two_thousand_nodes_open_within_a_second_or_so(browser, tmp_path):
         assert tab.locator(".item").count() < 100  # nothing is drawn before it is unfolded
         tab.locator("#more-nodes").click()
         assert tab.evaluate(SLIDING) < 200
-        tab.wait_for_function("document.querySelector('#node-table .shapes').textContent === 'float32[20, 8]'")
+        tab.locator("#node-table .shapes", has_text="float32[20, 8]").first.wait_for()
 
 
 # ---- a refusal, times, and strangers
@@ -344,7 +344,7 @@ def test_a_refusal_shows_where_it_fails_and_its_edit_is_copied(browser, tmp_path
         assert tab.locator("h1").inner_text() == "No file written: batch cannot vary"
         assert tab.locator(".mark.limit").count() == 1
         tab.locator(".copy").click()
-        tab.wait_for_function("document.querySelector('.copy').textContent === 'Copied'")
+        tab.locator(".copy", has_text="Copied").wait_for()  # the page forbids what evaluates text again and again
         assert tab.evaluate("navigator.clipboard.readText()") == result.findings[0].edit.diff
         tab.locator(".rule summary").click()
         assert "take the size from an input" in tab.locator(".rule").inner_text().lower()
@@ -466,6 +466,17 @@ def test_time_is_told_node_by_node_and_faults_are_flagged(browser, tmp_path):
         assert tab.locator(".item rect.share").count() == 1
         assert tab.locator(".item.fault").get_attribute("data-key") == "node1"
         assert tab.locator("#graph-legend").inner_text().split() == ["!", "a", "finding", "is", "about", "it"]
+
+
+@pytest.mark.slow
+def test_the_name_of_the_peak_stays_inside_of_a_narrow_window(browser, tmp_path):
+    name = "a_long_name_of_a_node_in_the_middle"
+    lines = ("a = Relu(x)", f"[{name}] b = Concat<axis = 0>(a, a)", "y = ReduceSum(b)")
+    text = "main (float[n] x) => (float[1] y)\n{\n" + "\n".join(lines) + "\n}"
+    anyshape.report(drawing.write(tmp_path / "m.onnx", text), tmp_path / "r.html", quick=True)
+    with opened(browser, tmp_path / "r.html", width=390) as tab:
+        box = tab.locator("#timeline text.title").bounding_box()
+        assert 0 < box["x"] < box["x"] + box["width"] < 390
 
 
 @pytest.mark.slow

@@ -545,8 +545,8 @@
     const path = most.map((value, index) => `${index ? "L" : "M"}${(left + index * step).toFixed(1)} ${y(value).toFixed(1)}h${step.toFixed(2)}`).join("");
     picture.append(draw("path", { class: "curve-area", d: `${path}V${y(0)}H${left}Z` }), draw("path", { class: "curve-line", "stroke-width": 1.4, d: path }));
     if (now.peakAt >= 0) {
-      const at = left + (Math.floor(now.peakAt / together) + 0.5) * step, node = costs.nodes[now.peakAt], after = at < width * 0.6;
-      picture.append(draw("circle", { class: "curve-dot", cx: at, cy: y(now.peak), r: 4 }), draw("text", { x: at + (after ? 9 : -9), y: y(now.peak) - 9, "text-anchor": after ? "start" : "end", class: "title" }, short(`${inBytes(now.peak)} at ${node.op} ${node.name}`, Math.floor((width - left) / 9))));
+      const at = left + (Math.floor(now.peakAt / together) + 0.5) * step, node = costs.nodes[now.peakAt], after = at < width / 2;
+      picture.append(draw("circle", { class: "curve-dot", cx: at, cy: y(now.peak), r: 4 }), draw("text", { x: at + (after ? 9 : -9), y: y(now.peak) - 9, "text-anchor": after ? "start" : "end", class: "title" }, short(`${inBytes(now.peak)} at ${node.op} ${node.name}`, Math.floor(((after ? width - at : at) - 12) / 7.2))));
     }
     place.replaceChildren(picture);
   }
