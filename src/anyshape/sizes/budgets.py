@@ -552,5 +552,7 @@ WORKERS_OF_A_CLUSTER = 32
 """For whom the sizes of a grid are dealt, before a cluster is asked how many it has."""
 MOST_SIZES_OF_A_TASK = 500
 """Half a minute of work: what a lost worker costs."""
+FEWEST_SIZES_OF_A_TASK = 20
+"""A process begins with seconds of imports, and runs a size of a small model in 40 ms."""
 MOST_FAILURES_TOLD = 10
 """Of a grid: the smallest ones; a JSON document has them all."""
