@@ -153,7 +153,7 @@ def nodes() -> str:
     return _table(heads, rows, kept.measured("nodes"))
 
 
-def forms() -> str:
+def default_form() -> str:
     kept = read("forms")
     rows = [
         (

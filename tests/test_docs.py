@@ -304,7 +304,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
             "growth",
             "means",
             "nodes",
-            "forms",
+            "default_form",
             "resizing",
             "memory",
         )

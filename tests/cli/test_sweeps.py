@@ -90,6 +90,14 @@ def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str], sente
     assert not (tmp_path / "r/results.jsonl").exists()
 
 
+def test_a_listing_may_take_longer_than_an_entry(tmp_path: Path) -> None:
+    source = (
+        "import time\ndef models(only=None):\n    time.sleep(0 if only else 3)\n    yield {'name': 'a', 'model': len}\n"
+    )
+    (tmp_path / "slow.py").write_text(source)
+    assert "anyshape     1 timeout" in invoke("sweep", tmp_path / "slow.py", "-o", tmp_path / "r", "--seconds", "0.2")
+
+
 def test_two_entries_of_one_name_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("")
     (tmp_path / "c.yaml").write_text("- net.py:Net\n- net.py:Net")

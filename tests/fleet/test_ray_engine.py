@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.errors import AnyshapeError
+from anyshape.errors import AnyshapeError, DeclarationError
 from anyshape.fleet.ray_engine import Demand, _as_record, _run_supervised, _within_cluster, demand_of, run_on_ray
 from anyshape.fleet.result_lines import TaskRecord, read_records
 from anyshape.fleet.tasks import Task, TaskLimits
@@ -80,6 +80,16 @@ def test_without_ray_one_sentence_says_what_to_install(monkeypatch: pytest.Monke
     with pytest.raises(AnyshapeError) as told:
         next(run_on_ray([TASK], {}, None))
     assert str(told.value) == "--engine ray needs ray: pip install 'anyshape[ray]'"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999"])
+def test_an_address_where_nobody_answers_is_one_sentence_at_once(address: str) -> None:
+    pytest.importorskip("ray", reason="the extra [ray] is not installed")
+    begin = time.monotonic()
+    with pytest.raises(DeclarationError) as told:
+        next(run_on_ray([TASK], {}, address))
+    assert str(told.value).startswith(f"no cluster of Ray's answers at `{address}`: ")
+    assert time.monotonic() - begin < 30
 
 
 # ---- a cluster

@@ -41,6 +41,7 @@ def test_a_sweep_that_stops_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         sweep(SweepWishes(tmp_path), engine=stopping)
+    assert (tmp_path / "results.html").read_text().count('data-name="entry ') == 2
     with pytest.raises(DeclarationError) as told:
         sweep(SweepWishes(tmp_path))
     lines = tmp_path / "results.jsonl"

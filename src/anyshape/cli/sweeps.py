@@ -21,6 +21,7 @@ from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, opened_s
 from anyshape.fleet.table_page import bring_reports, write_page
 from anyshape.fleet.tasks import Shard, Task, TaskLimits, parse_shard
 from anyshape.onnxfile.destination import check_writable, refuse_foreign
+from anyshape.sizes import budgets
 from anyshape.sizes.notation import did_you_mean
 
 JOBS = "anyshape.cli.entry_jobs"
@@ -68,6 +69,8 @@ def engine_of(options: Mapping[str, Any]) -> Engine:
 
 def _listed_models(place: Path, limits: TaskLimits) -> Mapping[str, Any]:
     """What a Python file yields, asked of a process of its own: it may hang, or end Python."""
+    # an entry may be given less than it takes to name them all
+    limits = replace(limits, seconds=max(limits.seconds, budgets.SECONDS_OF_A_TASK))
     record = run_one(Task(place.name, "models", f"{JOBS}:list_models", {"place": str(place)}, limits))
     if record.outcome != "checked":
         cause = record.cause.removeprefix("DeclarationError: ")

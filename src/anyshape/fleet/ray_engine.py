@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -70,6 +71,7 @@ def _cluster_at(ray: Any, address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    _refuse_silent_address(address or "")
     try:
         ray.init(address=address, include_dashboard=False, log_to_driver=False) if address is None else ray.init(
             address=address, log_to_driver=False
@@ -80,6 +82,16 @@ def _cluster_at(ray: Any, address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _refuse_silent_address(address: str) -> None:
+    """Ray itself asks for minutes where nobody answers."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), budgets.SECONDS_UNTIL_A_CLUSTER_ANSWERS).close()
+        except (OSError, OverflowError) as error:
+            raise DeclarationError(f"no cluster of Ray's answers at `{address}`: {first_line(error)}") from None
 
 
 def _records_from(ray: Any, tasks: Sequence[Task], known: dict[tuple[str, str], TaskRecord]) -> Iterator[TaskRecord]:

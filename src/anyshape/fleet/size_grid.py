@@ -50,7 +50,10 @@ def _falls_into(sizes: Sizes, share: float) -> bool:
 
 def dealt(sizes: Sequence[Sizes], workers: int) -> list[list[Sizes]]:
     """Hands of about the same work, several for each worker, so that none waits long for the last."""
-    count = min(len(sizes), max(workers * 4, math.ceil(len(sizes) / budgets.MOST_SIZES_OF_A_TASK)))
+    count = min(
+        max(workers * 4, math.ceil(len(sizes) / budgets.MOST_SIZES_OF_A_TASK)),
+        math.ceil(len(sizes) / budgets.FEWEST_SIZES_OF_A_TASK),
+    )
     by_volume = sorted(sizes, key=lambda one: math.prod(max(size, 1) for size in one.values()))
     return [by_volume[number::count] for number in range(count)]
 

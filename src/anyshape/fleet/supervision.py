@@ -105,7 +105,7 @@ class SupervisedTask:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.session, signal.SIGKILL)
         for _ in range(budgets.ROUNDS_AGAINST_FORKS):
-            found = {one for one in below if one != self.session} | _marked(self._mark)
+            found = {one for one in below if one != self.session} | _processes_with(self._mark)
             for one in found:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(one, signal.SIGKILL)
@@ -215,7 +215,7 @@ def _descendants(sessions: Iterable[int]) -> dict[int, set[int]]:
     return members
 
 
-def _marked(mark: str) -> set[int]:
+def _processes_with(mark: str) -> set[int]:
     """Processes with this in their environment."""
     found = set()
     for place in Path("/proc").glob("[0-9]*"):

@@ -98,15 +98,16 @@ class OpenedSweep:
     journal: Journal
 
     def run(self, engine: Engine, show: Show) -> SweepSummary:
-        """Every result is on the disk before it is shown."""
-        records, ran = dict(self.known), 0
-        for record in engine(self.left, self.known):
-            self.journal.append(record)
-            records[record.key] = record
-            ran += 1
-            show(record)
-        page = self.lines.with_suffix(".html")
-        write_page(page, records.values())
+        """Every result is on the disk before it is shown; whoever stops it has a page of what there is."""
+        records, ran, page = dict(self.known), 0, self.lines.with_suffix(".html")
+        try:
+            for record in engine(self.left, self.known):
+                self.journal.append(record)
+                records[record.key] = record
+                ran += 1
+                show(record)
+        finally:
+            write_page(page, records.values())
         return SweepSummary(records, self.lines, page, ran)
 
 

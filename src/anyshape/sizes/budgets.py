@@ -19,6 +19,8 @@ SECONDS_BETWEEN_LOOKS_AT_TASKS = 0.05
 """At what the processes of a sweep take: a second of looks is a thousandth of a core for each of them."""
 ROUNDS_AGAINST_FORKS = 50
 """In which what a task has left behind is looked for and ended: a process that forks without end loses within a few."""
+SECONDS_UNTIL_A_CLUSTER_ANSWERS = 10.0
+"""Its address takes a connection or is not one: a busy head answers within a second."""
 SECONDS_BETWEEN_LOOKS_AT_A_CLUSTER = 5.0
 """Where no task ends: whether nodes have come or gone."""
 
@@ -554,5 +556,7 @@ WORKERS_OF_A_CLUSTER = 32
 """For whom the sizes of a grid are dealt, before a cluster is asked how many it has."""
 MOST_SIZES_OF_A_TASK = 500
 """Half a minute of work: what a lost worker costs."""
+FEWEST_SIZES_OF_A_TASK = 20
+"""A process begins with seconds of imports, and runs a size of a small model in 40 ms."""
 MOST_FAILURES_TOLD = 10
 """Of a grid: the smallest ones; a JSON document has them all."""
