@@ -198,7 +198,7 @@ def _sign(x: ir.Value) -> Any:
     return op.Sub(op.CastLike(op.Greater(x, zero), x), op.CastLike(op.Less(x, zero), x))
 
 
-def _negated(x: ir.Value) -> Any:
+def _opposite(x: ir.Value) -> Any:
     """Of types without a sign, or of sixteen bits, ONNX Runtime turns none."""
     if x.dtype is None or not x.dtype.is_integer() or x.dtype in (ir.DataType.INT32, INT64):
         return op.Neg(x)
@@ -429,7 +429,7 @@ TRANSLATIONS: dict[str, Function] = {
     "aten::clamp_max": lambda x, max: _clamp(x, None, max),  # noqa: A006
     "aten::clamp_min.Tensor": _not_below,
     "aten::clamp_max.Tensor": _not_above,
-    "aten::neg": _negated,
+    "aten::neg": _opposite,
     "aten::heaviside": _step,
     "aten::logit": _log_of_odds,
     "aten::special_logit": _log_of_odds,
