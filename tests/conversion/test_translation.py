@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx_ir as ir
 import pytest
 import torch
 from onnxscript import opset18, script
@@ -154,3 +155,22 @@ def test_tiny_numbers_are_kept() -> None:
     """onnxscript's rules take what is nearly zero for zero, and log(0 + 1e-12) would be infinite."""
     nodes = [node.op_type for node in translating.translate_program(_program(TinyNumbers()), 20, {}).model.graph]
     assert [one for one in nodes if one != "Identity"] == ["Add", "Log", "Add", "Sub", "Mul"]
+
+
+class Halves(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        return x.sum(0), x.amax(1), x.cumsum(0), x.prod(), x.std(), *torch.var_mean(x, 0), x.int().sum()
+
+
+def test_sums_of_halves_are_halves() -> None:
+    program = torch.export.export(Halves(), (torch.ones(3, 4).half(),))
+    outputs = translating.translate_program(program, 20, {}).model.graph.outputs
+    assert [one.dtype for one in outputs if one is not None] == [ir.DataType.FLOAT16] * 7 + [ir.DataType.INT64]
+
+
+def test_an_operator_without_words_for_complex_values_is_named() -> None:
+    module = nn.Module()
+    module.forward = lambda x: torch.view_as_real(torch.complex(x, x).tanh())
+    with pytest.raises(UntranslatedOperatorError) as caught:
+        translating.translate_program(_program(module), 20, {})
+    assert str(caught.value) == "`aten::tanh` has no ONNX translation; of complex values there is none"

@@ -152,6 +152,15 @@ def test_other_arithmetic_and_roundings() -> None:
     assert all(one is not None and torch.allclose(one[0], outcome.outputs[0], rtol=1e-4) for one in jittered)
 
 
+def test_a_matrix_that_is_singular_in_float64_alone_has_no_exact_inverse() -> None:
+    reference = _reference(
+        lambda x: torch.linalg.inv(torch.ones(2, 2).to(x) + (x.dtype == torch.float32) * x), torch.eye(2), dims={}
+    )
+    exact = reference.exact(reference.run({}))
+    assert exact is not None
+    assert torch.isnan(exact[0]).all()
+
+
 def test_randomness_and_inputs_that_matter() -> None:
     noisy = _reference(lambda x: x + torch.rand(()), torch.randn(2, 3), dims=ROWS)
     assert noisy.is_random(noisy.run({"n": 2}))

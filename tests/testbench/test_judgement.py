@@ -241,6 +241,9 @@ def test_nan_is_excused_where_pytorch_has_hardly_a_digit():
     inverse, exact = torch.tensor([-1.6e7, 0.5]), torch.tensor([7.5e15, -0.16]).double()  # of a singular matrix
     assert judged(torch.tensor([nan, nan]), inverse, oracles(exact)).difference is None
     assert sentence(torch.tensor([nan, nan]), inverse, oracles(inverse.double())) == "has 2 NaN, in PyTorch 0"
+    logarithm, none = torch.tensor([-17.0, 0.5]), torch.tensor([nan, 0.5]).double()  # of a determinant
+    assert judged(torch.tensor([nan, 0.5]), logarithm, oracles(none)).difference is None
+    assert sentence(torch.tensor([nan, nan]), logarithm, oracles(none)) == "has 1 NaN, in PyTorch 0"
     noise = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1e-20]).double()
     assert sentence(torch.tensor([1.0, nan]), noise[0], oracles(noise[1])) == "has 1 NaN, in PyTorch 0"
 

@@ -76,4 +76,51 @@ def test_a_packed_sequence_with_the_state_of_another_batch_is_not_run(name: str)
         if name == "lstm":
             with pytest.raises(UndefinedCallError, match="2 packed sequences, and a state of another batch"):
                 layer(packed, (torch.zeros(1, 3, 3), torch.zeros(1, 3, 3)))
+            with pytest.raises(UndefinedCallError, match="2 packed sequences, and a state of another batch"):
+                torch.lstm(
+                    packed.data,
+                    packed.batch_sizes,
+                    (torch.zeros(2, 2, 3), torch.zeros(1, 2, 3)),
+                    [],
+                    True,
+                    1,
+                    0.0,
+                    False,
+                    False,
+                )
     run(2)
+
+
+def test_bags_beyond_the_last_index_are_not_looked_up() -> None:
+    def bag(index: int, offset: int) -> torch.Tensor:
+        return torch.embedding_bag(torch.ones(3, 2), torch.tensor([0, index]), torch.tensor([0, offset]))[0]
+
+    for checked in (DefinedCalls(), calls_are_checked()):
+        with checked:
+            assert bag(2, 2).shape == (2, 2)
+            for index, offset in ((3, 1), (-1, 1), (2, 3)):
+                with pytest.raises(UndefinedCallError, match="an index or an offset beyond the end"):
+                    bag(index, offset)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_an_lstm_beside_weights_that_do_not_fit_is_not_run(layers: int) -> None:
+    layer = torch.nn.LSTM(3, 4, layers)
+    weights = [one.detach() for one in layer.parameters()]
+    state = torch.zeros(layers, 2, 4)
+
+    def run(features: int, given: list[torch.Tensor], state: torch.Tensor) -> torch.Tensor:
+        steps = torch.randn(5, 2, features)
+        return torch.lstm(steps, (state, state), given, True, layers, 0.0, False, False, False)[0]
+
+    for checked in (DefinedCalls(), calls_are_checked()):
+        with checked, torch.no_grad():
+            assert run(3, weights, state).shape == (5, 2, 4)
+            for call in (
+                (2, weights, state),
+                (3, [*weights[:3], weights[3][:8], *weights[4:]], state),
+                (3, [weights[0], weights[1][:, :3], *weights[2:]], state),
+                (3, weights, state[..., :3]),
+            ):
+                with pytest.raises((UndefinedCallError, RuntimeError)):
+                    run(*call)

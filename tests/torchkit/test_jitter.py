@@ -39,6 +39,12 @@ def test_sizes_counted_in_tensors_do_not_move_but_values_do() -> None:
     assert bool((_runs(_padded_to_frames, x, strength=1.0) != _padded_to_frames(x)).any())
 
 
+def test_a_part_of_a_complex_product_moves_by_what_cancels_in_it() -> None:
+    x = torch.tensor([[1.1, 1.1], [1.1, 3.0]])
+    moved = (_runs(lambda x: torch.view_as_real(torch.view_as_complex(x) ** 2), x)[:, 0, 0]).abs().max()
+    assert float(moved) > 0
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -56,7 +56,7 @@ def translate_program(
             LOCK, quiet(), torch.no_grad(), without_answers(), our_operators(),
             stages_left_out(inlining=inlining) as simplified,
             numbers.gathered(lambda *given: lacking.extend(_untranslated_operators(*given))),
-            numbers.numbers_in_double(), tiny_numbers_kept(),
+            numbers.numbers_in_double(), tiny_numbers_kept(), halves_kept(),
         ):  # fmt: skip
             converted = torch.onnx.export(program, (), None, dynamo=True, opset_version=opset, verbose=False, **options)
     except Exception as error:
@@ -74,12 +74,28 @@ def _untranslated_operators(module: torch.fx.GraphModule, table: Any) -> Iterato
     for part in module.modules() if table is not None else ():
         for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
             target = node.target
-            if isinstance(target, OpOverload) and not table.is_registered(target):
-                yield _without_words(target, span_of_recorded_stack(node.meta.get("stack_trace") or ""))
+            if not isinstance(target, OpOverload):
+                continue
+            span = span_of_recorded_stack(node.meta.get("stack_trace") or "")
+            if not table.is_registered(target):
+                yield _without_words(target, span)
+            elif any(map(_is_complex, node.all_input_nodes)) and not _is_known_for_complex(table, target):
+                yield _without_words(target, span, "of complex values there is none")
 
 
-def _without_words(operator: Any, span: Span | None) -> UntranslatedOperatorError:
-    arguments, why = custom_operators.written_arguments(operator), "ONNX has no operator for it"
+def _is_complex(node: torch.fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_complex()
+
+
+def _is_known_for_complex(table: Any, target: Any) -> bool:
+    return any(getattr(one, "is_complex", True) for one in table.get_decomps(target))
+
+
+def _without_words(
+    operator: Any, span: Span | None, why: str = "ONNX has no operator for it"
+) -> UntranslatedOperatorError:
+    arguments = custom_operators.written_arguments(operator)
     return UntranslatedOperatorError(operator.name(), str(operator), arguments, span, why, shapeless=False)
 
 
@@ -117,6 +133,23 @@ def tiny_numbers_kept() -> Iterator[None]:
         return match
 
     with replaced("onnxscript.rewriter._matcher.SimplePatternMatcher._match_constant", make):
+        yield
+
+
+@contextlib.contextmanager
+def halves_kept() -> Iterator[None]:
+    """Inside, a sum of halves is one: torch casts what it adds up to float32, and leaves the result there."""
+
+    def make(original: Any) -> Any:
+        def preview(rule: Any, args: Any, kwargs: Any) -> Any:
+            found, given = original(rule, args, kwargs), args[0].dtype
+            is_kept = given in (torch.float16, torch.bfloat16) and found.out_dtype == given
+            return dataclasses.replace(found, args_dtypes={0: given}) if is_kept else found
+
+        return preview
+
+    rule = "torch.onnx._internal.fx.passes.type_promotion.ReductionTypePromotionRule"
+    with replaced(f"{rule}.preview_type_promotion", make):
         yield
 
 

@@ -36,6 +36,8 @@ from anyshape.torchkit.private_names import lookup
 from anyshape.torchkit.recorder import CallTrack, ReadPath, watched_reads
 from anyshape.torchkit.state import Change, ModuleState, is_drawn_from, kept_generators, seed_generators, untouched
 
+_LinAlgError: type[Exception] = vars(torch.linalg)["LinAlgError"]  # torch tells type checkers nothing of it
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -283,6 +285,8 @@ class Reference:
         try:
             with precision.computing_in(dtype, self.target.module, self._wide_copies):
                 return self.module.call(outcome.leaves, gradients=outcome.gradients, keeps=False)[1]
+        except _LinAlgError:  # a singular matrix, which rounding alone had made another: there is no answer
+            return tuple(torch.full_like(one, torch.nan, dtype=dtype) for one in outcome.outputs)
         except Exception:  # noqa: BLE001  the user's own model: whatever it raises, there is no such run
             return None
 

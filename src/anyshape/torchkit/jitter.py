@@ -95,8 +95,8 @@ class _Jitter(OperatorMode):
     def _moved_by_loss(self, result: Tensor, wide: Tensor) -> Tensor:
         """Each element that was rounded, by a rounding of its own size, or by what it lost where that is more."""
         if result.is_complex():
-            moved: Tensor = self._rounded_anew(result)
-            return moved
+            parts = (torch.view_as_real(one.resolve_conj()).contiguous() for one in (result, wide))
+            return torch.view_as_complex(self._moved_by_loss(*parts))
         loss = (result.to(wide.dtype) - wide).abs().to(result.dtype)
         size = torch.maximum(loss, result.abs() * torch.finfo(result.dtype).eps)
         return _where_finite(result, torch.where(loss == 0, result, result + size * self._noise(result)))

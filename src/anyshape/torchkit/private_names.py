@@ -185,6 +185,12 @@ _ROWS = (
         "tiny numbers kept",
         "what adds less than 1e-8 adds nothing, and such models are refused",
     ),
+    (
+        f"{_PROMOTION}.ReductionTypePromotionRule",
+        "preview_type_promotion",
+        "sums of halves that are halves",
+        "models that add up halves are left to TorchScript's exporter",
+    ),
 )
 """Owner, names with spaces between them, their purpose, and what is lost without."""
 

@@ -27,11 +27,21 @@ class Branching(nn.Module):
         return self.first(x) if x.sum() > 0 else self.second(x) * 2
 
 
+class Looping(nn.Module):
+    """Values of the type are what a body is given."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        total = x[0]
+        for i in range(x.shape[0]):
+            total = torch.tanh(total + x[i])
+        return total
+
+
 def exported(model: nn.Module, path: Path) -> nn.Module:
     torch.manual_seed(0)
     model = model.to(torch.bfloat16).eval()
     x = torch.randn(3, 24, dtype=torch.bfloat16)
-    result = anyshape.export(model, (x,), path, dims={"x" if isinstance(model, Branching) else "input": "batch 24"})
+    result = anyshape.export(model, (x,), path, dims={"input" if isinstance(model, nn.Sequential) else "x": "batch 24"})
     assert result.verification is not None
     assert result.verification.computed_in == "float32"
     return model
@@ -93,3 +103,7 @@ def test_a_large_table_is_never_cast_as_a_whole(tmp_path: Path, monkeypatch: pyt
     casts = [node.inputs[0] for node in twin.graph if node.op_type == "Cast"]
     assert len(casts) == 1 + 4 + 3  # rows, 50 words by 16, 36 columns by 16
     assert not any(value.is_initializer() for value in casts)
+
+
+def test_what_a_body_is_given_is_wide_too(tmp_path: Path) -> None:
+    exported(Looping(), tmp_path / "m.onnx")

@@ -89,8 +89,9 @@ def test_running_sums_of_exponentials_neither_overflow_nor_vanish(scale: float, 
 # ---- values that ONNX's kernels do not order, and what is counted
 
 
-def test_nan_is_larger_than_all() -> None:
-    x = torch.tensor([[3.0, NAN, -1.0, torch.inf], [2.0, -torch.inf, 7.0, 0.5], [1.0, 3e38, NAN, NAN]])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_nan_is_larger_than_all(dtype: torch.dtype) -> None:
+    x = torch.tensor([[3.0, NAN, -1.0, torch.inf], [2.0, -torch.inf, 7.0, 0.5], [1.0, 3e4, NAN, NAN]], dtype=dtype)
     functions = {
         "extremes": lambda x: (x.amax(1), x.amin((0, 1)), x.max(), x.min(), *torch.aminmax(x, dim=0)),
         "extremes with places": lambda x: (

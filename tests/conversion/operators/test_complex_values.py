@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from tests.conversion.functions import exported, table, wrong_results, wrong_sizes, wrong_sizes_of
@@ -72,3 +73,33 @@ def test_conjugates_that_are_written_out() -> None:
         return torch.view_as_real(torch.view_as_complex(x).conj().resolve_conj())
 
     assert wrong_results({"resolve_conj": conjugate}, torch.randn(3, 2)) == []
+
+
+# ---- what is done with pairs of floats
+
+
+def _of(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.complex(x, -y), torch.complex(y, x + 1)
+
+
+def test_quotients_sizes_and_logarithms_of_complex_values() -> None:
+    functions = {
+        "quotient": lambda x, y: torch.view_as_real(torch.complex(x, y) / torch.complex(y, x)),
+        "by zero": lambda x, y: torch.view_as_real(torch.complex(x, y) / torch.complex(x * 0, y * 0)),
+        "size": lambda x, y: torch.complex(x, y).abs(),
+        "logarithm": lambda x, y: torch.view_as_real(torch.complex(x, y).log()),
+    }
+    x, y = torch.tensor([1e-30, 3e30, 2.0, -5.0]), torch.tensor([2e-30, -4e30, 3.0, 1.0])
+    assert wrong_results(functions, x, y) == []
+
+
+def test_products_of_complex_matrices() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randint(-5, 6, (3, 3), generator=generator).float() for _ in range(2))
+    functions = {
+        "matrices": lambda x, y: torch.view_as_real(torch.mm(*_of(x, y)) + torch.bmm(*(a[None] for a in _of(x, y)))[0]),
+        "vectors": lambda x, y: torch.view_as_real(torch.mv(_of(x, y)[0], _of(x, y)[1][0])),
+        "einsum": lambda x, y: torch.view_as_real(torch.einsum("ij,kj->ik", *_of(x, y))),
+        "linear": lambda x, y: torch.view_as_real(F.linear(*_of(x, y), torch.complex(x[0], y[0]))),
+    }
+    assert wrong_results(functions, x, y) == []

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import anyshape
-from tests.conversion.functions import exported, wrong_results, wrong_sizes
+from tests.conversion.functions import exported, image, wrong_results, wrong_sizes
 from tests.running import load
 
 
@@ -102,6 +102,7 @@ def test_a_softmax_is_computed_in_the_type_that_is_asked_for() -> None:
     x = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
     functions = {
         "in double": lambda x: (x.softmax(1, dtype=torch.float64) - 0.2) * 1e9,
+        "logarithm": lambda x: (x * torch.tensor([1.0, torch.nan, 1, 1, 1])).log_softmax(0, dtype=torch.float64),
         "of whole numbers": lambda x: ((9 * x).long().softmax(0, torch.float32), x[0, 0].softmax(0)),
     }
     assert wrong_results(functions, x) == []
@@ -122,3 +123,25 @@ def test_a_mean_over_many_numbers_that_are_alike_keeps_its_digits() -> None:
     model = nn.BatchNorm2d(1, affine=False, track_running_stats=False).eval()
     result = anyshape.export(model, (x,), dims={}, quick=True)
     torch.testing.assert_close(result(x)[0], model(x), rtol=1e-6, atol=1e-6)
+
+
+class Doubled(nn.Module):
+    """Halved and doubled again, to the size that it had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 4, 3, stride=2, padding=1)
+        self.up = nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1)
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        (x,) = tensors
+        return self.up(self.down(x), output_size=x.shape[-2:])  # type: ignore[no-any-return]
+
+
+def test_a_transposed_convolution_to_a_size_that_varies(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    exported(Doubled(), image, ["b 3 h w"], {"b": 2, "h": 9, "w": 8}, path)
+    model, sizes = load(path), [{"b": 1, "h": 5, "w": 7}, {"b": 2, "h": 6, "w": 11}]
+    assert [model.run(None, {"tensors.0": image(**one)[0].numpy()})[0].shape for one in sizes] == [
+        (1, 3, 5, 7), (2, 3, 6, 11)
+    ]  # fmt: skip

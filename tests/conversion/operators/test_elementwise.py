@@ -72,8 +72,22 @@ def test_whole_numbers_stay_whole() -> None:
 
 def test_the_smallest_number_is_divided_without_wrapping_around() -> None:
     ends = torch.tensor([-(2**63), -(2**63) + 1, 2**63 - 1])
-    functions = {"floor": lambda x: (x // 7, x // -7, torch.div(x, torch.tensor([3, -3, -5]), rounding_mode="floor"))}
+    functions = {
+        "floor": lambda x: (x // 7, x // -7, torch.div(x, torch.tensor([3, -3, -5]), rounding_mode="floor")),
+        "by -1": lambda x: (x // -1, x % -1, x % (x // x * -1), torch.fmod(x, -1), x.int() % -1),
+        "divisors": lambda x: (torch.gcd(x, x // x * -1), torch.lcm(x, x // x * -1), torch.lcm(x, x)),
+    }
     assert wrong_results(functions, ends) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+def test_small_types_in_operators_that_onnx_runtime_has_for_large_ones(dtype: torch.dtype) -> None:
+    functions = {
+        "signs": lambda x: -x,
+        "extremes": lambda x: (x.max(), x.amin(1), x.argmax(0), *x.aminmax(dim=1)),
+        "divisors": lambda x: (torch.gcd(x, x[0]), torch.lcm(x, x[0])),
+    }
+    assert wrong_results(functions, torch.tensor([[3, 9, 1], [2, 6, 7]], dtype=dtype)) == []
 
 
 def test_products_of_small_types_are_taken_in_int64() -> None:
@@ -92,8 +106,8 @@ def test_products_and_powers_of_whole_numbers_wrap_as_in_pytorch() -> None:
     assert wrong_results(functions, x) == []
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
 def test_shifts_of_numbers_of_any_width(dtype: torch.dtype) -> None:
-    numbers, by = torch.tensor([1, -5, 100, -128, 127], dtype=dtype), torch.tensor([1, 2, 3, 4, 5], dtype=dtype)
+    numbers, by = torch.tensor([1, -5, 100, -128, 127]).to(dtype), torch.tensor([1, 2, 3, 4, 5], dtype=dtype)
     both: dict[str, Any] = {"by a number": lambda x, _: (x << 3, x >> 1), "by each": lambda x, y: (x << y, x >> y)}
     assert wrong_results(both, numbers, by) == []

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from anyshape.conversion.operators.resize import mark_layouts
-from tests.conversion.functions import Make, Of, exported, image, operators, wrong_sizes, wrong_sizes_of
+from tests.conversion.functions import Make, Of, exported, image, operators, wrong_results, wrong_sizes, wrong_sizes_of
 from tests.running import load
 
 FUNCTIONS = {
@@ -170,3 +170,16 @@ def test_a_grid_of_any_size(align_corners: bool, tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     exported(grid, make, ["b 2 3", "b 1 h w"], {"b": 2, "h": 4, "w": 5}, path)
     assert wrong_sizes(grid, make, [{"b": 1, "h": 2, "w": 9}, {"b": 3, "h": 7, "w": 2}], path) == []
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_places_far_outside_give_what_is_beyond_the_border(padding: str, mode: str) -> None:
+    grid = torch.tensor([[1e30, 0.1], [-1e30, -3e9], [0.2, 2.0**31], [5.0, 5.0], [-1.5, 1.2], [0.3, -0.6]])
+    functions = {
+        "2d": lambda x, places: F.grid_sample(x, places[None, None], mode, padding, align_corners=False),
+        "3d": lambda x, places: F.grid_sample(
+            x[:, :, None], F.pad(places, (0, 1))[None, None, None], mode, padding, align_corners=False
+        ),
+    }
+    assert wrong_results(functions, torch.arange(12.0).reshape(1, 1, 3, 4) + 1, grid) == []

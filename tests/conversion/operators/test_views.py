@@ -72,6 +72,19 @@ def test_a_tensor_that_takes_over_another_is_that_other(tmp_path: Path) -> None:
     assert is_right(path, TakesOver(), (torch.randn(2, 3), torch.randn(7, 2)))
 
 
+class Shortened(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + 1
+        x.resize_(x.shape[0], 2)
+        return x * 2
+
+
+def test_a_tensor_resized_to_less_keeps_its_first_values(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    anyshape.export(Shortened(), torch.randn(3, 5), path, dims={"x": "n 5"}, quick=True)
+    assert is_right(path, Shortened(), (torch.randn(7, 5),))
+
+
 class Thing:
     pass
 

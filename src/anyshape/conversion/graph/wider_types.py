@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from anyshape.onnxfile.graph import constant, every_node, users
+from anyshape.onnxfile.graph import constant, every_node, graphs_in, users
 from anyshape.sizes import budgets
 
 _NARROW, _WIDE = ir.DataType.BFLOAT16, ir.DataType.FLOAT
@@ -28,8 +28,9 @@ def holds_bfloat16(model: ir.Model) -> bool:
 def widened(model: ir.Model, narrow: ir.DataType = _NARROW) -> ir.Model:
     """A copy with every value, constant and cast of one type in the next wider one."""
     twin = ir.from_proto(ir.to_proto(model))
-    for value in (*twin.graph.inputs, *twin.graph.initializers.values()):
-        _widen_value(value, narrow)
+    for graph in (twin.graph, *(body for node in every_node(twin.graph) for body in graphs_in(node))):
+        for value in (*graph.inputs, *graph.initializers.values()):
+            _widen_value(value, narrow)
     for node in every_node(twin.graph):
         for value in node.outputs:
             _widen_value(value, narrow)

@@ -20,7 +20,7 @@ import onnx_ir as ir
 import torch
 from torch import SymFloat, SymInt, Tensor, sym_float, sym_int, sym_max, sym_min
 
-from anyshape.conversion.operators.elementwise import power_by_products
+from anyshape.conversion.operators.elementwise import power_by_products, whole_remainder
 from anyshape.conversion.operators.numbers import with_sign_of_divisor
 from anyshape.conversion.operators.onnx_words import (
     DOUBLE,
@@ -468,7 +468,7 @@ def _power(x: ir.Value, exponent: Any) -> Any:
 def _remainder(x: ir.Value, other: Any) -> Any:
     left, right = _in_one_type(x, other)
     if x.dtype is not None and x.dtype.is_integer() and left is x:
-        return op.Mod(left, right)
+        return whole_remainder(left, right)
     rest = op.Mod(left, right, fmod=1)
     zero = op.CastLike(literal(0.0, FLOAT), left)
     return with_sign_of_divisor(rest, right, zero)

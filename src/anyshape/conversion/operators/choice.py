@@ -217,18 +217,19 @@ def _slice_of(x: Any, start: int, end: int, axis: int) -> Any:
 # TopK keeps the order of equal values, in both directions, so a stable sort is a TopK of everything.
 
 _INT32 = ir.DataType.INT32
-_SORTABLE = {FLOAT, DOUBLE, _INT32, INT64, ir.DataType.FLOAT16}
+_FLOATS = (FLOAT, DOUBLE, ir.DataType.FLOAT16)
+_SORTABLE = {*_FLOATS, _INT32, INT64}
 """What ONNX Runtime's TopK takes."""
 
 
-def _with_nan_above(x: Any) -> Any:
-    most = literal(float(np.finfo(np.float32).max), FLOAT)
-    return op.Where(op.IsNaN(x), literal(math.inf, FLOAT), op.Min(x, most))
+def _with_nan_above(x: Any, kind: ir.DataType) -> Any:
+    most = literal(float(np.finfo(kind.numpy()).max), kind)
+    return op.Where(op.IsNaN(x), literal(math.inf, kind), op.Min(x, most))
 
 
-def _with_nan_below(x: Any) -> Any:
-    least = literal(float(np.finfo(np.float32).min), FLOAT)
-    return op.Where(op.IsNaN(x), literal(-math.inf, FLOAT), op.Max(x, least))
+def _with_nan_below(x: Any, kind: ir.DataType) -> Any:
+    least = literal(float(np.finfo(kind.numpy()).min), kind)
+    return op.Where(op.IsNaN(x), literal(-math.inf, kind), op.Max(x, least))
 
 
 def _first_in_order(x: ir.Value, count: Any, axis: int, *, largest: bool) -> tuple[Any, Any]:
@@ -238,8 +239,8 @@ def _first_in_order(x: ir.Value, count: Any, axis: int, *, largest: bool) -> tup
     above infinity is that of the only infinity, the others being bounded.
     """
     options = {"axis": axis, "largest": int(largest), "sorted": 1}
-    if x.dtype == FLOAT:
-        _, places = op.TopK(_with_nan_above(x), count, **options)
+    if x.dtype in _FLOATS:
+        _, places = op.TopK(_with_nan_above(x, x.dtype), count, **options)
         return op.GatherElements(x, places, axis=axis), places
     is_sortable = x.dtype in _SORTABLE or x.dtype is None
     values, places = op.TopK(x if is_sortable else op.Cast(x, to=_INT32), count, **options)
@@ -286,7 +287,7 @@ def _median(x: ir.Value, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any
         return op.Identity(x), literal(0)
     axis = from_front(dim, x)
     value, place = _kth_value(x, _place_of_median(x, axis), dim, keepdim)
-    if x.dtype != FLOAT:
+    if x.dtype not in _FLOATS:
         return value, place
     total = op.ReduceL1(x, whole(axis), keepdims=int(keepdim))
     missing = op.IsNaN(total)
@@ -321,7 +322,7 @@ def _most_frequent(x: ir.Value, dim: int = -1, keepdim: bool = False) -> tuple[A
 
 def _nan_median(x: ir.Value, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
     """NaNs are sorted to the end; the middle is that of the others, and NaN where there are none."""
-    if x.dtype not in (FLOAT, DOUBLE) or rank(x) == 0:
+    if x.dtype not in _FLOATS or rank(x) == 0:
         return _median(x, dim, keepdim)
     axis = from_front(dim, x)
     missing = op.IsNaN(x)
@@ -371,13 +372,13 @@ def _extreme(reduce: Callable[..., Any], x: ir.Value, dim: Sequence[int] = (), k
     if rank(x) == 0:
         return op.Identity(x)
     axes = whole(*(from_front(axis, x) for axis in dim or range(rank(x))))
-    numbers = op.Cast(x, to=_INT32) if x.dtype == BOOL else x
-    result = reduce(numbers, axes, keepdims=int(keepdim))
-    if x.dtype == FLOAT:
+    is_narrow = x.dtype in (BOOL, ir.DataType.INT16)  # of which ONNX Runtime finds none
+    result = reduce(op.Cast(x, to=_INT32) if is_narrow else x, axes, keepdims=int(keepdim))
+    if x.dtype in _FLOATS:
         # a sum of absolute values is NaN where one of them is, and never else
         total = op.ReduceL1(x, axes, keepdims=int(keepdim))
         return op.Where(op.IsNaN(total), total, result)
-    return op.Cast(result, to=BOOL) if x.dtype == BOOL else result
+    return op.Cast(result, to=x.dtype) if is_narrow else result
 
 
 def _vector_norm(x: ir.Value, ord: float = 2.0, dim: Any = None, keepdim: bool = False, *, dtype: int = -1) -> Any:  # noqa: A002
@@ -401,19 +402,19 @@ def _extreme_and_place(
     return _extreme(reduce, x, [dim], keepdim), place(x, dim, keepdim)
 
 
-def _place_of_extreme(find: Callable[..., Any], comparable: Callable[[Any], Any], x: ir.Value, dim: Any = None,
+def _place_of_extreme(find: Callable[..., Any], comparable: Callable[..., Any], x: ir.Value, dim: Any = None,
     keepdim: bool = False,
 ) -> Any:  # fmt: skip
     """The first one, or that of the first NaN; without an axis, over all values in a row."""
-    numbers = op.Cast(x, to=_INT32) if x.dtype == BOOL else x
+    numbers = op.Cast(x, to=_INT32) if x.dtype in (BOOL, ir.DataType.INT16) else x
     if dim is None or rank(x) == 0:
         place = find(_if_float(comparable, x, op.Reshape(numbers, whole(-1))), axis=0, keepdims=0)
         return op.Reshape(place, whole(*[1] * rank(x))) if keepdim else place
     return find(_if_float(comparable, x, numbers), axis=dim, keepdims=int(keepdim))
 
 
-def _if_float(comparable: Callable[[Any], Any], x: ir.Value, numbers: Any) -> Any:
-    return comparable(numbers) if x.dtype == FLOAT else numbers
+def _if_float(comparable: Callable[..., Any], x: ir.Value, numbers: Any) -> Any:
+    return comparable(numbers, x.dtype) if x.dtype in _FLOATS else numbers
 
 
 _PLACE_OF_MAXIMUM = partial(_place_of_extreme, op.ArgMax, _with_nan_above)
@@ -443,7 +444,7 @@ def _running_extremes(better: Callable[..., Any], x: ir.Value, dim: int) -> tupl
 
     def step(value: Any, where: Any, now: Any, index: Any) -> tuple[Any, Any]:
         ahead = better(now, value)
-        if x.dtype in (FLOAT, DOUBLE):  # NaN is ahead of all, and nothing of it
+        if x.dtype in _FLOATS:  # NaN is ahead of all, and nothing of it
             ahead = op.Or(ahead, op.IsNaN(now))
         return op.Where(ahead, now, value), op.Where(ahead, index, where)
 

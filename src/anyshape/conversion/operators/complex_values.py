@@ -21,12 +21,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import Tensor
 
+from anyshape.conversion.operators.elementwise import angle_of
 from anyshape.conversion.operators.onnx_words import (
     COMPLEX,
+    DOUBLE,
     FLOAT,
     as_scalar,
     as_vector,
     counted,
+    exact,
     literal,
     number,
     op,
@@ -169,16 +172,61 @@ def _axis_before_parts(dim: int) -> int:
     return dim - 1 if dim < 0 else dim
 
 
-_PRODUCT, _QUOTIENT = "core.aten_mul_complex", "core.aten_div_complex"
-
-
-def _scaled_by(plain: Callable[..., Any], way: str, left: Any, right: Any) -> Any:
+def _product(left: Any, right: Any) -> Any:
     """By a real number both parts are; torch's translation looks for parts in the number, too."""
     for one, other in ((left, right), (right, left)):
-        is_real = isinstance(other, int | float) or (isinstance(other, ir.Value) and rank(other) == 0)
-        if is_real and (one is left or way == _PRODUCT):
-            return plain(one, number(other, one))
-    return torchs_translation(way)(left, right)
+        if _is_real(other):
+            return op.Mul(one, number(other, one))
+    return torchs_translation("core.aten_mul_complex")(left, right)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, ir.Value) and rank(value) == 0)
+
+
+def _quotient(left: Any, right: Any) -> Any:
+    """In double: the square of a large divisor is infinite in float32, and that of a small one is zero."""
+    if _is_real(right):
+        return op.Div(left, number(right, left))
+    (a, b), (c, d) = _real_and_imaginary(_wide(left)), _real_and_imaginary(_wide(right))
+    size, zero = op.Add(op.Mul(c, c), op.Mul(d, d)), exact(0)
+    real = op.Div(op.Add(op.Mul(a, c), op.Mul(b, d)), size)
+    imaginary = op.Div(op.Sub(op.Mul(b, c), op.Mul(a, d)), size)
+    by_zero = op.Div(_wide(left), zero)
+    return op.CastLike(op.Where(op.Equal(size, zero), by_zero, _with_parts(real, imaginary)), right)
+
+
+def _wide(x: Any) -> Any:
+    return op.Cast(x, to=DOUBLE)
+
+
+def _size(x: ir.Value) -> Any:
+    wide = _wide(x)
+    return op.CastLike(op.Sqrt(op.ReduceSum(op.Mul(wide, wide), whole(-1), keepdims=0)), x)
+
+
+def _logarithm(x: ir.Value) -> Any:
+    real, imaginary = _real_and_imaginary(x)
+    size = op.Unsqueeze(_size(x), whole(-1))
+    return _with_parts(op.Log(size), angle_of(imaginary, real))
+
+
+def _of_both(times: Callable[..., Any], left: ir.Value, right: ir.Value) -> Any:
+    """Any product that is linear in both, by those of the parts."""
+    (a, b), (c, d) = ([op.Squeeze(part, whole(-1)) for part in _real_and_imaginary(one)] for one in (left, right))
+    real, imaginary = op.Sub(times(a, c), times(b, d)), op.Add(times(a, d), times(b, c))
+    return _with_parts(op.Unsqueeze(real, whole(-1)), op.Unsqueeze(imaginary, whole(-1)))
+
+
+def _linear(x: ir.Value, weight: ir.Value, bias: ir.Value | None = None) -> Any:
+    result = _of_both(lambda some, others: op.MatMul(some, op.Transpose(others, perm=[1, 0])), x, weight)
+    return result if bias is None else op.Add(result, bias)
+
+
+def _contraction(equation: str, tensors: Sequence[ir.Value], **_path: Any) -> Any:
+    if len(tensors) != 2:
+        raise NotImplementedError("einsum of others than two complex tensors")
+    return _of_both(partial(op.Einsum, equation=equation), *tensors)
 
 
 def _unsqueeze(x: ir.Value, dim: int) -> Any:
@@ -238,8 +286,13 @@ def _pad(x: ir.Value, pad: Sequence[Any], value: Any = 0) -> Any:
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     f"{COMPLEX}aten::_fft_c2r": _to_real,
     f"{COMPLEX}aten::resolve_conj": op.Identity,
-    f"{COMPLEX}aten::mul.Tensor": partial(_scaled_by, op.Mul, _PRODUCT),
-    f"{COMPLEX}aten::div.Tensor": partial(_scaled_by, op.Div, _QUOTIENT),
+    f"{COMPLEX}aten::mul.Tensor": _product,
+    f"{COMPLEX}aten::div.Tensor": _quotient,
+    f"{COMPLEX}aten::abs": _size,
+    f"{COMPLEX}aten::log": _logarithm,
+    f"{COMPLEX}aten::linear": _linear,
+    f"{COMPLEX}aten::einsum": _contraction,
+    **{f"{COMPLEX}aten::{name}": partial(_of_both, op.MatMul) for name in ("mm", "bmm", "mv")},
     f"{COMPLEX}aten::unsqueeze": _unsqueeze,
     f"{COMPLEX}aten::select.int": _select,
     f"{COMPLEX}aten::expand": _expand,

@@ -22,6 +22,7 @@ from anyshape.conversion.operators.onnx_words import (
     rank,
     record,
     torchs_translation,
+    vector,
     whole,
 )  # fmt: skip
 
@@ -66,11 +67,18 @@ def _transposed_convolution(axes: int,
     stride, padding, output_padding, dilation = (
         for_each_axis(value, axes) for value in (stride, padding, output_padding, dilation)
     )
-    is_single = rank(tensor) == axes + 1
+    wanted, is_single = output_padding, rank(tensor) == axes + 1
+    if any(isinstance(one, ir.Value) for one in wanted):
+        output_padding = [max(pair) - 1 for pair in zip(stride, dilation, strict=True)]
     result = op.ConvTranspose(
         op.Unsqueeze(tensor, whole(0)) if is_single else tensor, weight, bias, strides=stride,
         pads=[*padding, *padding], dilations=dilation, output_padding=output_padding, group=groups,
     )  # fmt: skip
+    if wanted is not output_padding:  # `output_size=`: as much as may be added is cut to what is
+        beyond = op.Sub(whole(*output_padding), vector(wanted))
+        result = op.Slice(
+            result, whole(*[0] * axes), op.Sub(op.Shape(result, start=2), beyond), whole(*range(2, axes + 2))
+        )
     return op.Squeeze(result, whole(0)) if is_single else result
 
 
@@ -80,6 +88,17 @@ def _softmax(softmax: Callable[..., Any], x: ir.Value, dim: int, dtype: Any = No
     typed = op.Unsqueeze(typed, whole(0)) if rank(x) == 0 else typed
     result = softmax(typed, axis=dim)
     return op.Squeeze(result, whole(0)) if rank(x) == 0 else result
+
+
+def _log_of_softmax(x: ir.Value, dim: int, dtype: Any = None) -> Any:
+    """In double step by step: of a NaN, ONNX Runtime's own there makes numbers."""
+    is_double = x.dtype == DOUBLE if dtype is None or int(dtype) < 0 else int(dtype) == DOUBLE
+
+    def steps(typed: Any, axis: int) -> Any:
+        less = op.Sub(typed, op.ReduceMax(typed, whole(axis), keepdims=1))
+        return op.Sub(less, op.Log(op.ReduceSum(op.Exp(less), whole(axis), keepdims=1)))
+
+    return _softmax(steps if is_double else op.LogSoftmax, x, dim, dtype)
 
 
 # ---- batch, group and instance normalisation; of groups by ONNX's LayerNormalization, a group as one row
@@ -225,7 +244,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::conv_transpose2d.input": partial(_transposed_convolution, 2),
     "aten::conv_transpose3d.input": partial(_transposed_convolution, 3),
     "aten::softmax.int": partial(_softmax, op.Softmax),
-    "aten::log_softmax.int": partial(_softmax, op.LogSoftmax),
+    "aten::log_softmax.int": _log_of_softmax,
     "aten::mean": _mean,
     "aten::mean.dim": _mean,
     "aten::square": lambda tensor: op.Mul(tensor, tensor),

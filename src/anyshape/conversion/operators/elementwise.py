@@ -112,8 +112,8 @@ def _floor_of_quotient(left: Any, right: Any) -> Any:
 
 def _whole_floor_of_quotient(left: Any, right: Any) -> Any:
     """Less by one where the remainder is another one: less the remainder, the smallest number would wrap around."""
-    quotient = op.Div(left, right)
-    is_less = op.Not(op.Equal(op.Sub(left, op.Mul(quotient, right)), op.Mod(left, right)))
+    quotient = _whole_quotient(left, right)
+    is_less = op.Not(op.Equal(op.Sub(left, op.Mul(quotient, right)), whole_remainder(left, right)))
     return op.Sub(quotient, op.CastLike(is_less, quotient))
 
 
@@ -123,7 +123,7 @@ def _quotient(left: Any, right: Any, *, rounding_mode: str | None = None) -> Any
     if rounding_mode == "floor":
         return _floor_of_quotient(left, right)
     if rounding_mode == "trunc" and not is_float(left):
-        return op.Div(left, right)
+        return _whole_quotient(left, right)
     return torchs_translation("core.aten_div_mode")(left, right, rounding_mode)
 
 
@@ -131,7 +131,7 @@ def _remainder(left: Any, right: Any) -> Any:
     """With the sign of the divisor; from the quotient it would be off by a multiple where that is large."""
     left, right = beside(left, right)
     if not is_float(left):
-        return op.Mod(left, right)
+        return whole_remainder(left, right)
     return with_sign_of_divisor(op.Mod(left, right, fmod=1), right, number(0, left))
 
 
@@ -140,13 +140,34 @@ def _rest_of_division(left: Any, right: Any) -> Any:
     left, right = beside(left, right)
     if is_float(left):
         return op.Mod(left, right, fmod=1)
-    return op.Sub(left, op.Mul(op.Div(left, right), right))
+    return op.Sub(left, op.Mul(_whole_quotient(left, right), right))
+
+
+def _whole_quotient(left: Any, right: Any) -> Any:
+    """By -1 the sign is turned: the smallest number divided by it ends the process of ONNX Runtime."""
+    if (turned := _is_minus_one(right, beside=left)) is None:
+        return op.Div(left, right)
+    return op.Where(turned, op.Mul(left, right), op.Div(left, op.Where(turned, number(1, left), right)))
+
+
+def whole_remainder(left: Any, right: Any) -> Any:
+    """By -1 nothing is left, as by 1."""
+    turned = _is_minus_one(right, beside=left)
+    return op.Mod(left, right if turned is None else op.Where(turned, number(1, left), right))
+
+
+def _is_minus_one(value: Any, *, beside: Any) -> Any:
+    """None where it never is, and of small types, which are divided as larger ones."""
+    constant, large = ir.convenience.get_const_tensor(value), {ir.DataType.INT32, INT64}
+    if large.isdisjoint((value.dtype, beside.dtype)) or (constant is not None and not (constant.numpy() == -1).any()):
+        return None
+    return op.Equal(value, number(-1, beside))
 
 
 # ---- angles
 
 
-def _angle_of(y: Any, x: Any) -> Any:
+def angle_of(y: Any, x: Any) -> Any:
     """In the right half of the plane first; then mirrored by the signs, those of zeros among them."""
     y, x = in_floats(y), in_floats(x)
     zero, one = number(0, x), number(1, x)
@@ -175,6 +196,13 @@ def _sign(x: ir.Value) -> Any:
         return torchs_translation("core.aten_sign")(x)
     zero = number(0, x)
     return op.Sub(op.CastLike(op.Greater(x, zero), x), op.CastLike(op.Less(x, zero), x))
+
+
+def _opposite(x: ir.Value) -> Any:
+    """Of types without a sign, or of sixteen bits, ONNX Runtime turns none."""
+    if x.dtype is None or not x.dtype.is_integer() or x.dtype in (ir.DataType.INT32, INT64):
+        return op.Neg(x)
+    return op.Cast(op.Neg(op.Cast(x, to=INT64)), to=x.dtype)
 
 
 def _is_signed(x: ir.Value) -> Any:
@@ -249,13 +277,13 @@ def _common_divisor(left: ir.Value, right: ir.Value) -> Any:
         return op.Where(is_done, larger, smaller), op.Where(is_done, smaller, rest)
 
     found, _ = scanned(begin, [counted(_STEPS_OF_EUCLID)], [INT64] * 3, step, last=True)
-    return op.CastLike(found, left)
+    return op.Abs(op.CastLike(found, left))
 
 
 def _common_multiple(left: ir.Value, right: ir.Value) -> Any:
-    divisor = _common_divisor(left, right)
-    nothing = op.Equal(divisor, number(0, left))
-    return op.Abs(op.Mul(op.Div(left, op.Where(nothing, number(1, left), divisor)), right))
+    divisor, *both = (op.Cast(one, to=INT64) for one in (_common_divisor(left, right), left, right))
+    share = op.Div(both[0], op.Where(op.Equal(divisor, literal(0)), literal(1), divisor))
+    return op.Abs(op.CastLike(op.Mul(share, both[1]), left))
 
 
 # ---- the parts of a float: in double every float32 has a full mantissa
@@ -385,6 +413,8 @@ def _shifted_bits(way: str, x: ir.Value, by: int | ir.Value) -> Any:
     """ONNX Runtime shifts no numbers of sixteen bits."""
     shift, short, wide = torchs_translation(f"core.aten_bitwise_{way}_shift"), ir.DataType.INT16, ir.DataType.INT32
     by = by if isinstance(by, ir.Value) else number(by, x)
+    if x.dtype is not None and not x.dtype.is_signed():
+        return op.BitShift(x, by, direction=way.upper())
     if x.dtype != short:
         return shift(x, by)
     widened: Any = [op.Cast(one, to=wide) for one in (x, by)]
@@ -399,6 +429,7 @@ TRANSLATIONS: dict[str, Function] = {
     "aten::clamp_max": lambda x, max: _clamp(x, None, max),  # noqa: A006
     "aten::clamp_min.Tensor": _not_below,
     "aten::clamp_max.Tensor": _not_above,
+    "aten::neg": _opposite,
     "aten::heaviside": _step,
     "aten::logit": _log_of_odds,
     "aten::special_logit": _log_of_odds,
@@ -428,7 +459,7 @@ TRANSLATIONS: dict[str, Function] = {
     "aten::remainder.Scalar_Tensor": _remainder,
     "aten::fmod.Tensor": _rest_of_division,
     "aten::fmod.Scalar": _rest_of_division,
-    "aten::atan2": _angle_of,
+    "aten::atan2": angle_of,
     "aten::prod.dim_int": _product,
     "aten::prod": _product_of_all,
     "aten::pow.Tensor_Tensor": _power,

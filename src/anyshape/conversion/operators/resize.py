@@ -413,6 +413,21 @@ def _blend_whole_numbers(operator: str, x: ir.Value, output_size: Sizes | None, 
     return torchs_translation(f"nn.aten_{operator}")(x, vector(output_size), corners)
 
 
+# ---- places that are sampled, far outside among them
+
+_REFLECTION = 2
+_FAR = 16.0
+"""Beyond the border whatever the size, and its neighbours, too: all further out give the same."""
+
+
+def _sample(x: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """ONNX Runtime makes an integer of a place, which one of 1e30 does not fit into."""
+    if padding_mode != _REFLECTION:
+        grid = op.Max(op.Min(grid, number(_FAR, grid)), number(-_FAR, grid))
+    sample = torchs_translation("core.aten_grid_sampler_2d")
+    return sample(x, grid, interpolation_mode, padding_mode, align_corners)
+
+
 # ---- the grid of `F.affine_grid`, by which others sample
 
 
@@ -443,6 +458,9 @@ def _affine_grid(theta: ir.Value, size: Sequence[Any], align_corners: bool) -> A
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::_upsample_bilinear2d_aa": _antialiased_by(_tent, 1.0, "linear"),
     "aten::_upsample_bicubic2d_aa": _antialiased_by(_cubic, 2.0, "cubic", cubic_coeff_a=-0.5),
+    "aten::grid_sampler": _sample,
+    "aten::grid_sampler_2d": _sample,
+    "aten::grid_sampler_3d": _sample,
     "aten::affine_grid_generator": _affine_grid,
     **_by_sizes_or_factors("upsample_nearest1d", 1),
     **_by_sizes_or_factors("upsample_nearest2d", 2),

@@ -15,7 +15,17 @@ import onnx_ir as ir
 import torch
 from torch import Tensor
 
-from anyshape.conversion.operators.onnx_words import BOOL, as_vector, from_front, op, rank, size_of, static_size, whole
+from anyshape.conversion.operators.onnx_words import (
+    BOOL,
+    as_vector,
+    from_front,
+    op,
+    rank,
+    size_of,
+    static_size,
+    vector,
+    whole,
+)
 from anyshape.conversion.operators.repair import Answer, Repair, Used, answering, arange, holds_size, is_known, is_size
 from anyshape.source.spans import is_users
 from anyshape.torchkit.patches import patched
@@ -188,8 +198,16 @@ def _are_not_among(chosen: Sequence[int], x: ir.Value) -> Any:
     return op.Constant(value=ir.tensor([axis not in chosen for axis in range(rank(x))], dtype=BOOL))
 
 
+def _first_values(x: ir.Value, size: Sequence[Any], **_layout: Any) -> Any:
+    """As many as the new sizes take, in their shape; of more PyTorch says nothing but what memory holds."""
+    sizes = vector(size)
+    many = op.Reshape(op.ReduceProd(sizes, keepdims=1), whole(1))
+    return op.Reshape(op.Slice(op.Reshape(x, whole(-1)), whole(0), many, whole(0)), sizes, allowzero=1)
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::roll": _roll,
+    "aten::resize": _first_values,
     "aten::set.source_Tensor": lambda _x, source: op.Identity(source),  # who takes another's memory is that other
     "aten::squeeze.dim": _squeeze,
     "aten::squeeze.dims": _squeeze,

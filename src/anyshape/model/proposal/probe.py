@@ -25,7 +25,7 @@ from anyshape.model.oracle import run_once
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import Expression
 from anyshape.torchkit.capture import quiet
-from anyshape.torchkit.defined_calls import DefinedCalls
+from anyshape.torchkit.defined_calls import DefinedCalls, calls_are_checked
 from anyshape.torchkit.operation_count import counted_effort
 from anyshape.torchkit.recorder import FunctionRecorder, tensors_in
 from anyshape.torchkit.state import untouched
@@ -143,7 +143,9 @@ class Prober:
         copies = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in leaves.items()}
         try:
             args, kwargs = self.signature.build(copies)  # not of complex numbers in threes
-            with self._hushed(), untouched(self.target.module), torch.no_grad(), DefinedCalls():
+            with (
+                self._hushed(), untouched(self.target.module), torch.no_grad(), calls_are_checked(), DefinedCalls()
+            ):  # fmt: skip
                 torch.default_generator.manual_seed(0)  # other devices are not probed
                 outputs = flatten_outputs(self.target.call(*args, **kwargs))
                 return tuple(tuple(getattr(value, "shape", ())) for _, value in outputs)
