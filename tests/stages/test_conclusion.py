@@ -69,3 +69,19 @@ def test_a_kernel_that_is_lacking_in_float16_has_a_way_around_it_that_works(tmp_
     half = float16.convert_float_to_float16(onnx.load(tmp_path / "m.onnx"), op_block_list=blocked)
     onnx.save(half, tmp_path / "h.onnx")
     anyshape.load(tmp_path / "h.onnx")(x.half().numpy())
+
+
+class Apart(nn.Module):
+    """No file has two ranks, and a batch of three or fewer is refused at the first sizes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x[:, : x.shape[1] // 2 * 2]
+        x = x * 2 if x.shape[0] * x.shape[1] > 1 else x
+        return x.sum(0) if x.shape[0] > 3 else x
+
+
+def test_a_refusal_tells_what_became_of_assumptions_that_no_run_needed() -> None:
+    with pytest.raises(anyshape.ExportError) as refused:
+        anyshape.export(Apart(), torch.randn(5, 8), dims={"x": "n m"}, sizes={"n": "1..80", "m": "2..9"}, quick=True)
+    ends = {one.expression: one.end for one in refused.value.result.assumptions}
+    assert ends == {"n * min(m, 2 * (m // 2)) > 1": "proved", "n > 3": "open"}
