@@ -104,7 +104,7 @@ class EagerModule:
         copies: bool = True,
         gradients: bool = False,
         look: Callable[[Any], object] | None = None,
-        most_reads: float = math.inf,
+        most_reads: float = budgets.MOST_READS_OF_A_SIZE,
         keeps: bool = True,
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         """Names and values of the outputs; without `copies` the module may write to the leaves.
@@ -255,7 +255,7 @@ class Reference:
             return self.run(sizes, 0)
         return first
 
-    def _outcome(self, call: Outcome, most_reads: float = math.inf) -> Outcome:
+    def _outcome(self, call: Outcome, most_reads: float = budgets.MOST_READS_OF_A_SIZE) -> Outcome:
         """What the module makes of a call, and what it does beside."""
         names, outputs = self.module.call(call.leaves, most_reads=most_reads)
         return replace(call, names=names, outputs=outputs, draws=self.module.draws, reads=frozenset(self.module.reads))
