@@ -232,6 +232,17 @@ def test_places_that_look_into_tensors_are_noted_at_every_size() -> None:
     assert (code, line) == (forward.__code__, forward.__code__.co_firstlineno + 1)
 
 
+def test_a_loop_that_values_never_end_is_a_size_that_pytorch_cannot_do() -> None:
+    def settled(x: torch.Tensor) -> torch.Tensor:
+        while x.norm() > 2:
+            x = torch.tanh(x) * 0.1 + 1
+        return x
+
+    reference = _reference(settled, torch.ones(1, 3), dims=ROWS)
+    assert reference.run({"n": 1}).runs
+    assert str(reference.run({"n": 9}).error) == "values were asked for without end"
+
+
 def test_torchscript_that_values_would_keep_going_for_ever_is_stopped() -> None:
     @torch.jit.script
     def halved(x: torch.Tensor) -> torch.Tensor:

@@ -288,3 +288,12 @@ def test_the_line_that_was_tried_is_the_help() -> None:
     with pytest.raises(anyshape.ExportError) as caught:
         anyshape.export(Thirds(), torch.ones(3, 9), dims={"x": "batch n"}, quick=True)
     assert caught.value.findings[0].helps == ('declare it: sizes={"n": "5.."}: with it the file is right',)
+
+
+def test_of_dims_that_were_found_only_the_one_to_blame_stays_static() -> None:
+    def thirds(x: Tensor) -> tuple[Tensor, ...]:
+        return x.chunk(3)
+
+    result = anyshape.export(thirds, torch.ones(6, 4), quick=True)
+    assert " ".join(ports(result)).startswith("x: float32[6, seq]")
+    assert result.notes[-1].startswith("`batch` stays 6, since no file serves it: has 3 outputs, PyTorch 1 at ")

@@ -410,7 +410,7 @@ def _lstm_cell(graph: Any, x: Any, states: Any, *weights: Any) -> Any:
     return graph.op("Mul", graph.op("Sigmoid", leave), graph.op("Tanh", state)), state
 
 
-_SYMBOLICS = {
+_SYMBOLICS: dict[str, Callable[..., Any]] = {
     "aten::__contains_": _is_one_of, "aten::rnn_tanh_cell": _plain_cell("Tanh"),
     "aten::rnn_relu_cell": _plain_cell("Relu"), "aten::gru_cell": _gru_cell, "aten::lstm_cell": _lstm_cell,
 }  # fmt: skip
@@ -420,12 +420,12 @@ _SYMBOLICS = {
 @contextlib.contextmanager
 def _symbolics(opset: int) -> Iterator[None]:
     for name, symbolic in _SYMBOLICS.items():
-        torch.onnx.register_custom_op_symbolic(name, symbolic, opset)
+        torch.onnx.register_custom_op_symbolic(name, symbolic, opset)  # type: ignore[attr-defined]
     try:
         yield
     finally:
         for name in _SYMBOLICS:
-            torch.onnx.unregister_custom_op_symbolic(name, opset)
+            torch.onnx.unregister_custom_op_symbolic(name, opset)  # type: ignore[attr-defined]
 
 
 def _without_log() -> contextlib.AbstractContextManager[None]:

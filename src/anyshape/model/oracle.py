@@ -106,7 +106,7 @@ class EagerModule:
         copies: bool = True,
         gradients: bool = False,
         look: Callable[[Any], object] | None = None,
-        most_reads: float = math.inf,
+        most_reads: float = budgets.MOST_READS_OF_A_SIZE,
         keeps: bool = True,
     ) -> tuple[tuple[str, ...], tuple[torch.Tensor, ...]]:
         """Names and values of the outputs; without `copies` the module may write to the leaves.
@@ -125,7 +125,9 @@ class EagerModule:
         seed_generators(seed)
         try:
             with torch.set_grad_enabled(gradients):
-                reads = watched_reads(most_reads, is_scripted=self.target.is_scripted)
+                # with values of ours alone: in a mode of torch's, TorchScript words its errors otherwise
+                is_scripted = self.target.is_scripted and most_reads <= budgets.MOST_READS_OF_A_CALL
+                reads = watched_reads(most_reads, is_scripted=is_scripted)
                 with calls_are_checked(), reads as self.reads:
                     returned = self.target.call(*args, **kwargs)
                 if look is not None:
@@ -257,7 +259,7 @@ class Reference:
             return self.run(sizes, 0)
         return first
 
-    def _outcome(self, call: Outcome, most_reads: float = math.inf) -> Outcome:
+    def _outcome(self, call: Outcome, most_reads: float = budgets.MOST_READS_OF_A_SIZE) -> Outcome:
         """What the module makes of a call, and what it does beside."""
         names, outputs = self.module.call(call.leaves, most_reads=most_reads)
         return replace(call, names=names, outputs=outputs, draws=self.module.draws, reads=frozenset(self.module.reads))

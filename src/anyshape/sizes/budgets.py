@@ -422,6 +422,9 @@ MOST_SIMPLIFYING_ROUNDS = 3
 """Of taking operators apart: what an operator is made of may itself have no translation."""
 MOST_TRACES = 6
 """Of one model whose branches meet further out each time."""
+MOST_READS_OF_A_SIZE = 20_000
+"""A loop that values end may never end at sizes that its author never ran; twenty for each of a thousand steps are few
+models' own."""
 MOST_READS_OF_A_CALL = 10_000
 """Looks of a model's code into tensors, with values of ours: a loop that these never end is left."""
 MOST_CALLS_TO_PROVOKE = 24

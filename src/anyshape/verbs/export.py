@@ -273,6 +273,10 @@ _WHATEVER_THE_SIZES = {"random-output", "unsupported-op", "newer-opset", "frozen
 """Rules of findings that are there in a static file, too."""
 
 
+_MOST_ALONE = 3
+"""Dims that are tried one by one: a size at which a file is wrong names all of its dims."""
+
+
 def _with_unserved_dims_static(request: Request, options: ExportOptions, refused: Result) -> Result:
     """The same export without the dims that nobody asked for and that stand in its way; a note says which, and why."""
     findings = [finding for finding in refused.findings if finding.rule not in _WHATEVER_THE_SIZES]
@@ -282,7 +286,8 @@ def _with_unserved_dims_static(request: Request, options: ExportOptions, refused
     if not findings or (named and not blamed):
         return refused
     result = refused
-    for dims in dict.fromkeys((frozenset(blamed), request.yielding)):
+    alone = [frozenset({dim}) for dim in request.spec.dims if dim in blamed] if 1 < len(blamed) <= _MOST_ALONE else []
+    for dims in dict.fromkeys((*alone, frozenset(blamed), request.yielding)):
         if dims:
             result = _run_stages(request.without(dims), replace(options, prints=False))
         if dims and result.verdict != "refused":

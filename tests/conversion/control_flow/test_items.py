@@ -10,6 +10,7 @@ from torch import SymInt, Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+from anyshape.conversion.control_flow.collected import LoopError
 from anyshape.conversion.control_flow.items import STAND_INS, Counted, Items, Slices, Zipped, all_places, items_of
 
 
@@ -35,6 +36,12 @@ def test_a_range_has_the_numbers_of_pythons(bounds: tuple[int, ...], x: Tensor) 
     assert isinstance(found, Counted)
     assert [int(number) for number in found] == [*range(*bounds)]
     assert int(STAND_INS["len"](len, found)) == len(range(*bounds))
+
+
+def test_what_goes_through_items_without_a_loop_is_told(x: Tensor) -> None:
+    message = "^what a varying size counts is gone through by something else than a `for` loop or a list comprehension$"
+    with pytest.raises(LoopError, match=message):
+        dict(STAND_INS["enumerate"](enumerate, x))
 
 
 def test_plain_ranges_stay_pythons() -> None:

@@ -105,7 +105,8 @@ class Numbers(nn.Module):
         return [
             int(n * 0.7), round(n * 0.7), math.ceil(n * 0.6), math.floor(n * 1.1), int(n / 3), -(-n // 7), (5 - n) // 3,
             (5 - n) % 3, int(n**0.5), math.isqrt(n), int(math.log2(n)), int(n // 0.1), int(n % 0.7 * 10),
-            math.gcd(n, 24, 60), math.gcd(36, n), n.bit_length(), 1 << (n - 1).bit_length(), n >> 3 << 1,
+            math.gcd(n, 24, 60), math.gcd(36, n), math.lcm(n, 6), n.bit_length(), 1 << (n - 1).bit_length(),
+            n >> 3 << 1, ~n,
             int(math.fmod(n, 7)), int(math.fmod(n / 4, 1.5) * 4), int(math.hypot(n, 4)), int(math.hypot(3 * n, 4 * n)),
         ]  # fmt: skip
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from anyshape.conversion.control_flow.loop_trace import is_varying
 from anyshape.errors import AnyshapeError
+from anyshape.sizes import budgets
 from anyshape.torchkit.capture import is_same_number
 
 
@@ -245,9 +246,19 @@ def _split(x: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_si
 
 
 def _chunk(x: Any, chunks: Any, dim: int = 0) -> Any:
-    if not isinstance(x, Tensor) or not is_varying(chunks) or not is_same_number(x.shape[dim], chunks):
+    if isinstance(x, Tensor) and is_varying(chunks) and is_same_number(x.shape[dim], chunks):
+        return _split(x, 1, dim)
+    if not isinstance(x, Tensor) or not isinstance(chunks, int) or not is_varying(x.shape[dim]):
         return NotImplemented
-    return _split(x, 1, dim)
+    size = x.shape[dim]
+    length = (size + chunks - 1) // chunks
+    # four rows in three parts are two of two: how many there are is a question, and each answer a path of its own
+    for count in range(chunks, 1, -1) if chunks <= budgets.MOST_KEYS_OF_A_TABLE else ():
+        if (size + length - 1) // length == count:
+            last = (count - 1) * length
+            whole = [x.narrow(dim, place * length, length) for place in range(count - 1)]
+            return (*whole, x.narrow(dim, last, size - last))
+    return NotImplemented if chunks > budgets.MOST_KEYS_OF_A_TABLE else (x,)
 
 
 ANSWERS: dict[tuple[Any, str], Callable[..., Any]] = {

@@ -21,6 +21,14 @@ from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of, is_same_number
 
 
+class _NoPlainItems:
+    """What Python cannot go through by itself, since the size that counts it is not known."""
+
+    def __iter__(self) -> Iterator[Any]:
+        what = "what a varying size counts is gone through by something else than a `for` loop or a list comprehension"
+        raise LoopError(what)
+
+
 @dataclass(frozen=True)
 class Counted:
     """`range(start, start + step * count, step)`."""
@@ -61,7 +69,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Slices:
+class Slices(_NoPlainItems):
     """The slices of a tensor along its first axis."""
 
     tensor: Tensor
@@ -91,7 +99,7 @@ class Slices:
 
 
 @dataclass(frozen=True)
-class Zipped:
+class Zipped(_NoPlainItems):
     """An item of each at once; all go on equally long."""
 
     parts: tuple[Any, ...]
@@ -129,7 +137,7 @@ class Single:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(_NoPlainItems):
     """Several of these one behind the other, which no single body serves: all pieces of a tensor and a shorter one."""
 
     parts: tuple[Items | Single, ...]

@@ -141,6 +141,10 @@ def _greatest_divisor(*numbers: Any) -> Any:
     return reduce(sym_max, fitting)
 
 
+def _least_multiple(one: Any, other: Any) -> Any:
+    return one * other // _greatest_divisor(one, other)
+
+
 def _bit_length(size: Any) -> Any:
     """A power of two more, a bit more; a size of more than 32 bits is none that fits into memory."""
     return sum((sym_min(size // 2**power, 1) for power in range(32)), start=0)
@@ -186,7 +190,7 @@ _OF_MATH: dict[str, Function] = {
     "log": _log, "log2": _log2, "log10": _log10, "log1p": _by_tensor(torch.log1p),
     "exp": _by_tensor(torch.exp), "pow": lambda base, power: sym_float(base) ** power,
     "sin": _by_tensor(torch.sin), "cos": _by_tensor(torch.cos), "tanh": _by_tensor(torch.tanh),
-    "fmod": _remainder_towards_zero, "gcd": _greatest_divisor,
+    "fmod": _remainder_towards_zero, "gcd": _greatest_divisor, "lcm": _least_multiple,
     "hypot": lambda *values: torch.sym_sqrt(sum(value * value for value in values)),
 }  # fmt: skip
 _OF_NUMPY: dict[str, Function] = {
@@ -254,7 +258,7 @@ def _names_keep_sizes(used: Used) -> Iterator[None]:
             divide = _floor_division(getattr(kind, name), reflected=name == "__rfloordiv__")
             places.append((kind, name, divide))
     lengths = _function_keeping_sizes(int.bit_length, _bit_length, telling("int.bit_length()"))
-    places.append((SymInt, "bit_length", lengths))
+    places += [(SymInt, "bit_length", lengths), (SymInt, "__invert__", lambda size: -size - 1)]
     with all_patched(places), shadowed(names, imported):
         yield
 

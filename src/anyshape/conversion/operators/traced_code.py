@@ -157,10 +157,9 @@ def _place_by_size(genuine: Callable[[torch.SymInt], int]) -> Callable[[torch.Sy
 
     def of(size: torch.SymInt) -> int:
         length = 0 if size.node.maybe_as_int() is not None else _length_of_list(sys._getframe(1))
-        for place in (*range(length), *range(-1, -length - 1, -1)):
-            if size == place:
-                return place
-        return genuine(size)
+        places: list[int] = [*range(length), *range(-1, -length - 1, -1)]
+        found = next((place for place in places if size == place), None)
+        return genuine(size) if found is None else found
 
     return of
 
