@@ -437,6 +437,16 @@ def test_a_model_that_fails_on_its_example_is_wrong_usage() -> None:
     assert str(raised.value).startswith("the model fails on the example at batch = 3: RuntimeError: mat1 and mat2")
 
 
+def test_a_model_that_looks_into_tensors_without_end_is_stopped_and_does_not_fail() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return x + sum(x[i].item() for i in range(x.shape[0]))
+
+    with pytest.raises(anyshape.DeclarationError) as raised:
+        anyshape.export(forward, torch.ones(20_001), dims={"x": "n"})
+    told = "TooManyReadsError: stopped by anyshape after 20,000 looks into tensors, as a loop without end"
+    assert str(raised.value).startswith(f"the model was stopped on the example at n = 20001: {told} (")
+
+
 def test_an_example_without_values_is_wrong_usage_and_one_with_gradients_is_not() -> None:
     model, dims = nn.Linear(4, 4), {"input": "batch 4"}
     with pytest.raises(anyshape.DeclarationError) as raised:

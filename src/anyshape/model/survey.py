@@ -33,6 +33,7 @@ from anyshape.testbench.judgement import Tolerance
 from anyshape.testbench.plan import Tier, trace_sizes
 from anyshape.torchkit.capture import export_questions
 from anyshape.torchkit.reasons import said_with_place
+from anyshape.torchkit.recorder import TooManyReadsError
 from anyshape.torchkit.silence import heard_thread
 
 Progress = Callable[[str], None]
@@ -149,7 +150,8 @@ def start_sizes(reference: Reference, request: Request, *, prints: bool = True) 
         if isinstance(error, UnmadeCallError):
             raise DeclarationError(str(error)) from error.__cause__
         where = f" at {references.describe(start)}" if start else ""
-        raise DeclarationError(f"the model fails on the example{where}: {said_with_place(error)}") from error
+        ended = "was stopped" if isinstance(error, TooManyReadsError) else "fails"
+        raise DeclarationError(f"the model {ended} on the example{where}: {said_with_place(error)}") from error
     if not outcome.outputs:
         raise DeclarationError(f"`{request.target.name}` returns no tensor")
     for name, output in zip(outcome.names, outcome.outputs, strict=True):

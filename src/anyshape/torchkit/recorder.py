@@ -274,27 +274,28 @@ _extent_at = functools.lru_cache(maxsize=4096)(extent_of)
 
 
 class TooManyReadsError(Exception):
-    """Code looked into tensors more often than it may."""
+    """Code looked into tensors more often than it may: the model itself might have gone on, or for ever."""
 
-
-_WITHOUT_END = "values were asked for without end"
+    def __init__(self, most: float) -> None:
+        super().__init__(f"stopped by anyshape after {most:,} looks into tensors, as a loop without end")
 
 
 @dataclass
 class _ReadWatch:
     """What was read so far; a read inside of another is a part of it."""
 
-    left: float
+    most: float
+    count: int = 0
     paths: set[ReadPath] = field(default_factory=set)
     is_reading: bool = False
 
     def read(self, original: Callable[..., Any], frame: FrameType, args: Any, kwargs: Any) -> Any:
         frames = frames_of_model(frame)
         self.paths.add(tuple((one.f_code, _extent_at(one.f_code, one.f_lasti)) for one in frames))
-        self.left, self.is_reading = self.left - 1, True
+        self.count, self.is_reading = self.count + 1, True
         try:
-            if self.left < 0:
-                raise TooManyReadsError(_WITHOUT_END)
+            if self.count > self.most:
+                raise TooManyReadsError(self.most)
             return original(*args, **kwargs)
         finally:
             self.is_reading = False
@@ -331,14 +332,14 @@ class _ScriptedReads(OperatorMode):
 
     def __init__(self, most: float) -> None:
         super().__init__()
-        self._left = most
+        self._most, self._count = most, 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         if func is torch.ops.aten._local_scalar_dense.default:
-            self._left -= 1
-            if self._left < 0:
-                raise TooManyReadsError(_WITHOUT_END)
+            self._count += 1
+            if self._count > self._most:
+                raise TooManyReadsError(self._most)
         return func(*args, **(kwargs or {}))
 
 
