@@ -4,7 +4,7 @@
 it gives then changes from call to call, and may end the process. `ctc_loss` reads beside the steps where a label is no
 class. A batch norm by its inner name writes beside statistics of other channels. A recurrent layer over a packed
 sequence writes beside the state of another batch, and an LSTM by its function's name beside weights that do not fit.
-Bags of embeddings may begin behind the last index.
+Bags of embeddings may begin behind the last index. What else may end the process is rehearsed in a copy of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from anyshape.torchkit.operator_mode import OperatorMode
 from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import lookup
+from anyshape.torchkit.rehearsal import may_end_the_process, signature_of_call, survives
 
 
 class UndefinedCallError(RuntimeError):
@@ -97,11 +98,25 @@ _CHECKS: Mapping[str, Callable[..., None]] = {
 class DefinedCalls(OperatorMode):
     """Inside, every such call raises, however it was reached: for probes, whose sizes need not fit each other."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._rehearsed: set[str] = set()
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         check = _CHECKS.get(func.name().partition(".")[0])
         if check is not None:
             check(*args, **(kwargs or {}))
+        if may_end_the_process(func):
+            self._rehearse(func, args, kwargs or {})
         return func(*args, **(kwargs or {}))
+
+    def _rehearse(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        call = signature_of_call(func, args, kwargs)
+        if call in self._rehearsed:
+            return
+        if not survives(func, args, kwargs):
+            raise UndefinedCallError(f"{func.name()} ends the process at such sizes")
+        self._rehearsed.add(call)
 
 
 def _check_labels(log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any) -> None:

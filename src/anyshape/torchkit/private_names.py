@@ -97,6 +97,7 @@ _ROWS = (
     ("torch.fx.experimental._config", "backed_size_oblivious", "size 1 as any other", "more dims are pinned"),
     ("torch", "_check", "conditions that a trace may rely on", _UNCONDITIONAL),
     ("torch", _SYMBOLIC, "functions of a size", "a size computed with it is refused"),
+    ("torch._C", "_current_autograd_node", "derivatives run without a rehearsal", _SLOWER),
     ("torch", "_VF", "recurrent layers as ONNX operators", _UNROLLED),
     ("torch._C", "_VariableFunctions", "recurrent layers as torch computes them", _UNROLLED),
     ("torch._C", "_set_grad_enabled", "gradients switched on inside of a model", "such a model is refused"),
@@ -119,6 +120,7 @@ _ROWS = (
         "the error of transforms, resizes and softmax",
         "right files with a transform, an antialiased resize or a mask may be refused",
     ),
+    ("torch.ops.aten", "_local_scalar_dense", "numbers that are read", _SLOWER),
     ("torch.ops.aten", "_adaptive_avg_pool2d _adaptive_avg_pool3d", "the error of means", _REFUSED_MEANS),
     # branches and loops
     (_SHAPES, "evaluate_expr evaluate_sym_node", "the questions that a trace asks about sizes", _BRANCHES),

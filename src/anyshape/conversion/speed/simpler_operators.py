@@ -218,7 +218,8 @@ def inline(graph: fx.Graph, nodes: Collection[fx.Node], table: Mapping[Any, Any]
         return False
 
 
-_OTHER_NAMES: Mapping[Any, Any] = {_aten.item.default: _aten._local_scalar_dense.default}
+_READ = lookup("torch.ops.aten._local_scalar_dense")
+_OTHER_NAMES: Mapping[Any, Any] = {} if _READ is None else {_aten.item.default: _READ.default}
 """What does the very same under another name: a number that is read has a symbol, and may not be read anew."""
 
 
