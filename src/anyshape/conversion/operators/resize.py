@@ -424,14 +424,14 @@ _FAR = 16.0
 def _sample(x: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """ONNX Runtime makes an integer of a place, which one of 1e30 does not fit into, and rounds before it reflects."""
     if padding_mode == _REFLECTION and interpolation_mode == _NEAREST and not align_corners:
-        grid, padding_mode = _reflected(grid), _BORDER
+        grid, padding_mode = _mirror_places(grid), _BORDER
     if padding_mode != _REFLECTION:
         grid = op.Max(op.Min(grid, number(_FAR, grid)), number(-_FAR, grid))
     sample = torchs_translation("core.aten_grid_sampler_2d")
     return sample(x, grid, interpolation_mode, padding_mode, align_corners)
 
 
-def _reflected(grid: ir.Value) -> ir.Value:
+def _mirror_places(grid: ir.Value) -> ir.Value:
     """Places between -1 and 1, where the outer edges of the outermost pixels are mirrors: 4 there and back."""
     way = op.Mod(op.Abs(op.Add(grid, number(1.0, grid))), number(4.0, grid), fmod=1)
     return op.Sub(number(1.0, grid), op.Abs(op.Sub(way, number(2.0, grid))))
