@@ -132,3 +132,12 @@ def test_a_model_hears_that_it_is_exported_in_a_trace_alone() -> None:
         assert Asking()(torch.ones(2)).tolist() == [3.0, 3.0]
     (place,) = places
     assert place.line == Asking.forward.__code__.co_firstlineno + 2
+
+
+class NoTensor(nn.Module):
+    def forward(self) -> Tensor:
+        return torch.arange(3)
+
+
+def test_a_module_may_take_nothing() -> None:
+    assert capture.export_program(NoTensor(), (), []).module()().tolist() == [0, 1, 2]

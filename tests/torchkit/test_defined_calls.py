@@ -34,6 +34,18 @@ def test_by_its_name_it_is_checked_without_a_mode_and_put_back():
     assert torch.nn.functional.scaled_dot_product_attention is imported_before
 
 
+def test_boundaries_that_do_not_rise_are_not_searched():
+    falling, values = torch.tensor([3.0, 2.0, 2.0]), torch.tensor([2.5])
+    sentence = "boundaries do not rise: PyTorch finds a place that depends on where it looks first"
+    with calls_are_checked():
+        assert torch.bucketize(values, falling.flip(0)).tolist() == [2]
+        assert torch.searchsorted(falling, values, sorter=torch.tensor([1, 2, 0])).tolist() == [2]
+        for call in (lambda: torch.bucketize(values, falling), lambda: torch.searchsorted(falling, values)):
+            with pytest.raises(UndefinedCallError) as caught:
+                call()
+            assert str(caught.value) == sentence
+
+
 def test_a_label_that_is_no_class_is_not_looked_up():
     steps, ones = torch.zeros(4, 1, 3).log_softmax(-1), torch.ones(1, dtype=torch.int64)
     with calls_are_checked():

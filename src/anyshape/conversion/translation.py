@@ -18,6 +18,7 @@ from anyshape.conversion.operators.table import TRANSLATIONS
 from anyshape.conversion.speed.operator_table import kept_table, operator_table
 from anyshape.conversion.speed.stages_left_out import stages_left_out
 from anyshape.errors import DeclarationError
+from anyshape.onnxfile.graph import maker
 from anyshape.results.attempt import UntranslatedOperatorError
 from anyshape.source.live_code import LOCK
 from anyshape.source.spans import Span, span_of_error, span_of_recorded_stack
@@ -56,7 +57,7 @@ def translate_program(
             LOCK, quiet(), torch.no_grad(), without_answers(), our_operators(),
             stages_left_out(inlining=inlining) as simplified,
             numbers.gathered(lambda *given: lacking.extend(_untranslated_operators(*given))),
-            numbers.numbers_in_double(), tiny_numbers_kept(), halves_kept(),
+            numbers.numbers_in_double(), tiny_numbers_kept(), halves_kept(), squeezes_kept(),
         ):  # fmt: skip
             converted = torch.onnx.export(program, (), None, dynamo=True, opset_version=opset, verbose=False, **options)
     except Exception as error:
@@ -133,6 +134,23 @@ def tiny_numbers_kept() -> Iterator[None]:
         return match
 
     with replaced("onnxscript.rewriter._matcher.SimplePatternMatcher._match_constant", make):
+        yield
+
+
+@contextlib.contextmanager
+def squeezes_kept() -> Iterator[None]:
+    """Inside, onnxscript's rules leave a squeeze that sees at run time whether an axis goes: the trace took it to stay,
+    where values decide the size, and that is the shape that was noted.
+    """
+
+    def make(original: Any) -> Any:
+        def try_rewrite(rule: Any, model: Any, graph: Any, node: ir.Node, **how: Any) -> Any:
+            is_squeeze = node.op_type == "Reshape" and maker(node.inputs[1], "Compress") is not None
+            return None if is_squeeze else original(rule, model, graph, node, **how)
+
+        return try_rewrite
+
+    with replaced("onnxscript.rewriter._rewrite_rule.RewriteRule.try_rewrite", make):
         yield
 
 

@@ -141,7 +141,8 @@ def others_watched(own_seconds: Callable[[], float]) -> Iterator[list[tuple[floa
     yield found
     after, spent = _busy_and_all(), own_seconds() - spent
     if before is not None and after is not None and after[1] > before[1]:
-        found.append((max(after[0] - before[0] - spent, 0.0), after[1] - before[1]))
+        total = after[1] - before[1]
+        found.append((min(max(after[0] - before[0] - spent, 0.0), total), total))  # Linux may take back some waiting
 
 
 def share_of_others(watched: Sequence[tuple[float, float]]) -> float:

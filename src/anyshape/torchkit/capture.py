@@ -225,7 +225,9 @@ def export_program(
     trusting = replaced("torch.distributions.Distribution._validate_args", lambda _: False)
     exporting = replaced(_EXPORTING, lambda _: True)
     with quiet(), LOCK, put_back(module), torch.no_grad(), oblivious, trusting, exporting:
-        return torch.export.export(module, args, dynamic_shapes={"values": tuple(dynamic)}, strict=False)
+        return torch.export.export(
+            module, args, dynamic_shapes={"values": tuple(dynamic)} if args else None, strict=False
+        )
 
 
 _EXPORTING = "torch.onnx._internal.exporter._flags._is_onnx_exporting"

@@ -4,7 +4,8 @@
 it gives then changes from call to call, and may end the process. `ctc_loss` reads beside the steps where a label is no
 class. A batch norm by its inner name writes beside statistics of other channels. A recurrent layer over a packed
 sequence writes beside the state of another batch, and an LSTM by its function's name beside weights that do not fit.
-Bags of embeddings may begin behind the last index. What else may end the process is rehearsed in a copy of it.
+Bags of embeddings may begin behind the last index. A search among boundaries that do not rise ends anywhere. What else
+may end the process is rehearsed in a copy of it.
 """
 
 from __future__ import annotations
@@ -145,6 +146,22 @@ def _check_packed(*args: Any, **named: Any) -> None:
         raise UndefinedCallError(f"a recurrent layer has {batch} packed sequences, and a state of another batch")
 
 
+def _check_boundaries(boundaries: Any, sorter: Any = None) -> None:
+    if not _is_tensor(boundaries) or boundaries.device.type == "meta" or sorter is not None or not boundaries.dim():
+        return
+    if bool((boundaries[..., 1:] < boundaries[..., :-1]).any()):
+        raise UndefinedCallError("boundaries do not rise: PyTorch finds a place that depends on where it looks first")
+
+
+def _check_search(sorted_sequence: Any, *_: Any, sorter: Any = None, **__: Any) -> None:
+    _check_boundaries(sorted_sequence, sorter)
+
+
+def _check_buckets(input: Any, boundaries: Any, **_: Any) -> None:  # noqa: A002
+    del input
+    _check_boundaries(boundaries)
+
+
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _LAYERS = lookup("torch._VF")
 """How layers reach them."""
@@ -155,6 +172,8 @@ _BY_NAME: Mapping[tuple[Any, str], Callable[..., None]] = {
     (torch.nn.functional, "scaled_dot_product_attention"): _check_attention,
     (torch.nn.functional, "ctc_loss"): _check_labels,
     (torch, "native_batch_norm"): _check_channels,
+    (torch, "bucketize"): _check_buckets,
+    (torch, "searchsorted"): _check_search,
 }
 
 

@@ -180,7 +180,7 @@ _ROWS = (
     ("onnxscript.TracedOnnxFunction", "__init__", "the same", _SLOWER),
     ("onnxscript", "script", "the same", _SLOWER),
     ("onnxscript.function_libs.torch_lib.ops.core", "aten_add", "the same", _SLOWER),
-    (_RULE, "try_rewrite _target_pattern", "rules tried where they can match", _SLOWER),
+    (_RULE, "try_rewrite _target_pattern", "rules tried where they can match, and squeezes kept", _SLOWER),
     (
         _MATCHER,
         "_match_constant",

@@ -183,3 +183,20 @@ def test_places_far_outside_give_what_is_beyond_the_border(padding: str, mode: s
         ),
     }
     assert wrong_results(functions, torch.arange(12.0).reshape(1, 1, 3, 4) + 1, grid) == []
+
+
+def test_a_place_is_mirrored_before_it_is_rounded() -> None:
+    grid = torch.tensor([[-1.0, 1.0], [1.25, -1.75], [2.5, -3.0], [3.5, 4.5], [-5.25, 0.5], [0.0, -0.75]])
+    functions = {
+        f"{mode}, {align_corners}, {dims}": lambda x, places, m=mode, a=align_corners, d=dims: F.grid_sample(
+            x if d == 2 else x[:, :, None],
+            places[None, None] if d == 2 else F.pad(places, (0, 1))[None, None, None],
+            m,
+            "reflection",
+            align_corners=a,
+        )
+        for mode in ("bilinear", "nearest")
+        for align_corners in (False, True)
+        for dims in (2, 3)
+    }
+    assert wrong_results(functions, torch.arange(12.0).reshape(1, 1, 3, 4) + 1, grid) == []

@@ -110,3 +110,20 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_arrangements_of_tables(name: str, tmp_path: Path) -> None:
     assert wrong_sizes_of(FUNCTIONS[name], table, tmp_path / "m.onnx") == []
+
+
+LATER_SIZES = {
+    "cut": lambda x, many: x[: many[0]].squeeze(0) * 2,
+    "made": lambda x, many: torch.zeros(many[0], x.shape[1]).squeeze(0),
+    "chosen": lambda x, many: x[torch.arange(x.shape[0]) < many].squeeze(0) + 1,
+}
+
+
+@pytest.mark.parametrize("name", LATER_SIZES)
+def test_an_axis_goes_where_values_make_it_one(name: str) -> None:
+    """The trace takes a size that values decide for another than 1."""
+    function, x = LATER_SIZES[name], torch.randn(5, 3)
+    result = anyshape.export(function, (x, torch.tensor([3])), dims={})
+    for many in (1, 2, 4):
+        expected = function(x, torch.tensor([many]))
+        torch.testing.assert_close(torch.as_tensor(result(x, torch.tensor([many]))[0]), expected)

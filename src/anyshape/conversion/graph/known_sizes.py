@@ -147,6 +147,8 @@ def put_instead(
 
 def write_targets(graph: ir.Graph, sizes: Sizes) -> None:
     for node in nodes_of(graph, "Reshape", "Expand"):
+        if maker(node.inputs[1], "Compress") is not None:
+            continue  # a squeeze: whether an axis goes is seen at run time, and the trace had to assume an answer
         have, wanted = sizes.of(first_input(node)), sizes.of(node.outputs[0])
         if node.op_type == "Expand":
             _keep_own_axes(node, sizes)

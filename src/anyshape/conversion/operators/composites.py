@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,6 +22,7 @@ from anyshape.conversion.operators.onnx_words import (
     op,
     rank,
     record,
+    static_size,
     torchs_translation,
     vector,
     whole,
@@ -106,13 +108,17 @@ def _log_of_softmax(x: ir.Value, dim: int, dtype: Any = None) -> Any:
 # ONNX's own GroupNormalization takes the variance as the difference of two means. In ONNX Runtime that loses a hundred
 # times as much as PyTorch where values lie close together, as in feature maps of a few pixels, and takes longer.
 # InstanceNormalization is faster by a quarter, but loses up to 23 times as much where the mean is far from zero.
+# All of them add up one by one, so that long rows lose digits: those known to be long are computed in double.
+
+_LONG_ROW = 2000
+"""Numbers of one row, of which a runtime's sum in float32 differs from PyTorch's by its rounding noise."""
 
 
 def _group_norm(
     x: ir.Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, _cudnn_enabled: bool = True
 ) -> Any:
     groups = op.Reshape(x, whole(0, num_groups, -1))
-    return _scaled_and_shifted(_normalised_rows(groups, x, eps), weight, bias, x)
+    return _scaled_and_shifted(_normalised_rows(groups, x, eps, num_groups), weight, bias, x)
 
 
 def _instance_norm(
@@ -121,17 +127,25 @@ def _instance_norm(
 ) -> Any:  # fmt: skip
     if not use_input_stats:
         return _batch_norm(x, weight, bias, mean, variance, False, momentum, eps)
-    return _scaled_and_shifted(_normalised_rows(op.Reshape(x, whole(0, 0, -1)), x, eps), weight, bias, x)
+    rows = _normalised_rows(op.Reshape(x, whole(0, 0, -1)), x, eps, static_size(x, 1))
+    return _scaled_and_shifted(rows, weight, bias, x)
 
 
-def _normalised_rows(rows: ir.Value, x: ir.Value, eps: float) -> Any:
+def _normalised_rows(rows: ir.Value, x: ir.Value, eps: float, many: int | None) -> Any:
     """Each row by its own mean and variance, in the shape of `x`; in float32, as PyTorch computes halves, too."""
-    if x.dtype == DOUBLE:  # an attribute is a float32, and so would be the epsilon
-        spread = _normalised_along(rows, [2], eps)
+    if x.dtype == DOUBLE or _are_long(x, many):  # an attribute is a float32, and so would be the epsilon
+        spread = _normalised_along(op.Cast(rows, to=DOUBLE), [2], eps)
     else:
         ones = op.Expand(literal(1.0, FLOAT), op.Shape(rows, start=2, end=3))
         (spread,) = record("LayerNormalization", [op.Cast(rows, to=FLOAT), ones], {"axis": -1, "epsilon": eps}, 1)
     return op.Reshape(op.CastLike(spread, x), op.Shape(x))
+
+
+def _are_long(x: ir.Value, rows: int | None) -> bool:
+    """Whether each of so many rows of a sample is known to be long."""
+    sizes = [static_size(x, axis) for axis in range(1, rank(x))]
+    known = [size for size in sizes if size is not None]
+    return rows is not None and known == sizes and math.prod(known) > _LONG_ROW * rows
 
 
 def _normalised_along(x: ir.Value, axes: Sequence[int], eps: float) -> Any:

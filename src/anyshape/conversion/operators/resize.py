@@ -415,17 +415,26 @@ def _blend_whole_numbers(operator: str, x: ir.Value, output_size: Sizes | None, 
 
 # ---- places that are sampled, far outside among them
 
-_REFLECTION = 2
+_NEAREST = 1
+_BORDER, _REFLECTION = 1, 2
 _FAR = 16.0
 """Beyond the border whatever the size, and its neighbours, too: all further out give the same."""
 
 
 def _sample(x: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
-    """ONNX Runtime makes an integer of a place, which one of 1e30 does not fit into."""
+    """ONNX Runtime makes an integer of a place, which one of 1e30 does not fit into, and rounds before it reflects."""
+    if padding_mode == _REFLECTION and interpolation_mode == _NEAREST and not align_corners:
+        grid, padding_mode = _mirror_places(grid), _BORDER
     if padding_mode != _REFLECTION:
         grid = op.Max(op.Min(grid, number(_FAR, grid)), number(-_FAR, grid))
     sample = torchs_translation("core.aten_grid_sampler_2d")
     return sample(x, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def _mirror_places(grid: ir.Value) -> ir.Value:
+    """Places between -1 and 1, where the outer edges of the outermost pixels are mirrors: 4 there and back."""
+    way = op.Mod(op.Abs(op.Add(grid, number(1.0, grid))), number(4.0, grid), fmod=1)
+    return op.Sub(number(1.0, grid), op.Abs(op.Sub(way, number(2.0, grid))))
 
 
 # ---- the grid of `F.affine_grid`, by which others sample
