@@ -138,6 +138,24 @@ def test_a_running_sum_of_equal_steps_moves_as_far_as_one_that_rounds_each_step(
     assert float(_runs(lambda x: x.cumsum(0), torch.tensor(value), 1).max()) == pytest.approx(value)
 
 
+@pytest.mark.parametrize("left", [torch.full((9, 13, 1024), 1 / 1024), _drawn(9, 13, 1024)], ids=["one sign", "both"])
+def test_a_product_of_few_columns_moves_as_far_as_one_that_is_added_up_step_by_step(left: Tensor) -> None:
+    right = _drawn(9, 1024, 16).abs() if (left > 0).all() else _drawn(9, 1024, 16)
+    stepwise = torch.zeros(9, 13, 16)
+    for k in range(1024):
+        stepwise = torch.addcmul(stepwise, left[..., k, None], right[:, None, k])
+    lost = (stepwise - left.double() @ right.double()).abs()
+    moved = (_runs(lambda x: x @ right, left) - left @ right).abs().amax(0)
+    assert 0.9 * lost.max() < moved.max() < 10 * lost.max()
+
+
+def test_a_product_of_many_columns_or_few_terms_moves_by_its_roundings_alone() -> None:
+    for left, right in ((torch.full((3, 1024), 1 / 1024), torch.ones(1024, 128)), (torch.ones(3, 100), _drawn(100, 8))):
+        product = left @ right
+        moved = (_runs(lambda x, right=right: x @ right, left) - product).abs()
+        assert (moved <= 20 * EPSILON * product.abs().max()).all()
+
+
 def test_a_zero_that_roundings_made_moves_and_one_that_none_made_does_not() -> None:
     x = torch.full((1, 7), 0.1)
     assert bool((_runs(lambda x: x - x.mean(-1, keepdim=True), x) != 0).any())
