@@ -22,6 +22,7 @@ from anyshape.conversion.operators.onnx_words import (
     as_vector,
     counted,
     from_front,
+    literal,
     number,
     op,
     rank,
@@ -429,6 +430,19 @@ def _add_frames(frames: ir.Value, input_sizes: Sequence[Any], dim: int, size: in
     return op.ScatterElements(empty, op.Expand(column, op.Shape(values)), values, axis=axis, reduction="add")
 
 
+def _places_by_axis(x: ir.Value) -> list[Any]:
+    """`x.nonzero(as_tuple=True)`: for each axis the places along it; of a number without axes as of a vector of one."""
+    places = op.NonZero(x if rank(x) else op.Reshape(x, whole(-1)))
+    return [op.Gather(places, literal(axis), axis=0) for axis in range(max(rank(x), 1))]
+
+
+def _narrow_from_value(x: ir.Value, dim: int, start: ir.Value, length: int | ir.Value) -> Any:
+    """A run of places from one that a tensor holds; a negative one counts from the end."""
+    axis, begin = from_front(dim, x), as_vector(op.Cast(start, to=INT64))
+    begin = op.Where(op.Less(begin, whole(0)), op.Add(begin, size_of(x, axis)), begin)
+    return op.Slice(x, begin, op.Add(begin, as_vector(length)), whole(axis))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "anyshape_sizes::take_along": _onnx_take_along,
     "anyshape_sizes::triangle": _onnx_triangle,
@@ -439,6 +453,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "aten::scatter_add": partial(_scatter_source, reduce="add"),
     "aten::scatter_reduce.two": _scatter_reduce,
     "aten::index_reduce": _index_reduce,
+    "aten::nonzero_numpy": _places_by_axis,
+    "aten::narrow.Tensor": _narrow_from_value,
     "aten::diagonal_scatter": _write_diagonal,
     "aten::diagonal": _read_diagonal,
     "aten::diagonal_copy": _read_diagonal,

@@ -21,6 +21,7 @@ import torch
 from torch import fx, nn
 
 from anyshape.conversion.speed import are_on
+from anyshape.conversion.speed.functional_writes import SHARED, shared_place
 from anyshape.sizes import budgets
 from anyshape.torchkit.capture import expression_of
 from anyshape.torchkit.patches import configured, patched, replaced
@@ -203,6 +204,7 @@ def _copied_call(known: _TracedCall, inputs: tuple[fx.Node, ...], tracer: Any, p
     instead = dict(zip(known.inputs, inputs, strict=True))
     for node in known.nodes:
         copy = instead[node] = tracer.graph.node_copy(node, lambda one: instead.get(one, one))
+        copy.meta.setdefault(SHARED, shared_place(node))  # its tensors are those of the first part
         if _STACK in node.meta and path is not None and known.path is not None:
             copy.meta[_STACK] = _outer_modules(tracer) | _moved_modules(node.meta[_STACK], known.path, path)
     results = [

@@ -12,7 +12,7 @@ import contextlib
 import copy
 import functools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,8 +21,9 @@ import torch
 from torch import fx
 
 from anyshape.conversion.speed import are_on, shortcut
+from anyshape.conversion.speed.functional_writes import without_writes
 from anyshape.conversion.speed.known_results import layouts_unasked
-from anyshape.conversion.speed.simpler_operators import inline, is_complex, without_mutations
+from anyshape.conversion.speed.simpler_operators import inline, is_complex
 from anyshape.sizes import budgets
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import NAMES, OpOverload, attribute, lookup, pytree
@@ -81,16 +82,15 @@ def _decomposing_what_must_be(simplified: Simplified, inlining: bool, original: 
     def decompose_with_registry(program: torch.export.ExportedProgram, registry: Any) -> Any:
         if attribute(program, _GRAPH) is None or attribute(program, _SIGNATURE) is None:
             return original(program, registry)
-        twin, written = _twin_without_writes(program, parts=inlining)
-        obstacles = _obstacles(twin.graph, registry)
-        if not obstacles or (inlining and _inlines_all(twin.graph, registry)):
+        twin = _twin_of(program)
+        written = without_writes(twin.graph) if inlining else []
+        obstacles = _obstacles((twin if written is not None else program).graph, registry)
+        if written is not None and (not obstacles or (inlining and _inlines_all(twin.graph, registry))):
             simplified.inlined.update((*obstacles.values(), *written))
             _name_results(twin, program)
             return twin
         simplified.forced_by.update(obstacles.values())
-        twin, _ = _twin_without_writes(program, parts=False)  # what was begun is of no use
-        _name_results(twin, program)
-        return original(twin, registry)
+        return original(_twin_of(program), registry)  # what was begun is of no use
 
     return decompose_with_registry
 
@@ -115,12 +115,8 @@ def _inlines_all(graph: fx.Graph, registry: Any) -> bool:
     return not _obstacles(graph, registry)
 
 
-def _twin_without_writes(
-    program: torch.export.ExportedProgram, *, parts: bool
-) -> tuple[torch.export.ExportedProgram, Sequence[str]]:
-    """A program with a graph of its own, to which the stages that follow write, and without needless mutations; with
-    `parts`, also without those of a part of a tensor, whose operators are named.
-    """
+def _twin_of(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """A program with a graph of its own, to which the stages that follow write."""
     twin = object.__new__(type(program))
     vars(twin).update(vars(program))
     graph = fx.Graph()
@@ -130,19 +126,17 @@ def _twin_without_writes(
     module = fx.GraphModule(program.graph_module, graph)
     module.meta.update(program.graph_module.meta)
     vars(twin)[NAMES[_GRAPH].attribute] = module
-    return twin, without_mutations(twin.graph, parts=parts)
+    return twin
 
 
 def _name_results(twin: torch.export.ExportedProgram, program: torch.export.ExportedProgram) -> None:
     """A result that was written to has another name since; the signature goes by names."""
     results, kept = (pytree.tree_leaves(one.graph.output_node().args) for one in (twin, program))
-    pairs = [(now, before) for now, before in zip(results, kept, strict=True) if isinstance(now, fx.Node)]
-    renamed = {before.name: now.name for now, before in pairs if before.name != now.name}
-    if renamed:
-        signature = copy.deepcopy(program.graph_signature)
-        for before, now in renamed.items():
-            signature.replace_all_uses(before, now)
-        vars(twin)[NAMES[_SIGNATURE].attribute] = signature
+    signature = copy.deepcopy(program.graph_signature)
+    for spec, now, before in zip(signature.output_specs, results, kept, strict=True):
+        if isinstance(now, fx.Node) and now.name != before.name:
+            spec.arg.name = now.name
+    vars(twin)[NAMES[_SIGNATURE].attribute] = signature
 
 
 def _makings_of_operators(registry: Any) -> Any:
