@@ -216,8 +216,8 @@ def test_what_takes_long_to_find_is_asked_for_once_the_first_sizes_are_right():
     verified(reference, replace(PLAN, first=({"n": 7},), breaking=breaking))
     runs = list(dict.fromkeys(n for n, _ in reference.runs))
     assert asked == [[n for n, _ in reference.runs][: len(asked[0])]]
-    assert list(dict.fromkeys(asked[0])) == [4, 1, 2, 7]
-    assert runs[4] == 11
+    assert list(dict.fromkeys(asked[0])) == [4, 1, 2, 3, 7]
+    assert runs[5] == 11
     assert sorted(runs) == list(range(1, 13))
 
 
@@ -246,11 +246,11 @@ def test_a_tolerance_of_the_user_is_told_as_such():
 
 
 def test_a_size_is_cut_for_its_work_and_cheaper_ones_are_still_run():
-    reference = Doubled(work_of_an_element=budgets.WORK_TO_CHECK / 21)
+    reference = Doubled(work_of_an_element=budgets.WORK_TO_CHECK / 24)
     found = verified(reference, rules=ALONE, seconds=None)
-    assert [sizes["n"] for sizes in found.sizes_run] == [4, 1, 2, 12]
+    assert [sizes["n"] for sizes in found.sizes_run] == [4, 1, 2, 3, 12]
     assert found.skipped[0] == (
-        {"n": 3},
+        {"n": 5},
         "predicted to be more work than a check takes by itself (budget= allows more)",
     )
     assert len(verified(reference, rules=ALONE).sizes_run) == 12  # a user's seconds are not counted in work

@@ -274,13 +274,56 @@ def test_large_buffers_are_put_back_from_one_copy_on_disk(monkeypatch: pytest.Mo
     model = Large()
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     states = [ModuleState(model), ModuleState(model)]
-    first, second = ({id(t): copy for t, _, copy in state._tensors} for state in states)
+    first, second = ({id(one.tensor): one.copy for one in state._tensors} for state in states)
     assert all(first[id(buffer)] is second[id(buffer)] for buffer in model.buffers())
     assert first[id(model.kept)].untyped_storage().filename is not None
     for state in states:
         model(torch.ones(1))
         state.restore()
         assert all(torch.equal(buffer, before[name]) for name, buffer in model.named_buffers())
+
+
+class Hidden(nn.Module):
+    """Writes where no version tells."""
+
+    def __init__(self, buffer: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("kept", buffer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.kept.data.view(-1)[:1] = 1
+        return x
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        torch.zeros(3), torch.zeros(2, 3).t(), torch.zeros(3, dtype=torch.bfloat16), torch.zeros((), dtype=torch.bool),
+        torch.zeros(2, dtype=torch.complex64), torch.zeros(2, dtype=torch.complex64).conj(),
+    ],
+    ids=["plain", "turned", "bfloat16", "a number", "complex", "conjugate"],
+)  # fmt: skip
+def test_what_is_written_without_a_version_is_put_back(buffer: Tensor) -> None:
+    model = Hidden(buffer.clone())
+    state, version = ModuleState(model), model.kept._version
+    if buffer.is_contiguous():
+        model(torch.ones(1))
+    else:
+        model.kept.data[0, 0] = 1
+    assert model.kept._version == version and model.kept.any()
+    state.restore()
+    assert not model.kept.any()
+
+
+def test_a_buffer_can_be_resized_after_it_was_looked_at() -> None:
+    model = Hidden(torch.zeros(3))
+    state = ModuleState(model)
+    model.kept.data = torch.ones(4)[:3]
+    state.restore()
+    assert not model.kept.any()
+    state = ModuleState(model)
+    model.kept.resize_(1000)
+    assert state.changes()
 
 
 def test_large_buffers_are_kept_in_memory_where_the_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -430,6 +430,10 @@ kept below the dims that shrank. From 1 on a second content differs in its float
 which integers and flags mean nothing any more, so that what the model refuses there is the size."""
 
 
+PLAINEST_LEVEL = LEVELS + 1
+"""All integers and flags are zero: in any vocabulary, and before the end of anything."""
+
+
 def levels_of(example: Example) -> int:
     """The rungs of the whole ladder."""
     return LEVELS + len(_bare_rungs(example))

@@ -65,7 +65,7 @@ def _size_that_runs_outside(known: Boundaries, condition: Condition, cause: Size
     found = next((sizes for sizes in (known.base, *known.ran) if not condition.holds(sizes)), None)
     if found is not None:
         return found
-    most = known.runs_worth(cause) * (2 if condition.others and len(condition.names) > 1 else 1)
+    most = known.runs_worth(cause, condition) * (2 if condition.others and len(condition.names) > 1 else 1)
     asked: set[tuple[int, ...]] = set()
     for telling in _telling_sizes(known, condition, cause, most):
         sizes = None if condition.holds(telling) else known.admit(telling)

@@ -208,10 +208,12 @@ class Boundaries:
         most = max(self._volume(known), budgets.FARTHEST_OUTSIDE_A_LIMIT * self._volume(self._base))
         return self._volume(sizes) <= max(most, budgets.SMALL_VOLUME)
 
-    def runs_worth(self, sizes: Sizes) -> int:
-        """How many runs a limit is worth that such a size has shown."""
-        small = self._volume(sizes) <= budgets.SMALL_VOLUME
-        return budgets.MOST_RUNS_OUTSIDE_A_LIMIT if small else budgets.FEWEST_RUNS_OUTSIDE_A_LIMIT
+    def runs_worth(self, sizes: Sizes, condition: Condition) -> int:
+        """How many runs a limit is worth that such a size has shown; the end of a table was expected to be one."""
+        is_large = self._volume(sizes) > budgets.SMALL_VOLUME
+        is_expected = any(str(condition) == f"{dim} <= {length}" for dim in self._base for length in self._tables)
+        few, many = budgets.FEWEST_RUNS_OUTSIDE_A_LIMIT, budgets.MOST_RUNS_OUTSIDE_A_LIMIT
+        return few if is_large or is_expected else many
 
     def note_run(self, sizes: Sizes) -> None:
         """PyTorch ran there, whoever asked: a limit that says otherwise is none."""

@@ -10,6 +10,8 @@ import contextlib
 import functools
 import inspect
 import math
+import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -182,6 +184,8 @@ class Reference:
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
         self._reads: dict[tuple[Any, ...], frozenset[ReadPath]] = {}
         self._bytes = 0
+        self._refusals: Counter[_Place] = Counter()
+        """How often the module failed on every level, by the content and by where it failed on the first."""
         self.outputs_wanted: int | None = None
         """Where set, sizes that give another number of outputs count as those at which the module fails."""
         self._forecast = Forecast(self._count_at, spec.start)
@@ -240,7 +244,9 @@ class Reference:
         """The first level of content that the module accepts; a refusal on every level makes the size invalid."""
         first: Outcome | None = None
         refused: list[Mapping[str, Any]] = []
-        for level in range(self._levels):
+        levels = list(range(self._levels))
+        while levels:
+            level = levels.pop(0)
             try:
                 leaves = self._make_call(sizes, content, level)
                 if any(_are_same_leaves(leaves, one) for one in refused):
@@ -250,14 +256,26 @@ class Reference:
             except DeclarationError:
                 raise
             except Exception as error:  # noqa: BLE001  the user's own model
-                first = first or Outcome(dict(sizes), content, {}, error=error)
+                if first is None:
+                    first = Outcome(dict(sizes), content, {}, error=error)
+                    levels = self._levels_worth(levels, (content, *_place_of_failure(error)))
             else:
                 return outcome
         assert first is not None
+        assert first.error is not None
+        self._refusals[content, *_place_of_failure(first.error)] += 1
         if content:
             # the module refuses the second content: it is judged by the first alone
             return self.run(sizes, 0)
         return first
+
+    def _levels_worth(self, levels: list[int], place: _Place) -> list[int]:
+        """The levels below the first: where the module failed at this place before, whatever the level was, the one on
+        which values mean least.
+        """
+        if self._refusals[place] < budgets.REFUSALS_BY_SIZE_ALONE:
+            return levels
+        return [min(resized_calls.PLAINEST_LEVEL, level) for level in levels[-1:]]
 
     def _outcome(self, call: Outcome, most_reads: float = budgets.MOST_READS_OF_A_SIZE) -> Outcome:
         """What the module makes of a call, and what it does beside."""
@@ -379,6 +397,15 @@ class Reference:
     def calls(self, outcome: Outcome) -> CallTrack:
         """Every call of torch on the way to the outputs."""
         return recorder.track_calls(lambda: self.module.call(outcome.leaves))
+
+
+_Place = tuple[object, ...]
+
+
+def _place_of_failure(error: Exception) -> _Place:
+    """The kind of an error, and the lines that led to it."""
+    lines = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    return type(error), *lines
 
 
 def _layout(value: Any) -> Any:

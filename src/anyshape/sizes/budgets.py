@@ -348,6 +348,8 @@ MOST_RUNS_OUTSIDE_A_LIMIT = 48
 """Sizes that a condition excludes and that are run before it is called a limit, of a call that costs little."""
 FEWEST_RUNS_OUTSIDE_A_LIMIT = 20
 """The same for large calls; most of these runs fail at once."""
+REFUSALS_BY_SIZE_ALONE = 4
+"""Sizes at which a model failed at one place whatever the values were: at further ones values are hardly to blame."""
 MOST_RUNS_INSIDE_A_LIMIT = 12
 """Failing sizes that are moved inside each of its alternatives, to see whether they run there."""
 MOST_RUNS_FOR_A_LIMIT = 120

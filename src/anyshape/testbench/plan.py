@@ -95,9 +95,12 @@ def _add_sizes(
 
 
 def _first_sizes(plan: Plan) -> Iterator[Sizes]:
-    """The traced size, the lowest, and the lowest where one hides nothing."""
+    """The traced size, the lowest, the lowest where one hides nothing; and one that is no more work than these, since
+    the first four tell the noise of those to come.
+    """
     low, high = _corners(plan)
     yield from (dict(plan.traced), low, {d: min(2, high[d]) if low[d] < 2 else low[d] for d in low})
+    yield {dim: box.nearest(plan.traced[dim] - box.step) for dim, box in plan.box.items()}
 
 
 def _telling_sizes(plan: Plan) -> Iterator[Sizes]:

@@ -17,8 +17,8 @@ from typing import Any, TypeGuard
 
 import torch
 
+from anyshape.source.live_code import LOCK
 from anyshape.torchkit.operator_mode import OperatorMode
-from anyshape.torchkit.patches import patched
 from anyshape.torchkit.private_names import lookup
 from anyshape.torchkit.rehearsal import may_end_the_process, signature_of_call, survives
 
@@ -180,12 +180,18 @@ _BY_NAME: Mapping[tuple[Any, str], Callable[..., None]] = {
 @contextlib.contextmanager
 def calls_are_checked() -> Iterator[None]:
     """Inside, calls by the functions' own names are checked, at no cost for others: for the many runs of a check."""
-    with contextlib.ExitStack() as stack:
-        for (owner, name), check in _BY_NAME.items():
-            stack.enter_context(patched(owner, name, _checked_first(check, getattr(owner, name))))
-        yield
+    with LOCK:
+        plain = [(owner, name, getattr(owner, name)) for owner, name in _BY_NAME]
+        try:
+            for (owner, name, function), check in zip(plain, _BY_NAME.values(), strict=True):
+                setattr(owner, name, _checked_first(check, function))
+            yield
+        finally:
+            for owner, name, function in plain:
+                setattr(owner, name, function)
 
 
+@functools.lru_cache(maxsize=64)  # the same ones for every run
 def _checked_first(check: Callable[..., None], plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
     def checked(*args: Any, **kwargs: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import ctypes
 import dis
 import functools
 import inspect
@@ -63,7 +64,7 @@ class ModuleState:
         self._containers = [(value, value.copy()) for value in found.values() if not isinstance(value, torch.Tensor)]
         self._held = _Held([container for container, _ in self._containers])
         tensors = [value for value in found.values() if isinstance(value, torch.Tensor)]
-        self._tensors = [(t, t._version, copy) for t, copy in zip(tensors, kept_copies(tensors), strict=True)]
+        self._tensors = list(map(_KeptTensor, tensors, kept_copies(tensors)))
 
     def changes(self) -> frozenset[Change]:
         """Where the state is another than at that moment: attributes set, entries made, tensors written to."""
@@ -75,7 +76,7 @@ class ModuleState:
         changed |= {
             (id(part), name) for part, name, value in self._slots if not _is_as_kept(getattr(part, name), value)
         }
-        changed |= {(id(tensor), None) for tensor, version, _ in self._tensors if tensor._version != version}
+        changed |= {(id(kept.tensor), None) for kept in self._tensors if kept.is_written}
         return frozenset(changed)
 
     def holds(self) -> bool:
@@ -84,7 +85,7 @@ class ModuleState:
             self._held.is_unchanged()
             and all(names.get(name) is value for names, kept in self._names for name, value in kept.items())
             and all(_is_as_kept(getattr(part, name), value) for part, name, value in self._slots)
-            and all(tensor._version == version for tensor, version, _ in self._tensors)
+            and not any(kept.is_written for kept in self._tensors)
         )
 
     def restore(self) -> None:
@@ -97,13 +98,51 @@ class ModuleState:
         for part, name, value in self._slots:
             if not _is_as_kept(getattr(part, name), value):
                 setattr(part, name, value)
-        for index, (tensor, version, copy) in enumerate(self._tensors):
-            # writing through `.data` does not count as a new version; a repair that answers for `torch.equal` would
-            # take it for the model's
-            if tensor._version != version or (tensor.numel() < budgets.SMALL_STATE and bool((tensor != copy).any())):
-                with torch.no_grad():
-                    tensor.copy_(copy)
-                self._tensors[index] = (tensor, tensor._version, copy)
+        for kept in self._tensors:
+            if kept.is_written or kept.holds_other_numbers():
+                kept.put_back()
+
+
+class _KeptTensor:
+    """A tensor, with a copy of what it held."""
+
+    def __init__(self, tensor: torch.Tensor, copy: torch.Tensor) -> None:
+        self.tensor, self.copy, self._version = tensor, copy, tensor._version
+        self._is_small = tensor.numel() < budgets.SMALL_STATE
+        self._place = _place_of(tensor) if self._is_small else None
+        self._seen = _bytes_at(self._place, tensor)
+
+    @property
+    def is_written(self) -> bool:
+        return self.tensor._version != self._version
+
+    def holds_other_numbers(self) -> bool:
+        """Writing through `.data` does not count as a new version. There are hundreds of small buffers, and bytes are
+        compared in a tenth of the time that an operator takes to begin.
+        """
+        if not self._is_small:
+            return False
+        if self._place is not None and self._place == self.tensor.data_ptr():
+            return _bytes_at(self._place, self.tensor) != self._seen
+        # a repair that answers for `torch.equal` would take it for the model's
+        return bool((self.tensor != self.copy).any())
+
+    def put_back(self) -> None:
+        with torch.no_grad():
+            self.tensor.copy_(self.copy)
+        self._version = self.tensor._version
+
+
+def _place_of(tensor: torch.Tensor) -> int | None:
+    """Where in memory a tensor lies that lies there in one piece, as what it stands for."""
+    if type(tensor) is not torch.Tensor or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        return None
+    return None if tensor.is_conj() or tensor.is_neg() else tensor.data_ptr()
+
+
+def _bytes_at(place: int | None, tensor: torch.Tensor) -> bytes:
+    """Not by way of numpy: a tensor that it has seen cannot be resized any more."""
+    return b"" if not place else ctypes.string_at(place, tensor.nbytes)
 
 
 class _Held:
