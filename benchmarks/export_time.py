@@ -120,7 +120,7 @@ def _llama() -> nn.Module:
 
 
 class Written(nn.Module):
-    """A write into a view that is used again: torch has to take the program apart."""
+    """A write to a tensor of which a view is used again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,6 +131,19 @@ class Written(nn.Module):
         first = result[:, 0]
         result.mul_(2.0)
         return result - first[:, None]
+
+
+class Guarded(nn.Module):
+    """A program inside of the program: what keeps its precision under autocast; or casts, and has to be taken apart."""
+
+    def __init__(self, *, computes_in_less: bool) -> None:
+        super().__init__()
+        self.layers, self.last, self.computes_in_less = Encoder(2), nn.Linear(64, 64), computes_in_less
+
+    def forward(self, tokens):
+        result = self.layers(tokens)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.computes_in_less):
+            return self.last(result).float()
 
 
 def subjects() -> list[Subject]:
@@ -148,6 +161,8 @@ def subjects() -> list[Subject]:
         Subject("bert 4", _bert, (tokens, mask), masked),
         Subject("llama 2", _llama, (tokens, mask), masked),
         Subject("written views", Written, (tokens,), text),
+        Subject("inner program", partial(Guarded, computes_in_less=False), (tokens,), text),
+        Subject("inner autocast", partial(Guarded, computes_in_less=True), (tokens,), text),
     ]
 
 
@@ -171,6 +186,7 @@ def _axes(text: str, each: Any = None) -> dict[int, Any]:
 
 CHECKING = (
     (export, "take_survey"), (candidate_check, "verify"), (candidate_check, "provoke"),
+    (candidate_check, "run_contents"),
     (frozen_decisions, "read_values"), (conclusion, "doubts"),
 )  # fmt: skip
 """The stages that run the model or the file, by the modules that call them: there a stopwatch takes their place."""

@@ -22,6 +22,7 @@ from torch import fx
 
 from anyshape.conversion.speed import are_on, shortcut
 from anyshape.conversion.speed.functional_writes import without_writes
+from anyshape.conversion.speed.inner_programs import without_inner_programs
 from anyshape.conversion.speed.known_results import layouts_unasked
 from anyshape.conversion.speed.simpler_operators import inline, is_complex
 from anyshape.sizes import budgets
@@ -83,6 +84,8 @@ def _decomposing_what_must_be(simplified: Simplified, inlining: bool, original: 
         if attribute(program, _GRAPH) is None or attribute(program, _SIGNATURE) is None:
             return original(program, registry)
         twin = _twin_of(program)
+        if inlining:
+            without_inner_programs(twin.graph_module)
         written = without_writes(twin.graph) if inlining else []
         obstacles = _obstacles((twin if written is not None else program).graph, registry)
         if written is not None and (not obstacles or (inlining and _inlines_all(twin.graph, registry))):
