@@ -53,6 +53,8 @@ class _Jitter(OperatorMode):
     def _with_roundings_moved(self, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
         if func.namespace not in ("aten", "prims"):  # somebody's own, which may do more than compute
             return each_value(self._rounded_anew, result)
+        if _rounds_at_its_beginning(func, args, kwargs, result):
+            return self._moved_by_kernel(func, args, self._with_operands_moved(func, args, kwargs, result))
         wide = _wide_result(func, args, kwargs)
         is_promoted = func.overloadpacket in _KERNEL_ERRORS and not any(map(_is_floating, _tensors(args)))
         is_exact = not is_promoted and _is_exact(result, wide, args) and not _has_fractions(func, args)
@@ -61,8 +63,7 @@ class _Jitter(OperatorMode):
         if func.overloadpacket in _BY_DIFFERENCES:
             result = self._rounded_anew(result)
         elif torch.Tag.pointwise not in func.tags:
-            result = func(*each_value(self._operand_mover(func, result), args), **kwargs)
-            result = each_value(self._rounded_anew, result)
+            result = self._with_operands_moved(func, args, kwargs, result)
         elif wide is not None:
             result = self._moved_by_loss(result, wide)
         else:
@@ -70,6 +71,10 @@ class _Jitter(OperatorMode):
         return self._moved_by_kernel(func, args, result)
 
     # ---- moves
+
+    def _with_operands_moved(self, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+        moved = func(*each_value(self._operand_mover(func, result), args), **kwargs)
+        return each_value(self._rounded_anew, moved)
 
     def _noise(self, value: Tensor) -> Tensor:
         noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float32) * 2 - 1
@@ -188,8 +193,8 @@ def _generator_of(args: Any, kwargs: Any) -> torch.Generator:
 
 
 def _is_never_rounded(func: Any) -> bool:
-    """What picks, or gives memory that nobody has written to yet."""
-    if func in PICKS:
+    """What picks, puts in another place or chooses, or gives memory that nobody has written to yet."""
+    if func in PICKS or func.overloadpacket in _EXACT:
         return True
     name: str = func.overloadpacket.__name__
     return name.removeprefix("new_").startswith(("empty", "resize", "set_"))
@@ -215,6 +220,25 @@ def _is_exact(result: Any, wide: Any, args: Any) -> bool:
     operands = [one.flatten() for one in _tensors(args) if _is_floating(one)]
     known = torch.cat([one.to(torch.float64) for one in operands]) if operands else torch.zeros(0)
     return all(bool(torch.isin(one.to(known.dtype), known).all()) for one in _tensors(result) if _is_floating(one))
+
+
+def _rounds_at_its_beginning(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
+    """Whether the first rows of a product are seen to be rounded: then nobody has to compute all of it in float64."""
+    place = _FIRST_FACTOR.get(func.overloadpacket)
+    if place is None or len(args) < place + 2 or not result.numel() or len(result) < 2 * _ROWS_LOOKED_AT:
+        return False
+    beside = [one[:_ROWS_LOOKED_AT] if _goes_by_rows(one, result) else one for one in args[:place]]
+    factors = [one[:_ROWS_LOOKED_AT] if func.overloadpacket in _BATCHED else one for one in args[place + 1 : place + 2]]
+    part = (*beside, args[place][:_ROWS_LOOKED_AT], *factors, *args[place + 2 :])
+    wide = _wide_result(func, part, kwargs)
+    return wide is not None and not _is_exact(result[:_ROWS_LOOKED_AT], wide, part)
+
+
+def _goes_by_rows(added: Tensor, result: Tensor) -> bool:
+    return added.dim() == result.dim() and len(added) == len(result)
+
+
+_ROWS_LOOKED_AT = 2
 
 
 def _is_exact_by_chance(func: Any, args: Any, kwargs: Any) -> bool:
@@ -258,6 +282,8 @@ def _wide_result(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _where_finite(value: Tensor, moved: Tensor) -> Tensor:
+    if math.isfinite(float(moved.sum())):  # most often: then all are, and to ask each takes longer than to move it
+        return moved
     # an inf moved by a part of itself would be NaN, and the largest number an inf
     return torch.where(torch.isfinite(value) & torch.isfinite(moved), moved, value)
 
@@ -390,6 +416,16 @@ _WEIGHTED = (
     _aten.convolution, *_private("_embedding_bag", "_embedding_bag_forward_only"),
 )  # fmt: skip
 """Values beside weights, which may be many more."""
+_FIRST_FACTOR = {_aten.mm: 0, _aten.bmm: 0, _aten.addmm: 1, _aten.baddbmm: 1, _aten.convolution: 0}
+"""Of products that have a row, or an image, for each of its own."""
+_BATCHED = (_aten.bmm, _aten.baddbmm)
+_EXACT = (
+    _aten.cat, _aten.stack, _aten.clone, _aten.repeat, _aten.roll, _aten.flip, _aten.constant_pad_nd, _aten.tril,
+    _aten.triu, _aten.select_scatter, _aten.slice_scatter, _aten.upsample_nearest1d, _aten.upsample_nearest2d,
+    _aten.where, _aten.masked_fill, _aten.relu, _aten.neg, _aten.abs, _aten.maximum, _aten.minimum, _aten.amax,
+    _aten.amin, _aten.max_pool2d_with_indices, _aten.zeros, _aten.ones, _aten.zeros_like, _aten.ones_like,
+    _aten.new_zeros, _aten.new_ones, *_private("_unsafe_view", "_reshape_copy"),
+)  # fmt: skip
 _SUMS = (
     _aten.sum, _aten.mean, _aten.avg_pool1d, _aten.avg_pool2d, _aten.avg_pool3d,
     *_private("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),

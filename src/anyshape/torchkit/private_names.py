@@ -121,6 +121,7 @@ _ROWS = (
         "right files with a transform, an antialiased resize or a mask may be refused",
     ),
     ("torch.ops.aten", "_local_scalar_dense", "numbers that are read", _SLOWER),
+    ("torch.ops.aten", "_unsafe_view _reshape_copy", "views that nothing rounds", _SLOWER),
     ("torch.ops.higher_order", "wrap_with_set_grad_enabled wrap_with_autocast", "programs inside programs", _SLOWER),
     ("torch.ops.aten", "_adaptive_avg_pool2d _adaptive_avg_pool3d", "the error of means", _REFUSED_MEANS),
     # branches and loops
