@@ -13,18 +13,17 @@ from torch import fx
 
 from anyshape.torchkit.private_names import lookup
 
+_GRADIENTS = "torch.ops.higher_order.wrap_with_set_grad_enabled"
+_AUTOCAST = "torch.ops.higher_order.wrap_with_autocast"
+
 
 def without_inner_programs(module: fx.GraphModule) -> None:
     """Replace, in place, those that compute outside as they do inside; others are left."""
-    gradients, autocast = (lookup(f"torch.ops.higher_order.wrap_with_{what}") for what in _HOW_IT_IS_RUN)
-    for node in module.graph.find_nodes(op="call_function", target=gradients):
+    for node in module.graph.find_nodes(op="call_function", target=lookup(_GRADIENTS)):
         _put_in_if_possible(module, node, 1)
-    for node in module.graph.find_nodes(op="call_function", target=autocast):
+    for node in module.graph.find_nodes(op="call_function", target=lookup(_AUTOCAST)):
         if node.args[2] is False:  # switched on, it casts while the program runs
             _put_in_if_possible(module, node, 4)
-
-
-_HOW_IT_IS_RUN = ("set_grad_enabled", "autocast")
 
 
 def _put_in_if_possible(module: fx.GraphModule, call: fx.Node, place: int) -> None:
