@@ -41,6 +41,7 @@ class SupervisedTask:
         self._stopped: tuple[str, str] | None = None
         """Outcome and cause, where it was ended from here."""
         self._told_to_end = 0.0
+        request = json.dumps(task.request, default=str)
         self._folder = tempfile.mkdtemp(prefix="anyshape-task-")
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed when the task has ended
         self._process = subprocess.Popen(
@@ -51,7 +52,6 @@ class SupervisedTask:
             start_new_session=True,
         )  # fmt: skip
         os.set_blocking(self.fileno(), False)
-        request = json.dumps(task.request, default=str)
         with contextlib.suppress(BrokenPipeError):  # gone already: told as its ending
             self._process.stdin.write(request.encode() + b"\n")  # type: ignore[union-attr]
             self._process.stdin.flush()  # type: ignore[union-attr]

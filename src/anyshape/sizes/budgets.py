@@ -551,6 +551,8 @@ SECONDS_NOTICED = 1.0
 """By which an entry must be slower than all others are, whatever its ratio."""
 DEEPEST_COLLECTION = 8
 """Collections that are listed in one another: two that list each other would never end."""
+MOST_VALUES_OF_A_COLLECTION = 2_000_000
+"""Of one YAML file, with its aliases written out: 100,000 entries of twenty values, which take a second to walk."""
 RETRIES_OF_A_LOST_TASK = 5
 """By a cluster whose nodes come and go; a task that ends its node each time must not take all of them."""
 TASKS_PER_CORE_UNDER_WAY = 2
