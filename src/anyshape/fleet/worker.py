@@ -82,14 +82,28 @@ def _work_on(request: dict[str, Any], guard: int) -> None:
 # ---- the guard
 
 
+def _stand_for_guard() -> None:
+    """As the child of whoever waits: Ray kills those of its workers, and a guard is to see that its worker is gone."""
+    guard = os.fork()
+    if not guard:
+        _guard_task()
+    _ignore_what_is_said_to_all()
+    _end_like(os.waitpid(guard, 0)[1])
+
+
+def _ignore_what_is_said_to_all() -> None:
+    """Who waits for us will tell us to end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _guard_task() -> None:
     request = json.loads(sys.stdin.buffer.readline())
     _ask_linux(36, 1)  # PR_SET_CHILD_SUBREAPER: whatever leaves its session and loses its parent is a child of ours
     task = os.fork()
     if not task:
         _work_on(request, os.getppid())
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # said to all: who waits for us will tell us to end
-        signal.signal(number, signal.SIG_IGN)
+    _ignore_what_is_said_to_all()
     threading.Thread(target=_kill_when_nobody_waits, args=(task,), daemon=True).start()
     status = _status_of(task)
     _end_all_below(task)
@@ -165,4 +179,4 @@ def _end_like(status: int) -> None:
 
 
 if __name__ == "__main__":
-    _guard_task()
+    _stand_for_guard()
