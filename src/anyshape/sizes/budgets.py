@@ -15,6 +15,8 @@ SECONDS_OF_ALL_STRATEGIES = 3600.0
 
 SECONDS_OF_A_TASK = 600.0
 """Of a sweep, unless it is said otherwise: the slowest of some 500 real models takes half of it."""
+SECONDS_OF_A_SIZE_OF_A_GRID = 60.0
+"""At most, in the mean of those that one process runs: what is stopped has told of none of them."""
 SECONDS_OF_A_REHEARSAL = 20
 """Of one operator at a small size, in a copy of the process: a copy that waits for itself does so for ever."""
 SECONDS_BETWEEN_LOOKS_AT_TASKS = 0.05
