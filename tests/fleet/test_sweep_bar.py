@@ -66,6 +66,18 @@ def test_entries_that_take_minutes_have_a_time_left(monkeypatch) -> None:
     assert (pace.rate, pace.left) == ("2.0/h", "about 4.5 h left")
 
 
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_what_cannot_be_shown_does_not_end_a_sweep(monkeypatch, kind: type[io.StringIO]) -> None:
+    class Gone(kind):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setenv("TERM", "xterm")
+    assert shown(Gone()) == ""
+    with pytest.raises(OSError, match="of the sweep's own"), shown_sweep(Gone(), 2, quiet=False):
+        raise OSError("of the sweep's own")
+
+
 def test_nothing_is_shown_where_nothing_is_wanted() -> None:
     assert shown(io.StringIO(), quiet=True) == ""
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 from anyshape.fleet.result_lines import TaskRecord
 from anyshape.sizes.spelling import without_controls
@@ -14,13 +14,33 @@ from anyshape.sizes.spelling import without_controls
 
 @contextlib.contextmanager
 def shown_sweep(stream: TextIO, total: int, *, quiet: bool) -> Iterator[Callable[[TaskRecord], None]]:
+    patient: Any = _PatientStream(stream)
     if quiet:
         yield lambda _: None
     elif stream.isatty() and os.environ.get("TERM") != "dumb":
-        with _bar(stream, total) as show:
+        with _bar(patient, total) as show:
             yield show
     else:
-        yield _plain_lines(stream, total)
+        yield _plain_lines(patient, total)
+
+
+class _PatientStream:
+    """What cannot be shown, since a pipe has ended or a disk is full, does not end the sweep."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _line_about(record: TaskRecord) -> str:
