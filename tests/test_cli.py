@@ -69,3 +69,12 @@ def test_a_signal_leaves_nothing_behind(tmp_path, number, code):
     assert (running.returncode, output) == (code, ""), errors
     assert errors.splitlines()[-1] == f"error: {'terminated' if number == signal.SIGTERM else 'stopped'}"
     assert {entry.name for entry in tmp_path.iterdir()} - {"__pycache__"} == {"slow.py", "started"}
+
+
+def test_streams_that_were_closed_before_are_no_reason_to_fail(tmp_path) -> None:
+    """As of a daemon: Python has none then, and the next file would be the stream."""
+    command = f"{sys.executable} -m anyshape explain pinned-dim"
+    for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        run = ["sh", "-c", f"{command} {closed}"]
+        ran = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

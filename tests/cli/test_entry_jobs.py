@@ -63,6 +63,16 @@ def test_models_are_listed_without_being_made(zoo: str) -> None:
     [
         ("x = 1", "`zoo_of_tests.py` has no `models()`, which yields the entries of a collection"),
         ("def models(): yield 3", "`zoo_of_tests.py:models` yields a int without a name: yield a dict with `name`"),
+        ("def models(): yield {'name': 'a', 'model': len, 'tags': 'small'}",
+         "`zoo_of_tests.py:models` yields `a` with the `tags` 'small': give a list of texts"),
+        ("def models(): yield {'name': 'a', 'model': len, 'tags': [5]}",
+         "`zoo_of_tests.py:models` yields `a` with the `tags` [5]: give a list of texts"),
+        ("def models(): yield {'name': 'a', 'model': len, 'options': ['x']}",
+         "`zoo_of_tests.py:models` yields `a` with a list as its `options`: give a dict"),
+        ("def models(): yield {'name': 'a', 'model': len, 'options': {'dtype': object()}}",
+         "`options` of `a` are no plain values: a object is among them"),
+        ("columns = {'a': {'dtype': {1, 2}}}\ndef models(): return []",
+         "`columns` of `zoo_of_tests.py` are no plain values: a set is among them"),
         ("def models(): yield {'name': 'a'}", "`zoo_of_tests.py:models` yields `a` without a `model`"),
         ("def models(): yield {'name': 'a', 'model': 1, 'dim': {}}",
          "`zoo_of_tests.py:models` yields `a` with `dim`; did you mean `dims`?"),
@@ -75,6 +85,17 @@ def test_what_is_no_collection_is_one_sentence(zoo: str, source: str, sentence: 
     with pytest.raises(DeclarationError) as told:
         list_models(tell, zoo)
     assert str(told.value) == sentence
+
+
+def test_a_type_of_torch_s_is_told_by_its_name_and_a_seed_is_a_number(zoo: str, tmp_path: Path) -> None:
+    source = "import torch\ndef models(): yield {'name': 'a', 'model': len, 'options': {'dtype': torch.float16}}"
+    Path(zoo).write_text(source)
+    assert list_models(tell, zoo)["models"][0]["options"] == {"dtype": "float16"}
+    for seed in ("x", -1, float("inf")):
+        told = run_model(tell, zoo, "a", "anyshape", {"seed": seed}, {})
+        assert told["cause"] == f"seed is {seed!r}: give a whole number that is not negative"
+    said = {"target": f"{zoo}:a"}
+    assert run_target(tell, said, "anyshape", {"seed": "x"}, {})["cause"].startswith("seed is 'x'")
 
 
 def test_what_anyshape_makes_of_a_model(zoo: str, tmp_path: Path) -> None:

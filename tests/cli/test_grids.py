@@ -80,3 +80,9 @@ def test_an_open_range_has_no_grid(tmp_path: Path) -> None:
     anyshape.export(Doubled(), (torch.ones(4, 2),), path, dims={"x": "batch 2"})
     text = invoke("check", path, "--grid", code=2)
     assert text == "error: `batch` has no largest size, so that not all can be run: give --size batch=1..512\n"
+
+
+def test_a_hand_of_many_sizes_is_given_time_for_each() -> None:
+    from anyshape.cli.grids import _limits_of
+
+    assert [_limits_of([{"batch": 1}] * count).seconds for count in (1, 10, 500)] == [600.0, 600.0, 30_000.0]

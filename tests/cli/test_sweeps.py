@@ -70,6 +70,8 @@ def test_files_of_a_folder_are_checked_or_freed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["--shard", ""], "the shard is ``: write i/N, from 1/N to N/N"),
+        (["-o", ""], "the folder of results is ``: give its name, such as `.` for the current folder"),
         (["--shard", "9/8"], "the shard is `9/8`: write i/N, from 1/N to N/N"),
         (["--again", "refusd"], "--again `refusd` is no outcome; did you mean `refused`?"),
         (["--column", "a=dtypo=float16"], "the column `a`, by anyshape has no option `dtypo`; did you mean `dtype`?"),
@@ -87,6 +89,11 @@ def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str], sente
     text = invoke("sweep", tmp_path / "c.yaml", "-o", tmp_path / "r", *arguments, code=2)
     assert text.startswith(f"error: {sentence}")
     assert not (tmp_path / "r/results.jsonl").exists()
+
+
+def test_a_collection_without_a_name_is_not_the_current_folder(tmp_path: Path) -> None:
+    text = invoke("sweep", "", "-o", tmp_path / "r", code=2)
+    assert text == "error: the collection is ``: give its name, such as `.` for the current folder\n"
 
 
 def test_a_listing_may_take_longer_than_an_entry(tmp_path: Path) -> None:
@@ -121,6 +128,11 @@ def test_results_are_merged_and_compared(tmp_path: Path) -> None:
         "worse: 1 worse, 1 gone, 0 the same\n  worse    a [anyshape] checked -> refused: pinned-dim\n"
     )
     assert json.loads(invoke("sweep", "compare", old, old, "--json"))["regression"] is False
+    (tmp_path / "e.jsonl").touch()
+    for pair in ((old, tmp_path / "e.jsonl"), (tmp_path / "e.jsonl", old)):
+        assert invoke("sweep", "compare", *pair, code=2) == (
+            f"error: the sweep in `{tmp_path}/e.jsonl` has no result yet: there is nothing to compare\n"
+        )
     assert invoke("sweep", "compare", old, tmp_path / "none", code=2).startswith("error: there are no results in ")
 
 

@@ -97,6 +97,10 @@ def test_a_yaml_list_holds_all_of_these(folder: Path) -> None:
     assert [one.name for one in read(folder / "list.yml").entries] == ["bert"]
 
 
+BOMB = "- &a0 [x, x, x, x, x, x, x, x]\n" + "\n".join(f"- &a{n + 1} [{', '.join([f'*a{n}'] * 8)}]" for n in range(8))
+"""Eight times as many values with each line."""
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -122,6 +126,9 @@ def test_a_yaml_list_holds_all_of_these(folder: Path) -> None:
         ("models: []", "`c.yaml` has `models`: a collection has `entries` and `columns`"),
         ("columns: {}", "`c.yaml` is no list of entries, and has none called `entries`"),
         ("text", "`c.yaml` is no list of entries, and has none called `entries`"),
+        ("- {onnx: one.onnx, dims: &d {a: *d}}", "`c.yaml` has more than 2,000,000 values, aliases written out"),
+        (BOMB,
+         "`c.yaml` has more than 2,000,000 values, aliases written out"),
         ("- c.yaml", "`c.yaml` lists collections that list each other"),
     ],
 )  # fmt: skip

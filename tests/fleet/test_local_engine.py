@@ -5,7 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from anyshape.fleet.local_engine import run_here, usual_jobs
 from anyshape.fleet.tasks import Task, TaskLimits
@@ -48,26 +51,30 @@ def test_who_stops_listening_ends_what_runs(tmp_path: Path) -> None:
     assert not [one for one in place.read_text().split() if is_alive(int(one))]
 
 
-def test_tasks_end_with_the_process_that_runs_them_even_if_it_is_killed(tmp_path: Path) -> None:
-    place = tmp_path / "processes"
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_tasks_end_with_the_process_that_runs_them_however_it_ends(number: int, tmp_path: Path) -> None:
+    """And what they have started, also where that has its own session, no parent, and nothing of its environment."""
+    place, folder = tmp_path / "processes", tmp_path / "temporary"
+    folder.mkdir()
     code = (
         "from anyshape.fleet.local_engine import run_one\nfrom anyshape.fleet.tasks import Task\n"
-        f"run_one(Task('a', 'b', 'tests.fleet.work:hang_with_child', {{'place': {str(place)!r}}}))"
+        f"run_one(Task('a', 'b', 'tests.fleet.work:hang_with_strangers', {{'place': {str(place)!r}}}))"
     )
-    driver = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    deadline = time.monotonic() + 60
-    while not (place.exists() and len(place.read_text().split()) == 2):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder)}
+    driver = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    wait_until(lambda: place.exists() and len(place.read_text().split()) == 3)
+    assert list(folder.glob("*/left"))
+    driver.send_signal(number)
+    driver.wait()
+    wait_until(lambda: not [one for one in place.read_text().split() if is_alive(int(one))])
+    wait_until(lambda: not list(folder.iterdir()))
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    worker = int(place.read_text().split()[0])
-    deadline = time.monotonic() + 10
-    while is_alive(worker) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not is_alive(worker)
-    child = int(place.read_text().split()[1])  # of the task's own: nobody is left to end it but this test
-    subprocess.run(["kill", "-9", str(child)], check=False)
 
 
 def test_as_many_jobs_as_cores() -> None:

@@ -16,8 +16,17 @@ from pathlib import Path
 
 import pytest
 
+from anyshape.cli.endings import Terminated
 from anyshape.errors import AnyshapeError, DeclarationError
-from anyshape.fleet.ray_engine import Demand, _as_record, _run_supervised, _within_cluster, demand_of, run_on_ray
+from anyshape.fleet.ray_engine import (
+    Demand,
+    _as_record,
+    _run_supervised,
+    _sigterm_kept,
+    _within_cluster,
+    demand_of,
+    run_on_ray,
+)
 from anyshape.fleet.result_lines import TaskRecord, read_records
 from anyshape.fleet.tasks import Task, TaskLimits
 from tests.fleet.test_supervision import is_alive
@@ -92,6 +101,20 @@ def test_an_address_where_nobody_answers_is_one_sentence_at_once(address: str) -
     assert time.monotonic() - begin < 30
 
 
+def test_sigterm_stays_ours_whatever_ray_puts_in_its_place() -> None:
+    def end(*_: object) -> None:
+        raise Terminated(143)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(Terminated), _sigterm_kept():
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is end
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 # ---- a cluster
 
 DRIVER = """
@@ -120,6 +143,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
 
     folder = tempfile.mkdtemp(prefix="ray")
     monkeypatch.setenv("RAY_TMPDIR", folder)
+    monkeypatch.setenv("TMPDIR", folder)
     Path(folder, "ray").mkdir()  # a socket's name has little room, so that it is not pytest's
     node = {"node_ip_address": "127.0.0.1", "object_store_memory": 80_000_000, "memory": 2 * 10**9}
     made = Cluster(initialize_head=True, head_node_args={**node, "num_cpus": 1, "include_dashboard": False})
@@ -134,6 +158,30 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
         made.shutdown()
         wait_until(lambda: not any(map(is_alive, processes)), 30)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+STRANDED = """
+import sys
+from anyshape.fleet.ray_engine import run_on_ray
+from anyshape.fleet.tasks import Task, TaskLimits
+task = Task("hangs", "small", "tests.fleet.work:hang_with_strangers", {"place": sys.argv[2]}, TaskLimits(120, 10**8))
+list(run_on_ray([task], {}, sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_what_a_task_on_a_cluster_has_started_ends_with_the_driver(cluster, tmp_path: Path) -> None:
+    """Ray ends its worker and the children of this by SIGKILL."""
+    place, temporary = tmp_path / "processes", Path(os.environ["TMPDIR"])
+    driver = subprocess.Popen([sys.executable, "-c", STRANDED, cluster.address, str(place)])
+    try:
+        wait_until(lambda: place.exists() and len(place.read_text().split()) == 3, 60)
+        assert list(temporary.glob("anyshape-task-*/left"))
+    finally:
+        driver.kill()
+        driver.wait()
+    wait_until(lambda: not [one for one in place.read_text().split() if is_alive(int(one))], 30)
+    wait_until(lambda: not list(temporary.glob("anyshape-task-*")), 30)
 
 
 def wait_until(holds: Callable[[], bool], seconds: float) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.errors import DeclarationError
+from anyshape.errors import DeclarationError, SavingError
 from anyshape.fleet.result_lines import (
     OUTCOMES,
     Journal,
@@ -69,7 +69,8 @@ def test_what_is_no_number_is_a_text_in_a_line() -> None:
 
 @pytest.mark.parametrize(
     "line", ["null", "[]", "3", "{}", '{"name": "x"}', '{"name":"x","column":"y","outcome":"z","seconds":"long"}',
-             '{"name":"x","column":"y","outcome":"z","details":3}', "[" * 100_000]
+             '{"name":"x","column":"y","outcome":"z","details":3}', "[" * 100_000,
+             '{"name":"x","column":"y","outcome":"z","memory":1e999}']
 )  # fmt: skip
 def test_what_is_no_record_is_passed_over(tmp_path: Path, line: str) -> None:
     path = tmp_path / "results.jsonl"
@@ -111,6 +112,20 @@ def test_one_process_writes_a_file(tmp_path: Path) -> None:
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == f"another sweep is writing to `{path}`: wait for it, or name another folder\n"
     Journal(path).close()
+
+
+def test_a_full_disk_is_one_sentence_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").symlink_to("/dev/full")
+    with journal_at(tmp_path / "results.jsonl") as journal, pytest.raises(SavingError) as told:
+        journal.append(RECORD)
+    assert str(told.value) == f"`{tmp_path}/results.jsonl` cannot be written: No space left on device"
+
+
+def test_results_are_not_merged_over_those_that_a_sweep_is_writing(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_bytes(RECORD.to_line())
+    with journal_at(tmp_path / "results.jsonl"), pytest.raises(DeclarationError, match="another sweep is writing to"):
+        merge_records([tmp_path], tmp_path / "results.jsonl")
+    assert merge_records([tmp_path], tmp_path / "results.jsonl") == {RECORD.key: RECORD}
 
 
 def test_what_has_a_result_for_the_same_options_is_not_run_again() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from anyshape.fleet.local_engine import run_one
 from anyshape.fleet.supervision import SupervisedTask, memory_by_session
 from anyshape.fleet.tasks import Task, TaskLimits
+from anyshape.sizes import budgets
 
 
 def task(function: str, seconds: float = 60.0, gigabytes: float = 1.0, **arguments) -> Task:
@@ -82,7 +85,10 @@ def test_what_a_stopped_task_has_started_ends_with_it(tmp_path: Path) -> None:
     assert not [one for one in place.read_text().split() if is_alive(int(one))]
 
 
-@pytest.mark.parametrize(("function", "outcome"), [("leave_behind", "crashed"), ("hang_with_stranger", "timeout")])
+@pytest.mark.parametrize(
+    ("function", "outcome"),
+    [("leave_behind", "crashed"), ("hang_with_stranger", "timeout"), ("hang_with_strangers", "timeout")],
+)
 def test_what_has_left_a_task_s_session_ends_with_it(function: str, outcome: str, tmp_path: Path) -> None:
     place = tmp_path / "processes"
     assert run_one(task(function, seconds=10.0, place=str(place))).outcome == outcome
@@ -90,6 +96,42 @@ def test_what_has_left_a_task_s_session_ends_with_it(function: str, outcome: str
     time.sleep(0.3)
     assert left
     assert not [one for one in left if is_alive(one)]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "ending"),
+    [
+        ("end_guard", {"number": signal.SIGTERM}, ("checked", "")),
+        ("end_guard", {"number": signal.SIGKILL}, ("crashed", "the process ended by SIGKILL while starting")),
+        ("end_guard", {"number": signal.SIGSTOP}, ("timeout", "stopped after 3 s")),
+        ("end_group", {}, ("crashed", "the process ended by SIGTERM while starting")),
+        ("fork", {}, ("timeout", "stopped after 3 s")),
+        ("forge", {}, ("refused", "")),
+    ],
+)
+def test_a_task_that_turns_on_who_watches_it_is_a_result(
+    function: str, arguments: dict, ending: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "SECONDS_OF_A_GUARD_S_END", 0.5)
+    record = run_one(task(function, seconds=3.0, **arguments))
+    assert (record.outcome, record.cause) == ending
+    assert record.seconds < 20
+
+
+def test_what_a_task_prints_does_not_fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "MOST_BYTES_OF_WORDS", 10**6)
+    running, most = SupervisedTask(task("print_for_ever", seconds=2.0)), 0
+    while (record := running.look(0)) is None:
+        most = max(most, os.fstat(running._said.fileno()).st_blocks * 512)
+        time.sleep(0.01)
+    assert record.outcome == "timeout"
+    assert 0 < most < 10**8
+
+
+def test_files_of_a_moment_are_gone_with_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run_one(task("hang_with_strangers", seconds=5.0, place=str(tmp_path / "processes"))).outcome == "timeout"
+    assert [one.name for one in tmp_path.iterdir()] == ["processes"]
 
 
 def test_a_task_that_nobody_waits_for_is_ended() -> None:

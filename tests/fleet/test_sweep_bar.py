@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import io
+import re
+from dataclasses import replace
+
+import pytest
 
 from anyshape.fleet.result_lines import TaskRecord
-from anyshape.fleet.sweep_bar import _duration, shown_sweep
+from anyshape.fleet.sweep_bar import _duration, _Pace, shown_sweep
 
 GOOD = TaskRecord("a", "anyshape", "checked", seconds=1.25)
 BAD = TaskRecord("b[red]\x1b[31m\n", "anyshape", "refused", seconds=2.0)
@@ -38,6 +42,40 @@ def test_a_terminal_has_a_bar_with_count_rate_and_time_left(monkeypatch) -> None
     assert "left" in text
     assert "b[red]" in text
     assert "a [anyshape] checked, 1.2 s\n" not in text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_narrow_terminal_keeps_the_count_and_the_time_left(monkeypatch, columns: int) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    with shown_sweep(stream, 10_000, quiet=False) as show:
+        for number in range(3):
+            show(replace(GOOD, name=f"a model of a long name {number}"))
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue()).rstrip().splitlines()[-1]
+    assert re.search(r" 3/10000 0:00:0\d \d+\.\d/min, about [\d.]+ (s|min|h) left", last)
+    assert len(last) <= columns
+
+
+def test_entries_that_take_minutes_have_a_time_left(monkeypatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("anyshape.fleet.sweep_bar.time.monotonic", lambda: now)
+    pace = _Pace(10)
+    now = 1800.0
+    pace.count()
+    assert (pace.rate, pace.left) == ("2.0/h", "about 4.5 h left")
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_what_cannot_be_shown_does_not_end_a_sweep(monkeypatch, kind: type[io.StringIO]) -> None:
+    class Gone(kind):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setenv("TERM", "xterm")
+    assert shown(Gone()) == ""
+    with pytest.raises(OSError, match="of the sweep's own"), shown_sweep(Gone(), 2, quiet=False):
+        raise OSError("of the sweep's own")
 
 
 def test_nothing_is_shown_where_nothing_is_wanted() -> None:

@@ -90,6 +90,16 @@ def test_a_part_by_name_or_tag_is_run_and_the_rest_stays(tmp_path: Path) -> None
         assert str(told.value) == sentence
 
 
+def test_results_of_other_columns_stay_on_the_page_as_they_stay_in_the_lines(tmp_path: Path) -> None:
+    sweep(SweepWishes(tmp_path))
+    summary = sweep(SweepWishes(tmp_path, resume=True), [replace(TASKS[0], column="other")])
+    assert str(summary).startswith(
+        "swept: 7 results, 6 of them earlier\n  small        6 checked\n  other        1 checked"
+    )
+    assert (tmp_path / "results.html").read_text().count('data-outcome="checked"') == 7
+    assert sorted(read_records(tmp_path)) == sorted(summary.records)
+
+
 def test_shards_together_are_the_whole(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         sweep(SweepWishes(tmp_path, Shard(number, 3)))

@@ -17,7 +17,7 @@ RECORDS = [
     TaskRecord("alpha", "torch", "wrong", cause="wrong-values: `y`", cpu_seconds=9.0, tags=("vision",)),
     TaskRecord("beta", "anyshape", "refused", cause="pinned-dim: `batch`", cpu_seconds=5.0, tags=("text", "small")),
     TaskRecord("beta", "torch", "refused", cpu_seconds=1.0),
-    TaskRecord(HOSTILE, "anyshape", "timeout", cause=HOSTILE, tags=('a"b', "]<"), report="../../x"),
+    TaskRecord(HOSTILE, "anyshape", "timeout", cause=HOSTILE, tags=('a"b', "]<", "two\nlines"), report="../../x"),
 ]
 
 
@@ -92,6 +92,8 @@ def test_a_browser_filters_sorts_and_follows_links(page: Path, browser) -> None:
     assert sorted(shown()) == ["alpha", "beta"]
     tab.select_option("#column", "")
     tab.select_option("#tag", "]<")
+    assert shown() == [hostile]
+    tab.select_option("#tag", label="two lines")
     assert shown() == [hostile]
     tab.select_option("#tag", "")
     tab.check("#differ")

@@ -4,21 +4,26 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from anyshape.fleet.worker import _answer_to
+from anyshape.fleet.worker import FOLDER, _answer_to
 
 
 def answers(function: str, **arguments) -> list[dict]:
     """What a process answers that is started by hand, with all that it prints."""
     request = json.dumps({"function": f"tests.fleet.work:{function}", "arguments": arguments})
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "anyshape.fleet.worker", str(os.getpid())],
-        input=request, capture_output=True, text=True, check=True, timeout=60,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    return [json.loads(line) for line in ran.stdout.splitlines()]
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "anyshape.fleet.worker"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), FOLDER: tempfile.mkdtemp()},
+    ) as process:  # fmt: skip
+        process.stdin.write(request + "\n")
+        process.stdin.flush()  # and open: at its end nobody would wait for an answer
+        said = process.stdout.read()
+    assert process.returncode == 0
+    return [json.loads(line) for line in said.splitlines()]
 
 
 def test_answers_stand_alone_whatever_is_printed() -> None:
@@ -32,6 +37,7 @@ def test_answers_stand_alone_whatever_is_printed() -> None:
     [
         ("raise_error", {"outcome": "defect", "cause": "ValueError: no such model"}),
         ("leave", {"outcome": "defect", "cause": "SystemExit: 3"}),
+        ("interrupt", {"outcome": "defect", "cause": "KeyboardInterrupt:"}),
         ("refuse", {"outcome": "refused", "cause": "pinned-dim:\n `batch`\tcannot vary"}),
     ],
 )

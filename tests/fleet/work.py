@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -27,6 +29,10 @@ def raise_error(tell):
 
 def leave(tell):
     sys.exit(3)
+
+
+def interrupt(tell):
+    raise KeyboardInterrupt
 
 
 def crash(tell):
@@ -69,6 +75,57 @@ def hang_with_stranger(tell, place):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True, env={})
     Path(place).write_text(str(child.pid))
     time.sleep(600)
+
+
+_STRANGER = """
+import os, subprocess, sys, time
+place, depth = sys.argv[1], int(sys.argv[2])
+if depth < 2:
+    subprocess.Popen([sys.executable, "-c", *sys.orig_argv[2:3], place, str(depth + 1)], env={}, start_new_session=True)
+if depth:
+    open(place, "a").write(f"{os.getpid()} ")
+    time.sleep(600)
+"""
+
+
+def hang_with_strangers(tell, place):
+    """A daemon and its child, of which nothing tells that they were a task's; and a file that nobody will need."""
+    subprocess.run([sys.executable, "-c", _STRANGER, place, "0"], check=True)
+    Path(tempfile.gettempdir(), "left").write_text("much")
+    with Path(place).open("a") as file:
+        file.write(f"{os.getpid()} ")
+    time.sleep(600)
+
+
+def end_guard(tell, number):
+    os.kill(os.getppid(), number)
+    time.sleep(600 if number == signal.SIGSTOP else 0.2)
+    return {"outcome": "checked"}
+
+
+def end_group(tell):
+    os.killpg(0, signal.SIGTERM)
+
+
+def fork(tell):
+    """Which of two processes is the task's?"""
+    if os.fork():
+        time.sleep(600)
+    return {"outcome": "checked"}
+
+
+def forge(tell):
+    """What looks like an answer, in whatever file is open."""
+    said = ['{"memory": 1e400}', '{"memory": null}', '{"stage": [1]}', '{"done": 5}', "[" * 100_000, "{}", "\0"]
+    for number in range(1, 20):
+        with contextlib.suppress(OSError):
+            os.write(number, "\n".join(said).encode() + b"\n")
+    return {"outcome": "refused"}
+
+
+def print_for_ever(tell):
+    while True:
+        os.write(2, b"x" * 99 + b"\n")
 
 
 def hog_in_session(tell):

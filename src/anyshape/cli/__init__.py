@@ -448,8 +448,19 @@ def compare(old: str, new: str, *, as_json: bool, debug: bool) -> int:
     return perform(work, conclude=conclude, refusal=SAYS_NO, as_json=as_json, debug=debug, quiet=True)
 
 
+def _open_what_is_closed() -> None:
+    """A stream that was closed before we began is no stream at all, and its number would be the next file's."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", errors="backslashreplace", closefd=False))
+
+
 def main() -> NoReturn:
     """The console script; whatever is printed after the result goes to stderr."""
+    _open_what_is_closed()
     with contextlib.suppress(AttributeError, ValueError):
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     leaving = Leaving()

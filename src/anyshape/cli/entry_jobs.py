@@ -19,6 +19,7 @@ from typing import Any
 
 from anyshape.cli import tasks
 from anyshape.cli.target_texts import Step, TargetText, read_target
+from anyshape.declaration.options import check_options as check_values
 from anyshape.errors import AnyshapeError, DeclarationError, SavingError, first_line, named_line
 from anyshape.fleet.option_sets import EXPORTERS, refuse_unknown_options
 from anyshape.results.result import ExportError
@@ -49,10 +50,15 @@ def list_models(_tell: TellStage, place: str) -> Told:
     """Names, tags and options of the models of a Python file, and its columns; no model is made."""
     with _models_of(place) as (models, namespace):
         rows = [
-            {"name": one["name"], "tags": list(map(str, one.get("tags", ()))), "options": dict(one.get("options", {}))}
+            {
+                "name": one["name"],
+                "tags": list(one.get("tags", ())),
+                "options": _as_plain(one.get("options", {}), f"`options` of `{one['name']}`"),
+            }
             for one in models
         ]
-        return {"outcome": "checked", "models": rows, "columns": namespace.get("columns", {})}
+        columns = _as_plain(namespace.get("columns", {}), f"`columns` of `{Path(place).name}`")
+        return {"outcome": "checked", "models": rows, "columns": columns}
 
 
 def run_model(
@@ -67,7 +73,7 @@ def run_model(
         said = next((one for one in models if one["name"] == model), None)
         if said is None:
             raise DeclarationError(f"`models()` of `{Path(place).name}` yields no `{model}` any more")
-        torch.manual_seed(int(options.get("seed", 0)))
+        torch.manual_seed(_seed_of(options))
         with users_code(f"the model of `{model}` cannot be made"):
             made = instance_or_product(said.get("model"), model, None, ())
         if isinstance(made, torch.nn.Module):
@@ -112,11 +118,37 @@ def _entry_of(given: Any, text: str) -> Mapping[str, Any]:
         raise DeclarationError(f"`{text}` yields `{said['name']}` with `{strange[0]}`{near}")
     if said.get("model") is None:
         raise DeclarationError(f"`{text}` yields `{said['name']}` without a `model`")
+    tags = said.get("tags", ())
+    if not isinstance(tags, (list, tuple, set, frozenset)) or not all(isinstance(tag, str) for tag in tags):
+        raise DeclarationError(f"`{text}` yields `{said['name']}` with the `tags` {tags!r}: give a list of texts")
+    if not isinstance(said.get("options", {}), Mapping):
+        raise DeclarationError(
+            f"`{text}` yields `{said['name']}` with a {type(said['options']).__name__} as its `options`: give a dict"
+        )
     if not callable(said.get("judge", print)):
         raise DeclarationError(
             f"`{text}` yields `{said['name']}` with a {type(said['judge']).__name__} as its `judge`: give a function"
         )
     return said
+
+
+def _seed_of(options: Mapping[str, Any]) -> int:
+    check_values(**options)
+    return int(options.get("seed", 0)) % 2**63  # torch takes no more
+
+
+def _as_plain(said: Any, where: str) -> Any:
+    """What can go to another process, and is the same tomorrow: an address in a text would make it another task."""
+
+    def name_of(value: Any) -> str:
+        if f"{type(value).__module__}.{type(value).__name__}" == "torch.dtype":
+            return str(value).removeprefix("torch.")
+        raise TypeError(f"a {type(value).__name__} is among them")
+
+    try:
+        return json.loads(json.dumps(said, default=name_of))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DeclarationError(f"{where} are no plain values: {first_line(error)}") from None
 
 
 # ---- entries of a YAML file, and of folders
@@ -134,7 +166,7 @@ def run_target(
         inputs = [parse_input(str(text)) for text in said.get("inputs", ())]
         given = {
             "inputs": inputs, "dims": said.get("dims", {}), "sizes": said.get("sizes", {}),
-            "weights": said.get("weights"), "seed": options.get("seed", 0),
+            "weights": said.get("weights"), "seed": _seed_of(options),
         }  # fmt: skip
         with tasks.loaded_call(read_target(str(said["target"])), given) as (loaded, _):
             _convert(loaded, inputs, given["dims"], given["sizes"], said.get("where", ()), by, options, written, finish)
@@ -190,7 +222,7 @@ def _convert(
 ) -> None:
     from anyshape.cli.target_calls import call_of
 
-    call = call_of(loaded, inputs, dims, sizes, int(options.get("seed", 0)))
+    call = call_of(loaded, inputs, dims, sizes, _seed_of(options))
     declared = {**call.arguments, "where": loaded.where([*where], inputs), "custom_ops": loaded.custom_ops(())}
     with _output(written, "model.onnx") as path:
         if by == "anyshape":

@@ -14,7 +14,7 @@ from anyshape.cli.target_texts import read_target
 from anyshape.errors import DeclarationError
 from anyshape.fleet.size_grid import GridResult, dealt, sizes_of_grid
 from anyshape.fleet.sweep_bar import shown_sweep
-from anyshape.fleet.tasks import Task
+from anyshape.fleet.tasks import Task, TaskLimits
 from anyshape.results.result import ExportError
 from anyshape.sizes import budgets
 from anyshape.sizes.notation import InputText, Sizes
@@ -34,7 +34,7 @@ def check_grid(model: str, target: str | None, options: Mapping[str, Any]) -> Gr
     is_cluster = options["engine"] == "ray" and not options["jobs"]
     hands = dealt(sizes, budgets.WORKERS_OF_A_CLUSTER if is_cluster else jobs_of(options))
     rows = [
-        Task(f"sizes {number}", "grid", "anyshape.cli.grids:run_sizes", {**arguments, "sizes": hand})
+        Task(f"sizes {number}", "grid", "anyshape.cli.grids:run_sizes", {**arguments, "sizes": hand}, _limits_of(hand))
         for number, hand in enumerate(hands, 1)
     ]
     with shown_sweep(sys.stderr, len(rows), quiet=options["quiet"]) as show:
@@ -43,6 +43,11 @@ def check_grid(model: str, target: str | None, options: Mapping[str, Any]) -> Gr
             records.append(record)
             show(record)
     return GridResult(Path(model).name, len(sizes), declared, records)
+
+
+def _limits_of(hand: Sequence[Sizes]) -> TaskLimits:
+    """Of a large model, a single size takes longer than all of a small one."""
+    return TaskLimits(max(budgets.SECONDS_OF_A_TASK, budgets.SECONDS_OF_A_SIZE_OF_A_GRID * len(hand)))
 
 
 def _whole_target(target: str | None) -> str | None:

@@ -15,7 +15,7 @@ from anyshape.fleet.collection import CollectedEntry, SweptCollection, read_coll
 from anyshape.fleet.comparison import SweepComparison, compare_records
 from anyshape.fleet.local_engine import run_here, run_one, usual_jobs
 from anyshape.fleet.option_sets import OptionSet, columns_for, parse_columns
-from anyshape.fleet.result_lines import OUTCOMES, TaskRecord, lines_path, merge_records, read_records
+from anyshape.fleet.result_lines import OUTCOMES, lines_path, merge_records, read_records
 from anyshape.fleet.sweep_bar import shown_sweep
 from anyshape.fleet.sweep_run import Engine, SweepSummary, SweepWishes, opened_sweep
 from anyshape.fleet.table_page import bring_reports, write_page
@@ -29,13 +29,13 @@ JOBS = "anyshape.cli.entry_jobs"
 
 def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -> SweepSummary:
     """The whole way from a collection to its results."""
-    folder = Path(output).absolute()
-    refuse_foreign(output)
-    check_writable(folder)
-    shard, again = parse_shard(options["shard"] or "1/1"), _outcomes(options["again"])
+    folder = _folder_at(output)
+    # a variable of a shell that is not set must not mean all
+    shard = parse_shard("1/1" if options["shard"] is None else options["shard"])
+    again = _outcomes(options["again"])
     wishes = SweepWishes(folder, shard, options["resume"], again, options["only"] or "")
     limits = TaskLimits.of(options["seconds"], options["gigabytes"])
-    found = read_collection(Path(collection), partial(_listed_models, limits=limits))
+    found = read_collection(Path(_given_text(collection, "the collection")), partial(_listed_models, limits=limits))
     columns = parse_columns(options["by"], options["columns"]) or found.columns
     threads = max(1, usual_jobs() // jobs_of(options))
     found_tasks = tasks_of(found, columns, folder, keeps_files=options["keep"])
@@ -43,6 +43,19 @@ def sweep_collection(collection: str, output: str, options: Mapping[str, Any]) -
     engine = engine_of(options)
     with opened_sweep(tasks, wishes) as sweep, shown_sweep(sys.stderr, len(sweep.left), quiet=options["quiet"]) as show:
         return sweep.run(engine, show)
+
+
+def _folder_at(output: str) -> Path:
+    refuse_foreign(_given_text(output, "the folder of results"))
+    check_writable(folder := Path(output).absolute())
+    return folder
+
+
+def _given_text(text: str, what: str) -> str:
+    """A variable of a shell that is not set does not mean the current folder."""
+    if not text.strip():
+        raise DeclarationError(f"{what} is `{text}`: give its name, such as `.` for the current folder")
+    return text
 
 
 def _outcomes(again: Sequence[str]) -> tuple[str, ...]:
@@ -121,9 +134,7 @@ def _task_of(entry: CollectedEntry, column: OptionSet, folder: Path, *, keeps_fi
 
 
 def merge_results(places: Sequence[str], output: str) -> SweepSummary:
-    folder = Path(output)
-    refuse_foreign(output)
-    check_writable(folder)
+    folder = _folder_at(output)
     lines = lines_path(folder, Shard())
     merged = merge_records(map(Path, places), lines)
     for place in map(Path, places):
@@ -134,5 +145,8 @@ def merge_results(places: Sequence[str], output: str) -> SweepSummary:
 
 
 def compare_results(old: str, new: str) -> SweepComparison:
-    found: list[dict[tuple[str, str], TaskRecord]] = [read_records(Path(place)) for place in (old, new)]
+    found = [read_records(Path(_given_text(place, "what is to be compared"))) for place in (old, new)]
+    for place, records in zip((old, new), found, strict=True):
+        if not records:
+            raise DeclarationError(f"the sweep in `{place}` has no result yet: there is nothing to compare")
     return compare_records(*found)

@@ -136,11 +136,27 @@ def _yaml_in(place: Path) -> Any:
     except ImportError:
         raise DeclarationError(f"`{place}` needs the package PyYAML: pip install pyyaml") from None
     try:
-        return yaml.safe_load(place.read_text(encoding="utf-8"))
+        content = yaml.safe_load(place.read_text(encoding="utf-8"))
     except OSError as error:
         raise DeclarationError(f"`{place}` cannot be read: {reason_of_system(error)}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise DeclarationError(f"`{place}` is no YAML: {first_line(error)}") from None
+    _refuse_endless(content, place)
+    return content
+
+
+def _refuse_endless(content: Any, place: Path) -> None:
+    """An alias stands for what it names wherever it is written, and this may hold aliases, or itself."""
+    waiting, count = [content], 0
+    while waiting:
+        value = waiting.pop()
+        count += 1
+        if isinstance(value, (dict, list)):
+            waiting += value.values() if isinstance(value, dict) else value
+        if count + len(waiting) > budgets.MOST_VALUES_OF_A_COLLECTION:
+            raise DeclarationError(
+                f"`{place.name}` has more than {budgets.MOST_VALUES_OF_A_COLLECTION:,} values, aliases written out"
+            )
 
 
 def _entries_of_row(

@@ -29,6 +29,8 @@ def run_here(tasks: Iterable[Task], jobs: int) -> Iterator[TaskRecord]:
                     yield record
     finally:
         for one in running:
+            one.tell_to_end()
+        for one in running:
             one.end()
 
 

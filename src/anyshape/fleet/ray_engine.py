@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -61,7 +63,7 @@ def run_on_ray(tasks: Sequence[Task], known: Records, address: str | None) -> It
         import ray
     except ImportError:
         raise AnyshapeError("--engine ray needs ray: pip install 'anyshape[ray]'") from None
-    with _cluster_at(ray, address):
+    with _cluster_at(ray, address), _sigterm_kept():
         yield from _records_from(ray, tasks, dict(known))
 
 
@@ -72,16 +74,32 @@ def _cluster_at(ray: Any, address: str | None) -> Iterator[None]:
         yield
         return
     _refuse_silent_address(address or "")
+    own = {"include_dashboard": False} if address is None else {}
     try:
-        ray.init(address=address, include_dashboard=False, log_to_driver=False) if address is None else ray.init(
-            address=address, log_to_driver=False
-        )
-    except Exception as error:
-        raise DeclarationError(f"no cluster of Ray's answers at `{address}`: {first_line(error)}") from error
-    try:
+        try:
+            with _sigterm_kept():
+                ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
+        except Exception as error:
+            where = "can be started here" if address is None else f"answers at `{address}`"
+            raise DeclarationError(f"no cluster of Ray's {where}: {first_line(error)}") from error
         yield
     finally:
         ray.shutdown()
+
+
+@contextlib.contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Ray puts an answer of its own in the place of ours, and makes of ours a `SystemExit` like a model's own."""
+    ours = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit:
+        if callable(ours):
+            ours(signal.SIGTERM, None)
+        raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, ours or signal.SIG_DFL)
 
 
 def _refuse_silent_address(address: str) -> None:

@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anyshape.errors import DeclarationError, reason_of_system
+from anyshape.errors import DeclarationError, SavingError, reason_of_system
 from anyshape.fleet.tasks import Shard, Task
+from anyshape.onnxfile.destination import replace_text
 
 GOOD, BAD = ("checked", "narrowed", "unchecked"), ("refused", "wrong", "timeout", "out-of-memory", "crashed", "defect")
 OUTCOMES = (*GOOD, *BAD)
@@ -79,7 +80,7 @@ def _record_of(line: bytes) -> TaskRecord | None:
         numbers = {name: float(found.get(name, 0)) for name in ("seconds", "cpu_seconds")}
         tags, details = tuple(map(str, found.get("tags", ()))), dict(found.get("details", {}))
         record = TaskRecord(**texts, **numbers, memory=int(found.get("memory", 0)), tags=tags, details=details)  # type: ignore[arg-type]
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     return record if record.name and record.column and record.outcome else None
 
@@ -146,9 +147,12 @@ class Journal:
     def append(self, record: TaskRecord) -> None:
         """One write, then on the disk: a kill, or a machine that loses its power, costs no result that was told."""
         line = record.to_line()
-        if os.write(self._file, line) != len(line):
-            raise OSError(f"the system took only a part of a line for {self.path}")
-        os.fsync(self._file)
+        try:
+            while line := line[os.write(self._file, line) :]:  # a full disk takes a part first
+                pass
+            os.fsync(self._file)
+        except OSError as error:
+            raise SavingError(f"`{self.path}` cannot be written: {reason_of_system(error)}") from None
 
     def close(self) -> None:
         os.close(self._file)
@@ -194,14 +198,7 @@ def merge_records(places: Iterable[Path], destination: Path) -> dict[tuple[str, 
     merged: dict[tuple[str, str], TaskRecord] = {}
     for place in places:
         merged |= read_records(place)
-    beside = destination.with_name(f".{destination.name}.{os.getpid()}")
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with beside.open("wb") as file:
-            file.writelines(merged[key].to_line() for key in sorted(merged))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(destination)
-    finally:
-        beside.unlink(missing_ok=True)
+    # what a sweep writes there meanwhile would be lost
+    with journal_at(destination) if destination.exists() else contextlib.nullcontext():
+        replace_text(destination, b"".join(merged[key].to_line() for key in sorted(merged)))
     return merged

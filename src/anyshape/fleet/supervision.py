@@ -1,6 +1,8 @@
 """A task under supervision: its process is started, watched and, beyond its limits, ended; each ending is a record.
 
-Memory is asked of Linux, for all processes of the task's session; elsewhere only time is limited.
+The process is a guard, which ends with its task and all that this has started, and ends those when it is told to, or
+when nobody waits for it any more. Memory is asked of Linux, for all processes of the task's session; elsewhere only
+time is limited.
 """
 
 from __future__ import annotations
@@ -10,18 +12,19 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from anyshape.fleet.result_lines import TaskRecord
 from anyshape.fleet.tasks import Task
+from anyshape.fleet.worker import FOLDER
 from anyshape.sizes import budgets
 
 
@@ -37,21 +40,21 @@ class SupervisedTask:
         self._answer: dict[str, Any] | None = None
         self._stopped: tuple[str, str] | None = None
         """Outcome and cause, where it was ended from here."""
-        self._mark = f"{MARK}={uuid.uuid4().hex}"
+        self._told_to_end = 0.0
+        request = json.dumps(task.request, default=str)
+        self._folder = tempfile.mkdtemp(prefix="anyshape-task-")
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed when the task has ended
-        self._process = subprocess.Popen(  # noqa: S603  this Python, and a module of ours
+        self._process = subprocess.Popen(
             # `-P`: a file of the working folder that is called `json.py` is not meant
-            [sys.executable, "-P", "-m", "anyshape.fleet.worker", str(os.getpid())],
+            [sys.executable, "-P", "-m", "anyshape.fleet.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
-            env=_environment(task.threads, self._mark),
+            env=_environment(task.threads, self._folder),
             start_new_session=True,
         )  # fmt: skip
         os.set_blocking(self.fileno(), False)
-        request = json.dumps(task.request, default=str)
         with contextlib.suppress(BrokenPipeError):  # gone already: told as its ending
-            self._process.stdin.write(request.encode())  # type: ignore[union-attr]
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()  # type: ignore[union-attr]
+            self._process.stdin.write(request.encode() + b"\n")  # type: ignore[union-attr]
+            self._process.stdin.flush()  # type: ignore[union-attr]
 
     def fileno(self) -> int:
         return self._process.stdout.fileno()  # type: ignore[union-attr]
@@ -65,18 +68,28 @@ class SupervisedTask:
         self._hear()
         self._peak = max(self._peak, memory)
         limits = self.task.limits
-        if self._answer is None and self._stopped is None:
+        if self._stopped is None:
             if memory > limits.bytes:
                 self._stop("out-of-memory", f"stopped at {memory / 1e9:.1f} GB, {limits.bytes / 1e9:g} GB were allowed")
             elif time.monotonic() - self._begin > limits.seconds:
                 self._stop("timeout", f"stopped after {limits.seconds:g} s")
+        self._end_a_guard_that_does_not()
+        self._forget_what_is_said()
         return self._record_of_end()
+
+    def tell_to_end(self) -> None:
+        """The guard does so, with all that the task has started."""
+        self._told_to_end = self._told_to_end or time.monotonic()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()  # type: ignore[union-attr]
 
     def end(self) -> None:
         """Without a record: nobody waits for it any more."""
-        self._kill()
+        self.tell_to_end()
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.session, 0)
+            while not os.waitpid(self.session, os.WNOHANG)[0]:
+                self._end_a_guard_that_does_not()
+                time.sleep(0.005)
         self._close(0)
 
     def _hear(self) -> None:
@@ -89,7 +102,8 @@ class SupervisedTask:
                 self._heard += content
         *lines, self._heard = self._heard.split(b"\n")
         for line in lines:
-            with contextlib.suppress(ValueError, AttributeError):  # what is no message says nothing
+            with contextlib.suppress(ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+                # what is no message says nothing
                 message = json.loads(line)
                 self._stage = str(message.get("stage", self._stage))
                 self._answer = message.get("done", self._answer)
@@ -97,28 +111,25 @@ class SupervisedTask:
 
     def _stop(self, outcome: str, cause: str) -> None:
         self._stopped = outcome, cause
-        self._kill()
+        self.tell_to_end()
 
-    def _kill(self) -> None:
-        """With everything that it has started, also what has left its session; what forks may be faster at first."""
-        below = _descendants([self.session])[self.session]
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.session, signal.SIGKILL)
-        for _ in range(budgets.ROUNDS_AGAINST_FORKS):
-            found = {one for one in below if one != self.session} | _processes_with(self._mark)
-            for one in found:
+    def _end_a_guard_that_does_not(self) -> None:
+        """A task may have stopped it; what has left its session then may be out of sight."""
+        if self._told_to_end and time.monotonic() - self._told_to_end > budgets.SECONDS_OF_A_GUARD_S_END:
+            for one in (*_descendants([self.session])[self.session], self.session):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(one, signal.SIGKILL)
-            if not found:
-                return
-            below = set()
+
+    def _forget_what_is_said(self) -> None:
+        """A task that prints for ever must not fill the disk; what follows stands behind a hole."""
+        if os.fstat(self._said.fileno()).st_blocks * 512 > budgets.MOST_BYTES_OF_WORDS:
+            self._said.truncate(0)
 
     def _record_of_end(self) -> TaskRecord | None:
         ended, status, usage = os.wait4(self.session, os.WNOHANG)
         if not ended:
             return None
         self._hear()  # what was said last
-        self._kill()  # what it has left behind
         outcome, cause, answer = self._outcome(status)
         task, named = self.task, {"tags", "report", "outcome", "cause"}
         record = TaskRecord(
@@ -147,13 +158,15 @@ class SupervisedTask:
         """The last line on stderr that says anything."""
         end = self._said.seek(0, os.SEEK_END)
         self._said.seek(max(0, end - budgets.LONGEST_CAUSE * 4))
-        lines = self._said.read().decode(errors="replace").split("\n")
+        lines = self._said.read().decode(errors="replace").replace("\0", "").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _close(self, code: int) -> None:
         self._process.returncode = code  # it was waited for above, with what it took
+        self.tell_to_end()
         self._process.stdout.close()  # type: ignore[union-attr]
         self._said.close()
+        shutil.rmtree(self._folder, ignore_errors=True)  # where its guard could not
 
 
 def _signal_name(number: int) -> str:
@@ -171,15 +184,10 @@ def _short_line(text: object) -> str:
     return line if len(line) <= budgets.LONGEST_CAUSE else f"{line[: budgets.LONGEST_CAUSE - 3]}..."
 
 
-MARK = "ANYSHAPE_TASK"
-"""What every process of a task finds in its environment, whoever has started it."""
-
-
-def _environment(threads: int, mark: str) -> dict[str, str]:
+def _environment(threads: int, folder: str) -> dict[str, str]:
     """The same packages as here; and no more threads than the task's share of the machine, unless the user says so."""
     paths = os.pathsep.join(entry for entry in sys.path if entry)
-    name, _, value = mark.partition("=")
-    return {"OMP_NUM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths, name: value}
+    return {"OMP_NUM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths, FOLDER: folder}
 
 
 # ---- processes, as Linux tells of them; elsewhere there are none to see
@@ -213,13 +221,3 @@ def _descendants(sessions: Iterable[int]) -> dict[int, set[int]]:
         if above in parents:
             members[parents[above][1]].update(one for one in line if one in parents)
     return members
-
-
-def _processes_with(mark: str) -> set[int]:
-    """Processes with this in their environment."""
-    found = set()
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark.encode() in (place / "environ").read_bytes().split(b"\0"):
-                found.add(int(place.name))
-    return found

@@ -133,5 +133,5 @@ def _what_is_left(mine: Sequence[Task], wishes: SweepWishes) -> tuple[list[Task]
             )
         known = read_records(wishes.lines)
     left = left_to_run(filter(wishes.chooses, mine), known, wishes.again)
-    run_again, asked = {task.key for task in left}, {task.key for task in mine}
-    return left, {key: record for key, record in known.items() if key in asked and key not in run_again}
+    run_again = {task.key for task in left}
+    return left, {key: record for key, record in known.items() if key not in run_again}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anyshape.fleet.result_lines import GOOD, OUTCOMES, TaskRecord
+from anyshape.onnxfile.destination import replace_text
 
 REPORTS = "reports/"
 """Below the folder of results."""
@@ -30,13 +30,7 @@ class _Row:
 
 def write_page(path: Path, records: Iterable[TaskRecord]) -> None:
     """Replace the page whole."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        # a name may hold half a character, for which UTF-8 has no place
-        beside.write_bytes(page_of(records, path.parent).encode(errors="backslashreplace"))
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    replace_text(path, page_of(records, path.parent))
 
 
 def page_of(records: Iterable[TaskRecord], folder: Path) -> str:

@@ -94,7 +94,7 @@ class Shard:
 
 def parse_shard(text: str) -> Shard:
     """`3/8`: the third of eight."""
-    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text.strip())
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise DeclarationError(f"the shard is `{text}`: write i/N, from 1/N to N/N")
     return Shard(int(found[1]), int(found[2]))

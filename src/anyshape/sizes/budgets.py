@@ -15,12 +15,14 @@ SECONDS_OF_ALL_STRATEGIES = 3600.0
 
 SECONDS_OF_A_TASK = 600.0
 """Of a sweep, unless it is said otherwise: the slowest of some 500 real models takes half of it."""
+SECONDS_OF_A_SIZE_OF_A_GRID = 60.0
+"""At most, in the mean of those that one process runs: what is stopped has told of none of them."""
 SECONDS_OF_A_REHEARSAL = 20
 """Of one operator at a small size, in a copy of the process: a copy that waits for itself does so for ever."""
 SECONDS_BETWEEN_LOOKS_AT_TASKS = 0.05
 """At what the processes of a sweep take: a second of looks is a thousandth of a core for each of them."""
-ROUNDS_AGAINST_FORKS = 50
-"""In which what a task has left behind is looked for and ended: a process that forks without end loses within a few."""
+SECONDS_OF_A_GUARD_S_END = 10.0
+"""In which the guard of a task ends with all below it: it takes milliseconds, unless the task has stopped it."""
 SECONDS_UNTIL_A_CLUSTER_ANSWERS = 10.0
 """Its address takes a connection or is not one: a busy head answers within a second."""
 SECONDS_BETWEEN_LOOKS_AT_A_CLUSTER = 5.0
@@ -153,6 +155,8 @@ MOST_PLACES_OF_A_MODEL = 2**27
 LARGE_RECORDED_CALL = 2**28
 """Bytes of a tensor from which on it is kept as it is: a copy could take what memory is left."""
 
+MOST_BYTES_OF_WORDS = 10**8
+"""On the disk, of what a task of a sweep prints: only its last line is ever read."""
 BYTES_OF_A_TASK = 12 * 10**9
 """Of a sweep, unless it is said otherwise; models of some hundred million weights take less than half."""
 
@@ -551,6 +555,8 @@ SECONDS_NOTICED = 1.0
 """By which an entry must be slower than all others are, whatever its ratio."""
 DEEPEST_COLLECTION = 8
 """Collections that are listed in one another: two that list each other would never end."""
+MOST_VALUES_OF_A_COLLECTION = 2_000_000
+"""Of one YAML file, with its aliases written out: 100,000 entries of twenty values, which take a second to walk."""
 RETRIES_OF_A_LOST_TASK = 5
 """By a cluster whose nodes come and go; a task that ends its node each time must not take all of them."""
 TASKS_PER_CORE_UNDER_WAY = 2
