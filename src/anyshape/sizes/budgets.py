@@ -42,6 +42,8 @@ WORK_OF_A_CONVERTED_CALL = 4e6
 """A check may take as long as the conversion, which takes some milliseconds for each operator that is called."""
 LITTLE_WORK = 2**25
 """A run that may be counted at larger sizes, too."""
+MOST_SIZES_FORETOLD = 32
+"""At which a trace's own formulas are evaluated, to say what outputs will be called: as many as a check runs."""
 MUCH_WORK = 2**29
 """More is not run only to be counted."""
 WORK_FOR_KEPT_STATE = 1e9
