@@ -183,8 +183,9 @@ class Watch:
     def _look(self) -> None:
         usage = self._usage
         while not self._over.wait(0.002):
+            stage = self.stage  # in which the reading began: what frees a stage's memory is a part of it
             anonymous, file = (now - before for now, before in zip(resident(), self._start, strict=True))
-            usage.anonymous[self.stage] = max(usage.anonymous.get(self.stage, 0), anonymous)
+            usage.anonymous[stage] = max(usage.anonymous.get(stage, 0), anonymous)
             usage.mapped = max(usage.mapped, file)
             usage.together = max(usage.together, anonymous + file)
 
