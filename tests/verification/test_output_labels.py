@@ -67,3 +67,4 @@ def test_what_is_foretold_comes_true(
 )
 def test_a_label_is_held_against_a_shape(labels: Labels, shape: tuple[int, ...], is_contradicted: bool) -> None:
     assert are_contradicted(labels, {"n": 5}, [shape]) is is_contradicted
+    assert not are_contradicted(labels, {"n": 5}, [shape, shape])

@@ -63,6 +63,8 @@ def _shapes_at(rows: Sequence[Sequence[Expression | None]], sizes: Sizes) -> tup
 
 def are_contradicted(labels: Labels, sizes: Sizes, shapes: Sequence[Sequence[int]]) -> bool:
     """Whether outputs of these shapes have other sizes than the labels say; names of the user's own say none."""
+    if len(labels) != len(shapes):
+        return False  # a file always has as many outputs, whatever they are called
     rows = zip(labels, shapes, strict=True)
     return any(
         len(row) != len(shape) or any(_says_otherwise(*one, sizes) for one in zip(row, shape, strict=True))
