@@ -47,8 +47,8 @@ and 25 files for what people look at: formulas of every shape, memory and work i
 page with its map, sliders and graph, and times over sizes; 300 for loops with a condition, and lists that grow in them;
 1,600 and 17 files for sweeps of many models, on one machine or a cluster, and for every size of a file; 500 for a judge
 of one's own in a sweep, pages that stand whatever a file is called, and operators that meet singular, complex and
-sixteen-bit numbers; 100 for calls that run in a copy of the process first, and for long products of few columns; 300 for labels that are
-foretold, so that a file is loaded once, and for large results that are judged in blocks.
+sixteen-bit numbers; 100 for calls that run in a copy of the process first, and for long products of few columns; 300
+for labels that are foretold, so that a file is loaded once, and for large results that are judged in blocks.
 """
 
 

@@ -135,7 +135,7 @@ def _contradict_model(labels: Labels, survey: Survey, failures: Iterable[Failure
     return any(are_contradicted(labels, *one) for one in shapes)
 
 
-def _written(
+def _staged_candidate(
     survey: Survey, stage: Stage, model: ir.Model, labels: Labels | None
 ) -> tuple[Session, torch.dtype | None, onnx.ModelProto]:
     """The file in the stage, opened, and its graph without labels: of what they foretell, nothing is asked yet."""
@@ -162,7 +162,7 @@ def _try_with_labels(
     labels: Labels | None,
 ) -> Checked:
     options, request = survey.options, survey.request
-    session, computed_in, proto = _written(survey, stage, candidate.model, labels)
+    session, computed_in, proto = _staged_candidate(survey, stage, candidate.model, labels)
     leaves = tuple(request.spec.inputs(request.signature))
     checker = checker_beside_model(
         session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in,
