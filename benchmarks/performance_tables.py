@@ -180,10 +180,12 @@ def resizing() -> str:
 def memory() -> str:
     kept, rows = read("memory"), []
     for row in kept.table("memory").values():
-        check = "-" if row["check"] is None else f"{row['check']:.3f}"
+        checks = ["-" if row.get(stage) is None else f"{row[stage]:.3f}" for stage in ("check", "default")]
         shares = [f"{row[part]:.1f}" for part in ("mapped", "written", "file")]
-        rows.append([row["subject"], f"{row['gigabytes']:g} GB", row["tool"], f"{row['convert']:.3f}", check, *shares])
-    heads = ("weights", "", "tool", "convert", "check", "mapped", "written", "file")
+        rows.append(
+            [row["subject"], f"{row['gigabytes']:g} GB", row["tool"], f"{row['convert']:.3f}", *checks, *shares]
+        )
+    heads = ("weights", "", "tool", "convert", "check", "default", "mapped", "written", "file")
     return _table(heads, rows, kept.measured("memory"))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import platform
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import anyshape
-from anyshape.garbage import imported_for_good, uncollected
+from anyshape.garbage import _trim, give_memory_back, imported_for_good, uncollected
 
 _seen: dict[bool, set[bool]] = {True: set(), False: set()}
 """While exporting or not: whether the collector was on."""
@@ -74,3 +78,31 @@ def test_what_fails_is_not_left_alone(frozen: Callable[[], int], monkeypatch: py
         raise ImportError
     assert not frozen()
     assert gc.isenabled()
+
+
+def test_memory_that_was_freed_is_given_back() -> None:
+    """Below the length that the C library returns at once, with something behind it that stays."""
+    status = Path("/proc/self/status")
+    if not status.exists() or platform.libc_ver()[0] != "glibc":
+        pytest.skip("only glibc keeps what was freed and can be told to give it back")
+
+    def held() -> int:
+        return int(next(line for line in status.read_text().splitlines() if line.startswith("RssAnon")).split()[1])
+
+    give_memory_back()
+    pieces = [np.ones(2**13) for _ in range(2000)]
+    stays, before = pieces[-1], held()
+    del pieces
+    give_memory_back()
+    assert held() < before - 100_000
+    assert stays.size
+
+
+def test_a_c_library_without_such_a_call_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise TypeError("bad argument type for built-in operation")
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    _trim.cache_clear()
+    give_memory_back()
+    _trim.cache_clear()

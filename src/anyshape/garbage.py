@@ -1,4 +1,4 @@
-"""Imports and conversions without searches for garbage.
+"""Imports and conversions without searches for garbage, and memory that is given back.
 
 Importing torch's exporter, a trace and its translation each make some hundred thousand objects, which live on. Every
 search visits all of them again, and finds next to nothing; so do those that end a process.
@@ -7,9 +7,11 @@ search visits all of them again, and finds next to nothing; so do those that end
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
@@ -36,3 +38,17 @@ def imported_for_good() -> Iterator[None]:
         yield
         if is_ours:
             gc.freeze()
+
+
+def give_memory_back() -> None:
+    """To the system, of what was freed: the C library keeps pieces below 32 MB for the next who asks, and few ask."""
+    _trim()(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], object]:
+    """The C library's own call; none but glibc has one."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return lambda _: None

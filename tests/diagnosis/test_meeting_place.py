@@ -82,5 +82,15 @@ def test_nan_is_no_distance_and_infinities_are_equal_or_infinitely_far() -> None
     assert distance(value, other).tolist() == [0.0, 0.0, inf, 2.0]
     assert scale(torch.tensor([nan, -inf, -5.0, 3.0])) == 5.0
     assert scale(torch.ones(0)) == 0.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64, torch.bool, torch.complex64])
+def test_what_is_measured_stays_as_it_was(dtype: torch.dtype) -> None:
+    value, other = torch.tensor([3, 0, 1]).to(dtype), torch.tensor([1, 0, 0]).to(dtype)
+    before = value.clone(), other.clone()
+    assert distance(value, other).tolist() == ([0.0, 0.0, 1.0] if dtype == torch.bool else [2.0, 0.0, 1.0])
+    assert scale(value) == (1.0 if dtype == torch.bool else 3.0)
+    assert torch.equal(value, before[0])
+    assert torch.equal(other, before[1])
     assert close(torch.ones(2), torch.ones(2) + 1e-7, 1e-5)
     assert not close(torch.ones(2), torch.ones(3), 1e-5)

@@ -157,6 +157,18 @@ def test_a_file_that_is_wrong_with_default_options_is_refused(tmp_path, monkeypa
         export(tmp_path / "n.onnx", torch.float32)
 
 
+def test_a_twin_in_a_wider_type_is_not_run_with_default_options(tmp_path, monkeypatch) -> None:
+    """Which would take four times the weights of a file that nobody can open so."""
+    monkeypatch.setattr(budgets, "BYTES_OF_BIG_WEIGHTS", 1000)
+    opened = []
+    real = Session.by_default
+    monkeypatch.setattr(Session, "by_default", lambda self: opened.append(self) or real(self))
+    export(tmp_path / "m.onnx", torch.bfloat16)
+    assert opened == []
+    export(tmp_path / "n.onnx", torch.float16)
+    assert len(opened) == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "operator", "sentence"),
     [

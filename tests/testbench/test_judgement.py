@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from anyshape.sizes import budgets
 from anyshape.testbench.judgement import (
     FACTOR,
     Difference,
@@ -572,3 +573,35 @@ def test_what_is_the_same_is_seen_at_little_cost():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < values.nbytes
+
+
+@pytest.mark.parametrize("moved", [0.5, 20.0, 3000.0], ids=["right", "in doubt", "wrong"])
+def test_blocks_are_judged_as_the_whole(moved, monkeypatch):
+    """Elements of several magnitudes, beside what calls before have told, and float64 and jitter where asked."""
+    scale = 2.0 ** np.arange(-20, 30).repeat(100)
+    want = (np.random.default_rng(0).standard_normal(5000) * scale).astype(np.float32)
+    got = want * np.float32(1 + moved * 2**-23)
+    exact, jittered = want.astype(np.float64) * (1 + 2**-24), [want * np.float32(1 + 2**-22)] * 24
+
+    def found():
+        noises = Noises()
+        noises.against_float64.measured(want, np.abs(want) * 2.0**-23)
+        asked = Oracles(lambda: exact, lambda number: jittered[number], noises)
+        return [judge(got, want, asked) for _ in range(6)]
+
+    whole = found()
+    monkeypatch.setattr(budgets, "ELEMENTS_OF_A_BLOCK", 64)
+    assert found() == whole
+
+
+def test_a_large_output_is_judged_in_little_memory():
+    """A vocabulary for each word: ten numbers in float64 of each were as large as the weights behind them."""
+    want = np.random.default_rng(0).standard_normal(2**21, dtype=np.float32)
+    got, exact = want * np.float32(1 + 2**-22), want.astype(np.float64)
+    noises = Noises()
+    for _ in range(5):
+        tracemalloc.start()
+        assert judge(got, want, Oracles(lambda: exact, unasked().jittered, noises)).difference is None
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 5 * exact.nbytes

@@ -170,11 +170,12 @@ def close(value: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
 def distance(value: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """How far apart, elementwise; NaN is no distance, and infinite values are equal or infinitely far."""
     kind = torch.complex128 if value.is_complex() else torch.float64
-    apart = (value.to(kind) - other.to(kind)).abs()
-    return torch.where(value == other, 0.0, apart).nan_to_num(0.0, posinf=float("inf"))
+    apart = other.to(kind, copy=True).neg_().add_(value.to(kind)).abs()
+    return apart.masked_fill_(value == other, 0.0).nan_to_num_(0.0, posinf=float("inf"))
 
 
 def scale(value: torch.Tensor) -> float:
     """The largest finite value."""
-    wide = value.to(torch.complex128 if value.is_complex() else torch.float64).abs()
-    return float(wide.nan_to_num(0.0, 0.0, 0.0).max()) if value.numel() else 0.0
+    if not value.is_floating_point():  # of which each has its own magnitude
+        value = value.to(torch.complex128 if value.is_complex() else torch.float64)
+    return float(value.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if value.numel() else 0.0

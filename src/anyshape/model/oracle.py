@@ -184,6 +184,7 @@ class Reference:
         self._remembered: dict[tuple[Any, ...], Outcome] = {}
         self._reads: dict[tuple[Any, ...], frozenset[ReadPath]] = {}
         self._bytes = 0
+        self._most_bytes = min(budgets.BYTES_OF_REMEMBERED_RUNS, _bytes_to_remember_beside(target.module))
         self._refusals: Counter[_Place] = Counter()
         """How often the module failed on every level, by the content and by where it failed on the first."""
         self.outputs_wanted: int | None = None
@@ -225,7 +226,7 @@ class Reference:
             outcome = self._with_as_many_outputs(self._first_accepted(sizes, content))
             self._reads[key] = outcome.reads
             self._bytes += sum(t.numel() * t.element_size() for t in outcome.outputs)
-            if self._bytes > budgets.BYTES_OF_REMEMBERED_RUNS:
+            if self._bytes > self._most_bytes:
                 return outcome
             self._remembered[key] = outcome
         return self._remembered[key]
@@ -464,6 +465,13 @@ def _without_nan(value: torch.Tensor) -> torch.Tensor:
 
 
 # ---- two makers of calls
+
+
+def _bytes_to_remember_beside(module: torch.nn.Module) -> float:
+    """Of outputs: any number beside small weights, and a small part of large ones."""
+    weights = {one.data_ptr(): one.numel() * one.element_size() for one in (*module.parameters(), *module.buffers())}
+    held = sum(weights.values())
+    return held * budgets.SHARE_OF_REMEMBERED_RUNS if held > budgets.BYTES_OF_BIG_WEIGHTS else math.inf
 
 
 def from_example(target: Target, signature: Signature, spec: Spec, *, seed: int) -> Reference:

@@ -141,8 +141,10 @@ class Session:
         key = tuple((name, feeds[name].shape) for name in self.inputs)
         if key not in self._efforts:
             with temporary_folder() as folder:
-                # weights that are packed are no inputs of their nodes any more
-                plain = replace(self._opening_by_default(), is_optimised=False, is_packed=False)
+                # weights that are packed are no inputs of their nodes any more; to find values that could share memory
+                # takes the square of their number, several times as long as all the rest of a load
+                apart = {"enable_mem_reuse": "false"}
+                plain = replace(self._opening_by_default(), is_optimised=False, is_packed=False, settings=apart)
                 try:
                     session = self._open_session(replace(plain, profile=str(folder / "run")))
                     session.run(None, {name: feeds[name] for name in self.inputs})

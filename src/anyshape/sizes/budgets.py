@@ -44,6 +44,8 @@ WORK_OF_A_CONVERTED_CALL = 4e6
 """A check may take as long as the conversion, which takes some milliseconds for each operator that is called."""
 LITTLE_WORK = 2**25
 """A run that may be counted at larger sizes, too."""
+MOST_SIZES_FORETOLD = 32
+"""At which a trace's own formulas are evaluated, to say what outputs will be called: as many as a check runs."""
 MUCH_WORK = 2**29
 """More is not run only to be counted."""
 WORK_FOR_KEPT_STATE = 1e9
@@ -120,10 +122,8 @@ LARGEST_KEPT_COPY = 64 * 2**20
 """Bytes of weights of which the wide copy is kept until the export ends: twice as many."""
 LARGE_OPERAND = 2**20
 """Bytes from which a tensor is not widened as a whole."""
-BYTES_OF_A_BLOCK = 33 * 2**20
-"""Bytes of a block. The C library gives memory of this length back at once; shorter pieces it keeps, and loses some
-between others.
-"""
+BYTES_OF_A_BLOCK = 8 * 2**20
+"""Bytes of a block: twice as long ones are hardly faster."""
 MOST_BYTES_RECORDED = 512 * 2**20
 """Of all copies together: beyond, a run is followed no further."""
 SMALL_STATE = 2**20
@@ -134,9 +134,13 @@ STATE_IN_FILE_FROM = 2**20
 """Bytes of a tensor that is kept in a file where the state is large."""
 BYTES_OF_REMEMBERED_RUNS = 512 * 2**20
 """Beyond so many bytes of outputs, a size is run again instead."""
+SHARE_OF_REMEMBERED_RUNS = 1 / 128
+"""The same in units of weights that are large: outputs of the size of a vocabulary would soon be as large as they."""
 MOST_ELEMENTS_OF_A_PROBE = 2**20
 """Of all inputs together: a trial is small."""
-LARGEST_CAST_IN_ONE = 2**25
+ELEMENTS_OF_A_BLOCK = 2**18
+"""Of an output that is judged: 2 MB in float64, of each number that is computed of them."""
+LARGEST_CAST_IN_ONE = 2**23
 """Bytes in float32 of what is cast at once, where it can be helped."""
 MOST_ELEMENTS_OF_A_STATIC_EXPORT = 2**22
 """Of all inputs together: an export runs the module, and there are several."""

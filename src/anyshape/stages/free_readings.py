@@ -296,10 +296,7 @@ def _checked_reading(job: _Job, freed: Freed) -> Trial:
     except RuntimeFailureError as failure:
         return replace(trial, findings=(Finding("runtime-error", f"{trouble}: {failure}", file.home),))
     if not trial.findings:
-        ran = trial.verification.sizes_run if trial.verification is not None else ()
-        others = [sizes for sizes in ran if sizes != pair.sizes][:1]
-        calls = [pair.feeds(sizes, 1) for sizes in (pair.sizes, *others)]
-        trial = replace(trial, judged=JudgedFile.of(stage.path, pair.dynamic, calls))
+        trial = replace(trial, judged=JudgedFile.of(stage.path))
         _write_to_stage(trial, stage, trial.verdict)  # with what was run; weights stay where they are
     return trial
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import onnx
 
@@ -11,7 +12,7 @@ import anyshape
 from anyshape.conversion.candidates import Candidate
 from anyshape.conversion.graph import finish
 from anyshape.garbage import uncollected
-from anyshape.model.labels import call_structure, declared_expressions, output_axes, output_names, result_structure
+from anyshape.model.labels import call_structure, output_names, result_structure
 from anyshape.model.limits import effective_range
 from anyshape.model.survey import Survey
 from anyshape.onnxfile.contract import KEY, Contract
@@ -23,11 +24,12 @@ from anyshape.results.attempt import Attempt
 from anyshape.results.finding import Finding
 from anyshape.results.result import Result, Verdict
 from anyshape.results.verification import Verification, evidence_of
-from anyshape.sizes.fit import fit_outputs, observed_at
+from anyshape.sizes.fit import observed_at
 from anyshape.sizes.notation import SizeRange
 from anyshape.stages.offers import notes_on_limits
 from anyshape.verification.candidate_check import never_run
 from anyshape.verification.final_file import JudgedFile
+from anyshape.verification.output_labels import final_ranges, fitted_labels
 
 
 def write_file(
@@ -45,10 +47,13 @@ def write_file(
     options, spec = survey.options, survey.request.spec
     limits = survey.boundaries.limits
     notes = [*survey.notes, *survey.boundaries.notes, *notes_on_limits(spec.example, limits)]
-    final_ranges = {d: effective_range(r, limits, d) for d, r in (ranges or spec.ranges).items()}
-    formulas = _label_outputs(survey, candidate, verification, notes, final_ranges)
+    left = final_ranges(survey, ranges or spec.ranges)
+    first = [observed_at(survey.first.sizes, survey.first.outputs)]
+    axes, formulas = fitted_labels(survey, candidate, verification.observations if verification else first, left, notes)
     assumptions = verification.assumptions if verification is not None else never_run(survey, candidate)
-    contract = replace(_contract(survey, final_ranges, formulas, verdict, verification), assumptions=assumptions)
+    contract = replace(_contract(survey, left, formulas, verdict, verification), assumptions=assumptions)
+    finish.set_output_axes(candidate.model, axes)
+    judged = None if judged is None else judged.before(candidate.model)
     advice = session_advice(candidate.model)
     finish.add_metadata(candidate.model, {**options.metadata, **advice, KEY: contract.to_text()})
     with uncollected():
@@ -56,7 +61,8 @@ def write_file(
         written = onnx.load(stage.path, load_external_data=False)
         fault = _unfit_for_target(survey, written)
         if judged is not None and fault is None:
-            fault = _fault_of_final(survey, stage, judged)
+            open_file = partial(options.custom_ops.open, providers=options.providers)
+            fault = judged.finding(stage.path, survey.home, open_file)
         if fault is not None:
             refusal = Result("refused", dims=spec.ranges, attempts=tuple(attempts), verification=verification)
             return replace(refusal, findings=(fault,), notes=survey.notes)
@@ -67,7 +73,7 @@ def write_file(
         verdict,
         interface.inputs,
         interface.outputs,
-        final_ranges,
+        left,
         tuple(str(limit) for limit in limits if not limit.of_export),
         spec.constants,
         tuple(attempts),
@@ -105,13 +111,6 @@ def _unfit_for_target(survey: Survey, written: onnx.ModelProto) -> Finding | Non
     return Finding("runtime-error", message, survey.home, notes=notes, origin="export")
 
 
-def _fault_of_final(survey: Survey, stage: Stage, judged: JudgedFile) -> Finding | None:
-    options = survey.options
-    # without runs, the runtime cannot open the file's own type
-    session = options.custom_ops.open(stage.path, options.providers) if judged.runs else None
-    return judged.finding(stage.path, session, survey.home)
-
-
 def _contract(
     survey: Survey,
     ranges: Mapping[str, SizeRange],
@@ -138,24 +137,6 @@ def _contract(
         draws={ports[leaf]: noise for leaf, noise in spec.draws.items()},
         random=not survey.options.compares_values,
     )
-
-
-def _label_outputs(
-    survey: Survey,
-    candidate: Candidate,
-    verification: Verification | None,
-    notes: list[str],
-    ranges: Mapping[str, SizeRange],
-) -> Mapping[str, tuple[str, ...]]:
-    """Write the dims of the outputs, as all runs have shown them; the formula behind each is given back."""
-    request, first = survey.request, survey.first
-    observations = verification.observations if verification else [observed_at(first.sizes, first.outputs)]
-    scalars, declared = bool(request.spec.scalars), declared_expressions(request)
-    fitted = fit_outputs(observations, candidate.outputs, declared, scalars=scalars, ranges=ranges)
-    names = output_names(request, survey.first.names)
-    axes, formulas = output_axes(request, names, fitted, [o.shapes for o in observations], notes)
-    finish.set_output_axes(candidate.model, axes)
-    return formulas
 
 
 def _given_up(survey: Survey, ranges: Mapping[str, SizeRange], findings: Sequence[Finding]) -> tuple[str, ...]:

@@ -22,7 +22,13 @@ import numpy as np
 
 from anyshape.runtime.session import Array, Feeds
 from anyshape.sizes import budgets
-from anyshape.testbench.likeness import NoiseByOctave, largest_alike, lent_noise
+from anyshape.testbench.likeness import (
+    NoiseByOctave,
+    in_octaves_of,
+    largest_alike,
+    lent_noise,
+    usual_by_octave,
+)
 
 # Measured on 59 right files and 149 that were changed slightly: right ones never exceed 2.7, at all levels of the
 # runtime's optimisers and all scales of inputs; what lies below 8 and is wrong are weights that differ by 1e-5 or less.
@@ -75,7 +81,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class _Floats:
-    """One output of floats, in float64, where both sides are finite."""
+    """One output of floats where both sides are finite: in float64, or float32 that is computed with in float64."""
 
     got: Array
     want: Array
@@ -88,13 +94,31 @@ class _Floats:
     @property
     def distance(self) -> Array:
         """From the reference; a runtime may take numbers below the smallest normal one for zero."""
-        distance = np.abs(self.got - self.want)
-        return np.where(distance < self.tiny, 0.0, distance)
+        distance = np.subtract(self.got, self.want, dtype=np.float64)
+        np.abs(distance, out=distance)
+        distance[distance < self.tiny] = 0.0
+        return distance
 
     @property
     def rounding(self) -> Array:
         """One, of each element's own value."""
-        return self.epsilon * np.abs(self.want)
+        rounding = np.abs(self.want, dtype=np.float64)
+        rounding *= self.epsilon
+        return rounding
+
+    @property
+    def wide(self) -> _Floats:
+        return replace(self, got=_in_float64(self.got), want=_in_float64(self.want))
+
+    def parts(self) -> Iterator[tuple[slice, _Floats]]:
+        """In float64, block by block."""
+        for part in _blocks(self.want.size):
+            yield part, replace(self, got=self.got[part], want=self.want[part]).wide
+
+    def of_whole(self, output: Array) -> Array:
+        """These places of another whole output, without a copy where nothing is left out."""
+        wide = _in_float64(output)
+        return wide.reshape(-1) if self.want.size == wide.size else wide[self.finite]
 
     def moved_by(self, run: Array) -> Array:
         """How far a run with roundings moved is from the reference."""
@@ -147,10 +171,12 @@ def _wrong_judgement(kind: str, sentence: str) -> Judgement:
 
 
 def _judge_floats(actual: Array, expected: Array, noise: Oracles | MovedRuns, tolerance: Tolerance) -> Judgement:
-    got, want = _in_float64(actual), _in_float64(expected)
+    is_single = actual.dtype == expected.dtype == np.float32
+    got, want = (actual, expected) if is_single else (_in_float64(actual), _in_float64(expected))
     finite = np.isfinite(want) & np.isfinite(got)
     # asked for rounding only where something is odd: jittered runs cost a run of the model each
     if not finite.all() and _special_values(got, want, noise) is not None:
+        got, want = _in_float64(got), _in_float64(want)
         want = noise.in_nearest_order(got, want)
         finite = np.isfinite(want) & np.isfinite(got)
         settled = ~noise.unsettled(want)
@@ -161,7 +187,7 @@ def _judge_floats(actual: Array, expected: Array, noise: Oracles | MovedRuns, to
     if not want.size:
         return Judgement(0.0)
     if tolerance.is_given:
-        return _judge_by_user(got, want, tolerance)
+        return _judge_by_user(_in_float64(got), _in_float64(want), tolerance)
     limits = ml_dtypes.finfo(expected.dtype)  # type: ignore[no-untyped-call]
     return noise.judge(_Floats(got, want, finite, float(limits.eps), float(limits.tiny)), tolerance.factor)
 
@@ -181,13 +207,34 @@ def _judge_by_user(got: Array, want: Array, tolerance: Tolerance) -> Judgement:
 
 def _judge_by_noise(error: Array, noise: Array, factor: float) -> Judgement:
     """The rule. Of what is wrong, the largest error is told."""
-    ratios = np.where(error == 0, 0.0, error / noise)
+    largest = max((_largest_ratio(error[part], noise[part]) for part in _blocks(error.size)), default=0.0)
+    if not any((error[part] > factor * noise[part]).any() for part in _blocks(error.size)):
+        return Judgement(largest)
     wrong = error > factor * noise
-    if not wrong.any():
-        return Judgement(float(ratios.max()))
     worst = int(np.where(wrong, error, -1.0).argmax())
     sentence = _difference_in_words(float(error[worst]), factor * float(noise[worst]))
-    return Judgement(float(ratios.max()), Difference("wrong-values", sentence))
+    return Judgement(largest, Difference("wrong-values", sentence))
+
+
+def _largest_ratio(error: Array, noise: Array) -> float:
+    return float(np.where(error == 0, 0.0, error / noise).max())
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    """Of millions of elements many numbers are computed, each of which would be as long in memory."""
+    return (slice(start, start + step) for step in [budgets.ELEMENTS_OF_A_BLOCK] for start in range(0, count, step))
+
+
+def _judge_within(floats: _Floats, limits: Callable[[slice, _Floats], tuple[Array, Array]]) -> Judgement | None:
+    """Right, where each element is within its limit, which is never beyond what its noise allows; None elsewhere."""
+    largest = 0.0
+    for place, part in floats.parts():
+        distance = part.distance
+        limit, noise = limits(place, part)
+        if not (distance <= limit).all():
+            return None
+        largest = max(largest, _largest_ratio(distance, noise))
+    return Judgement(largest)
 
 
 def _difference_in_words(error: float, allowed: float) -> str:
@@ -284,44 +331,71 @@ class Oracles:
         return (run for run in map(self.jittered, range(count)) if run is not None)
 
     def judge(self, floats: _Floats, factor: float) -> Judgement:
-        distance, rounding = floats.distance, floats.rounding
+        """By as little as settles it."""
+        if (found := self._judge_by_what_is_known(floats, factor)) is not None:
+            return found
+        exact = self.exact()
+        truth = None if exact is None or exact.shape != floats.finite.shape else floats.of_whole(exact)
+        if truth is None or not np.isfinite(truth).all():
+            wide = floats.wide
+            noise = np.maximum(wide.rounding, _UNSETTLED_FLOOR / FACTOR * np.abs(wide.want))
+            return self._judge_by_jitter(wide, wide.distance, noise, factor)
+        noise = self._noise_beside(truth, floats, factor)
+        error = np.subtract(floats.got, truth, dtype=np.float64)
+        np.abs(error, out=error)
+        if all((error[part] <= factor * noise[part]).all() for part in _blocks(error.size)):
+            return _judge_by_noise(error, noise, factor)
+        return self._judge_by_jitter(floats.wide, error, noise, factor)
+
+    def _judge_by_what_is_known(self, floats: _Floats, factor: float) -> Judgement | None:
         # noise is at least a rounding, and PyTorch within it of the truth: so much is allowed, whatever float64 would
         # say. Where it is half of that, small results are asked for their noise all the same: the ratio is told
         settled = factor - 1 if floats.want.size > budgets.SMALL_OUTPUT else factor / 2 - 1
-        if (distance <= settled * rounding).all():
-            return _judge_by_noise(distance, rounding, factor)
-        # with room for less noise here than anywhere else
-        usual = self.noises.against_float64.least(floats.want)
-        if (distance <= np.maximum(settled * rounding, factor / 2 * usual)).all():
-            return _judge_by_noise(distance, np.maximum(rounding, usual), factor)
-        # two programs that differ no more than either rounds, mostly, and nowhere more than elements like it do: there
-        # PyTorch is within two such noises of the truth
-        usual = self.noises.against_float64.typical(floats.want)
-        alike = np.minimum(usual, lent_noise(floats.want, distance))
-        if (distance <= np.maximum(settled * rounding, (factor - 2) * alike)).all():
-            return _judge_by_noise(distance, np.maximum(rounding, usual), factor)
-        exact = self.exact()
-        truth = _in_float64(exact)[floats.finite] if exact is not None and exact.shape == floats.finite.shape else None
-        if truth is None or not np.isfinite(truth).all():
-            noise = np.maximum(rounding, _UNSETTLED_FLOOR / FACTOR * np.abs(floats.want))
-            return self._judge_by_jitter(floats, distance, noise, factor)
-        error = np.abs(floats.got - truth)
-        noise = self._noise_beside(truth, floats, factor)
-        if (error <= factor * noise).all():
-            return _judge_by_noise(error, noise, factor)
-        return self._judge_by_jitter(floats, error, noise, factor)
+        known = self.noises.against_float64
+
+        def by_rounding(_: slice, part: _Floats) -> tuple[Array, Array]:
+            return settled * part.rounding, part.rounding
+
+        def by_least(_: slice, part: _Floats) -> tuple[Array, Array]:
+            # with room for less noise here than anywhere else
+            usual, rounding = known.least(part.want), part.rounding
+            return np.maximum(settled * rounding, factor / 2 * usual), np.maximum(rounding, usual)
+
+        def by_typical(place: slice, part: _Floats) -> tuple[Array, Array]:
+            # two programs that differ no more than either rounds, mostly, and nowhere more than elements like it do:
+            # there PyTorch is within two such noises of the truth
+            usual, rounding = known.typical(part.want), part.rounding
+            alike = np.minimum(usual, lent[place])
+            return np.maximum(settled * rounding, (factor - 2) * alike), np.maximum(rounding, usual)
+
+        if (found := _judge_within(floats, by_rounding)) is not None or not known.tells:
+            return found
+        if (found := _judge_within(floats, by_least)) is not None:
+            return found
+        lent = lent_noise(floats.want, floats.distance)
+        return _judge_within(floats, by_typical)
 
     def _noise_beside(self, truth: Array, floats: _Floats, factor: float) -> Array:
         """An element's own loss counts in full where it is of the usual kind; one that jumps is allowed to jump so far,
         and not eight times as far.
         """
-        own = np.abs(floats.want - truth)
-        usual = np.where(own <= _JUMP * floats.epsilon * largest_alike(floats.want), own, 0.0)
-        alike = np.maximum(
-            lent_noise(floats.want, usual), floats.epsilon * np.maximum(np.abs(truth), np.abs(floats.want))
-        )
+        own = np.subtract(floats.want, truth, dtype=np.float64)
+        np.abs(own, out=own)
+        usual = largest_alike(floats.want)
+        is_usual = own <= np.multiply(usual, _JUMP * floats.epsilon, out=usual)
+        usual[:] = 0.0
+        np.copyto(usual, own, where=is_usual)
+        lent = usual_by_octave(floats.want, usual)
+        del usual  # of millions of elements, each such array is as large as a part of the model's weights
+        alike = in_octaves_of(floats.want, lent)
+        for part in _blocks(own.size):
+            magnitudes = np.maximum(np.abs(truth[part]), np.abs(floats.want[part]))
+            np.maximum(alike[part], floats.epsilon * magnitudes, out=alike[part])
         self.noises.against_float64.measured(floats.want, alike)
-        return np.asarray(np.maximum(alike, np.where(own <= factor * alike, own, own / factor)))
+        for part in _blocks(own.size):
+            jumps = own[part] > factor * alike[part]
+            np.maximum(alike[part], np.where(jumps, own[part] / factor, own[part]), out=alike[part])
+        return alike
 
     def _judge_by_jitter(self, floats: _Floats, error: Array, noise: Array, factor: float) -> Judgement:
         """Each element that is in doubt may be as far off as it moves itself; where a decision falls otherwise, give or
@@ -386,6 +460,7 @@ class MovedRuns:
         return map(self.moved, range(budgets.JITTERED_RUNS_TO_BEGIN_WITH))
 
     def judge(self, floats: _Floats, factor: float) -> Judgement:
+        floats = floats.wide
         least = max(_UNSETTLED_FLOOR / FACTOR, floats.epsilon)
         # inputs may be whole numbers, which no rounding moves: then nothing else tells of an element that cancelled
         distance, noise = floats.distance, largest_alike(floats.want, strays=True) * least

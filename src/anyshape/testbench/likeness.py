@@ -41,13 +41,25 @@ def _present(octaves: Array) -> Array:
 
 def _counts_in(octaves: Array) -> Array:
     """How many elements each octave has, from the lowest on."""
-    return np.bincount(octaves - np.int16(_LOWEST))
+    counts = np.zeros(-2 * _LOWEST, np.int64)
+    for start in range(0, octaves.size, budgets.ELEMENTS_OF_A_BLOCK):  # which are counted as 64 bits each
+        block = octaves[start : start + budgets.ELEMENTS_OF_A_BLOCK]
+        counts += np.bincount(block - np.int16(_LOWEST), minlength=counts.size)
+    return counts
 
 
 def lent_noise(values: Array, noise: Array) -> Array:
     """For each element what is usual among those of like magnitude: a few of them that jump are not."""
-    octaves = octaves_of(values)
-    return _looked_up({octave: _usual(alike) for octave, alike in _neighbourhoods(octaves, noise)}, octaves)
+    return in_octaves_of(values, usual_by_octave(values, noise))
+
+
+def usual_by_octave(values: Array, noise: Array) -> dict[int, float]:
+    return {octave: _usual(alike) for octave, alike in _neighbourhoods(octaves_of(values), noise)}
+
+
+def in_octaves_of(values: Array, by_octave: Mapping[int, float]) -> Array:
+    """For each element the number of its octave."""
+    return _looked_up(by_octave, octaves_of(values))
 
 
 def _looked_up(by_octave: Mapping[int, float], octaves: Array) -> Array:
@@ -58,22 +70,35 @@ def _looked_up(by_octave: Mapping[int, float], octaves: Array) -> Array:
     return np.asarray(numbers[octaves - np.int16(_LOWEST)])
 
 
-def _by_octave(octaves: Array, noise: Array) -> tuple[Array, Array, Array]:
-    """The noise in the order of octaves, each octave that there is, and where it begins."""
-    present = _present(octaves)
-    ordered = octaves.argsort(kind="stable")
-    return noise[ordered], present, np.searchsorted(octaves[ordered], present)
+class _ByOctave:
+    """The noise of each octave that there is, in order: of millions one at a time, not all of them in order at once."""
+
+    def __init__(self, octaves: Array, noise: Array) -> None:
+        counts = _counts_in(octaves)
+        self.present = np.flatnonzero(counts) + _LOWEST
+        self._counts, self._octaves, self._noise = counts[self.present - _LOWEST], octaves, noise
+        self._parts: dict[int, Array] = {}
+        if noise.size <= budgets.ELEMENTS_OF_A_BLOCK:
+            ordered = noise[octaves.argsort(kind="stable")]
+            self._parts = dict(enumerate(np.split(ordered, np.cumsum(self._counts)[:-1])))
+
+    def __getitem__(self, place: int) -> Array:
+        if (part := self._parts.get(place)) is None:
+            part = self._noise[self._octaves == self.present[place]]
+            if part.size <= budgets.FEW_ALIKE:  # which octaves beside it ask for again
+                self._parts[place] = part
+        return part
 
 
 def _neighbourhoods(octaves: Array, noise: Array) -> Iterator[tuple[int, Array]]:
     """Each octave, with the noise of its elements and, where these are few, of those in the next ones."""
-    ordered, present, starts = _by_octave(octaves, noise)
-    parts = np.split(ordered, starts[1:])
+    parts = _ByOctave(octaves, noise)
+    present = parts.present
     for place, octave in enumerate(present.tolist()):
         if octave == _LOWEST:
             continue
         # thousands tell no more than a part of them, spread over all
-        chosen = [parts[place][:: max(1, parts[place].size // budgets.ENOUGH_ALIKE_TO_TELL)]]
+        chosen = [(own := parts[place])[:: max(1, own.size // budgets.ENOUGH_ALIKE_TO_TELL)]]
         low, high = place, place
         while sum(part.size for part in chosen) < budgets.FEW_ALIKE:
             down = present[low] - present[low - 1] if low > 0 else _LOWEST * -1
@@ -128,9 +153,15 @@ class NoiseByOctave:
 
     def measured(self, values: Array, noise: Array, share: float = 0.0) -> None:
         """What one call came to: the noise that this share of its elements is below, in each octave."""
-        ordered, present, starts = _by_octave(octaves_of(values), noise)
-        for octave, part in zip(present.tolist(), np.split(ordered, starts[1:]), strict=True):
-            self._measured.setdefault(octave, []).append(float(np.quantile(part, share) if share else part.min()))
+        parts = _ByOctave(octaves_of(values), noise)
+        for place, octave in enumerate(parts.present.tolist()):
+            least = np.quantile(parts[place], share) if share else parts[place].min()
+            self._measured.setdefault(octave, []).append(float(least))
+
+    @property
+    def tells(self) -> bool:
+        """Whether enough calls were measured, in any octave."""
+        return any(len(calls) >= budgets.ENOUGH_MEASURED_CALLS for calls in self._measured.values())
 
     def least(self, values: Array) -> Array:
         """What can be relied on at other sizes, whatever they are; 0 where too few calls were measured."""

@@ -223,22 +223,27 @@ def _is_exact(result: Any, wide: Any, args: Any) -> bool:
 
 
 def _rounds_at_its_beginning(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
-    """Whether the first rows of a product are seen to be rounded: then nobody has to compute all of it in float64."""
+    """Whether the first numbers of a product are seen to be rounded: then nobody has to compute all of it in float64."""
     place = _FIRST_FACTOR.get(func.overloadpacket)
     if place is None or len(args) < place + 2 or not result.numel() or len(result) < 2 * _ROWS_LOOKED_AT:
         return False
-    beside = [one[:_ROWS_LOOKED_AT] if _goes_by_rows(one, result) else one for one in args[:place]]
-    factors = [one[:_ROWS_LOOKED_AT] if func.overloadpacket in _BATCHED else one for one in args[place + 1 : place + 2]]
-    part = (*beside, args[place][:_ROWS_LOOKED_AT], *factors, *args[place + 2 :])
+    part, beginning = _beginning_of_product(func.overloadpacket, args, place, result)
     wide = _wide_result(func, part, kwargs)
-    return wide is not None and not _is_exact(result[:_ROWS_LOOKED_AT], wide, part)
+    return wide is not None and not _is_exact(beginning, wide, part)
 
 
-def _goes_by_rows(added: Tensor, result: Tensor) -> bool:
-    return added.dim() == result.dim() and len(added) == len(result)
+def _beginning_of_product(kind: Any, args: Any, place: int, result: Tensor) -> tuple[tuple[Any, ...], Tensor]:
+    """What gives the first rows of a product, and of matrices their first columns; and these."""
+    rows, columns = slice(_ROWS_LOOKED_AT), (..., slice(_COLUMNS_LOOKED_AT))
+    left, right = args[place][rows], args[place + 1]
+    if kind is _aten.convolution:
+        return (left, *args[1:]), result[rows]
+    added = [one.expand(result.shape)[rows][columns] for one in args[:place]]
+    right = right[rows] if kind in _BATCHED else right
+    return (*added, left, right[columns]), result[rows][columns]
 
 
-_ROWS_LOOKED_AT = 2
+_ROWS_LOOKED_AT, _COLUMNS_LOOKED_AT = 2, 64
 
 
 def _is_exact_by_chance(func: Any, args: Any, kwargs: Any) -> bool:

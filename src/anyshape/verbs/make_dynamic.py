@@ -116,7 +116,7 @@ def _free_and_check(file: StaticFile, destination: Path | None) -> Result:
         if trial.findings:
             return replace(refused, findings=trial.findings)
         assert trial.judged is not None
-        if (fault := trial.judged.finding(stage.path, Session(stage.path), file.home)) is not None:
+        if (fault := trial.judged.finding(stage.path, file.home)) is not None:
             return replace(refused, findings=(fault,))
         return _result_of_written(running.file, trial, stage, time.monotonic() - start)
 

@@ -13,6 +13,7 @@ import onnx_ir as ir
 import torch
 
 from anyshape.conversion.candidates import Candidate, make_job
+from anyshape.conversion.graph import finish
 from anyshape.conversion.graph.wider_types import holds_bfloat16, widened_file
 from anyshape.conversion.strategies import repaired_assumptions
 from anyshape.garbage import uncollected
@@ -23,6 +24,7 @@ from anyshape.onnxfile.baked_sizes import integers_of, size_literals
 from anyshape.onnxfile.contract import Assumption
 from anyshape.onnxfile.decided_sizes import decided_sizes, otherwise_at
 from anyshape.onnxfile.interface import read_interface
+from anyshape.onnxfile.metadata import session_advice
 from anyshape.onnxfile.placement import told_in_a_sentence
 from anyshape.onnxfile.rounded_sizes import rounded_sizes
 from anyshape.onnxfile.saving import Stage
@@ -52,6 +54,7 @@ from anyshape.verification.final_file import JudgedFile
 from anyshape.verification.first_wrong_node import WrongNode, first_difference
 from anyshape.verification.lost_digits import with_lost_digits
 from anyshape.verification.model_reference import ModelChecker, checker_beside_model
+from anyshape.verification.output_labels import Labels, are_contradicted, foretold_labels
 
 
 @dataclass(frozen=True)
@@ -109,19 +112,62 @@ def try_out(
     ranges: Mapping[str, SizeRange] | None = None,
     suspicion: Suspicion | None = None,
 ) -> Checked:
-    """Write the candidate to the temporary folder and run the full policy on it."""
-    options, request = survey.options, survey.request
+    """Write the candidate to the temporary folder and run the full policy on it.
+
+    Where labels that the trace foretold are not what the model gives, they may be to blame: it is judged without them.
+    """
+    ranges, suspicion = ranges or survey.request.spec.ranges, suspicion or Suspicion()
+    labels = foretold_labels(survey, candidate, ranges)
+    try:
+        checked = _try_with_labels(survey, stage, candidate, attempt, ranges, suspicion, labels)
+    except RuntimeFailureError:
+        if labels is None:
+            raise
+    else:
+        if labels is None or not _contradict_model(labels, survey, checked.verification.failures):
+            return checked
+    return _try_with_labels(survey, stage, candidate, attempt, ranges, suspicion, None)
+
+
+def _contradict_model(labels: Labels, survey: Survey, failures: Iterable[Failure]) -> bool:
+    runs = (survey.reference.run(failure.sizes) for failure in failures if failure.sizes)
+    shapes = ((run.sizes, [tuple(output.shape) for output in run.outputs]) for run in runs if run.runs)
+    return any(are_contradicted(labels, *one) for one in shapes)
+
+
+def _staged_candidate(
+    survey: Survey, stage: Stage, model: ir.Model, labels: Labels | None
+) -> tuple[Session, torch.dtype | None, onnx.ModelProto]:
+    """The file in the stage, opened, and its graph without labels: of what they foretell, nothing is asked yet."""
+    options, unlabelled = survey.options, [None] * len(model.graph.outputs)
+    finish.add_metadata(model, {**options.metadata, **session_advice(model)})
+    finish.set_output_axes(model, labels or unlabelled)
     with uncollected():
-        stage.write(candidate.model, external_data=options.external_data)
-        session, computed_in = _load_candidate(stage, candidate.model, options)
+        stage.write(model, external_data=options.external_data)
+        finish.set_output_axes(model, unlabelled)
+        session, computed_in = _load_candidate(stage, model, options)
         proto = onnx.load(stage.path, load_external_data=False)
+    for output in proto.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return session, computed_in, proto
+
+
+def _try_with_labels(
+    survey: Survey,
+    stage: Stage,
+    candidate: Candidate,
+    attempt: Attempt,
+    ranges: Mapping[str, SizeRange],
+    suspicion: Suspicion,
+    labels: Labels | None,
+) -> Checked:
+    options, request = survey.options, survey.request
+    session, computed_in, proto = _staged_candidate(survey, stage, candidate.model, labels)
     leaves = tuple(request.spec.inputs(request.signature))
     checker = checker_beside_model(
         session, read_interface(proto), survey.reference, leaves, options.tolerance, computed_in,
         compares_values=options.compares_values,
     )  # fmt: skip
-    ranges = ranges or request.spec.ranges
-    suspicion = suspicion or Suspicion()
     made = {(one.what, one.dim): one for one in (candidate.made if candidate.records_guards else suspicion.made)}
     assumptions = _assumptions(survey, candidate, ranges, suspicion)
     plan = _plan(survey, candidate, ranges, suspicion, assumptions, list(made.values()))

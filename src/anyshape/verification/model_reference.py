@@ -42,6 +42,10 @@ class ModelReference(BenchReference[Outcome]):
     noises: defaultdict[str, Noises] = field(default_factory=partial(defaultdict, Noises))
     """What was measured of each output's rounding."""
 
+    @property
+    def is_widened(self) -> bool:
+        return self.computed_in is not None
+
     def run(self, sizes: Mapping[str, int], content: int = 0) -> Outcome:
         return self._repeatable(self.oracle.run(sizes, content))
 
