@@ -223,7 +223,7 @@ def _is_exact(result: Any, wide: Any, args: Any) -> bool:
 
 
 def _rounds_at_its_beginning(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
-    """Whether the first numbers of a product are seen to be rounded: then nobody has to compute all of it in float64."""
+    """Whether the first numbers of a product are seen to be rounded: then nobody computes all of it in float64."""
     place = _FIRST_FACTOR.get(func.overloadpacket)
     if place is None or len(args) < place + 2 or not result.numel() or len(result) < 2 * _ROWS_LOOKED_AT:
         return False
