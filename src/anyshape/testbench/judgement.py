@@ -26,6 +26,7 @@ from anyshape.testbench.likeness import (
     NoiseByOctave,
     in_octaves_of,
     largest_alike,
+    largest_by_octave,
     lent_noise,
     usual_by_octave,
 )
@@ -120,12 +121,14 @@ class _Floats:
         wide = _in_float64(output)
         return wide.reshape(-1) if self.want.size == wide.size else wide[self.finite]
 
-    def moved_by(self, run: Array) -> Array:
-        """How far a run with roundings moved is from the reference."""
+    def moved_by(self, run: Array, part: slice = slice(None)) -> Array:
+        """How far a run with roundings moved is from the reference, in a part of these places."""
+        want = self.want[part]
         if run.shape != self.finite.shape:
-            return np.zeros(self.want.shape)
-        gap = np.abs(_in_float64(run)[self.finite] - self.want)
-        return np.asarray(np.nan_to_num(gap, nan=0.0, posinf=0.0))
+            return np.zeros(want.shape)
+        found = run.reshape(-1) if self.want.size == run.size else run[self.finite]
+        gap = np.abs(_in_float64(found[part]) - want)
+        return np.asarray(np.nan_to_num(gap, copy=False, nan=0.0, posinf=0.0))
 
 
 def judge(
@@ -345,7 +348,7 @@ class Oracles:
         np.abs(error, out=error)
         if all((error[part] <= factor * noise[part]).all() for part in _blocks(error.size)):
             return _judge_by_noise(error, noise, factor)
-        return self._judge_by_jitter(floats.wide, error, noise, factor)
+        return self._judge_by_jitter(floats, error, noise, factor)
 
     def _judge_by_what_is_known(self, floats: _Floats, factor: float) -> Judgement | None:
         # noise is at least a rounding, and PyTorch within it of the truth: so much is allowed, whatever float64 would
@@ -402,27 +405,42 @@ class Oracles:
         take the noise of what follows from it.
         """
         floats = replace(floats, want=self.in_nearest_order(floats.got, floats.want, floats.finite))
-        noise = np.maximum(noise, floats.rounding)
-        distance = np.minimum(floats.distance, error)
+        np.maximum(noise, floats.rounding, out=noise)
+        distance = floats.distance
+        np.minimum(distance, error, out=distance)
         # of most calls half of what most elements like it moved: an answer that flips does so by all of it
-        usual = self.noises.by_jitter.typical(floats.want)
-        if ((error <= factor * noise) | (distance <= factor / 2 * usual)).all():
-            return _judge_by_noise(distance, np.maximum(noise, usual), factor)
-        spread = allowed = np.zeros(distance.shape)
-        jump = _JUMP * floats.epsilon * largest_alike(floats.want)
+        usual = self.noises.by_jitter.typical
+        parts = list(_blocks(distance.size))
+        limits = ((p, factor * noise[p], factor / 2 * usual(floats.want[p])) for p in parts)
+        if all(((error[p] <= own) | (distance[p] <= alike)).all() for p, own, alike in limits):
+            for part in parts:
+                np.maximum(noise[part], usual(floats.want[part]), out=noise[part])
+            return _judge_by_noise(distance, noise, factor)
+        largest, spread = largest_by_octave(floats.want), np.zeros(distance.shape)
+        doubtful = np.concatenate([error[part] > factor * noise[part] for part in parts])
+
+        def allowed(part: slice) -> Array:
+            jump = _JUMP * floats.epsilon * in_octaves_of(floats.want[part], largest)
+            more = factor * np.maximum(noise[part], floats.epsilon * spread[part])
+            return np.asarray(spread[part] + np.where(spread[part] > jump, more, 0.0))
+
         for number, run in enumerate(self._jittered_runs(budgets.MOST_JITTERED_RUNS), 1):
-            # runs move as far as is allowed by default; some files are allowed more
-            spread = np.maximum(spread, floats.moved_by(run) * (factor / FACTOR))
-            allowed = spread + np.where(spread > jump, factor * np.maximum(noise, floats.epsilon * spread), 0.0)
-            doubtful = (error > factor * noise) & (distance > allowed)
+            for part in parts:
+                # runs move as far as is allowed by default; some files are allowed more
+                moved = floats.moved_by(run, part) * (factor / FACTOR)
+                np.maximum(spread[part], moved, out=spread[part])
+                doubtful[part] &= distance[part] > allowed(part)
             if not doubtful.any():
                 break
             is_enough = number >= budgets.JITTERED_RUNS_TO_BEGIN_WITH
             if is_enough and distance[doubtful].max() > factor * float(spread.max()):
                 break  # nothing in this output moves nearly as far
-        self.noises.by_jitter.measured(floats.want, spread / factor, share=0.5)
-        error = np.where(error <= factor * noise, error, distance)
-        return _judge_by_noise(error, np.maximum(noise, allowed / factor), factor)
+        for part in parts:
+            np.copyto(error[part], distance[part], where=error[part] > factor * noise[part])
+            noise[part] = np.maximum(noise[part], allowed(part) / factor)
+        spread /= factor
+        self.noises.by_jitter.measured(floats.want, spread, share=0.5)
+        return _judge_by_noise(error, noise, factor)
 
 
 def _special_kinds(values: Array) -> Array:

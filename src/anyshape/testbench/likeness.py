@@ -125,12 +125,17 @@ def largest_alike(values: Array, gap: int = _GAP, *, strays: bool = False) -> Ar
 
     With `strays`, a few of many that lie below a gap count to those above it: they cancelled by chance.
     """
+    return in_octaves_of(values, largest_by_octave(values, gap, strays=strays))
+
+
+def largest_by_octave(values: Array, gap: int = _GAP, *, strays: bool = False) -> dict[int, float]:
+    """The same, of which all elements of an octave have one."""
     octaves = octaves_of(values)
     counts = _counts_in(octaves)
     every = np.flatnonzero(counts) + _LOWEST
     present = every[every != _LOWEST]
     if not present.size:
-        return np.zeros(values.shape)
+        return {}
     steps = np.diff(present)
     ends = np.flatnonzero(steps > gap)
     if strays:
@@ -140,9 +145,8 @@ def largest_alike(values: Array, gap: int = _GAP, *, strays: bool = False) -> Ar
     ends = np.append(ends, present.size - 1)
     magnitudes = np.abs(values)
     tops = np.array([magnitudes[octaves == present[end]].max() for end in ends])
-    # an octave has one answer for all of its elements, of which there are millions
     answers = tops[np.searchsorted(present[ends], every)]
-    return _looked_up(dict(zip(every.tolist(), answers.tolist(), strict=True)), octaves)
+    return dict(zip(every.tolist(), answers.tolist(), strict=True))
 
 
 @dataclass
