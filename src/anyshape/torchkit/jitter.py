@@ -225,22 +225,27 @@ def _is_exact(result: Any, wide: Any, args: Any) -> bool:
 def _rounds_at_its_beginning(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
     """Whether the first numbers of a product are seen to be rounded: then nobody computes all of it in float64."""
     place = _FIRST_FACTOR.get(func.overloadpacket)
-    if place is None or len(args) < place + 2 or not result.numel() or len(result) < 2 * _ROWS_LOOKED_AT:
+    if place is None or len(args) < place + 2 or not result.numel():
         return False
     part, beginning = _beginning_of_product(func.overloadpacket, args, place, result)
+    if result.numel() < 4 * beginning.numel():
+        return False
     wide = _wide_result(func, part, kwargs)
     return wide is not None and not _is_exact(beginning, wide, part)
 
 
 def _beginning_of_product(kind: Any, args: Any, place: int, result: Tensor) -> tuple[tuple[Any, ...], Tensor]:
-    """What gives the first rows of a product, and of matrices their first columns; and these."""
-    rows, columns = slice(_ROWS_LOOKED_AT), (..., slice(_COLUMNS_LOOKED_AT))
+    """What gives the first rows of a product, or images, and of each the first columns or channels; and these."""
+    rows, columns = slice(_ROWS_LOOKED_AT), slice(_COLUMNS_LOOKED_AT)
     left, right = args[place][rows], args[place + 1]
     if kind is _aten.convolution:
-        return (left, *args[1:]), result[rows]
-    added = [one.expand(result.shape)[rows][columns] for one in args[:place]]
+        bias, *_, transposed, _, groups = args[2:]
+        if transposed or groups > 1:
+            return (left, *args[1:]), result[rows]
+        return (left, right[columns], None if bias is None else bias[columns], *args[3:]), result[rows, columns]
+    added = [one.expand(result.shape)[rows][..., columns] for one in args[:place]]
     right = right[rows] if kind in _BATCHED else right
-    return (*added, left, right[columns]), result[rows][columns]
+    return (*added, left, right[..., columns]), result[rows][..., columns]
 
 
 _ROWS_LOOKED_AT, _COLUMNS_LOOKED_AT = 2, 64
